@@ -1,0 +1,130 @@
+// The bridge itself: tensors to Arrow, Arrow to tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+
+namespace arrowdl {
+
+/// DLPack's and the array API's `copy` keyword.
+enum class Copy {
+  kIfNeeded,  ///< copy=None
+  kNever,     ///< copy=False: BufferError where a copy would be needed
+  kAlways,    ///< copy=True
+};
+
+// ---------------------------------------------------------------- tensor to Arrow
+
+/// How tensors of two and more dimensions are written.
+enum class TensorLayout {
+  kAuto,              ///< fixed_shape_tensor
+  kFixedShapeTensor,  ///< arrow.fixed_shape_tensor, permuted dense rows zero-copy
+  kList,              ///< nested FixedSizeList, C order only
+};
+
+enum class BoolAs { kBool8, kBits };
+
+struct ToArrowOptions {
+  Copy copy = Copy::kIfNeeded;
+  TensorLayout layout = TensorLayout::kAuto;
+  BoolAs bool_as = BoolAs::kBool8;
+};
+
+/// The tensor as an Arrow array that owns it: dimension 0 becomes the rows, a 0-D tensor one row.
+/// On error the tensor is released. Raises BufferError for what Arrow can't carry (see the type
+/// map) or what `options.copy` forbids.
+DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {});
+
+/// `array` with the rows valid where the 1-D bool tensor `mask` is true. Raises ValueError when
+/// lengths or devices differ.
+DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask);
+
+/// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
+/// devices differ.
+DeviceArray make_struct(const std::vector<std::string>& names,
+                        const std::vector<DeviceArray>& fields);
+
+/// A list array of `values` cut at the 1-D int32 or int64 tensor `offsets` (List or LargeList).
+/// Raises ValueError for offsets that decrease or leave the values.
+DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets);
+
+// ---------------------------------------------------------------- Arrow to tensor
+
+/// What to do about nulls.
+enum class Nulls {
+  kRaise,  ///< BufferError when there is one, at any level
+  kFill,   ///< zero (False) in their place: a copy where there are any
+  kNan,    ///< NaN in their place for floating types, BufferError for others
+  kKeep,   ///< the bytes that lie there; for callers that hand out the mask as well
+};
+
+struct ToDlpackOptions {
+  Copy copy = Copy::kIfNeeded;
+  Nulls nulls = Nulls::kRaise;
+};
+
+/// Whether `array` has a single-tensor reading at all, and a message that says why not and what
+/// to do. nullptr-free: an empty string means it has.
+std::string why_not_tensor(const Type& type);
+
+/// The tensor that `type` describes for `length` rows: dtype, shape and strides, data nullptr.
+/// Raises BufferError when there is none.
+TensorView describe_tensor(const Type& type, int64_t length);
+
+/// The array as a tensor that keeps it alive: read-only and zero-copy where the layout allows,
+/// else new memory (IS_COPIED set). Raises BufferError as the type map says.
+OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
+/// The same as a struct of before DLPack 1.0, which has no flags.
+OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
+
+/// True where every level of the element is valid: a bool tensor of the shape of
+/// `to_dlpack(array)`.
+OwnedTensor to_mask(const DeviceArray& array);
+
+/// True where a row of `array` itself is valid: a bool tensor of shape (length,). Any type.
+OwnedTensor to_row_mask(const DeviceArray& array);
+
+/// Fields of a struct side by side: (length, total columns), one dtype, C order, new memory.
+/// A field with inner dimensions contributes that many columns. Raises BufferError, naming the
+/// field, when dtypes differ.
+OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls);
+
+// ---------------------------------------------------------------- lists
+
+/// A List or LargeList, binary or string array taken apart.
+struct ListParts {
+  DeviceArray values;   ///< only the rows that the window refers to; uint8 for binary and string
+  DeviceArray offsets;  ///< length + 1 of int32 or int64, the first one 0
+};
+
+/// Takes `array` apart: lists, maps, list views, binary, string and their views. Zero-copy for
+/// offset layouts whose window starts at 0, else the offsets are written anew; views are gathered.
+/// Offsets are checked to ascend within the values (ValueError). With `empty_nulls` a null row has
+/// no values, whatever lies under it; without, the caller has dealt with nulls.
+ListParts split_list(const DeviceArray& array, bool empty_nulls = false);
+
+/// Rows of `parts` padded at the end with `nulls`' zero to the longest (or `width`, >= 0):
+/// shape (rows, width, …inner). Raises ValueError when a row is longer than `width`.
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width = -1);
+
+/// Lengths of the rows: int64, shape (rows,).
+OwnedTensor list_lengths(const ListParts& parts);
+
+// ---------------------------------------------------------------- whole arrays
+
+/// One array of the rows of all `arrays`, each buffer gathered once. They must agree in type and
+/// device; dictionaries that differ are unified by value. One array comes back as it is.
+DeviceArray concatenate(const std::vector<DeviceArray>& arrays);
+
+/// The plain array that a run-end encoded one stands for.
+DeviceArray decode_run_ends(const DeviceArray& array);
+
+/// A versioned tensor that reads as `view` says and holds `owner` until its deleter runs. `flags`
+/// are DLPACK_FLAG_BITMASK_*: IS_COPIED for memory made for this tensor alone.
+OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags);
+
+}  // namespace arrowdl

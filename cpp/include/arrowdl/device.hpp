@@ -1,0 +1,63 @@
+// Devices: DLPack's and Arrow's numbering side by side.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <string>
+
+#include "nanoarrow/nanoarrow_device.h"
+
+namespace arrowdl {
+
+/// Where memory lies. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
+/// number; `id` is DLPack's (0 for the CPU, where Arrow writes -1).
+struct Device {
+  int32_t type = kDLCPU;
+  int64_t id = 0;
+
+  friend bool operator==(const Device& a, const Device& b) {
+    return a.type == b.type && a.id == b.id;
+  }
+  friend bool operator!=(const Device& a, const Device& b) { return !(a == b); }
+};
+
+/// One row of the device table: the facts about a device type.
+struct DeviceType {
+  int32_t value;           ///< DLDeviceType and ArrowDeviceType
+  const char* name;        ///< lower case, e.g. "cuda_host"
+  const char* event_type;  ///< what ArrowDeviceArray.sync_event points to; nullptr: always NULL
+  bool host_readable;      ///< whether the CPU may dereference the memory (after the event)
+};
+
+/// The row of `value`, or nullptr for a number that neither specification knows.
+const DeviceType* find_device_type(int32_t value) noexcept;
+
+/// The row named `name`, or nullptr.
+const DeviceType* find_device_type(const std::string& name) noexcept;
+
+/// All rows, in the order of their numbers.
+struct DeviceTypes {
+  const DeviceType* begin() const noexcept;
+  const DeviceType* end() const noexcept;
+};
+
+/// "cpu:0", "cuda:1", or "device type 99:0" for an unknown number.
+std::string to_string(const Device& device);
+
+/// Whether the CPU may read memory on `device`.
+bool is_host_readable(const Device& device) noexcept;
+
+/// A DLPack device as a Device. Raises ValueError for an unknown type. Any CPU id is the one CPU.
+Device from_dl_device(DLDevice device);
+
+/// An Arrow device as a Device. Raises ValueError for an unknown type. CPU ids -1 and 0 are one.
+Device from_arrow_device(ArrowDeviceType type, int64_t id);
+
+/// `device` as DLPack writes it.
+DLDevice to_dl_device(const Device& device);
+
+/// `device`'s id as Arrow writes it: -1 for the CPU.
+int64_t to_arrow_device_id(const Device& device) noexcept;
+
+}  // namespace arrowdl

@@ -1,0 +1,110 @@
+// The one object of the bridge: an ArrowDeviceArray with its ArrowSchema, owned and immutable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "arrowdl/device.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/schema.hpp"
+
+namespace arrowdl {
+
+/// What a DeviceArray and everything made from it share: the C structs and the parsed type.
+struct Storage : private Counted {
+  OwnedSchema schema;
+  OwnedDeviceArray array;
+  Type type;
+  Device device;
+};
+
+/// Drops a Storage; it may be called on any thread. Bindings hand in one that takes the
+/// interpreter lock, for producers whose release needs it.
+using StorageDeleter = void (*)(Storage*) noexcept;
+
+/// A window of rows into one node of an Arrow array, on any device. A value type: copies, slices
+/// and fields share the memory and keep it alive. Immutable and safe to use from many threads.
+///
+/// A node of a type with nulls above it (a struct with nulls, say) is never handed out without
+/// them: `field` folds the parent's validity into the child's.
+class DeviceArray {
+ public:
+  DeviceArray() = default;
+
+  /// Takes over `schema` and `array`, checks both, and raises ValueError when they are malformed
+  /// or contradict each other (they are released then). Checked: everything the structs say of
+  /// themselves, without reading device memory. Not checkable: that buffers are as long as the
+  /// lengths say.
+  static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
+                            StorageDeleter deleter = nullptr);
+  /// The same for memory of arrowdl's own making on `device`, with no event.
+  static DeviceArray import(OwnedSchema schema, OwnedArray array, Device device = {});
+
+  explicit operator bool() const noexcept { return storage_ != nullptr; }
+  const Type& type() const noexcept { return *type_; }
+  Device device() const noexcept { return storage_->device; }
+  /// The producer's event (see ArrowDeviceArray.sync_event), or nullptr.
+  void* sync_event() const noexcept { return storage_->array->sync_event; }
+  int64_t length() const noexcept { return length_; }
+  /// First row of the window, counted from the start of the node's buffers.
+  int64_t offset() const noexcept { return offset_; }
+  /// Buffer `i` of the node, not moved by offset(); nullptr when absent.
+  const void* buffer(int64_t i) const noexcept { return node_->buffers[i]; }
+  template <typename T>
+  const T* buffer_as(int64_t i) const noexcept {
+    return static_cast<const T*>(buffer(i));
+  }
+  int64_t buffer_count() const noexcept { return node_->n_buffers; }
+  /// The validity bitmap, bit `offset()` first; nullptr when every row is valid.
+  const uint8_t* validity() const noexcept;
+  /// Nulls in the window. Counts the bitmap when it has to; raises BufferError when that would
+  /// mean to read memory that the host can't.
+  int64_t null_count() const;
+  /// Keeps the memory alive for as long as it is held.
+  const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
+
+  /// Rows `start` to `start + length`, zero-copy. Raises IndexError when they are not all there.
+  DeviceArray slice(int64_t start, int64_t length) const;
+  /// Child `i` as it lies under this window: of a struct the same rows, of a fixed-size list
+  /// rows times list_size, of other layouts the whole child. This node's own nulls are NOT in it.
+  DeviceArray child(int64_t i) const;
+  /// Field `i` of a struct: `child(i)`, null wherever the struct itself is. Copies the bitmap
+  /// when both have nulls.
+  DeviceArray field(int64_t i) const;
+  /// Index of the field named `name`. Raises ValueError when none or several have that name.
+  int64_t field_index(const std::string& name) const;
+  /// The dictionary's values, whole. Raises ValueError when this is not dictionary encoded.
+  DeviceArray dictionary() const;
+  /// The same rows with `validity` (bit 0 first, nullptr data: all valid) instead of the node's.
+  DeviceArray with_validity(Buffer validity, int64_t null_count) const;
+
+  // Exports: new C structs that keep the memory alive by themselves, released on any thread.
+  OwnedSchema export_schema() const;
+  /// The window as an ArrowArray (its offset field set). Raises BufferError unless the host can
+  /// read the memory and no event is pending.
+  OwnedArray export_array() const;
+  OwnedDeviceArray export_device_array() const;
+
+ private:
+  friend OwnedArray share_array(const DeviceArray& array);
+
+  DeviceArray(std::shared_ptr<const Storage> storage, const Type* type, const ArrowArray* node,
+              int64_t offset, int64_t length) noexcept
+      : storage_(std::move(storage)), type_(type), node_(node), offset_(offset), length_(length) {}
+
+  std::shared_ptr<const Storage> storage_;
+  const Type* type_ = nullptr;
+  const ArrowArray* node_ = nullptr;
+  int64_t offset_ = 0;
+  int64_t length_ = 0;
+};
+
+/// The window as an ArrowArray on whatever device it lies, without its event: for building a
+/// larger array around it. The caller carries device and event on.
+OwnedArray share_array(const DeviceArray& array);
+
+/// Checks `array` against `type` as DeviceArray::import does. Raises ValueError.
+void validate_array(const Type& type, const ArrowArray& array, const Device& device);
+
+}  // namespace arrowdl

@@ -1,0 +1,44 @@
+// Element types: one row each, with the DLPack and the Arrow side next to each other.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace arrowdl {
+
+/// One row of the dtype table. An element type that Arrow has no type for travels as an
+/// extension type over plain storage of the same bytes.
+struct Dtype {
+  const char* name;       ///< as torch and numpy spell it: "float32", "bfloat16", "bool"
+  DLDataTypeCode code;    ///< DLPack's type code
+  uint8_t bits;           ///< bits per element in DLPack, a multiple of 8
+  const char* format;     ///< Arrow format string of the storage: "f", "w:2", "+w:2"
+  const char* extension;  ///< Arrow extension name over that storage, or nullptr
+
+  constexpr int64_t itemsize() const { return bits / 8; }
+  constexpr bool is_floating() const {
+    return code == kDLFloat || code == kDLBfloat || code == kDLComplex ||
+           (code >= kDLFloat8_e3m4 && code <= kDLFloat8_e8m0fnu);
+  }
+  constexpr DLDataType dl() const { return DLDataType{static_cast<uint8_t>(code), bits, 1}; }
+};
+
+/// The row for a DLPack type, or nullptr (lanes != 1, sub-byte, unknown).
+const Dtype* find_dtype(DLDataType type) noexcept;
+
+/// The row named `name`, or nullptr.
+const Dtype* find_dtype(std::string_view name) noexcept;
+
+/// The row of the plain Arrow format ("c" to "g"), or nullptr.
+const Dtype* find_dtype_of_format(std::string_view format) noexcept;
+
+/// The row of an extension name ("arrow.bool8", "arrowdl.bfloat16"), or nullptr.
+const Dtype* find_dtype_of_extension(std::string_view extension) noexcept;
+
+/// "float32", or for a type with no row its DLPack fields, for error messages.
+std::string to_string(DLDataType type);
+
+}  // namespace arrowdl

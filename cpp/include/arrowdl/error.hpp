@@ -1,0 +1,61 @@
+// What the core throws. Python's bindings turn each kind into the built-in exception of that name.
+#pragma once
+
+#include <exception>
+#include <sstream>
+#include <string>
+#include <utility>
+
+namespace arrowdl {
+
+/// The Python exception that an `Error` becomes.
+enum class ErrorKind {
+  kBuffer,     ///< BufferError: the data is valid but this exchange cannot carry it.
+  kValue,      ///< ValueError: the input is malformed, or an argument has no meaning.
+  kType,       ///< TypeError: the input is of a kind that is not supported at all.
+  kIndex,      ///< IndexError: out of range.
+  kMemory,     ///< MemoryError: an allocation failed.
+  kRuntime,    ///< RuntimeError: a foreign producer reported a failure.
+};
+
+/// An error whose message says what was given, what is supported and what to do.
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+  ErrorKind kind() const noexcept { return kind_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+};
+
+/// Joins anything that an ostream can write: `concat("length ", n)`.
+template <typename... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+template <typename... Parts>
+[[noreturn]] void raise_buffer_error(const Parts&... parts) {
+  throw Error(ErrorKind::kBuffer, concat(parts...));
+}
+
+template <typename... Parts>
+[[noreturn]] void raise_value_error(const Parts&... parts) {
+  throw Error(ErrorKind::kValue, concat(parts...));
+}
+
+template <typename... Parts>
+[[noreturn]] void raise_type_error(const Parts&... parts) {
+  throw Error(ErrorKind::kType, concat(parts...));
+}
+
+template <typename... Parts>
+[[noreturn]] void raise_index_error(const Parts&... parts) {
+  throw Error(ErrorKind::kIndex, concat(parts...));
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,115 @@
+// Owners of the raw C structs and of memory. `Owned*` releases exactly once.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "nanoarrow/nanoarrow_device.hpp"
+
+namespace arrowdl {
+
+using OwnedSchema = nanoarrow::UniqueSchema;
+using OwnedArray = nanoarrow::UniqueArray;
+using OwnedArrayStream = nanoarrow::UniqueArrayStream;
+using OwnedDeviceArray = nanoarrow::device::UniqueDeviceArray;
+using OwnedDeviceArrayStream = nanoarrow::device::UniqueDeviceArrayStream;
+
+/// How many objects that own foreign or exported memory are alive in this process: zero when
+/// nothing is leaked. For tests and `arrowdl._core.live_objects()`.
+int64_t live_objects() noexcept;
+
+/// Base of everything that `live_objects` counts.
+class Counted {
+ protected:
+  Counted() noexcept;
+  ~Counted();
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+};
+
+/// Owns a DLPack tensor of either vintage and calls its deleter once, on any thread. A NULL
+/// deleter is legal and means nothing to free.
+class OwnedTensor {
+ public:
+  OwnedTensor() noexcept = default;
+  /// Takes ownership of `legacy` or `versioned`, which may be nullptr.
+  explicit OwnedTensor(DLManagedTensor* legacy) noexcept : legacy_(legacy) {}
+  explicit OwnedTensor(DLManagedTensorVersioned* versioned) noexcept : versioned_(versioned) {}
+  OwnedTensor(OwnedTensor&& other) noexcept { swap(other); }
+  OwnedTensor& operator=(OwnedTensor&& other) noexcept {
+    OwnedTensor(static_cast<OwnedTensor&&>(other)).swap(*this);
+    return *this;
+  }
+  ~OwnedTensor() { reset(); }
+
+  explicit operator bool() const noexcept { return legacy_ != nullptr || versioned_ != nullptr; }
+  const DLTensor& operator*() const noexcept {
+    return versioned_ != nullptr ? versioned_->dl_tensor : legacy_->dl_tensor;
+  }
+  const DLTensor* operator->() const noexcept { return &**this; }
+  /// DLPACK_FLAG_BITMASK_*; a legacy tensor has none.
+  uint64_t flags() const noexcept { return versioned_ != nullptr ? versioned_->flags : 0; }
+  /// The versioned struct, or nullptr for a legacy tensor.
+  const DLManagedTensorVersioned* versioned() const noexcept { return versioned_; }
+
+  void reset() noexcept;
+  void swap(OwnedTensor& other) noexcept {
+    std::swap(legacy_, other.legacy_);
+    std::swap(versioned_, other.versioned_);
+  }
+  /// Gives the struct up to the caller; nullptr when this one is of the other vintage or empty.
+  DLManagedTensorVersioned* take_versioned() noexcept {
+    return std::exchange(versioned_, nullptr);
+  }
+  DLManagedTensor* take_legacy() noexcept { return std::exchange(legacy_, nullptr); }
+
+ private:
+  DLManagedTensor* legacy_ = nullptr;
+  DLManagedTensorVersioned* versioned_ = nullptr;
+};
+
+/// Immutable bytes with a shared owner. Copying a Buffer shares the bytes.
+class Buffer {
+ public:
+  /// No buffer: data() is nullptr, which is how Arrow writes an absent validity bitmap.
+  Buffer() noexcept = default;
+  /// Borrows `size` bytes at `data`, kept alive by `owner`.
+  Buffer(std::shared_ptr<const void> owner, const void* data, int64_t size) noexcept
+      : owner_(std::move(owner)), data_(static_cast<const uint8_t*>(data)), size_(size) {}
+
+  /// New host memory of `size` bytes, uninitialised, aligned to 64 bytes (Arrow's recommendation
+  /// and what JAX wants of a zero-copy import) and padded to a multiple of it; `*writable` is its
+  /// address, to be filled before the Buffer is shared. A size of 0 still gives an address.
+  /// Raises MemoryError.
+  static Buffer allocate(int64_t size, uint8_t** writable);
+
+  const uint8_t* data() const noexcept { return data_; }
+  int64_t size() const noexcept { return size_; }
+  const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  const uint8_t* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+/// The pieces of an array that arrowdl puts together itself.
+struct ArrayParts {
+  int64_t length = 0;
+  int64_t null_count = 0;  ///< -1 when it is not known
+  int64_t offset = 0;
+  std::vector<Buffer> buffers;  ///< in Arrow's order for the layout, variadic ones included
+  std::vector<OwnedArray> children;
+  OwnedArray dictionary;  ///< released (empty) when there is none
+};
+
+/// An ArrowArray over `parts`, which it keeps alive until its release. Children can be moved out
+/// of it one by one, as the C data interface allows.
+OwnedArray make_array(ArrayParts parts);
+
+}  // namespace arrowdl

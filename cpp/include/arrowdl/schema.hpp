@@ -1,0 +1,113 @@
+// A parsed ArrowSchema: what the converters ask of a type, read and checked once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arrowdl/dtype.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// The physical layouts of the Arrow columnar format, by which code switches. Logical types that
+/// share a layout (date32 and int32, string and binary, map and list) share its entry.
+enum class Layout : uint8_t {
+  kNull,
+  kBoolean,     ///< bit-packed
+  kFixedWidth,  ///< byte_width bytes per element: numbers, temporals, decimals, FixedSizeBinary
+  kBinary,      ///< binary and string, int32 offsets
+  kLargeBinary,
+  kBinaryView,
+  kList,  ///< list and map, int32 offsets
+  kLargeList,
+  kListView,
+  kLargeListView,
+  kFixedSizeList,
+  kStruct,
+  kSparseUnion,
+  kDenseUnion,
+  kRunEndEncoded,
+};
+
+/// Extension types that change how a tensor is read. Any other extension is read as its storage,
+/// and its name and metadata stay in the schema.
+enum class Extension : uint8_t {
+  kNone,
+  kDtype,                ///< arrow.bool8 and arrowdl.*: storage bytes are elements of `dtype`
+  kFixedShapeTensor,     ///< arrow.fixed_shape_tensor
+  kVariableShapeTensor,  ///< arrow.variable_shape_tensor
+};
+
+/// The JSON metadata of the two tensor extension types.
+/// Source: Arrow "Canonical Extension Types", Fixed shape tensor and Variable shape tensor.
+struct TensorMetadata {
+  std::vector<int64_t> shape;        ///< physical shape of one element (fixed shape only)
+  std::vector<int64_t> permutation;  ///< logical dim i is physical dim permutation[i]; or empty
+  std::vector<std::string> dim_names;
+  std::vector<std::optional<int64_t>> uniform_shape;  ///< variable shape only; or empty
+};
+
+/// One node of a schema. Borrows the ArrowSchema it was parsed from.
+struct Type {
+  const ArrowSchema* schema = nullptr;
+  Layout layout = Layout::kNull;
+  Extension extension = Extension::kNone;
+  bool is_utf8 = false;  ///< kBinary, kLargeBinary, kBinaryView: string rather than binary
+  bool is_map = false;   ///< kList: a map
+  /// The element type where one element of this node is one tensor element: numbers, temporals as
+  /// their physical integers, and Extension::kDtype (also over a FixedSizeList, for complex).
+  /// nullptr for FixedSizeBinary, decimals and multi-part intervals, and every nested layout.
+  const Dtype* dtype = nullptr;
+  bool is_fixed_size_binary = false;  ///< kFixedWidth whose element is a row of byte_width uint8
+  int64_t byte_width = 0;             ///< kFixedWidth: bytes per element
+  int64_t list_size = 0;              ///< kFixedSizeList
+  std::vector<int8_t> type_ids;       ///< unions: type id of each child
+  std::unique_ptr<TensorMetadata> tensor;  ///< of the tensor extensions
+  std::vector<Type> children;
+  std::unique_ptr<Type> dictionary;  ///< values, when this node holds dictionary indices
+
+  const char* name() const noexcept { return schema->name == nullptr ? "" : schema->name; }
+  bool is_nullable() const noexcept { return (schema->flags & ARROW_FLAG_NULLABLE) != 0; }
+  /// How many buffers an array of this type has; -1 for views, which have 3 or more.
+  int64_t buffer_count() const noexcept;
+  /// Whether buffer 0 is a validity bitmap (unions, null and run-end encoding have none).
+  bool has_validity() const noexcept;
+};
+
+/// How deep types may nest: far more than data has, and little enough for any thread's stack.
+constexpr int kMaxDepth = 64;
+
+/// Parses and checks `schema`, which must outlive the result. Raises ValueError for a malformed
+/// one: a released struct, a bad format string or metadata, wrong children, too deep a nesting,
+/// extension storage that contradicts its name.
+Type parse_schema(const ArrowSchema& schema);
+
+/// Reads the JSON of the tensor extensions. Raises ValueError for anything that the specification
+/// does not allow. Unknown keys are ignored.
+TensorMetadata parse_tensor_metadata(std::string_view json);
+
+/// Writes it again, in the form of the specification's examples.
+std::string to_json(const TensorMetadata& metadata);
+
+/// The value of `key` in a schema's metadata, if it is there.
+std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key);
+
+/// The type as a person would write it: "fixed_size_list<float32>[768]", "timestamp[us, UTC]".
+std::string to_string(const Type& type);
+
+// Schemas that arrowdl makes. All are nullable fields with an empty name unless `name` is given.
+
+/// The Arrow type of one element of `dtype`, extension included.
+OwnedSchema make_schema(const Dtype& dtype, const char* name = "");
+/// arrow.fixed_shape_tensor of `dtype`.
+OwnedSchema make_fixed_shape_tensor_schema(const Dtype& dtype, const TensorMetadata& metadata,
+                                           const char* name = "");
+/// A node with `format` and `children`, which it takes over.
+OwnedSchema make_nested_schema(const char* format, std::vector<OwnedSchema> children,
+                               const char* name = "");
+
+}  // namespace arrowdl

@@ -1,0 +1,29 @@
+// Arrow streams: reading chunks as DeviceArrays.
+#pragma once
+
+#include <vector>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+
+/// All chunks of a stream with its schema. Chunks of zero rows are kept, so that an empty stream
+/// of one empty chunk keeps its dictionaries.
+struct Chunks {
+  OwnedSchema schema;
+  std::vector<DeviceArray> arrays;
+};
+
+/// Reads `stream` to its end and releases it. A producer's failure is a RuntimeError with its own
+/// message. `deleter` as in DeviceArray::import, for each chunk.
+Chunks read_stream(OwnedArrayStream stream, StorageDeleter deleter = nullptr);
+Chunks read_stream(OwnedDeviceArrayStream stream, StorageDeleter deleter = nullptr);
+
+/// The rows of all chunks as one array: the only chunk as it is, several concatenated, none an
+/// empty array of the schema.
+DeviceArray gather(Chunks chunks);
+
+/// An array of `schema` with no rows. Takes the schema over.
+DeviceArray make_empty(OwnedSchema schema, Device device = {});
+
+}  // namespace arrowdl

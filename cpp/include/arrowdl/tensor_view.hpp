@@ -1,0 +1,48 @@
+// A borrowed n-dimensional view of memory, and the strides arithmetic on it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arrowdl/device.hpp"
+#include "arrowdl/dtype.hpp"
+
+namespace arrowdl {
+
+/// Most dimensions a tensor may have here (numpy's limit as well).
+constexpr int32_t kMaxDims = 64;
+
+/// A tensor whose memory somebody else owns. Strides are in elements.
+struct TensorView {
+  const uint8_t* data = nullptr;  ///< element [0, …, 0]
+  Device device;
+  const Dtype* dtype = nullptr;
+  int32_t ndim = 0;
+  int64_t shape[kMaxDims];
+  int64_t strides[kMaxDims];
+
+  TensorView() noexcept {}  // the arrays stay uninitialised: only ndim entries are ever read
+
+  /// Number of elements; checked at construction not to overflow.
+  int64_t size() const noexcept;
+  int64_t nbytes() const noexcept { return size() * dtype->itemsize(); }
+  /// Adds a dimension inside the last one; strides are set by `set_contiguous_strides`.
+  void push_dim(int64_t extent);
+  void set_contiguous_strides() noexcept;
+  bool is_contiguous() const noexcept;
+};
+
+/// Views `tensor`, with byte_offset folded into data and NULL strides (DLPack before 1.2) made
+/// explicit. Raises BufferError for a dtype with no row, ValueError for a malformed struct
+/// (negative or overflowing shape, NULL shape, NULL data where there are elements).
+TensorView view_tensor(const DLTensor& tensor);
+
+/// The order in which the dimensions of one row lie in memory: result[p] is the logical dimension
+/// at physical position p, outermost first. Empty when rows are not dense in any order, or the
+/// rows themselves (dimension 0) do not follow one another without a gap.
+std::vector<int32_t> dense_row_order(const TensorView& view);
+
+/// Copies `source` into `target`, contiguous in C order. Host memory only.
+void copy_contiguous(const TensorView& source, uint8_t* target);
+
+}  // namespace arrowdl
