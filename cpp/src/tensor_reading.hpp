@@ -1,0 +1,45 @@
+// How an Arrow array reads as one tensor: the walk from its rows down to its elements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/tensor_view.hpp"
+
+namespace arrowdl {
+
+/// The nodes between the rows of an array and the elements of its tensor, and the tensor. Holds
+/// for every layout with a single-tensor reading (see the type map): primitives, bits,
+/// FixedSizeBinary, nested FixedSizeLists, the dtype and fixed-shape tensor extensions.
+struct TensorReading {
+  /// Shape, strides (a permutation applied) and dtype. `data` is the first element of the window,
+  /// or nullptr for `is_bits`.
+  TensorView view;
+  /// Outermost first: the array itself, then the child of each fixed-size list under its window.
+  /// The last one holds the elements. Each level's rows are an exact multiple of those above.
+  std::vector<DeviceArray> levels;
+  /// The elements are bits: they have to be unpacked, in the order of the levels' rows.
+  bool is_bits = false;
+
+  const DeviceArray& leaf() const { return levels.back(); }
+};
+
+/// Raises BufferError, with the way out, for what has no single-tensor reading.
+TensorReading read_as_tensor(const DeviceArray& array);
+
+/// Whether any level has a null in its window.
+bool has_nulls(const TensorReading& reading);
+
+/// One byte per element (1 valid, 0 null) into `target`, in the physical order of the leaf: every
+/// level's bitmap spread over the elements below it. Host memory only.
+void expand_validity(const TensorReading& reading, uint8_t* target);
+
+/// A tensor in new host memory with the elements of `reading` in the same physical order (so a
+/// permutation stays a matter of strides), bits unpacked to bool, nulls as `nulls` says (kRaise:
+/// the caller has made sure there are none). Raises BufferError when the host can't read the
+/// memory, or for kNan on a type without NaN that has nulls.
+OwnedTensor copy_elements(const TensorReading& reading, Nulls nulls);
+
+}  // namespace arrowdl
