@@ -1,0 +1,26 @@
+# What every target of our own is compiled with. Third-party headers come as SYSTEM and
+# third-party sources have targets of their own, so none of it applies to them.
+
+function(arrowdl_target target)
+  target_compile_features(${target} PUBLIC cxx_std_17)
+  set_target_properties(
+    ${target}
+    PROPERTIES CXX_EXTENSIONS OFF
+               POSITION_INDEPENDENT_CODE ON
+               CXX_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON)
+  if(MSVC)
+    target_compile_options(${target} PRIVATE /W4 $<$<BOOL:${ARROWDL_WERROR}>:/WX>)
+  else()
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion
+                                             $<$<BOOL:${ARROWDL_WERROR}>:-Werror>)
+  endif()
+endfunction()
+
+# Sanitizers go to everything in the build, nanoarrow included: a report is only as good
+# as the code that was instrumented.
+if(ARROWDL_SANITIZE)
+  add_compile_options(-fsanitize=${ARROWDL_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${ARROWDL_SANITIZE})
+endif()

@@ -1,0 +1,61 @@
+# Target arrowdl_nanoarrow: nanoarrow's C library and its device extension.
+#
+# Three routes, in this order:
+#   -DFETCHCONTENT_SOURCE_DIR_NANOARROW=DIR   a checkout or an unpacked source distribution
+#   find_package(nanoarrow)                   what the system has
+#   fetch_nanoarrow.py                        bundled in our sdist, otherwise downloaded
+
+include(FetchContent)
+
+set(ARROWDL_NANOARROW_PIN "${CMAKE_CURRENT_LIST_DIR}/nanoarrow.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${ARROWDL_NANOARROW_PIN}")
+file(READ "${ARROWDL_NANOARROW_PIN}" NANOARROW_VERSION)
+string(REGEX REPLACE "^nanoarrow==([^ ]+) .*" "\\1" NANOARROW_VERSION "${NANOARROW_VERSION}")
+
+FetchContent_Declare(
+  nanoarrow
+  DOWNLOAD_COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/fetch_nanoarrow.py" extract
+                   <SOURCE_DIR>
+  # Upstream's own CMakeLists.txt wants a file that the source distribution lacks.
+  SOURCE_SUBDIR unused
+  FIND_PACKAGE_ARGS ${NANOARROW_VERSION} CONFIG)
+FetchContent_MakeAvailable(nanoarrow)
+
+if(nanoarrow_FOUND)
+  add_library(arrowdl_nanoarrow INTERFACE)
+  target_link_libraries(arrowdl_nanoarrow INTERFACE nanoarrow::nanoarrow_device_static
+                                                    nanoarrow::nanoarrow_static)
+  set(ARROWDL_BUNDLES_NANOARROW OFF)
+  return()
+endif()
+
+set(ARROWDL_BUNDLES_NANOARROW ON)
+set(ARROWDL_NANOARROW_ROOT "${nanoarrow_SOURCE_DIR}")
+if(EXISTS "${nanoarrow_SOURCE_DIR}/subprojects/arrow-nanoarrow")
+  set(ARROWDL_NANOARROW_ROOT "${nanoarrow_SOURCE_DIR}/subprojects/arrow-nanoarrow")
+endif()
+set(ARROWDL_NANOARROW_SOURCES "${ARROWDL_NANOARROW_ROOT}/src/nanoarrow")
+set(ARROWDL_NANOARROW_GENERATED "${CMAKE_CURRENT_BINARY_DIR}/nanoarrow/include")
+
+# The prefix keeps our copy apart from pyarrow's, polars' or anyone's in one process.
+set(NANOARROW_NAMESPACE_DEFINE "#define NANOARROW_NAMESPACE arrowdl_")
+string(REGEX MATCH "^([0-9]+)\\.([0-9]+)\\.([0-9]+)" _ "${NANOARROW_VERSION}")
+set(NANOARROW_VERSION_MAJOR "${CMAKE_MATCH_1}")
+set(NANOARROW_VERSION_MINOR "${CMAKE_MATCH_2}")
+set(NANOARROW_VERSION_PATCH "${CMAKE_MATCH_3}")
+configure_file("${ARROWDL_NANOARROW_SOURCES}/nanoarrow_config.h.in"
+               "${ARROWDL_NANOARROW_GENERATED}/nanoarrow/nanoarrow_config.h")
+
+add_library(
+  arrowdl_nanoarrow STATIC
+  "${ARROWDL_NANOARROW_SOURCES}/common/array.c" "${ARROWDL_NANOARROW_SOURCES}/common/array_stream.c"
+  "${ARROWDL_NANOARROW_SOURCES}/common/schema.c" "${ARROWDL_NANOARROW_SOURCES}/common/utils.c"
+  "${ARROWDL_NANOARROW_SOURCES}/device/device.c")
+target_include_directories(
+  arrowdl_nanoarrow SYSTEM
+  PUBLIC "$<BUILD_INTERFACE:${ARROWDL_NANOARROW_ROOT}/src>"
+         "$<BUILD_INTERFACE:${ARROWDL_NANOARROW_GENERATED}>" "$<INSTALL_INTERFACE:include>")
+# Empty: nanoarrow would otherwise mark every function as exported.
+target_compile_definitions(arrowdl_nanoarrow PUBLIC NANOARROW_DLL=)
+set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                                   C_VISIBILITY_PRESET hidden)

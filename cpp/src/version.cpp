@@ -1,0 +1,7 @@
+#include "arrowdl/version.hpp"
+
+namespace arrowdl {
+
+const char* version() noexcept { return ARROWDL_VERSION; }
+
+}  // namespace arrowdl

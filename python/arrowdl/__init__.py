@@ -1,0 +1,1 @@
+"""Arrow and DLPack, one bridge, every device."""
