@@ -1,9 +1,13 @@
 # Every target sets up what it needs: start with `make demo`, `make test` or `make check`.
 
 PYTHON ?= python3
+JOBS ?= 2
+PEERS ?= tensorflow paddle mlx
+FUZZ_SECONDS ?= 60
+
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+PIP_INSTALL := $(BIN)/pip install --quiet
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -11,20 +15,128 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # `make build` has rebuilt already: an import under make need not look again.
 export SKBUILD_EDITABLE_SKIP := $(CURDIR)/build/dev
 
-.PHONY: build cpp-tests
-build: build/.installed  ## rebuild what changed
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- what a person calls ---------------------------------------------------
+
+.PHONY: demo check test bench docs clean
+demo: build $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
+	$(BIN)/python examples/flights.py
+
+check: lint build types test-cpp test-python  ## the inner loop
+
+# In the order of what fails cheapest. `make test PEERS=` leaves the heavy peers out.
+test: check test-package test-peers fuzz tsan asan docs  ## everything
+
+bench: build $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
+	$(BIN)/python -m benchmarks
+
+docs: build $(VENV)/.docs  ## docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+clean:  ## what make made, environments included
+	rm -rf .venv* build dist docs/_build demo-output third_party .mypy_cache .ruff_cache .pytest_cache
+
+# ---- stages ----------------------------------------------------------------
+
+CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
+
+.PHONY: lint format types build test-cpp test-python test-package test-peers
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
+
+format: $(VENV)/.dev  ## put the sources in shape
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CPP_FILES)
+
+types: build
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/stubtest arrowdl._core
+
+build: build/.dev  ## rebuild what changed
 	env -u SKBUILD_EDITABLE_SKIP $(BIN)/python -c "import arrowdl._core"
 
-cpp-tests: build
+test-cpp: build
 	cmake --build build/dev --target arrowdl_tests
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
-$(VENV)/.stamp: requirements/dev.txt
-	tools/setup-system.sh libgtest-dev
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -r $<
+test-python: build
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+test-package: build dist/.wheel
+	$(BIN)/python -m pytest -q -m slow
+
+test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle and mlx, each in an environment of its own
+
+test-peer-%: .venv-%/.dev dist/.wheel
+	.venv-$*/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	.venv-$*/bin/python -m pytest -q tests/peers/test_$*.py
+
+# ---- sanitizers and fuzzing ------------------------------------------------
+
+# An environment that sees the development one's packages, but not its editable arrowdl.
+ASAN_VENV := build/asan/venv
+ASAN_SITE = $(shell $(ASAN_VENV)/bin/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
+ASAN_PRELOAD = $(foreach lib,asan stdc++,$(shell $(CXX) -print-file-name=lib$(lib).so))
+UBSAN := UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+SUPPRESSIONS := $(CURDIR)/tests/sanitizers
+
+.PHONY: asan tsan fuzz
+asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
+	cmake --preset asan
+	cmake --build build/asan
+	cmake --build build/asan --target arrowdl_tests
+	$(UBSAN) ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	test -d $(ASAN_VENV) || $(BIN)/python -m venv --without-pip $(ASAN_VENV)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))" > $(ASAN_SITE)/dev.pth
+	rm -rf $(ASAN_SITE)/arrowdl && cp -r python/arrowdl $(ASAN_SITE)
+	cmake --install build/asan --prefix $(ASAN_SITE)/arrowdl --component python
+	LD_PRELOAD="$(ASAN_PRELOAD)" PYTHONMALLOC=malloc $(UBSAN) \
+	ASAN_OPTIONS=detect_leaks=0:suppressions=$(SUPPRESSIONS)/asan.txt \
+	$(ASAN_VENV)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider -m "not slow"
+
+tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
+	cmake --preset tsan
+	cmake --build build/tsan --target arrowdl_tests
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+
+fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
+	tools/setup-system.sh clang-14 libclang-rt-14-dev
+	cmake --preset fuzz
+	cmake --build build/fuzz --target fuzzers
+	tests/fuzz/run.sh build/fuzz/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
+
+# ---- set-up ----------------------------------------------------------------
+
+$(VENV)/.dev: requirements/dev.txt requirements/constraints.txt
+	tools/setup-system.sh g++ cmake libgtest-dev
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) -r $<
 	touch $@
 
-build/.installed: $(VENV)/.stamp pyproject.toml
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps -e .
+$(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
+	$(PIP_INSTALL) -r $<
+	touch $@
+
+.venv-%/.dev: requirements/peers/%.txt
+	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet -r $<
+	touch $@
+
+build/.dev: $(VENV)/.dev pyproject.toml
+	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	touch $@
+
+# Built as a user builds it: isolated, from nothing.
+dist/.wheel: pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
+	rm -rf dist
+	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
 	touch $@
