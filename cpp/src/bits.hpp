@@ -5,9 +5,7 @@
 
 namespace arrowdl {
 
-inline bool get_bit(const uint8_t* bits, int64_t i) {
-  return ((bits[i >> 3] >> (i & 7)) & 1) != 0;
-}
+inline bool get_bit(const uint8_t* bits, int64_t i) { return ((bits[i >> 3] >> (i & 7)) & 1) != 0; }
 
 /// How many of bits [offset, offset + count) are set.
 int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count);
@@ -23,7 +21,7 @@ void pack_bits(const uint8_t* bytes, int64_t count, uint8_t* target);
 void copy_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target);
 
 /// The same for the conjunction of two bitmaps.
-void and_bits(const uint8_t* a, int64_t a_offset, const uint8_t* b, int64_t b_offset,
-              int64_t count, uint8_t* target);
+void and_bits(const uint8_t* a, int64_t a_offset, const uint8_t* b, int64_t b_offset, int64_t count,
+              uint8_t* target);
 
 }  // namespace arrowdl

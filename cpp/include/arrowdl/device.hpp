@@ -28,6 +28,7 @@ struct DeviceType {
   const char* name;        ///< lower case, e.g. "cuda_host"
   const char* event_type;  ///< what ArrowDeviceArray.sync_event points to; nullptr: always NULL
   bool host_readable;      ///< whether the CPU may dereference the memory (after the event)
+  bool pointer_is_handle;  ///< a data pointer names an object: no arithmetic on it
 };
 
 /// The row of `value`, or nullptr for a number that neither specification knows.
@@ -47,6 +48,9 @@ std::string to_string(const Device& device);
 
 /// Whether the CPU may read memory on `device`.
 bool is_host_readable(const Device& device) noexcept;
+
+/// Whether data pointers on `device` are opaque handles (OpenCL's cl_mem), with no arithmetic.
+bool is_pointer_handle(const Device& device) noexcept;
 
 /// A DLPack device as a Device. Raises ValueError for an unknown type. Any CPU id is the one CPU.
 Device from_dl_device(DLDevice device);

@@ -105,6 +105,6 @@ class DeviceArray {
 OwnedArray share_array(const DeviceArray& array);
 
 /// Checks `array` against `type` as DeviceArray::import does. Raises ValueError.
-void validate_array(const Type& type, const ArrowArray& array, const Device& device);
+void validate_array(const Type& type, const ArrowArray& array);
 
 }  // namespace arrowdl

@@ -10,12 +10,12 @@ namespace arrowdl {
 
 /// The Python exception that an `Error` becomes.
 enum class ErrorKind {
-  kBuffer,     ///< BufferError: the data is valid but this exchange cannot carry it.
-  kValue,      ///< ValueError: the input is malformed, or an argument has no meaning.
-  kType,       ///< TypeError: the input is of a kind that is not supported at all.
-  kIndex,      ///< IndexError: out of range.
-  kMemory,     ///< MemoryError: an allocation failed.
-  kRuntime,    ///< RuntimeError: a foreign producer reported a failure.
+  kBuffer,   ///< BufferError: the data is valid but this exchange cannot carry it.
+  kValue,    ///< ValueError: the input is malformed, or an argument has no meaning.
+  kType,     ///< TypeError: the input is of a kind that is not supported at all.
+  kIndex,    ///< IndexError: out of range.
+  kMemory,   ///< MemoryError: an allocation failed.
+  kRuntime,  ///< RuntimeError: a foreign producer reported a failure.
 };
 
 /// An error whose message says what was given, what is supported and what to do.

@@ -63,9 +63,7 @@ class OwnedTensor {
     std::swap(versioned_, other.versioned_);
   }
   /// Gives the struct up to the caller; nullptr when this one is of the other vintage or empty.
-  DLManagedTensorVersioned* take_versioned() noexcept {
-    return std::exchange(versioned_, nullptr);
-  }
+  DLManagedTensorVersioned* take_versioned() noexcept { return std::exchange(versioned_, nullptr); }
   DLManagedTensor* take_legacy() noexcept { return std::exchange(legacy_, nullptr); }
 
  private:

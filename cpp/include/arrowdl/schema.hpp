@@ -103,11 +103,13 @@ std::string to_string(const Type& type);
 
 /// The Arrow type of one element of `dtype`, extension included.
 OwnedSchema make_schema(const Dtype& dtype, const char* name = "");
-/// arrow.fixed_shape_tensor of `dtype`.
-OwnedSchema make_fixed_shape_tensor_schema(const Dtype& dtype, const TensorMetadata& metadata,
+/// arrow.fixed_shape_tensor of the elements `item`, which it takes over.
+OwnedSchema make_fixed_shape_tensor_schema(OwnedSchema item, const TensorMetadata& metadata,
                                            const char* name = "");
 /// A node with `format` and `children`, which it takes over.
 OwnedSchema make_nested_schema(const char* format, std::vector<OwnedSchema> children,
                                const char* name = "");
+/// A copy of `schema` with another name.
+OwnedSchema rename_schema(OwnedSchema schema, const char* name);
 
 }  // namespace arrowdl

@@ -1,0 +1,128 @@
+#include "arrowdl/error.hpp"
+#include "arrowdl/schema.hpp"
+
+namespace arrowdl {
+namespace {
+
+const char* time_unit(char code) {
+  switch (code) {
+    case 's':
+      return "s";
+    case 'm':
+      return "ms";
+    case 'u':
+      return "us";
+    default:
+      return "ns";
+  }
+}
+
+/// Temporal formats: "tsu:UTC" is timestamp[us, UTC].
+std::string describe_temporal(const std::string_view format) {
+  if (format == "tdD") return "date32";
+  if (format == "tdm") return "date64";
+  if (format == "tiM") return "month_interval";
+  if (format == "tiD") return "day_time_interval";
+  if (format == "tin") return "month_day_nano_interval";
+  const char* unit = time_unit(format[2]);
+  if (format[1] == 't') {
+    return concat(format[2] == 's' || format[2] == 'm' ? "time32[" : "time64[", unit, "]");
+  }
+  if (format[1] == 'D') return concat("duration[", unit, "]");
+  const std::string_view zone = format.substr(4);
+  return zone.empty() ? concat("timestamp[", unit, "]")
+                      : concat("timestamp[", unit, ", ", zone, "]");
+}
+
+std::string describe_fixed_width(const Type& type) {
+  const std::string_view format = type.schema->format;
+  if (format[0] == 't') return describe_temporal(format);
+  if (format[0] == 'd') return concat("decimal", type.byte_width * 8, "(", format.substr(2), ")");
+  if (type.is_fixed_size_binary) return concat("fixed_size_binary[", type.byte_width, "]");
+  return find_dtype_of_format(format)->name;
+}
+
+std::string describe_children(const char* name, const Type& type) {
+  std::string text = concat(name, "<");
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    const Type& child = type.children[i];
+    text += concat(i == 0 ? "" : ", ", child.name(), ": ", to_string(child));
+  }
+  return text + ">";
+}
+
+std::string describe_storage(const Type& type) {
+  switch (type.layout) {
+    case Layout::kNull:
+      return "null";
+    case Layout::kBoolean:
+      return "bool";
+    case Layout::kFixedWidth:
+      return describe_fixed_width(type);
+    case Layout::kBinary:
+      return type.is_utf8 ? "string" : "binary";
+    case Layout::kLargeBinary:
+      return type.is_utf8 ? "large_string" : "large_binary";
+    case Layout::kBinaryView:
+      return type.is_utf8 ? "string_view" : "binary_view";
+    case Layout::kList:
+      if (type.is_map) return describe_children("map", type.children[0]);
+      return concat("list<", to_string(type.children[0]), ">");
+    case Layout::kLargeList:
+      return concat("large_list<", to_string(type.children[0]), ">");
+    case Layout::kListView:
+      return concat("list_view<", to_string(type.children[0]), ">");
+    case Layout::kLargeListView:
+      return concat("large_list_view<", to_string(type.children[0]), ">");
+    case Layout::kFixedSizeList:
+      return concat("fixed_size_list<", to_string(type.children[0]), ">[", type.list_size, "]");
+    case Layout::kStruct:
+      return describe_children("struct", type);
+    case Layout::kSparseUnion:
+      return describe_children("sparse_union", type);
+    case Layout::kDenseUnion:
+      return describe_children("dense_union", type);
+    case Layout::kRunEndEncoded:
+      return concat("run_end_encoded<", to_string(type.children[0]), ", ",
+                    to_string(type.children[1]), ">");
+  }
+  return "?";
+}
+
+template <typename Extents>
+std::string describe_shape(const Extents& extents) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    text += concat(i == 0 ? "" : ", ", extents[i]);
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+std::string to_string(const Type& type) {
+  if (type.dictionary != nullptr) {
+    return concat("dictionary<", describe_storage(type), ", ", to_string(*type.dictionary), ">");
+  }
+  switch (type.extension) {
+    case Extension::kDtype:
+      return type.dtype->extension;
+    case Extension::kFixedShapeTensor: {
+      std::string text = concat("fixed_shape_tensor<", to_string(type.children[0]), ">",
+                                describe_shape(type.tensor->shape));
+      if (!type.tensor->permutation.empty()) {
+        text += concat(", permutation ", describe_shape(type.tensor->permutation));
+      }
+      return text;
+    }
+    case Extension::kVariableShapeTensor:
+      return concat("variable_shape_tensor<", to_string(type.children[0].children[0]), ", ",
+                    type.children[1].list_size, " dims>");
+    case Extension::kNone:
+      break;
+  }
+  const std::optional<std::string_view> name = find_metadata(*type.schema, "ARROW:extension:name");
+  return name ? concat(*name, "<", describe_storage(type), ">") : describe_storage(type);
+}
+
+}  // namespace arrowdl

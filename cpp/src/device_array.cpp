@@ -1,0 +1,247 @@
+#include "arrowdl/device_array.hpp"
+
+#include <optional>
+
+#include "arrowdl/error.hpp"
+#include "bits.hpp"
+#include "share.hpp"
+
+namespace arrowdl {
+namespace {
+
+void delete_storage(Storage* storage) noexcept { delete storage; }
+
+void check_event(const ArrowDeviceArray& array, const Device& device) {
+  const DeviceType* row = find_device_type(device.type);
+  if (array.sync_event != nullptr && row->event_type == nullptr) {
+    raise_value_error("an Arrow array on ", to_string(device),
+                      " carries a sync_event, and Arrow defines none for that device");
+  }
+}
+
+const uint8_t* advance(const void* buffer, int64_t bytes) noexcept {
+  return buffer == nullptr ? nullptr : static_cast<const uint8_t*>(buffer) + bytes;
+}
+
+/// How far buffer `i` of a node moves for `rows` rows: what makes an offset smaller.
+int64_t bytes_per_rows(const Type& type, int64_t i, int64_t rows) noexcept {
+  switch (type.layout) {
+    case Layout::kBoolean:
+      return rows / 8;
+    case Layout::kFixedWidth:
+      return rows * type.byte_width;
+    case Layout::kBinary:
+    case Layout::kList:
+      return i == 1 ? rows * 4 : 0;
+    case Layout::kLargeBinary:
+    case Layout::kLargeList:
+      return i == 1 ? rows * 8 : 0;
+    case Layout::kListView:
+      return rows * 4;
+    case Layout::kLargeListView:
+      return rows * 8;
+    case Layout::kBinaryView:
+      return i == 1 ? rows * 16 : 0;
+    default:
+      return 0;
+  }
+}
+
+/// `bits` moved up by `shift` bits.
+Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
+  if (bits.data() == nullptr || shift == 0) return bits;
+  uint8_t* target;
+  const int64_t size = (count + shift + 7) / 8;
+  Buffer shifted = Buffer::allocate(size, &target);
+  for (int64_t i = 0; i < size; ++i) target[i] = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t to = i + shift;
+    if (get_bit(bits.data(), i)) target[to / 8] |= static_cast<uint8_t>(1 << (to % 8));
+  }
+  return shifted;
+}
+
+}  // namespace
+
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array,
+                                StorageDeleter deleter) {
+  std::unique_ptr<Storage, StorageDeleter> storage(new Storage,
+                                                   deleter == nullptr ? delete_storage : deleter);
+  storage->schema = std::move(schema);
+  storage->array = std::move(array);
+  const ArrowDeviceArray& root = *storage->array.get();
+  storage->type = parse_schema(*storage->schema.get());
+  storage->device = from_arrow_device(root.device_type, root.device_id);
+  check_event(root, storage->device);
+  validate_array(storage->type, root.array);
+  const Storage* raw = storage.get();
+  return DeviceArray(std::shared_ptr<const Storage>(std::move(storage)), &raw->type, &root.array,
+                     root.array.offset, root.array.length);
+}
+
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device) {
+  OwnedDeviceArray device_array;
+  array.move(&device_array->array);
+  device_array->device_type = device.type;
+  device_array->device_id = to_arrow_device_id(device);
+  return import(std::move(schema), std::move(device_array));
+}
+
+const uint8_t* DeviceArray::validity() const noexcept {
+  if (!type_->has_validity() || node_->null_count == 0) return nullptr;
+  return buffer_as<uint8_t>(0);
+}
+
+int64_t DeviceArray::null_count() const {
+  if (type_->layout == Layout::kNull) return length_;
+  const uint8_t* bits = validity();
+  if (bits == nullptr || length_ == 0) return 0;
+  const bool whole = offset_ == node_->offset && length_ == node_->length;
+  if (whole && node_->null_count >= 0) return node_->null_count;
+  if (!is_host_readable(device()) || sync_event() != nullptr) {
+    raise_buffer_error("the nulls of an array on ", to_string(device()),
+                       " are not counted, and the host cannot read its validity bitmap: give the "
+                       "producer's array a null_count, or copy it to the CPU first");
+  }
+  return length_ - count_set_bits(bits, offset_, length_);
+}
+
+DeviceArray DeviceArray::slice(int64_t start, int64_t length) const {
+  if (start < 0 || length < 0 || start > length_ || length > length_ - start) {
+    raise_index_error("rows ", start, " to ", start, " + ", length, " of an array of ", length_);
+  }
+  return DeviceArray(storage_, type_, node_, offset_ + start, length);
+}
+
+DeviceArray DeviceArray::child(int64_t i) const {
+  if (i < 0 || i >= node_->n_children) {
+    raise_index_error("child ", i, " of ", to_string(*type_), " with ", node_->n_children);
+  }
+  const Type* type = &type_->children[static_cast<std::size_t>(i)];
+  const ArrowArray* node = node_->children[i];
+  int64_t rows = 1;
+  switch (type_->layout) {
+    case Layout::kFixedSizeList:
+      rows = type_->list_size;
+      break;
+    case Layout::kStruct:
+    case Layout::kSparseUnion:
+      break;
+    default:
+      return DeviceArray(storage_, type, node, node->offset, node->length);
+  }
+  return DeviceArray(storage_, type, node, node->offset + offset_ * rows, length_ * rows);
+}
+
+DeviceArray DeviceArray::field(int64_t i) const {
+  if (type_->layout != Layout::kStruct) {
+    raise_type_error("fields are parts of a struct, this is ", to_string(*type_));
+  }
+  DeviceArray field = child(i);
+  if (null_count() == 0) return field;
+  if (!field.type().has_validity()) {
+    if (field.type().layout == Layout::kNull) return field;
+    raise_buffer_error("the struct has nulls and its field \"", field.type().name(), "\" of type ",
+                       to_string(field.type()),
+                       " has no validity bitmap to take them: fill or "
+                       "drop the nulls first");
+  }
+  if (!is_host_readable(device()) || sync_event() != nullptr) {
+    raise_buffer_error("the nulls of a struct on ", to_string(device()),
+                       " cannot be folded into its fields by the host: copy it to the CPU first");
+  }
+  uint8_t* target;
+  Buffer bits = Buffer::allocate((length_ + 7) / 8, &target);
+  if (const uint8_t* own = field.validity(); own != nullptr) {
+    and_bits(validity(), offset_, own, field.offset_, length_, target);
+  } else {
+    copy_bits(validity(), offset_, length_, target);
+  }
+  return field.with_validity(bits, length_ - count_set_bits(bits.data(), 0, length_));
+}
+
+int64_t DeviceArray::field_index(const std::string& name) const {
+  int64_t found = -1;
+  for (std::size_t i = 0; i < type_->children.size() && type_->layout == Layout::kStruct; ++i) {
+    if (type_->children[i].name() != name) continue;
+    if (found >= 0) raise_value_error("several fields are named \"", name, "\": use the index");
+    found = static_cast<int64_t>(i);
+  }
+  if (found < 0) raise_value_error("no field \"", name, "\" in ", to_string(*type_));
+  return found;
+}
+
+DeviceArray DeviceArray::dictionary() const {
+  if (type_->dictionary == nullptr) {
+    raise_value_error("no dictionary: this is ", to_string(*type_));
+  }
+  const ArrowArray* node = node_->dictionary;
+  return DeviceArray(storage_, type_->dictionary.get(), node, node->offset, node->length);
+}
+
+DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
+  const int64_t kept = offset_ % 8;  // what a bit offset cannot lose to the pointers
+  const int64_t moved = offset_ - kept;
+  ArrayParts parts;
+  parts.length = length_;
+  parts.null_count = validity.data() == nullptr ? 0 : null_count;
+  parts.offset = kept;
+  parts.buffers.push_back(shift_bits(validity, kept, length_));
+  for (int64_t i = 1; i < node_->n_buffers; ++i) {
+    parts.buffers.push_back(
+        Buffer(storage_, advance(buffer(i), bytes_per_rows(*type_, i, moved)), 0));
+  }
+  const DeviceArray whole(storage_, type_, node_, moved, kept + length_);
+  for (int64_t i = 0; i < node_->n_children; ++i) {
+    parts.children.push_back(share_array(whole.child(i)));
+  }
+  if (type_->dictionary != nullptr) parts.dictionary = share_array(dictionary());
+  OwnedDeviceArray array;
+  make_array(std::move(parts)).move(&array->array);
+  array->device_type = storage_->array->device_type;
+  array->device_id = storage_->array->device_id;
+  array->sync_event = sync_event();
+  OwnedSchema schema = export_schema();
+  if (null_count > 0) schema->flags |= ARROW_FLAG_NULLABLE;
+  return import(std::move(schema), std::move(array));
+}
+
+OwnedSchema DeviceArray::export_schema() const {
+  OwnedSchema schema;
+  share_tree(*type_->schema, std::shared_ptr<const void>(storage_), schema.get());
+  return schema;
+}
+
+OwnedArray share_array(const DeviceArray& array) {
+  OwnedArray shared;
+  share_tree(*array.node_, std::shared_ptr<const void>(array.storage_), shared.get());
+  const bool whole = array.offset_ == array.node_->offset && array.length_ == array.node_->length;
+  shared->offset = array.offset_;
+  shared->length = array.length_;
+  if (array.type_->layout == Layout::kNull) {
+    shared->null_count = array.length_;
+  } else if (!whole) {
+    shared->null_count = array.validity() == nullptr ? 0 : -1;
+  }
+  return shared;
+}
+
+OwnedArray DeviceArray::export_array() const {
+  if (!is_host_readable(device()) || sync_event() != nullptr) {
+    raise_buffer_error("an array on ", to_string(device()),
+                       " cannot be handed out as host memory: use the device interface "
+                       "(__arrow_c_device_array__) or copy it to the CPU first");
+  }
+  return share_array(*this);
+}
+
+OwnedDeviceArray DeviceArray::export_device_array() const {
+  OwnedDeviceArray exported;
+  share_array(*this).move(&exported->array);
+  exported->device_type = storage_->array->device_type;
+  exported->device_id = to_arrow_device_id(device());
+  exported->sync_event = sync_event();
+  return exported;
+}
+
+}  // namespace arrowdl

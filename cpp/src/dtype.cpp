@@ -1,0 +1,106 @@
+#include "arrowdl/dtype.hpp"
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+namespace {
+
+// Order matters to find_dtype_of_format alone, which takes the first row without extension.
+constexpr Dtype kDtypes[] = {
+    {"int8", kDLInt, 8, "c", nullptr},
+    {"int16", kDLInt, 16, "s", nullptr},
+    {"int32", kDLInt, 32, "i", nullptr},
+    {"int64", kDLInt, 64, "l", nullptr},
+    {"uint8", kDLUInt, 8, "C", nullptr},
+    {"uint16", kDLUInt, 16, "S", nullptr},
+    {"uint32", kDLUInt, 32, "I", nullptr},
+    {"uint64", kDLUInt, 64, "L", nullptr},
+    {"float16", kDLFloat, 16, "e", nullptr},
+    {"float32", kDLFloat, 32, "f", nullptr},
+    {"float64", kDLFloat, 64, "g", nullptr},
+    {"bool", kDLBool, 8, "c", "arrow.bool8"},
+    {"bfloat16", kDLBfloat, 16, "w:2", "arrowdl.bfloat16"},
+    {"float8_e3m4", kDLFloat8_e3m4, 8, "w:1", "arrowdl.float8_e3m4"},
+    {"float8_e4m3", kDLFloat8_e4m3, 8, "w:1", "arrowdl.float8_e4m3"},
+    {"float8_e4m3b11fnuz", kDLFloat8_e4m3b11fnuz, 8, "w:1", "arrowdl.float8_e4m3b11fnuz"},
+    {"float8_e4m3fn", kDLFloat8_e4m3fn, 8, "w:1", "arrowdl.float8_e4m3fn"},
+    {"float8_e4m3fnuz", kDLFloat8_e4m3fnuz, 8, "w:1", "arrowdl.float8_e4m3fnuz"},
+    {"float8_e5m2", kDLFloat8_e5m2, 8, "w:1", "arrowdl.float8_e5m2"},
+    {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, "w:1", "arrowdl.float8_e5m2fnuz"},
+    {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, "w:1", "arrowdl.float8_e8m0fnu"},
+    {"complex64", kDLComplex, 64, "+w:2", "arrowdl.complex64"},
+    {"complex128", kDLComplex, 128, "+w:2", "arrowdl.complex128"},
+};
+
+constexpr bool every_row_is_whole_bytes() {
+  for (const Dtype& row : kDtypes) {
+    if (row.bits == 0 || row.bits % 8 != 0) return false;
+  }
+  return true;
+}
+static_assert(every_row_is_whole_bytes(), "a dtype takes whole bytes: sub-byte types are refused");
+
+constexpr const char* kCodeNames[] = {
+    "int",
+    "uint",
+    "float",
+    "opaque handle",
+    "bfloat",
+    "complex",
+    "bool",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+};
+static_assert(sizeof(kCodeNames) / sizeof(kCodeNames[0]) == kDLFloat4_e2m1fn + 1,
+              "a name for every DLPack type code");
+
+}  // namespace
+
+const Dtype* find_dtype(DLDataType type) noexcept {
+  if (type.lanes != 1) return nullptr;
+  for (const Dtype& row : kDtypes) {
+    if (row.code == type.code && row.bits == type.bits) return &row;
+  }
+  return nullptr;
+}
+
+const Dtype* find_dtype(std::string_view name) noexcept {
+  for (const Dtype& row : kDtypes) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+const Dtype* find_dtype_of_format(std::string_view format) noexcept {
+  for (const Dtype& row : kDtypes) {
+    if (row.extension == nullptr && format == row.format) return &row;
+  }
+  return nullptr;
+}
+
+const Dtype* find_dtype_of_extension(std::string_view extension) noexcept {
+  for (const Dtype& row : kDtypes) {
+    if (row.extension != nullptr && extension == row.extension) return &row;
+  }
+  return nullptr;
+}
+
+std::string to_string(DLDataType type) {
+  if (const Dtype* row = find_dtype(type); row != nullptr) return row->name;
+  const char* code = type.code <= kDLFloat4_e2m1fn ? kCodeNames[type.code] : nullptr;
+  std::string name = code != nullptr
+                         ? concat(code, " of ", int{type.bits}, " bits")
+                         : concat("type code ", int{type.code}, " of ", int{type.bits}, " bits");
+  return type.lanes == 1 ? name : concat(name, " with ", type.lanes, " lanes");
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,184 @@
+#include "tensor_reading.hpp"
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// The dimensions that one level of nesting adds, outermost first.
+struct Dims {
+  int32_t begin;
+  int32_t end;
+  const std::vector<int64_t>* permutation;  ///< nullptr: C order
+};
+
+bool is_leaf(const Type& type) {
+  return type.dtype != nullptr || type.layout == Layout::kBoolean || type.is_fixed_size_binary;
+}
+
+const Dtype* leaf_dtype(const Type& type) {
+  if (type.dtype != nullptr) return type.dtype;
+  return find_dtype(type.layout == Layout::kBoolean ? "bool" : "uint8");
+}
+
+Dims push_level(const Type& type, TensorView& view) {
+  Dims dims{view.ndim, 0, nullptr};
+  if (type.extension == Extension::kFixedShapeTensor) {
+    const TensorMetadata& tensor = *type.tensor;
+    if (!tensor.permutation.empty()) dims.permutation = &tensor.permutation;
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+      const auto from =
+          dims.permutation == nullptr ? i : static_cast<std::size_t>((*dims.permutation)[i]);
+      view.push_dim(tensor.shape[from]);
+    }
+  } else {
+    view.push_dim(type.is_fixed_size_binary ? type.byte_width : type.list_size);
+  }
+  dims.end = view.ndim;
+  return dims;
+}
+
+/// Strides of one level's dimensions over elements of `inner`; the level's own size in elements.
+int64_t set_strides(const Dims& dims, int64_t inner, TensorView& view) {
+  const int32_t n = dims.end - dims.begin;
+  if (dims.permutation == nullptr) {
+    for (int32_t i = dims.end - 1; i >= dims.begin; --i) {
+      view.strides[i] = inner;
+      inner *= view.shape[i];
+    }
+    return inner;
+  }
+  int32_t logical[kMaxDims];  // the inverse: which logical dimension lies at a physical position
+  for (int32_t i = 0; i < n; ++i) {
+    logical[(*dims.permutation)[static_cast<std::size_t>(i)]] = dims.begin + i;
+  }
+  for (int32_t physical = n - 1; physical >= 0; --physical) {
+    view.strides[logical[physical]] = inner;
+    inner *= view.shape[logical[physical]];
+  }
+  return inner;
+}
+
+const Type& find_leaf(const Type& type) {
+  const Type* node = &type;
+  while (!is_leaf(*node)) node = &node->children[0];
+  return *node;
+}
+
+/// Fills `view` but for its data. Returns the node that holds the elements.
+const Type& describe(const Type& type, int64_t length, TensorView& view) {
+  if (const std::string reason = why_not_tensor(type); !reason.empty()) {
+    raise_buffer_error(reason);
+  }
+  const Type& leaf = find_leaf(type);
+  view.dtype = leaf_dtype(leaf);
+  view.ndim = 0;
+  view.push_dim(length);
+  Dims levels[kMaxDims + 1];
+  int32_t n_levels = 0;
+  for (const Type* node = &type; node != &leaf; node = &node->children[0]) {
+    levels[n_levels++] = push_level(*node, view);
+  }
+  if (leaf.is_fixed_size_binary) levels[n_levels++] = push_level(leaf, view);
+  int64_t inner = 1;
+  while (n_levels > 0) inner = set_strides(levels[--n_levels], inner, view);
+  view.strides[0] = inner;
+  return leaf;
+}
+
+const uint8_t* first_element(const DeviceArray& leaf) {
+  const bool is_complex = leaf.type().layout == Layout::kFixedSizeList;
+  const DeviceArray holder = is_complex ? leaf.child(0) : leaf;
+  if (is_complex && holder.null_count() > 0) {
+    raise_buffer_error("a null inside a complex number of ", to_string(leaf.type()),
+                       ": null whole numbers instead of their parts");
+  }
+  const int64_t bytes = holder.offset() * holder.type().byte_width;
+  const auto* data = holder.buffer_as<uint8_t>(1);
+  if (data == nullptr) return nullptr;
+  if (bytes != 0 && is_pointer_handle(leaf.device())) {
+    raise_buffer_error("an offset of ", bytes, " bytes into an opaque handle on ",
+                       to_string(leaf.device()), ": only whole buffers can be exchanged there");
+  }
+  return data + bytes;
+}
+
+std::string why_not_leaf(const Type& type) {
+  const std::string name = to_string(type);
+  switch (type.layout) {
+    case Layout::kNull:
+      return name + " has no values: cast it to a type that has";
+    case Layout::kFixedWidth:
+      return name + " has no DLPack type: cast it to an integer or floating point type";
+    case Layout::kBinary:
+    case Layout::kLargeBinary:
+    case Layout::kBinaryView:
+      return name +
+             " is not one tensor: to_torch() gives its bytes as a jagged tensor, to_numpy() "
+             "and to_jax() as (values, offsets); dictionary-encode it for codes";
+    case Layout::kList:
+    case Layout::kLargeList:
+    case Layout::kListView:
+    case Layout::kLargeListView:
+      return name +
+             " is not one tensor: to_torch() gives a jagged tensor, to_numpy() and "
+             "to_jax() (values, offsets), and ragged=\"padded\" a padded one with lengths";
+    case Layout::kStruct:
+      return type.extension == Extension::kVariableShapeTensor
+                 ? name + " is not one tensor: to_torch() gives a nested one"
+                 : name +
+                       " is not one tensor: take a field, or use to_torch(), to_jax() or "
+                       "to_numpy() for a dict of tensors (stack=True for one matrix)";
+    case Layout::kSparseUnion:
+    case Layout::kDenseUnion:
+      return name + " has no tensor reading: cast it to the type of one of its members";
+    case Layout::kRunEndEncoded:
+      return name + " inside another type has no tensor reading: decode it first";
+    default:
+      return name + " has no tensor reading";
+  }
+}
+
+}  // namespace
+
+std::string why_not_tensor(const Type& type) {
+  const Type* node = &type;
+  int32_t dims = 1;
+  while (!is_leaf(*node) && node->layout == Layout::kFixedSizeList) {
+    dims += node->tensor == nullptr ? 1 : static_cast<int32_t>(node->tensor->shape.size());
+    node = &node->children[0];
+  }
+  if (!is_leaf(*node)) return why_not_leaf(*node);
+  if (node->is_fixed_size_binary) ++dims;
+  if (dims > kMaxDims) return concat(to_string(type), " has more than ", kMaxDims, " dimensions");
+  return {};
+}
+
+TensorView describe_tensor(const Type& type, int64_t length) {
+  TensorView view;
+  describe(type, length, view);
+  return view;
+}
+
+TensorReading read_as_tensor(const DeviceArray& array) {
+  TensorReading reading;
+  const Type& leaf = describe(array.type(), array.length(), reading.view);
+  reading.levels.reserve(2);
+  reading.levels.push_back(array);
+  while (&reading.leaf().type() != &leaf) reading.levels.push_back(reading.leaf().child(0));
+  reading.is_bits = leaf.layout == Layout::kBoolean;
+  reading.view.device = array.device();
+  if (!reading.is_bits && reading.view.size() > 0) {
+    reading.view.data = first_element(reading.leaf());
+  }
+  return reading;
+}
+
+bool has_nulls(const TensorReading& reading) {
+  for (const DeviceArray& level : reading.levels) {
+    if (level.null_count() > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace arrowdl

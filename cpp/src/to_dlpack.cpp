@@ -1,0 +1,148 @@
+#include <memory>
+
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "bits.hpp"
+#include "tensor_reading.hpp"
+
+namespace arrowdl {
+namespace {
+
+void set_header(DLManagedTensor&, uint64_t) noexcept {}
+
+void set_header(DLManagedTensorVersioned& managed, uint64_t flags) noexcept {
+  managed.version = DLPackVersion{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed.flags = flags;
+}
+
+/// One allocation for the struct, its shape and strides, and what keeps the memory alive.
+template <typename Managed>
+struct TensorHolder : private Counted {
+  explicit TensorHolder(std::shared_ptr<const void> from) : owner(std::move(from)) {}
+
+  static void* operator new(std::size_t size, int32_t ndim) {
+    return ::operator new(size + 2 * sizeof(int64_t) * static_cast<std::size_t>(ndim));
+  }
+  static void operator delete(void* memory, int32_t) { ::operator delete(memory); }
+  static void operator delete(void* memory) { ::operator delete(memory); }
+
+  int64_t* dims() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
+
+  std::shared_ptr<const void> owner;
+  Managed managed;
+};
+
+template <typename Managed>
+OwnedTensor hold(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
+  const DLDevice device = to_dl_device(view.device);
+  auto* holder = new (view.ndim) TensorHolder<Managed>(std::move(owner));
+  int64_t* shape = holder->dims();
+  int64_t* strides = shape + view.ndim;
+  for (int32_t i = 0; i < view.ndim; ++i) {
+    shape[i] = view.shape[i];
+    strides[i] = view.strides[i];
+  }
+  // byte_offset stays 0 with the offset in `data`: paddle and dpnp ignore the former.
+  holder->managed.dl_tensor = DLTensor{const_cast<uint8_t*>(view.size() == 0 ? nullptr : view.data),
+                                       device,
+                                       view.ndim,
+                                       view.dtype->dl(),
+                                       shape,
+                                       strides,
+                                       0};
+  set_header(holder->managed, flags);
+  holder->managed.manager_ctx = holder;
+  holder->managed.deleter = [](Managed* managed) noexcept {
+    delete static_cast<TensorHolder<Managed>*>(managed->manager_ctx);
+  };
+  return OwnedTensor(&holder->managed);
+}
+
+/// arrow.bool8 takes any non-zero byte for true, DLPack consumers only 1: other bytes would be
+/// misread, so they are rewritten.
+bool has_odd_bools(const TensorReading& reading) {
+  const TensorView& view = reading.view;
+  return view.dtype->code == kDLBool && !reading.is_bits && view.size() > 0 &&
+         is_host_readable(view.device) && !has_only_canonical_bools(view.data, view.size());
+}
+
+/// Why the array can't be exported as it lies, or nullptr.
+const char* why_copy(const TensorReading& reading, bool replaces_nulls) {
+  if (reading.is_bits) return "bit-packed booleans have to be unpacked";
+  if (replaces_nulls) return "its nulls have to be replaced";
+  if (has_odd_bools(reading)) return "its booleans hold bytes other than 0 and 1";
+  return nullptr;
+}
+
+bool check_nulls(const TensorReading& reading, Nulls nulls) {
+  if (nulls == Nulls::kKeep || !has_nulls(reading)) return false;
+  const Type& type = reading.levels.front().type();
+  if (nulls == Nulls::kRaise) {
+    raise_buffer_error("the array of ", to_string(type),
+                       " has nulls, and a tensor has no place "
+                       "for them: use to_torch(), to_jax() or to_numpy() with nulls=\"fill\", "
+                       "\"nan\" or \"mask\", or drop them first");
+  }
+  if (nulls == Nulls::kNan && !reading.view.dtype->is_floating()) {
+    raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", to_string(type),
+                       ": cast it first, or use nulls=\"fill\" or \"mask\"");
+  }
+  return true;
+}
+
+/// The copy in a struct of before 1.0: the versioned one becomes its owner.
+OwnedTensor to_vintage(OwnedTensor copy, const TensorView&, DLManagedTensorVersioned*) {
+  return copy;
+}
+
+OwnedTensor to_vintage(OwnedTensor copy, const TensorView& view, DLManagedTensor*) {
+  TensorView same = view;
+  same.data = static_cast<const uint8_t*>(copy->data);
+  return hold<DLManagedTensor>(same, std::make_shared<OwnedTensor>(std::move(copy)), 0);
+}
+
+template <typename Managed>
+OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
+  const TensorReading reading = read_as_tensor(array);
+  const bool replaces_nulls = check_nulls(reading, options.nulls);
+  const char* reason = why_copy(reading, replaces_nulls);
+  if (reason != nullptr && options.copy == Copy::kNever) {
+    raise_buffer_error("an array of ", to_string(array.type()),
+                       " cannot become a tensor without a copy, since ", reason,
+                       ": allow it with copy=None or copy=True");
+  }
+  if (reason == nullptr && options.copy != Copy::kAlways) {
+    return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
+  OwnedTensor copy = copy_elements(reading, replaces_nulls ? options.nulls : Nulls::kKeep);
+  return to_vintage(std::move(copy), reading.view, static_cast<Managed*>(nullptr));
+}
+
+template <typename Managed>
+OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
+  if (array.type().layout != Layout::kRunEndEncoded) {
+    return export_tensor<Managed>(array, options);
+  }
+  if (options.copy == Copy::kNever) {
+    raise_buffer_error("an array of ", to_string(array.type()),
+                       " cannot become a tensor without "
+                       "a copy, since its runs have to be decoded: allow it with copy=None");
+  }
+  return export_tensor<Managed>(decode_run_ends(array), options);
+}
+
+}  // namespace
+
+OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
+  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
+}
+
+OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
+  return decode_and_export<DLManagedTensorVersioned>(array, options);
+}
+
+OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
+  return decode_and_export<DLManagedTensor>(array, options);
+}
+
+}  // namespace arrowdl
