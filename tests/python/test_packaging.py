@@ -1,0 +1,167 @@
+"""What a user installs: the wheel, the sdist, the C++ package inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: str | Path, **options: object) -> str:
+    """Output of a command without what this test's own environment would lend it."""
+    lent = {"PYTHONPATH", "LD_PRELOAD", "CMAKE_PREFIX_PATH"}
+    env = {name: value for name, value in os.environ.items() if name not in lent}
+    env.update(options.pop("env", {}))  # type: ignore[call-overload]
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env=env,
+        **options,  # type: ignore[call-overload]
+    )
+    assert done.returncode == 0, done.stdout
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as a user builds it; ARROWDL_WHEEL names one that is built already."""
+    if built := os.environ.get("ARROWDL_WHEEL"):
+        return Path(built).resolve()
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", folder, ROOT)
+    return next(folder.glob("arrowdl-*.whl"))
+
+
+@pytest.fixture(scope="session")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that holds the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin/python"
+    run(python, "-m", "pip", "install", "--no-index", wheel)
+    return python
+
+
+@pytest.fixture(scope="session")
+def installed(python: Path) -> Path:
+    return Path(run(python, "-c", "import arrowdl; print(arrowdl.__path__[0])").strip())
+
+
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", build, folder, cwd=ROOT)
+    return next(folder.glob("arrowdl-*.tar.gz"))
+
+
+def test_wheel_is_small_and_whole(wheel: Path) -> None:
+    assert wheel.stat().st_size < 2_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    package = {name.removeprefix("arrowdl/") for name in names if name.startswith("arrowdl/")}
+    assert {
+        "__init__.py",
+        "_core.pyi",
+        "py.typed",
+        "include/arrowdl/convert.hpp",
+        "include/dlpack/dlpack.h",
+        "include/nanoarrow/nanoarrow.h",
+        "lib/libarrowdl_core.a",
+        "lib/cmake/arrowdl/arrowdlConfig.cmake",
+    } <= package
+    licenses = {Path(name).name for name in names if ".dist-info/licenses/" in name}
+    assert licenses == {"LICENSE", "NOTICE"}
+    folders = {name.split("/")[0] for name in names}
+    assert all(name == "arrowdl" or name.endswith(".dist-info") for name in folders), folders
+
+
+def test_wheel_needs_nothing_at_run_time(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    assert metadata.get_all("Requires-Dist", []) == []
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+
+
+def test_import_brings_in_no_framework_and_no_driver(python: Path) -> None:
+    program = """
+import json, sys
+before = set(sys.modules)
+import arrowdl
+maps = open("/proc/self/maps").read() if sys.platform == "linux" else ""
+print(json.dumps([sorted(set(sys.modules) - before), sorted(sys.modules), maps.split()]))
+"""
+    new, modules, maps = json.loads(run(python, "-I", "-c", program))
+    third_party = {name.split(".")[0] for name in new} - sys.stdlib_module_names
+    assert third_party == {"arrowdl"}
+    frameworks = {"torch", "jax", "numpy", "pyarrow", "polars", "tensorflow", "pandas"}
+    assert not frameworks & set(modules)
+    libraries = {Path(entry).name for entry in maps if ".so" in entry}
+    driver = re.compile(r"lib(cuda|cudart|nvrtc|amdhip|hsa|sycl|ze_loader|OpenCL|arrow|torch)")
+    assert [name for name in libraries if driver.match(name)] == []
+
+
+def test_module_exports_its_init_function_only(installed: Path) -> None:
+    module = next(installed.glob("_core.*.so"))
+    symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", module).splitlines()]
+    assert symbols == ["PyInit__core"]
+
+
+def test_module_needs_the_system_libraries_only(installed: Path) -> None:
+    module = next(installed.glob("_core.*.so"))
+    needed = re.findall(r"\(NEEDED\).*\[(.+?)\]", run("readelf", "-d", module))
+    system = re.compile(r"(lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)|ld-linux.*)\.so\.\d+")
+    assert [name for name in needed if not system.fullmatch(name)] == []
+
+
+def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_path: Path) -> None:
+    source = ROOT / "examples/cpp"
+    run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", tmp_path)
+    assert "zero-copy: yes" in run(tmp_path / "round_trip")
+
+
+def test_scikit_build_finds_the_cmake_package(python: Path, installed: Path) -> None:
+    program = """
+from importlib.metadata import entry_points
+print(*(entry.load().__path__[0] for entry in entry_points(group="cmake.prefix")))
+"""
+    assert Path(run(python, "-c", program).strip()) == installed
+
+
+def test_sdist_carries_what_a_build_needs(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames()}
+    assert {"LICENSE", "NOTICE", "README.md", "CMakeLists.txt", "pyproject.toml"} <= names
+    bundled = [name for name in names if name.startswith("third_party/")]
+    assert len(bundled) == 1
+    assert re.fullmatch(r"third_party/nanoarrow-[\d.]+\.tar\.gz", bundled[0])
+    assert not [name for name in names if name.startswith(("build/", ".venv", ".git/"))]
+
+
+def test_sdist_builds_without_a_network(sdist: Path, tmp_path: Path) -> None:
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+    command: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation"]
+    command += ["--no-deps", "--no-cache-dir", "-w", tmp_path, sdist]
+    isolate = ["unshare", "--net"]
+    if subprocess.run([*isolate, "true"], capture_output=True, check=False).returncode == 0:
+        command = [*isolate, *command]
+    run(*command, env=offline)
+    assert list(tmp_path.glob("arrowdl-*.whl"))
