@@ -1,4 +1,7 @@
 // Bitmaps: least significant bit first, at any bit offset.
+//
+// None of these reads a byte of a bitmap that holds no bit of the range, or writes one of the
+// target beyond what the range fills.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +26,12 @@ void copy_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* targ
 /// The same for the conjunction of two bitmaps.
 void and_bits(const uint8_t* a, int64_t a_offset, const uint8_t* b, int64_t b_offset, int64_t count,
               uint8_t* target);
+
+/// Whether every byte is 0 or 1. Arrow's bool8 is true for any non-zero byte; consumers of a
+/// DLPack bool count on 0 and 1 (jax 0.10's `where` takes a 2 for false).
+bool has_only_canonical_bools(const uint8_t* bytes, int64_t count);
+
+/// Bytes as 0 and 1, any non-zero one as 1. `target` may be `bytes`.
+void canonicalize_bools(const uint8_t* bytes, int64_t count, uint8_t* target);
 
 }  // namespace arrowdl

@@ -199,7 +199,8 @@ void parse_fixed_shape(Type& type, const Path& path, std::string_view json) {
     raise_schema_error(path, "arrow.fixed_shape_tensor over the storage \"", path.schema->format,
                        "\": it needs a FixedSizeList");
   }
-  type.tensor = std::make_unique<TensorMetadata>(parse_tensor_metadata(json));
+  type.tensor =
+      std::make_unique<TensorMetadata>(parse_tensor_metadata(json, Extension::kFixedShapeTensor));
   int64_t size = 1;  // parse_tensor_metadata has seen that the product fits
   for (const int64_t extent : type.tensor->shape) size *= extent;
   if (size != type.list_size) {
@@ -221,8 +222,9 @@ void parse_variable_shape(Type& type, const Path& path, std::string_view json) {
                        "arrow.variable_shape_tensor needs Struct{data: List<T>, shape: "
                        "FixedSizeList<int32>[ndim]} as its storage");
   }
-  type.tensor = std::make_unique<TensorMetadata>(json.empty() ? TensorMetadata{}
-                                                              : parse_tensor_metadata(json));
+  type.tensor = std::make_unique<TensorMetadata>(
+      json.empty() ? TensorMetadata{}
+                   : parse_tensor_metadata(json, Extension::kVariableShapeTensor));
   const auto matches = [&](std::size_t n) {
     return n == 0 || n == static_cast<std::size_t>(shape->list_size);
   };

@@ -86,11 +86,11 @@ constexpr int kMaxDepth = 64;
 /// extension storage that contradicts its name.
 Type parse_schema(const ArrowSchema& schema);
 
-/// Reads the JSON of the tensor extensions. Raises ValueError for anything that the specification
-/// does not allow. Unknown keys are ignored.
-TensorMetadata parse_tensor_metadata(std::string_view json);
+/// Reads the JSON of one of the two tensor extensions. Raises ValueError for anything that the
+/// specification does not allow. Unknown keys are ignored.
+TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension);
 
-/// Writes it again, in the form of the specification's examples.
+/// Writes the JSON of a fixed shape tensor again, in the form that pyarrow writes.
 std::string to_json(const TensorMetadata& metadata);
 
 /// The value of `key` in a schema's metadata, if it is there.

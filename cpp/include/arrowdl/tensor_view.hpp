@@ -33,13 +33,16 @@ struct TensorView {
 };
 
 /// Views `tensor`, with byte_offset folded into data and NULL strides (DLPack before 1.2) made
-/// explicit. Raises BufferError for a dtype with no row, ValueError for a malformed struct
-/// (negative or overflowing shape, NULL shape, NULL data where there are elements).
+/// explicit. Raises BufferError for what Arrow can't carry (a dtype with no row, too many
+/// dimensions, a byte_offset to an opaque handle), ValueError for a malformed struct (negative or
+/// overflowing shape, NULL shape, NULL data where there are elements). Where there are no elements
+/// the strides are the contiguous ones, whatever `tensor` says.
 TensorView view_tensor(const DLTensor& tensor);
 
-/// The order in which the dimensions of one row lie in memory: result[p] is the logical dimension
-/// at physical position p, outermost first. Empty when rows are not dense in any order, or the
-/// rows themselves (dimension 0) do not follow one another without a gap.
+/// The order in which the dimensions lie in memory: result[p] is the logical dimension at physical
+/// position p, outermost first; result[0] is 0, since rows have to follow one another. Empty when
+/// rows are not dense in any order, or there is a gap between them. A tensor without elements is
+/// dense in its logical order. `view` has at least one dimension.
 std::vector<int32_t> dense_row_order(const TensorView& view);
 
 /// Copies `source` into `target`, contiguous in C order. Host memory only.

@@ -1,0 +1,39 @@
+// A strict reader for the JSON in extension metadata, which comes from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace arrowdl {
+
+/// A parsed JSON value.
+struct JsonValue {
+  enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
+
+  Kind kind = Kind::kNull;
+  bool boolean = false;
+  std::string text;  ///< a string's content (UTF-8), or a number as it was written
+  std::vector<JsonValue> items;
+  std::vector<std::pair<std::string, JsonValue>> members;
+
+  /// The member named `key`, or nullptr.
+  const JsonValue* find(std::string_view key) const noexcept;
+  /// The number as int64. Raises ValueError for any other kind, for a fraction or an exponent,
+  /// and for what does not fit.
+  int64_t as_int64() const;
+};
+
+/// What a value's kind is called, for error messages: "an array".
+const char* to_string(JsonValue::Kind kind) noexcept;
+
+/// Parses one JSON value and nothing after it (RFC 8259). Raises ValueError for anything else,
+/// for text that is not UTF-8, for a key given twice, and for more than 64 levels of nesting.
+JsonValue parse_json(std::string_view text);
+
+/// `text` as a JSON string, quotes included.
+std::string quote_json(std::string_view text);
+
+}  // namespace arrowdl
