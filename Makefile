@@ -81,32 +81,18 @@ test-peer-%: .venv-%/.dev dist/.wheel
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
-# An environment that sees the development one's packages, but not its editable arrowdl.
-ASAN_VENV := build/asan/venv
-ASAN_SITE = $(shell $(ASAN_VENV)/bin/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
-ASAN_PRELOAD = $(foreach lib,asan stdc++,$(shell $(CXX) -print-file-name=lib$(lib).so))
-UBSAN := UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-SUPPRESSIONS := $(CURDIR)/tests/sanitizers
-
 .PHONY: asan tsan fuzz
 asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
 	cmake --preset asan
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests
-	$(UBSAN) ctest --test-dir build/asan --output-on-failure -j $(JOBS)
-	test -d $(ASAN_VENV) || $(BIN)/python -m venv --without-pip $(ASAN_VENV)
-	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))" > $(ASAN_SITE)/dev.pth
-	rm -rf $(ASAN_SITE)/arrowdl && cp -r python/arrowdl $(ASAN_SITE)
-	cmake --install build/asan --prefix $(ASAN_SITE)/arrowdl --component python
-	LD_PRELOAD="$(ASAN_PRELOAD)" PYTHONMALLOC=malloc $(UBSAN) \
-	ASAN_OPTIONS=detect_leaks=0:suppressions=$(SUPPRESSIONS)/asan.txt \
-	$(ASAN_VENV)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider -m "not slow"
+	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) -m "not slow"
 
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-	ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	TSAN_OPTIONS=second_deadlock_stack=1 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 	tools/setup-system.sh clang-14 libclang-rt-14-dev
