@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/pip install --quiet
+PIP_INSTALL := $(BIN)/pip install -qq
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -76,7 +76,7 @@ test-package: build dist/.wheel
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle and mlx, each in an environment of its own
 
 test-peer-%: .venv-%/.dev dist/.wheel
-	.venv-$*/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-$*/bin/python -m pytest -q tests/peers/test_$*.py
 
 # ---- sanitizers and fuzzing ------------------------------------------------
@@ -114,7 +114,7 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 
 .venv-%/.dev: requirements/peers/%.txt
 	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet -r $<
+	.venv-$*/bin/pip install -qq -r $<
 	touch $@
 
 build/.dev: $(VENV)/.dev pyproject.toml
@@ -124,5 +124,5 @@ build/.dev: $(VENV)/.dev pyproject.toml
 # Built as a user builds it: isolated, from nothing.
 dist/.wheel: pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
 	rm -rf dist
-	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist .
 	touch $@
