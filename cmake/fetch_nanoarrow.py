@@ -31,14 +31,14 @@ C_LIBRARY = PurePosixPath(f"nanoarrow-{PIN['version']}", "subprojects", "arrow-n
 
 # pip asks a source distribution's build backend for metadata, even only to download
 # it; nanoarrow's would configure Meson for minutes. The answer is already inside.
-BACKEND_STUB = '''
+BACKEND_STUB = """
 import os, shutil
 def prepare_metadata_for_build_wheel(folder, config_settings=None):
     name = "nanoarrow.dist-info"
     os.makedirs(os.path.join(folder, name))
     shutil.copy("PKG-INFO", os.path.join(folder, name, "METADATA"))
     return name
-'''
+"""
 
 
 def download(folder: Path) -> None:

@@ -1,8 +1,9 @@
 """The compiled core. Use it through `arrowdl`; the docstrings of the API stand there."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import CapsuleType
+from collections.abc import Iterator
 from typing import Any, Literal, final
+
+from typing_extensions import CapsuleType
 
 __version__: str
 
