@@ -179,6 +179,27 @@ DeviceArray DeviceArray::dictionary() const {
   return DeviceArray(storage_, type_->dictionary.get(), node, node->offset, node->length);
 }
 
+DeviceArray DeviceArray::indices() const {
+  dictionary();  // raises when there is none
+  OwnedSchema schema = export_schema();
+  schema->dictionary->release(schema->dictionary);
+  schema->dictionary = nullptr;
+  schema->flags &= ~int64_t{ARROW_FLAG_DICTIONARY_ORDERED};
+  OwnedArray array = share_array(*this);
+  array->dictionary->release(array->dictionary);
+  array->dictionary = nullptr;
+  return derive(std::move(schema), std::move(array));
+}
+
+DeviceArray DeviceArray::validity_array() const {
+  ArrayParts parts;
+  parts.length = length_;
+  parts.offset = offset_;
+  parts.buffers.push_back(Buffer());
+  parts.buffers.push_back(Buffer(storage_, validity(), 0));
+  return derive(make_nested_schema("b", {}), make_array(std::move(parts)));
+}
+
 DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
   const int64_t kept = offset_ % 8;  // what a bit offset cannot lose to the pointers
   const int64_t moved = offset_ - kept;
@@ -196,14 +217,18 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
     parts.children.push_back(share_array(whole.child(i)));
   }
   if (type_->dictionary != nullptr) parts.dictionary = share_array(dictionary());
-  OwnedDeviceArray array;
-  make_array(std::move(parts)).move(&array->array);
-  array->device_type = storage_->array->device_type;
-  array->device_id = storage_->array->device_id;
-  array->sync_event = sync_event();
   OwnedSchema schema = export_schema();
   if (null_count > 0) schema->flags |= ARROW_FLAG_NULLABLE;
-  return import(std::move(schema), std::move(array));
+  return derive(std::move(schema), make_array(std::move(parts)));
+}
+
+DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {
+  OwnedDeviceArray derived;
+  array.move(&derived->array);
+  derived->device_type = storage_->array->device_type;
+  derived->device_id = storage_->array->device_id;
+  derived->sync_event = sync_event();
+  return import(std::move(schema), std::move(derived));
 }
 
 OwnedSchema DeviceArray::export_schema() const {

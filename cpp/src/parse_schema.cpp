@@ -27,11 +27,10 @@ template <typename... Parts>
   raise_value_error("malformed Arrow schema at ", to_string(path), ": ", parts...);
 }
 
-/// Calls visit(key, value) for each pair until it returns true. The encoding has no total length,
-/// so the sizes are trusted as far as they are not negative.
+/// Calls visit(key, value) for each pair until it returns true.
 /// Source: Arrow "C Data Interface", ArrowSchema.metadata.
 template <typename Visit>
-void visit_metadata(const char* metadata, const Visit& visit) {
+void visit_pairs(const char* metadata, const Visit& visit) {
   if (metadata == nullptr) return;
   const auto read_size = [&metadata] {
     int32_t size;
@@ -191,7 +190,7 @@ void check_node(const Path& path, int depth) {
       raise_schema_error(path, "child ", i, " has been released");
     }
   }
-  visit_metadata(schema.metadata, [](std::string_view, std::string_view) { return false; });
+  visit_pairs(schema.metadata, [](std::string_view, std::string_view) { return false; });
 }
 
 void parse_fixed_shape(Type& type, const Path& path, std::string_view json) {
@@ -321,12 +320,20 @@ Type parse_schema(const ArrowSchema& schema) { return parse_node(Path{nullptr, &
 
 std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key) {
   std::optional<std::string_view> found;
-  visit_metadata(schema.metadata, [&](std::string_view name, std::string_view value) {
+  visit_pairs(schema.metadata, [&](std::string_view name, std::string_view value) {
     if (name != key) return false;
     found = value;
     return true;
   });
   return found;
+}
+
+void visit_metadata(const ArrowSchema& schema,
+                    const std::function<void(std::string_view, std::string_view)>& visit) {
+  visit_pairs(schema.metadata, [&](std::string_view key, std::string_view value) {
+    visit(key, value);
+    return false;
+  });
 }
 
 int64_t Type::buffer_count() const noexcept {

@@ -66,6 +66,14 @@ bool has_odd_bools(const TensorReading& reading) {
          is_host_readable(view.device) && !has_only_canonical_bools(view.data, view.size());
 }
 
+void label_as_cpu(TensorReading& reading) {
+  if (!is_host_readable(reading.view.device)) {
+    raise_buffer_error("memory on ", to_string(reading.view.device),
+                       " cannot be exported as CPU memory: copy it to the CPU first");
+  }
+  reading.view.device = Device{};
+}
+
 /// Why the array can't be exported as it lies, or nullptr.
 const char* why_copy(const TensorReading& reading, bool replaces_nulls) {
   if (reading.is_bits) return "bit-packed booleans have to be unpacked";
@@ -90,20 +98,13 @@ bool check_nulls(const TensorReading& reading, Nulls nulls) {
   return true;
 }
 
-/// The copy in a struct of before 1.0: the versioned one becomes its owner.
-OwnedTensor to_vintage(OwnedTensor copy, const TensorView&, DLManagedTensorVersioned*) {
-  return copy;
-}
-
-OwnedTensor to_vintage(OwnedTensor copy, const TensorView& view, DLManagedTensor*) {
-  TensorView same = view;
-  same.data = static_cast<const uint8_t*>(copy->data);
-  return hold<DLManagedTensor>(same, std::make_shared<OwnedTensor>(std::move(copy)), 0);
-}
+OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
+OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
 
 template <typename Managed>
 OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
-  const TensorReading reading = read_as_tensor(array);
+  TensorReading reading = read_as_tensor(array);
+  if (options.as_cpu) label_as_cpu(reading);
   const bool replaces_nulls = check_nulls(reading, options.nulls);
   const char* reason = why_copy(reading, replaces_nulls);
   if (reason != nullptr && options.copy == Copy::kNever) {
@@ -115,7 +116,7 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
     return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
   }
   OwnedTensor copy = copy_elements(reading, replaces_nulls ? options.nulls : Nulls::kKeep);
-  return to_vintage(std::move(copy), reading.view, static_cast<Managed*>(nullptr));
+  return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
 }
 
 template <typename Managed>
@@ -135,6 +136,11 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
 
 OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
   return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
+}
+
+OwnedTensor to_legacy(OwnedTensor tensor) {
+  const TensorView view = view_tensor(*tensor);
+  return hold<DLManagedTensor>(view, std::make_shared<OwnedTensor>(std::move(tensor)), 0);
 }
 
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {

@@ -1,1 +1,41 @@
-"""Arrow and DLPack, one bridge, every device."""
+"""Arrow and DLPack, one bridge, every device.
+
+`to_arrow_device` takes tensors to Arrow, `from_arrow` takes Arrow arrays in, and a `DeviceArray`
+speaks every protocol of both sides. `to_torch`, `to_jax` and `to_numpy` read whole arrays and
+tables as tensors.
+"""
+
+from enum import IntEnum
+
+from arrowdl._core import (
+    Device,
+    DeviceArray,
+    Schema,
+    __version__,
+    device_type_numbers,
+    from_address,
+    from_arrow,
+    to_address,
+    to_arrow_device,
+    to_jax,
+    to_numpy,
+    to_torch,
+)
+
+device_types = IntEnum("device_types", device_type_numbers, module=__name__)
+device_types.__doc__ = "DLPack's device types by name; Arrow's numbers are the same."
+
+__all__ = [
+    "Device",
+    "DeviceArray",
+    "Schema",
+    "__version__",
+    "device_types",
+    "from_address",
+    "from_arrow",
+    "to_address",
+    "to_arrow_device",
+    "to_jax",
+    "to_numpy",
+    "to_torch",
+]

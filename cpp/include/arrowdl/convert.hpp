@@ -65,6 +65,7 @@ enum class Nulls {
 struct ToDlpackOptions {
   Copy copy = Copy::kIfNeeded;
   Nulls nulls = Nulls::kRaise;
+  bool as_cpu = false;  ///< label host-readable memory of another device (pinned, managed) CPU
 };
 
 /// Whether `array` has a single-tensor reading at all, and a message that says why not and what
@@ -80,6 +81,9 @@ TensorView describe_tensor(const Type& type, int64_t length);
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same as a struct of before DLPack 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
+
+/// `tensor`, which is versioned, as a struct of before DLPack 1.0 that owns it. Its flags are lost.
+OwnedTensor to_legacy(OwnedTensor tensor);
 
 /// True where every level of the element is valid: a bool tensor of the shape of
 /// `to_dlpack(array)`.

@@ -76,6 +76,12 @@ class DeviceArray {
   int64_t field_index(const std::string& name) const;
   /// The dictionary's values, whole. Raises ValueError when this is not dictionary encoded.
   DeviceArray dictionary() const;
+  /// The codes of a dictionary array as plain integers, zero-copy. Raises ValueError otherwise.
+  DeviceArray indices() const;
+  /// The validity bitmap as a boolean array, zero-copy. Requires validity().
+  DeviceArray validity_array() const;
+  /// Bytes of the buffers that the window takes, those of nested values and dictionaries included.
+  int64_t nbytes() const;
   /// The same rows with `validity` (bit 0 first, nullptr data: all valid) instead of the node's.
   DeviceArray with_validity(Buffer validity, int64_t null_count) const;
 
@@ -88,6 +94,9 @@ class DeviceArray {
 
  private:
   friend OwnedArray share_array(const DeviceArray& array);
+
+  /// `array`, made of this one's memory, with its device and event.
+  DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
 
   DeviceArray(std::shared_ptr<const Storage> storage, const Type* type, const ArrowArray* node,
               int64_t offset, int64_t length) noexcept

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -95,6 +96,11 @@ std::string to_json(const TensorMetadata& metadata);
 
 /// The value of `key` in a schema's metadata, if it is there.
 std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key);
+
+/// Calls `visit` with each key and value of a schema's metadata. Raises ValueError for a negative
+/// size in it; the encoding has no total length, so other sizes are trusted.
+void visit_metadata(const ArrowSchema& schema,
+                    const std::function<void(std::string_view, std::string_view)>& visit);
 
 /// The type as a person would write it: "fixed_size_list<float32>[768]", "timestamp[us, UTC]".
 std::string to_string(const Type& type);

@@ -1,0 +1,29 @@
+#include "arguments.hpp"
+
+namespace arrowdl::python {
+
+namespace py = pybind11;
+
+Copy read_copy(PyObject* value) {
+  if (value == nullptr || value == Py_None) return Copy::kIfNeeded;
+  return read_bool("copy", value) ? Copy::kAlways : Copy::kNever;
+}
+
+bool read_bool(const char* name, PyObject* value) {
+  if (value == Py_True) return true;
+  if (value == Py_False) return false;
+  raise_type_error(name, " must be True or False, got ", py::repr(value).cast<std::string>());
+}
+
+int64_t read_int(const char* what, PyObject* value) {
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  if (!number) {
+    PyErr_Clear();
+    raise_type_error(what, " must be an integer, got ", py::repr(value).cast<std::string>());
+  }
+  const int64_t result = PyLong_AsLongLong(number.ptr());
+  if (result == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return result;
+}
+
+}  // namespace arrowdl::python

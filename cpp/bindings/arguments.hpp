@@ -1,0 +1,54 @@
+// Arguments of raw METH_FASTCALL | METH_KEYWORDS functions, read without building a dict.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+
+namespace arrowdl::python {
+
+/// Calls assign(name, value) for each keyword argument. Raises TypeError for positional arguments
+/// beyond `max_positional`.
+template <typename Assign>
+void read_keywords(const char* function, Py_ssize_t n_positional, Py_ssize_t max_positional,
+                   PyObject* const* args, PyObject* names, const Assign& assign) {
+  if (n_positional > max_positional) {
+    raise_type_error(function, "() takes ", max_positional, " positional arguments, got ",
+                     n_positional);
+  }
+  const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < n_keywords; ++i) {
+    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+    if (name == nullptr) throw pybind11::error_already_set();
+    if (!assign(std::string_view(name), args[n_positional + i])) {
+      raise_type_error(function, "() got an unexpected keyword argument '", name, "'");
+    }
+  }
+}
+
+/// copy=None, True or False.
+Copy read_copy(PyObject* value);
+
+/// True or False; `name` for the error.
+bool read_bool(const char* name, PyObject* value);
+
+/// An integer, or something with __index__ (an enum of a framework).
+int64_t read_int(const char* what, PyObject* value);
+
+/// One of `choices` by its name.
+template <typename Choice, std::size_t n>
+Choice read_choice(const char* name, PyObject* value,
+                   const std::pair<const char*, Choice> (&choices)[n]) {
+  const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
+  std::string supported;
+  for (const auto& [choice, result] : choices) {
+    if (text != nullptr && std::string_view(text) == choice) return result;
+    supported += concat(supported.empty() ? "\"" : ", \"", choice, "\"");
+  }
+  PyErr_Clear();
+  raise_value_error(name, "=", pybind11::repr(value).cast<std::string>(), " is not one of ",
+                    supported);
+}
+
+}  // namespace arrowdl::python

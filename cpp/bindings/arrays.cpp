@@ -1,0 +1,76 @@
+#include "arrays.hpp"
+
+#include "arrowdl/error.hpp"
+#include "capsule.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+#include "py_device_array.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// The protocols in the order of preference: what says where the data lies comes first, and an
+/// array before a stream, which has to be read to its end.
+struct Protocol {
+  const char* name;
+  bool is_stream;
+  PyObject* interned;
+};
+
+Protocol* protocols() {
+  static Protocol table[] = {
+      {"__arrow_c_device_array__", false, interned("__arrow_c_device_array__")},
+      {"__arrow_c_array__", false, interned("__arrow_c_array__")},
+      {"__arrow_c_device_stream__", true, interned("__arrow_c_device_stream__")},
+      {"__arrow_c_stream__", true, interned("__arrow_c_stream__")},
+      {nullptr, false, nullptr},
+  };
+  return table;
+}
+
+DeviceArray take_pair(PyObject* pair, const char* from) {
+  if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
+    raise_type_error(from, " gave ", py::repr(pair).cast<std::string>(),
+                     ", expected a tuple of two capsules (schema, array)");
+  }
+  return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+}
+
+[[noreturn]] void raise_not_arrow(PyObject* object) {
+  const bool is_type = PyType_Check(object) != 0;
+  raise_type_error(
+      "from_arrow() cannot read ", is_type ? "the class " : "an object of type ",
+      is_type ? reinterpret_cast<PyTypeObject*>(object)->tp_name : Py_TYPE(object)->tp_name,
+      ": it has none of __arrow_c_device_array__, __arrow_c_array__, "
+      "__arrow_c_device_stream__ and __arrow_c_stream__; for tensors use "
+      "to_arrow_device()");
+}
+
+}  // namespace
+
+bool is_arrow(PyObject* object) {
+  if (find_array(object)) return true;
+  if (PyType_Check(object) != 0) return false;
+  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
+    if (find_attribute(object, row->interned)) return true;
+  }
+  return false;
+}
+
+DeviceArray take_array_of(PyObject* object) {
+  if (DeviceArray array = find_array(object)) return array;
+  if (is_stream_capsule(object)) return take_stream(object);
+  if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
+  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
+    const py::object method = find_attribute(object, row->interned);
+    if (!method) continue;
+    const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
+    return row->is_stream ? take_stream(result.ptr()) : take_pair(result.ptr(), row->name);
+  }
+  raise_not_arrow(object);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,209 @@
+#include "capsule.hpp"
+
+#include <cstring>
+#include <memory>
+
+#include "arrowdl/error.hpp"
+#include "arrowdl/stream.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+constexpr const char* kSchema = "arrow_schema";
+constexpr const char* kArray = "arrow_array";
+constexpr const char* kDeviceArray = "arrow_device_array";
+constexpr const char* kStream = "arrow_array_stream";
+constexpr const char* kDeviceStream = "arrow_device_array_stream";
+
+template <typename Managed>
+struct TensorCapsule;
+template <>
+struct TensorCapsule<DLManagedTensor> {
+  static constexpr const char* kName = "dltensor";
+  static constexpr const char* kUsed = "used_dltensor";
+};
+template <>
+struct TensorCapsule<DLManagedTensorVersioned> {
+  static constexpr const char* kName = "dltensor_versioned";
+  static constexpr const char* kUsed = "used_dltensor_versioned";
+};
+
+/// Arrow structs move by copy; the capsule frees the shell, and what a consumer left in it.
+template <typename Owned>
+py::object make_arrow_capsule(Owned owned, const char* name) {
+  auto shell = std::make_unique<Owned>(std::move(owned));
+  py::object capsule = checked(PyCapsule_New(shell->get(), name, [](PyObject* self) noexcept {
+    const PendingError pending;
+    delete static_cast<Owned*>(PyCapsule_GetContext(self));
+  }));
+  if (PyCapsule_SetContext(capsule.ptr(), shell.get()) != 0) throw py::error_already_set();
+  shell.release();
+  return capsule;
+}
+
+template <typename Managed>
+py::object make_tensor_capsule(Managed* managed) {
+  OwnedTensor owned(managed);
+  py::object capsule =
+      checked(PyCapsule_New(managed, TensorCapsule<Managed>::kName, [](PyObject* self) noexcept {
+        if (!PyCapsule_IsValid(self, TensorCapsule<Managed>::kName)) return;  // consumed
+        const PendingError pending;
+        OwnedTensor(
+            static_cast<Managed*>(PyCapsule_GetPointer(self, TensorCapsule<Managed>::kName)));
+      }));
+  if constexpr (std::is_same_v<Managed, DLManagedTensor>) {
+    owned.take_legacy();
+  } else {
+    owned.take_versioned();
+  }
+  return capsule;
+}
+
+std::string describe(PyObject* object) {
+  if (PyCapsule_CheckExact(object) == 0) return Py_TYPE(object)->tp_name;
+  const char* name = PyCapsule_GetName(object);
+  return concat("a capsule named \"", name == nullptr ? "" : name, "\"");
+}
+
+/// The struct in an Arrow capsule, still owned by it.
+template <typename Struct>
+Struct* find_struct(PyObject* capsule, const char* name) {
+  if (!PyCapsule_IsValid(capsule, name)) {
+    raise_type_error("expected a capsule named \"", name, "\", got ", describe(capsule));
+  }
+  return static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+}
+
+[[noreturn]] void raise_consumed(const char* name) {
+  raise_value_error("the capsule \"", name,
+                    "\" has been consumed already: ask its producer for a "
+                    "new one");
+}
+
+template <typename Managed>
+OwnedTensor take_managed(PyObject* capsule) {
+  auto* managed =
+      static_cast<Managed*>(PyCapsule_GetPointer(capsule, TensorCapsule<Managed>::kName));
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    if (managed->version.major != DLPACK_MAJOR_VERSION) {
+      raise_buffer_error("the tensor is of DLPack ", managed->version.major, ".",
+                         managed->version.minor, ", supported is version ", DLPACK_MAJOR_VERSION,
+                         ": ask for max_version=(", DLPACK_MAJOR_VERSION, ", ",
+                         DLPACK_MINOR_VERSION, ")");
+    }
+  }
+  if (PyCapsule_SetName(capsule, TensorCapsule<Managed>::kUsed) != 0) {
+    throw py::error_already_set();
+  }
+  return OwnedTensor(managed);
+}
+
+OwnedDeviceArray take_host_array(ArrowArray* array) {
+  OwnedDeviceArray owned;
+  ArrowArrayMove(array, &owned->array);
+  owned->device_type = ARROW_DEVICE_CPU;
+  owned->device_id = -1;
+  return owned;
+}
+
+/// A producer's end of a stream may run any code, for any time: not under the GIL.
+template <typename Owned, typename Struct>
+DeviceArray read_all(Struct* stream, const char* name) {
+  if (stream->release == nullptr) raise_consumed(name);
+  Owned owned(stream);
+  const py::gil_scoped_release release;
+  return gather(read_stream(std::move(owned), delete_with_gil));
+}
+
+bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+}  // namespace
+
+py::object make_capsule(OwnedSchema schema) {
+  return make_arrow_capsule(std::move(schema), kSchema);
+}
+
+py::object make_capsule(OwnedArray array) { return make_arrow_capsule(std::move(array), kArray); }
+
+py::object make_capsule(OwnedDeviceArray array) {
+  return make_arrow_capsule(std::move(array), kDeviceArray);
+}
+
+py::object make_capsule(OwnedTensor tensor) {
+  if (DLManagedTensorVersioned* versioned = tensor.take_versioned(); versioned != nullptr) {
+    return make_tensor_capsule(versioned);
+  }
+  return make_tensor_capsule(tensor.take_legacy());
+}
+
+OwnedTensor take_tensor(PyObject* capsule) {
+  using Legacy = TensorCapsule<DLManagedTensor>;
+  using Versioned = TensorCapsule<DLManagedTensorVersioned>;
+  if (PyCapsule_IsValid(capsule, Versioned::kName)) {
+    return take_managed<DLManagedTensorVersioned>(capsule);
+  }
+  if (PyCapsule_IsValid(capsule, Legacy::kName)) return take_managed<DLManagedTensor>(capsule);
+  if (PyCapsule_IsValid(capsule, Versioned::kUsed)) raise_consumed(Versioned::kName);
+  if (PyCapsule_IsValid(capsule, Legacy::kUsed)) raise_consumed(Legacy::kName);
+  raise_type_error("expected a DLPack capsule (\"", Legacy::kName, "\" or \"", Versioned::kName,
+                   "\"), got ", describe(capsule));
+}
+
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
+  auto* schema = find_struct<ArrowSchema>(schema_capsule, kSchema);
+  OwnedDeviceArray owned;
+  if (PyCapsule_IsValid(array_capsule, kDeviceArray)) {
+    auto* array = find_struct<ArrowDeviceArray>(array_capsule, kDeviceArray);
+    if (array->array.release == nullptr) raise_consumed(kDeviceArray);
+    if (schema->release == nullptr) raise_consumed(kSchema);
+    owned.reset(array);
+  } else {
+    auto* array = find_struct<ArrowArray>(array_capsule, kArray);
+    if (array->release == nullptr) raise_consumed(kArray);
+    if (schema->release == nullptr) raise_consumed(kSchema);
+    owned = take_host_array(array);
+  }
+  return DeviceArray::import(OwnedSchema(schema), std::move(owned), delete_with_gil);
+}
+
+DeviceArray take_stream(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kDeviceStream)) {
+    return read_all<OwnedDeviceArrayStream>(
+        find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
+  }
+  return read_all<OwnedArrayStream>(find_struct<ArrowArrayStream>(capsule, kStream), kStream);
+}
+
+bool is_tensor_capsule(PyObject* object) noexcept {
+  if (PyCapsule_CheckExact(object) == 0) return false;
+  const char* name = PyCapsule_GetName(object);
+  return name != nullptr && std::strstr(name, "dltensor") != nullptr;
+}
+
+bool is_stream_capsule(PyObject* object) noexcept {
+  return PyCapsule_IsValid(object, kStream) || PyCapsule_IsValid(object, kDeviceStream);
+}
+
+void delete_with_gil(Storage* storage) noexcept {
+  if (Py_IsInitialized() == 0) return;
+  const bool holds_gil = PyGILState_Check() != 0;
+  if (!holds_gil && is_finalizing()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  {
+    const PendingError pending;
+    delete storage;
+  }
+  PyGILState_Release(state);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,36 @@
+// The one place that knows capsule names: how each C struct travels in a PyCapsule.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl::python {
+
+// Into Python. The capsule owns the struct and releases it unless a consumer took it.
+// Sources: Arrow "PyCapsule Interface"; DLPack "Python Specification".
+pybind11::object make_capsule(OwnedSchema schema);
+pybind11::object make_capsule(OwnedArray array);
+pybind11::object make_capsule(OwnedDeviceArray array);
+/// "dltensor" or "dltensor_versioned" by the vintage of `tensor`.
+pybind11::object make_capsule(OwnedTensor tensor);
+
+// Out of Python. Raises TypeError for anything but the right capsule, ValueError for one that has
+// been consumed; the capsule keeps its struct then.
+OwnedTensor take_tensor(PyObject* capsule);
+/// Takes the pair of `__arrow_c_array__` or `__arrow_c_device_array__`, both or neither.
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
+/// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
+DeviceArray take_stream(PyObject* capsule);
+
+/// Whether `object` is a capsule of a DLPack tensor or an Arrow stream, consumed or not.
+bool is_tensor_capsule(PyObject* object) noexcept;
+bool is_stream_capsule(PyObject* object) noexcept;
+
+/// A StorageDeleter for arrays out of Python: producers exist whose release callback touches
+/// Python objects without taking the GIL (pylibcudf), so it runs with the GIL held. Once the
+/// interpreter is gone nothing is called and the memory goes with the process.
+void delete_with_gil(Storage* storage) noexcept;
+
+}  // namespace arrowdl::python

@@ -1,0 +1,16 @@
+// What a person reads: the representations of a DeviceArray.
+#pragma once
+
+#include <string>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl::python {
+
+/// One line: type, rows, device, nulls, address, and whether work is pending.
+std::string describe(const DeviceArray& array);
+
+/// The same as a small table, for notebooks.
+std::string describe_html(const DeviceArray& array);
+
+}  // namespace arrowdl::python

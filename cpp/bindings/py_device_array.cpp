@@ -1,0 +1,492 @@
+#include "py_device_array.hpp"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <new>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "capsule.hpp"
+#include "describe.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+#include "py_device.hpp"
+#include "py_schema.hpp"
+#include "tensors.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+struct Object {
+  PyObject_HEAD DeviceArray array;
+  PyObject* weak_references;
+};
+
+PyTypeObject* device_array_type = nullptr;
+
+Object* cast(PyObject* self) noexcept { return reinterpret_cast<Object*>(self); }
+
+/// The array, copied out: what a concurrent release() leaves is still whole.
+DeviceArray get(PyObject* self) {
+#ifdef Py_GIL_DISABLED
+  DeviceArray array;
+  Py_BEGIN_CRITICAL_SECTION(self);
+  array = cast(self)->array;
+  Py_END_CRITICAL_SECTION();
+#else
+  const DeviceArray& array = cast(self)->array;
+#endif
+  if (!array) {
+    raise_value_error(
+        "this DeviceArray has been released: take what you need from it before "
+        "release(), or let garbage collection release it");
+  }
+  return array;
+}
+
+// ---------------------------------------------------------------- life
+
+void dealloc(PyObject* self) noexcept {
+  PyTypeObject* type = Py_TYPE(self);
+  if (cast(self)->weak_references != nullptr) PyObject_ClearWeakRefs(self);
+  cast(self)->array.~DeviceArray();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* release(PyObject* self, PyObject*) noexcept {
+  DeviceArray dropped;
+#ifdef Py_GIL_DISABLED
+  Py_BEGIN_CRITICAL_SECTION(self);
+  std::swap(dropped, cast(self)->array);
+  Py_END_CRITICAL_SECTION();
+#else
+  std::swap(dropped, cast(self)->array);
+#endif
+  Py_RETURN_NONE;
+}
+
+PyObject* is_released(PyObject* self, void*) noexcept {
+  return PyBool_FromLong(cast(self)->array ? 0 : 1);
+}
+
+PyObject* reduce(PyObject*, PyObject*) noexcept {
+  PyErr_SetString(PyExc_TypeError,
+                  "a DeviceArray cannot be pickled, it refers to memory of this process: send "
+                  "pyarrow.array(arr) instead, or its values with arrowdl.to_numpy(arr)");
+  return nullptr;
+}
+
+// ---------------------------------------------------------------- what it is
+
+Py_ssize_t length(PyObject* self) noexcept {
+  return guarded([&] { return static_cast<Py_ssize_t>(get(self).length()); },
+                 static_cast<Py_ssize_t>(-1));
+}
+
+PyObject* repr(PyObject* self) noexcept {
+  return guarded([&] {
+    if (!cast(self)->array) return py::str("<arrowdl.DeviceArray (released)>").release().ptr();
+    return py::str(describe(get(self))).release().ptr();
+  });
+}
+
+PyObject* repr_html(PyObject* self, PyObject*) noexcept {
+  return guarded([&] { return py::str(describe_html(get(self))).release().ptr(); });
+}
+
+/// A property whose value `read` makes: a Python object, or something that pybind11 casts.
+template <typename Read>
+PyObject* read_property(PyObject* self, const Read& read) noexcept {
+  return guarded([&] {
+    auto value = read(get(self));
+    if constexpr (std::is_base_of_v<py::handle, decltype(value)>) {
+      return value.release().ptr();
+    } else {
+      return py::cast(std::move(value)).release().ptr();
+    }
+  });
+}
+
+PyObject* get_type(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) { return to_string(array.type()); });
+}
+
+PyObject* get_schema(PyObject* self, void*) noexcept {
+  return read_property(self,
+                       [](const DeviceArray& array) { return Schema(array.export_schema()); });
+}
+
+PyObject* get_device(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) { return array.device(); });
+}
+
+PyObject* get_nbytes(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) { return array.nbytes(); });
+}
+
+PyObject* get_null_count(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) { return array.null_count(); });
+}
+
+PyObject* get_shape(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) {
+    if (!why_not_tensor(array.type()).empty()) return py::tuple(py::make_tuple(array.length()));
+    const TensorView view = describe_tensor(array.type(), array.length());
+    py::tuple shape(static_cast<std::size_t>(view.ndim));
+    for (int32_t i = 0; i < view.ndim; ++i) {
+      shape[static_cast<std::size_t>(i)] = py::int_(view.shape[i]);
+    }
+    return shape;
+  });
+}
+
+PyObject* get_dtype(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) -> py::object {
+    if (!why_not_tensor(array.type()).empty()) return py::none();
+    return py::str(describe_tensor(array.type(), 0).dtype->name);
+  });
+}
+
+// ---------------------------------------------------------------- parts
+
+PyObject* get_field(PyObject* self, PyObject* key) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    const int64_t index = PyUnicode_Check(key) != 0
+                              ? array.field_index(py::cast<std::string>(py::handle(key)))
+                              : read_int("a field's name or index", key);
+    const auto count = static_cast<int64_t>(array.type().children.size());
+    return wrap(array.field(index < 0 ? index + count : index)).release().ptr();
+  });
+}
+
+PyObject* get_field_names(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) {
+    py::list names;
+    if (array.type().layout != Layout::kStruct) return names;
+    for (const Type& child : array.type().children) names.append(child.name());
+    return names;
+  });
+}
+
+PyObject* subscript(PyObject* self, PyObject* key) noexcept {
+  if (PySlice_Check(key) == 0) {
+    return guarded([&]() -> PyObject* {
+      if (PyUnicode_Check(key) != 0) return get_field(self, key);
+      raise_type_error("a DeviceArray takes a slice of rows or the name of a field, got ",
+                       Py_TYPE(key)->tp_name);
+    });
+  }
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    Py_ssize_t start;
+    Py_ssize_t stop;
+    Py_ssize_t step;
+    if (PySlice_Unpack(key, &start, &stop, &step) != 0) throw py::error_already_set();
+    const Py_ssize_t count = PySlice_AdjustIndices(array.length(), &start, &stop, step);
+    if (step != 1) {
+      raise_value_error("rows are sliced without a step, got step ", step,
+                        ": Arrow arrays are contiguous in their rows");
+    }
+    return wrap(array.slice(start, count)).release().ptr();
+  });
+}
+
+PyObject* get_values(PyObject* self, void*) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    if (array.type().layout == Layout::kFixedSizeList) return wrap(array.child(0)).release().ptr();
+    return wrap(split_list(array).values).release().ptr();
+  });
+}
+
+PyObject* get_offsets(PyObject* self, void*) noexcept {
+  return guarded([&] { return wrap(split_list(get(self)).offsets).release().ptr(); });
+}
+
+PyObject* get_indices(PyObject* self, void*) noexcept {
+  return guarded([&] { return wrap(get(self).indices()).release().ptr(); });
+}
+
+PyObject* get_dictionary(PyObject* self, void*) noexcept {
+  return guarded([&] { return wrap(get(self).dictionary()).release().ptr(); });
+}
+
+PyObject* get_validity(PyObject* self, void*) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    if (array.validity() == nullptr) return py::none().release().ptr();
+    return wrap(array.validity_array()).release().ptr();
+  });
+}
+
+// ---------------------------------------------------------------- Arrow protocols
+
+PyObject* arrow_c_schema(PyObject* self, PyObject*) noexcept {
+  return guarded([&] { return make_capsule(get(self).export_schema()).release().ptr(); });
+}
+
+/// `requested_schema` is best effort by the protocol: the own schema is always an answer, and
+/// the consumer checks it.
+void read_arrow_arguments(const char* function, PyObject* const* args, Py_ssize_t n,
+                          PyObject* names, bool takes_more) {
+  read_keywords(function, n, 1, args, names, [&](std::string_view name, PyObject* value) {
+    if (name == "requested_schema") return true;
+    if (takes_more && value != Py_None) {
+      PyErr_Format(PyExc_NotImplementedError, "%s(): the keyword '%s' is not supported", function,
+                   std::string(name).c_str());
+      throw py::error_already_set();
+    }
+    return takes_more;
+  });
+}
+
+template <typename Owned>
+PyObject* make_pair(const DeviceArray& array, Owned exported) {
+  py::tuple pair(2);
+  pair[0] = make_capsule(array.export_schema());
+  pair[1] = make_capsule(std::move(exported));
+  return pair.release().ptr();
+}
+
+PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                        PyObject* names) noexcept {
+  return guarded([&] {
+    read_arrow_arguments("__arrow_c_array__", args, n, names, false);
+    const DeviceArray array = get(self);
+    return make_pair(array, array.export_array());
+  });
+}
+
+PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                               PyObject* names) noexcept {
+  return guarded([&] {
+    read_arrow_arguments("__arrow_c_device_array__", args, n, names, true);
+    const DeviceArray array = get(self);
+    return make_pair(array, array.export_device_array());
+  });
+}
+
+// ---------------------------------------------------------------- DLPack protocol
+
+struct DlpackArguments {
+  PyObject* stream = nullptr;
+  PyObject* max_version = nullptr;
+  PyObject* dl_device = nullptr;
+  PyObject* copy = nullptr;
+};
+
+DlpackArguments read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  DlpackArguments arguments;
+  read_keywords("__dlpack__", n, 0, args, names, [&](std::string_view name, PyObject* value) {
+    if (value == Py_None) value = nullptr;
+    if (name == "stream") {
+      arguments.stream = value;
+    } else if (name == "max_version") {
+      arguments.max_version = value;
+    } else if (name == "dl_device") {
+      arguments.dl_device = value;
+    } else if (name == "copy") {
+      arguments.copy = value;
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return arguments;
+}
+
+/// No stream is ordered here: None and -1 ask for none, anything else can't be honoured.
+void check_stream(const DeviceArray& array, PyObject* stream) {
+  if (array.sync_event() != nullptr) {
+    raise_buffer_error("the array on ", to_string(array.device()),
+                       " carries an event, and this "
+                       "build has no backend to wait for it: synchronize it in its own library");
+  }
+  if (stream == nullptr || array.device().type != kDLCPU) return;
+  if (read_int("stream", stream) != -1) {
+    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
+                       ": CPU memory has no streams, pass None");
+  }
+}
+
+bool wants_versioned(PyObject* max_version) {
+  if (max_version == nullptr) return false;
+  if (PyTuple_Check(max_version) == 0 || PyTuple_GET_SIZE(max_version) != 2) {
+    raise_type_error("max_version must be a tuple (major, minor), got ",
+                     py::repr(max_version).cast<std::string>());
+  }
+  return read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0)) >= 1;
+}
+
+/// Whether `dl_device` asks for another label than the array's own: host memory as CPU.
+bool wants_cpu(const DeviceArray& array, PyObject* dl_device) {
+  if (dl_device == nullptr) return false;
+  if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) {
+    raise_type_error("dl_device must be a tuple (device_type, device_id), got ",
+                     py::repr(dl_device).cast<std::string>());
+  }
+  PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
+  const auto type =
+      static_cast<DLDeviceType>(read_int("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
+  const auto number = static_cast<int32_t>(id == Py_None ? 0 : read_int("dl_device[1]", id));
+  const Device wanted = from_dl_device(DLDevice{type, number});
+  if (wanted == array.device()) return false;
+  if (wanted.type == kDLCPU && is_host_readable(array.device())) return true;
+  raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
+                     to_string(wanted), ": __dlpack__ does not copy between devices");
+}
+
+PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    const DlpackArguments arguments = read_dlpack_arguments(args, n, names);
+    const DeviceArray array = get(self);
+    check_stream(array, arguments.stream);
+    ToDlpackOptions options;
+    options.copy = read_copy(arguments.copy);
+    options.as_cpu = wants_cpu(array, arguments.dl_device);
+    OwnedTensor tensor = wants_versioned(arguments.max_version) ? to_dlpack(array, options)
+                                                                : to_legacy_dlpack(array, options);
+    return make_capsule(std::move(tensor)).release().ptr();
+  });
+}
+
+PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
+  return guarded([&] {
+    const DLDevice device = to_dl_device(get(self).device());
+    return py::make_tuple(static_cast<int>(device.device_type), device.device_id).release().ptr();
+  });
+}
+
+PyObject* array_interface(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                          PyObject* names) noexcept {
+  return guarded([&] {
+    py::object dtype = n > 0 ? py::reinterpret_borrow<py::object>(args[0]) : py::none();
+    py::object copy = n > 1 ? py::reinterpret_borrow<py::object>(args[1]) : py::none();
+    read_keywords("__array__", n, 2, args, names, [&](std::string_view name, PyObject* value) {
+      (name == "dtype" ? dtype : copy) = py::reinterpret_borrow<py::object>(value);
+      return name == "dtype" || name == "copy";
+    });
+    const py::object to_array = py::module_::import("arrowdl._frameworks").attr("to_array");
+    return to_array(py::handle(self), dtype, copy).release().ptr();
+  });
+}
+
+// ---------------------------------------------------------------- the type
+
+template <typename Function>
+PyCFunction as_method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+PyMethodDef methods[] = {
+    {"field", as_method(get_field), METH_O,
+     "field($self, key, /)\n--\n\nThe field named or numbered `key` of a struct array, null "
+     "wherever the struct is."},
+    {"release", as_method(release), METH_NOARGS,
+     "release($self, /)\n--\n\nGive this object's hold on the memory back now. Exports made "
+     "before stay valid."},
+    {"__arrow_c_schema__", as_method(arrow_c_schema), METH_NOARGS,
+     "__arrow_c_schema__($self, /)\n--\n\nArrow PyCapsule interface: the schema."},
+    {"__arrow_c_array__", as_method(arrow_c_array), kFast,
+     "__arrow_c_array__($self, requested_schema=None)\n--\n\nArrow PyCapsule interface: schema "
+     "and array, for memory that the host can read."},
+    {"__arrow_c_device_array__", as_method(arrow_c_device_array), kFast,
+     "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\nArrow PyCapsule "
+     "interface: schema and device array."},
+    {"__dlpack__", as_method(dlpack), kFast,
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "DLPack: a capsule of the tensor, zero-copy and read-only where the layout allows."},
+    {"__dlpack_device__", as_method(dlpack_device), METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\nDLPack: (device_type, device_id)."},
+    {"__array__", as_method(array_interface), kFast,
+     "__array__($self, dtype=None, copy=None)\n--\n\nThe array as numpy's, read-only where it is "
+     "not a copy."},
+    {"_repr_html_", as_method(repr_html), METH_NOARGS,
+     "_repr_html_($self, /)\n--\n\nThe representation for notebooks."},
+    {"__reduce__", as_method(reduce), METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyGetSetDef properties[] = {
+    {"type", get_type, nullptr, "The Arrow type, as text.", nullptr},
+    {"schema", get_schema, nullptr, "The Arrow schema.", nullptr},
+    {"shape", get_shape, nullptr,
+     "The shape of the tensor, or (len,) where there is no single tensor.", nullptr},
+    {"dtype", get_dtype, nullptr,
+     "The tensor's element type by name, or None where there is no single tensor.", nullptr},
+    {"device", get_device, nullptr, "Where the memory lies.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of the buffers that these rows take.", nullptr},
+    {"null_count", get_null_count, nullptr, "Nulls among the rows (not in nested values).",
+     nullptr},
+    {"field_names", get_field_names, nullptr, "Names of a struct's fields.", nullptr},
+    {"values", get_values, nullptr,
+     "The elements of a list, string or binary array (uint8 for the latter two).", nullptr},
+    {"offsets", get_offsets, nullptr, "Where each list begins in `values`: len + 1 offsets.",
+     nullptr},
+    {"indices", get_indices, nullptr, "The codes of a dictionary array.", nullptr},
+    {"dictionary", get_dictionary, nullptr, "The values of a dictionary array.", nullptr},
+    {"validity", get_validity, nullptr,
+     "The validity bitmap as a boolean array, or None when there is none.", nullptr},
+    {"released", is_released, nullptr, "Whether release() was called.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Object, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+constexpr const char* kDoc =
+    "An Arrow array with its schema, on any device: owned, immutable, cheap to slice.\n\n"
+    "Made by `to_arrow_device`, `from_arrow` and `from_address`. Speaks the Arrow PyCapsule "
+    "protocols, DLPack\nand its C exchange API, and numpy's `__array__`.";
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>(kDoc)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, properties},
+    {Py_tp_members, members},
+    {Py_mp_length, reinterpret_cast<void*>(length)},
+    {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {
+    "arrowdl.DeviceArray",
+    sizeof(Object),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};
+
+}  // namespace
+
+py::object wrap(DeviceArray array) {
+  py::object object = checked(device_array_type->tp_alloc(device_array_type, 0));
+  new (&cast(object.ptr())->array) DeviceArray(std::move(array));
+  return object;
+}
+
+DeviceArray find_array(PyObject* object) {
+  return Py_TYPE(object) == device_array_type ? get(object) : DeviceArray();
+}
+
+void register_device_array(py::module_& m) {
+  py::object type = checked(PyType_FromModuleAndSpec(m.ptr(), &spec, nullptr));
+  type.attr("__dlpack_c_exchange_api__") = make_exchange_api();
+  m.add_object("DeviceArray", type);
+  device_array_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,280 @@
+#include "tensors.hpp"
+
+#include <memory>
+
+#include "arrowdl/error.hpp"
+#include "capsule.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+#include "py_device_array.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+bool is_true(PyObject* object) {
+  const int truth = PyObject_IsTrue(object);
+  if (truth < 0) throw py::error_already_set();
+  return truth != 0;
+}
+
+/// `object.name()` where there is such a method, else false.
+bool ask(PyObject* object, PyObject* name) {
+  const py::object method = find_attribute(object, name);
+  return method && is_true(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+}
+
+/// A framework's exchange API hands out memory without the checks of its `__dlpack__`: these are
+/// torch's. Source: torch.Tensor.__dlpack__.
+void check_exportable(PyObject* object) {
+  static PyObject* const requires_grad = interned("requires_grad");
+  static PyObject* const is_conj = interned("is_conj");
+  static PyObject* const is_neg = interned("is_neg");
+  const py::object grad = find_attribute(object, requires_grad);
+  if (grad && is_true(grad.ptr())) {
+    raise_buffer_error(
+        "the tensor requires grad, and Arrow data has no gradient: pass "
+        "tensor.detach()");
+  }
+  if (ask(object, is_conj)) {
+    raise_buffer_error(
+        "the tensor's conjugate bit is set, so its memory holds other values: pass "
+        "tensor.resolve_conj()");
+  }
+  if (ask(object, is_neg)) {
+    raise_buffer_error(
+        "the tensor's negative bit is set, so its memory holds other values: pass "
+        "tensor.resolve_neg()");
+  }
+}
+
+void check_host(const Device& device) {
+  if (is_host_readable(device)) return;
+  raise_buffer_error("a tensor on ", to_string(device),
+                     " cannot be imported: this build orders "
+                     "no work on that device, and reading it unordered could read stale data; "
+                     "move it to the CPU first");
+}
+
+OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object) {
+  check_exportable(object);
+  DLManagedTensorVersioned* managed = nullptr;
+  if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
+    if (PyErr_Occurred() == nullptr) {
+      raise_buffer_error(Py_TYPE(object)->tp_name,
+                         " refused its DLPack exchange API without a "
+                         "reason");
+    }
+    throw py::error_already_set();
+  }
+  OwnedTensor tensor(managed);
+  check_host(from_dl_device(tensor->device));
+  return tensor;
+}
+
+/// Where the producer says its memory lies. paddle gives None for the id.
+Device ask_device(PyObject* object) {
+  static PyObject* const name = interned("__dlpack_device__");
+  const py::object method = find_attribute(object, name);
+  if (!method) return Device{};
+  const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
+  if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
+    raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
+                     py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
+  }
+  const auto number = [](PyObject* item) -> int32_t {
+    if (item == Py_None) return 0;
+    return py::cast<int32_t>(checked(PyNumber_Index(item)));
+  };
+  const auto type = static_cast<DLDeviceType>(number(PyTuple_GET_ITEM(pair.ptr(), 0)));
+  return from_dl_device(DLDevice{type, number(PyTuple_GET_ITEM(pair.ptr(), 1))});
+}
+
+/// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
+/// after each TypeError, as torch does. Other errors are the producer's answer.
+py::object call_dlpack(const py::object& method, Copy copy) {
+  py::dict keywords;
+  keywords["max_version"] = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  if (copy == Copy::kNever) keywords["copy"] = false;
+  for (const char* dropped : {"max_version", "copy"}) {
+    if (!keywords.contains(dropped)) continue;
+    PyObject* capsule = PyObject_VectorcallDict(method.ptr(), nullptr, 0, keywords.ptr());
+    if (capsule != nullptr) return py::reinterpret_steal<py::object>(capsule);
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+    PyErr_Clear();
+    keywords.attr("pop")(dropped);
+  }
+  return checked(PyObject_CallNoArgs(method.ptr()));
+}
+
+OwnedTensor take_by_method(PyObject* object, const py::object& method, Copy copy) {
+  check_host(ask_device(object));
+  OwnedTensor tensor = take_tensor(call_dlpack(method, copy).ptr());
+  check_host(from_dl_device(tensor->device));
+  return tensor;
+}
+
+PyObject* dlpack_name() {
+  static PyObject* const name = interned("__dlpack__");
+  return name;
+}
+
+// ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
+
+int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+             void (*set_error)(void*, const char*, const char*)) noexcept {
+  try {
+    TensorView view;
+    view.dtype = find_dtype(prototype->dtype);
+    view.device = from_dl_device(prototype->device);
+    if (view.dtype == nullptr || view.device.type != kDLCPU) {
+      raise_buffer_error("arrowdl does not allocate ", to_string(prototype->dtype), " on ",
+                         to_string(view.device));
+    }
+    for (int32_t i = 0; i < prototype->ndim; ++i) view.push_dim(prototype->shape[i]);
+    view.set_contiguous_strides();
+    uint8_t* data;
+    const Buffer buffer = Buffer::allocate(view.nbytes(), &data);
+    view.data = data;
+    *out = make_tensor(view, buffer.owner(), 0).take_versioned();
+    return 0;
+  } catch (const std::exception& error) {
+    set_error(error_ctx, "BufferError", error.what());
+    return -1;
+  }
+}
+
+int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
+  return guarded(
+      [&] {
+        const DeviceArray array = find_array(static_cast<PyObject*>(object));
+        if (!array) raise_type_error("expected a DeviceArray");
+        *out = to_dlpack(array).take_versioned();
+        return 0;
+      },
+      -1);
+}
+
+/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
+class Loan {
+ public:
+  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
+    state_->tensor = tensor;
+  }
+
+  OwnedTensor lend() {
+    auto shell = std::make_unique<Shell>();
+    shell->state = state_;
+    shell->managed = *state_->tensor;
+    shell->managed.manager_ctx = shell.get();
+    shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
+      auto* holder = static_cast<Shell*>(self->manager_ctx);
+      holder->state->is_returned = true;
+      if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
+      delete holder;
+    };
+    return OwnedTensor(&shell.release()->managed);
+  }
+
+  void commit() noexcept {
+    state_->is_committed = true;
+    if (state_->is_returned) OwnedTensor(state_->tensor);
+  }
+
+ private:
+  struct State {
+    DLManagedTensorVersioned* tensor = nullptr;
+    bool is_committed = false;
+    bool is_returned = false;
+  };
+  struct Shell {
+    std::shared_ptr<State> state;
+    DLManagedTensorVersioned managed;
+  };
+  std::shared_ptr<State> state_;
+};
+
+int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
+  return guarded(
+      [&] {
+        if (tensor->version.major != DLPACK_MAJOR_VERSION) {
+          raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
+                             tensor->version.minor, ", supported is version 1");
+        }
+        check_host(from_dl_device(tensor->dl_tensor.device));
+        Loan loan(tensor);
+        *out = wrap(to_arrow(loan.lend())).release().ptr();
+        loan.commit();
+        return 0;
+      },
+      -1);
+}
+
+int current_work_stream(DLDeviceType type, int32_t, void** out) noexcept {
+  if (type != kDLCPU) {
+    PyErr_SetString(PyExc_BufferError, "arrowdl has work streams for the CPU alone");
+    return -1;
+  }
+  *out = nullptr;
+  return 0;
+}
+
+}  // namespace
+
+const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
+  static PyObject* const name = interned("__dlpack_c_exchange_api__");
+  const py::object capsule = find_attribute(reinterpret_cast<PyObject*>(type), name);
+  if (!capsule || !PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
+  const auto* header = static_cast<const DLPackExchangeAPIHeader*>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) {
+    header = header->prev_api;
+  }
+  return reinterpret_cast<const DLPackExchangeAPI*>(header);
+}
+
+bool is_tensor(PyObject* object) {
+  if (is_tensor_capsule(object)) return true;
+  return PyType_Check(object) == 0 && find_attribute(object, dlpack_name());
+}
+
+OwnedTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
+  if (stream != nullptr && stream != Py_None) {
+    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
+                       ": CPU tensors have no streams, pass None");
+  }
+  if (is_tensor_capsule(object)) return take_tensor(object);
+  if (const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object)); api != nullptr) {
+    return take_by_exchange(*api, object);
+  }
+  const py::object method = find_attribute(object, dlpack_name());
+  if (!method) {
+    raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
+                     ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
+                     "of such tensors");
+  }
+  return take_by_method(object, method, copy);
+}
+
+py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
+  void* object = nullptr;
+  auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
+  if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
+    throw py::error_already_set();  // ownership was not taken: `tensor` releases it
+  }
+  tensor.take_versioned();
+  return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
+}
+
+py::object make_exchange_api() {
+  static DLPackExchangeAPI api{{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+                               allocate,
+                               from_py_object,
+                               to_py_object,
+                               nullptr,  // borrowing is optional, and shape and strides need a home
+                               current_work_stream};
+  return checked(PyCapsule_New(&api, "dlpack_exchange_api", nullptr));
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,148 @@
+// to_arrow_device(tensor, *, copy, layout, bool_as, mask, stream)
+#include <pybind11/stl.h>
+
+#include "arguments.hpp"
+#include "arrays.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "errors.hpp"
+#include "functions.hpp"
+#include "objects.hpp"
+#include "py_device_array.hpp"
+#include "tensors.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+struct Arguments {
+  ToArrowOptions options;
+  PyObject* mask = nullptr;
+  PyObject* stream = nullptr;
+};
+
+bool read_option(Arguments& arguments, std::string_view name, PyObject* value) {
+  static constexpr std::pair<const char*, TensorLayout> kLayouts[] = {
+      {"auto", TensorLayout::kAuto},
+      {"fixed_shape_tensor", TensorLayout::kFixedShapeTensor},
+      {"list", TensorLayout::kList}};
+  static constexpr std::pair<const char*, BoolAs> kBoolAs[] = {{"bool8", BoolAs::kBool8},
+                                                               {"bits", BoolAs::kBits}};
+  if (name == "copy") {
+    arguments.options.copy = read_copy(value);
+  } else if (name == "layout") {
+    arguments.options.layout = read_choice("layout", value, kLayouts);
+  } else if (name == "bool_as") {
+    arguments.options.bool_as = read_choice("bool_as", value, kBoolAs);
+  } else if (name == "mask") {
+    arguments.mask = value == Py_None ? nullptr : value;
+  } else if (name == "stream") {
+    arguments.stream = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// dicts, TensorDicts and nested tensors: taken apart in Python, which calls back for each tensor.
+py::object convert_container(PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  static PyObject* const hook =
+      py::object(py::module_::import("arrowdl._containers").attr("to_arrow")).release().ptr();
+  return checked(PyObject_Vectorcall(hook, args, static_cast<std::size_t>(n), names));
+}
+
+bool is_container(PyObject* object) {
+  static PyObject* const items = interned("items");
+  static PyObject* const is_nested = interned("is_nested");
+  if (PyDict_Check(object) != 0) return true;
+  const py::object nested = find_attribute(object, is_nested);
+  if (nested) return nested.ptr() == Py_True;
+  return !is_tensor(object) && find_attribute(object, items);
+}
+
+DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
+  if (!is_tensor(tensor) && is_arrow(tensor)) return take_array_of(tensor);
+  return to_arrow(take_tensor_of(tensor, arguments.options.copy, arguments.stream),
+                  arguments.options);
+}
+
+PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
+                          PyObject* names) noexcept {
+  return guarded([&] {
+    if (n == 0) raise_type_error("to_arrow_device() needs a tensor");
+    Arguments arguments;
+    read_keywords("to_arrow_device", n, 1, args, names,
+                  [&](std::string_view name, PyObject* value) {
+                    return read_option(arguments, name, value);
+                  });
+    if (is_container(args[0])) {
+      return convert_container(args, n, names).release().ptr();
+    }
+    DeviceArray array = convert(args[0], arguments);
+    if (arguments.mask != nullptr) {
+      array = apply_mask(array, take_tensor_of(arguments.mask, Copy::kIfNeeded, nullptr));
+    }
+    return wrap(std::move(array)).release().ptr();
+  });
+}
+
+py::object make_struct_of(const std::vector<std::string>& names, const py::sequence& arrays) {
+  std::vector<DeviceArray> fields;
+  for (const py::handle item : arrays) fields.push_back(take_array_of(item.ptr()));
+  return wrap(make_struct(names, fields));
+}
+
+py::object make_list_of(const py::object& values, const py::object& offsets) {
+  return wrap(make_list(take_array_of(values.ptr()), take_array_of(offsets.ptr())));
+}
+
+py::object apply_mask_to(const py::object& array, const py::object& mask) {
+  return wrap(
+      apply_mask(take_array_of(array.ptr()), take_tensor_of(mask.ptr(), Copy::kIfNeeded, nullptr)));
+}
+
+PyMethodDef functions[] = {
+    {"to_arrow_device",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_arrow_device)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "to_arrow_device(tensor, *, copy=None, layout='auto', bool_as='bool8', mask=None, "
+     "stream=None)\n--\n\n"
+     "Turn a tensor, or a dict of tensors, into an Arrow array on the same device.\n\n"
+     "Parameters\n----------\n"
+     "tensor : tensor, mapping of str to tensor, or DLPack capsule\n"
+     "    Anything with ``__dlpack__`` or the DLPack C exchange API; dicts and TensorDicts become\n"
+     "    structs, a torch jagged nested tensor becomes a list array. Dimension 0 becomes the\n"
+     "    rows; a 0-D tensor becomes one row. Kept alive by the result.\n"
+     "copy : bool, optional\n"
+     "    None copies where the memory has no Arrow reading (strided rows), False raises\n"
+     "    BufferError then, True always copies.\n"
+     "layout : {'auto', 'fixed_shape_tensor', 'list'}\n"
+     "    How 2-D and more are written: arrow.fixed_shape_tensor, or nested FixedSizeLists.\n"
+     "bool_as : {'bool8', 'bits'}\n"
+     "    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.\n"
+     "mask : tensor of bool, shape (rows,), optional\n"
+     "    True where a row is valid; becomes the validity bitmap.\n"
+     "stream : None\n"
+     "    CPU tensors have no streams.\n\n"
+     "Returns\n-------\nDeviceArray\n\n"
+     "Raises\n------\n"
+     "BufferError\n    A type or layout that Arrow cannot carry, or that `copy` forbids.\n"
+     "ValueError\n    A malformed tensor, unequal lengths in a dict, a mask of the wrong shape.\n"
+     "TypeError\n    Not a tensor."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void register_to_arrow(py::module_& m) {
+  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+  m.def("make_struct", &make_struct_of, py::arg("names"), py::arg("arrays"),
+        "A struct array of `arrays`, which share their memory with it.");
+  m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"),
+        "`array` with the rows valid where the bool tensor `mask` is True.");
+  m.def("make_list", &make_list_of, py::arg("values"), py::arg("offsets"),
+        "A list array of `values` cut at `offsets` (int32: List, int64: LargeList).");
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,334 @@
+// to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
+#include <array>
+#include <memory>
+
+#include "arguments.hpp"
+#include "arrays.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "capsule.hpp"
+#include "errors.hpp"
+#include "functions.hpp"
+#include "objects.hpp"
+#include "tensors.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// A tensor on its way to a consumer that asks by the Python protocol: good for one `__dlpack__`.
+class Tensor {
+ public:
+  explicit Tensor(OwnedTensor tensor) : tensor_(std::move(tensor)) {}
+
+  py::object dlpack(const py::object&, const py::object& max_version, const py::object&,
+                    const py::object&) {
+    if (!tensor_) raise_value_error("this tensor has been consumed already");
+    if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
+    return make_capsule(std::move(tensor_));
+  }
+
+  py::tuple dlpack_device() const {
+    return py::make_tuple(static_cast<int>(tensor_->device.device_type), tensor_->device.device_id);
+  }
+
+ private:
+  OwnedTensor tensor_;
+};
+
+/// How tensors of one framework are made: by its exchange API where it has one, else by its
+/// `from_dlpack`. Loaded on first use and kept for the life of the process.
+struct Framework {
+  const char* name;
+  bool is_loaded = false;
+  const DLPackExchangeAPI* api = nullptr;
+  PyObject* from_dlpack = nullptr;
+  PyObject* make_jagged = nullptr;    ///< (values, offsets) -> object
+  PyObject* make_variable = nullptr;  ///< (values, offsets, shapes, permutation) -> object
+};
+
+Framework frameworks[] = {{"torch"}, {"jax"}, {"numpy"}};
+
+const Framework& load(Framework& framework) {
+  if (framework.is_loaded) return framework;
+  const py::object loaded = py::module_::import("arrowdl._frameworks").attr("load")(framework.name);
+  const py::object tensor_type = loaded.attr("tensor_type");
+  if (!tensor_type.is_none()) {
+    framework.api = find_exchange_api(reinterpret_cast<PyTypeObject*>(tensor_type.ptr()));
+  }
+  framework.from_dlpack = py::object(loaded.attr("from_dlpack")).release().ptr();
+  framework.make_jagged = py::object(loaded.attr("make_jagged")).release().ptr();
+  framework.make_variable = py::object(loaded.attr("make_variable")).release().ptr();
+  framework.is_loaded = true;
+  return framework;
+}
+
+enum class NullPolicy { kRaise, kFill, kNan, kMask };
+enum class Ragged { kJagged, kPadded };
+
+struct Options {
+  NullPolicy nulls = NullPolicy::kRaise;
+  Ragged ragged = Ragged::kJagged;
+  bool stack = false;
+};
+
+/// Turns one Arrow array into an object tree of a framework's tensors.
+class Converter {
+ public:
+  Converter(const Framework& framework, const Options& options)
+      : framework_(framework), options_(options) {}
+
+  py::object convert(const DeviceArray& array) const {
+    const Type& type = array.type();
+    if (type.dictionary == nullptr) {
+      switch (type.layout) {
+        case Layout::kStruct:
+          return type.extension == Extension::kVariableShapeTensor ? convert_variable(array)
+                                                                   : convert_struct(array);
+        case Layout::kBinary:
+        case Layout::kLargeBinary:
+        case Layout::kBinaryView:
+        case Layout::kList:
+        case Layout::kLargeList:
+        case Layout::kListView:
+        case Layout::kLargeListView:
+          return convert_list(array);
+        case Layout::kRunEndEncoded:
+          return convert(decode_run_ends(array));
+        default:
+          break;
+      }
+    }
+    return with_mask(make(export_values(array)), [&] { return to_mask(array); });
+  }
+
+  py::object stack(const DeviceArray& array) const {
+    if (array.type().layout != Layout::kStruct) {
+      raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
+                        to_string(array.type()));
+    }
+    return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
+  }
+
+ private:
+  bool is_masked() const { return options_.nulls == NullPolicy::kMask; }
+
+  Nulls value_nulls() const {
+    switch (options_.nulls) {
+      case NullPolicy::kFill:
+        return Nulls::kFill;
+      case NullPolicy::kNan:
+        return Nulls::kNan;
+      case NullPolicy::kMask:
+        return Nulls::kKeep;
+      case NullPolicy::kRaise:
+        break;
+    }
+    return Nulls::kRaise;
+  }
+
+  OwnedTensor export_values(const DeviceArray& array) const {
+    ToDlpackOptions options;
+    options.nulls = value_nulls();
+    return to_dlpack(array, options);
+  }
+
+  py::object make(OwnedTensor tensor) const {
+    if (framework_.api != nullptr) return to_object(*framework_.api, std::move(tensor));
+    py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
+    return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+  }
+
+  template <typename MakeMask>
+  py::object with_mask(py::object values, const MakeMask& make_mask) const {
+    if (!is_masked()) return values;
+    return py::make_tuple(std::move(values), make(make_mask()));
+  }
+
+  /// `convert(array)`; an error names the field on its way out.
+  py::object convert_field(const DeviceArray& array, const char* name) const {
+    try {
+      return convert(array);
+    } catch (const Error& error) {
+      throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
+    }
+  }
+
+  py::object convert_struct(const DeviceArray& array) const {
+    py::dict fields;
+    const std::vector<Type>& children = array.type().children;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const char* name = children[i].name();
+      const py::str key(name);
+      if (fields.contains(key)) {
+        raise_value_error("several fields are named \"", name,
+                          "\" and a dict has one place for "
+                          "them: rename or select columns first");
+      }
+      fields[key] = convert_field(array.field(static_cast<int64_t>(i)), name);
+    }
+    return std::move(fields);
+  }
+
+  /// Rows that are null have no values here; what the mask, or an empty row, says of them is the
+  /// policy's choice.
+  ListParts split(const DeviceArray& array) const {
+    if (array.null_count() > 0 && options_.nulls == NullPolicy::kRaise) {
+      raise_buffer_error("the array of ", to_string(array.type()),
+                         " has null rows: use "
+                         "nulls=\"fill\" for empty ones, nulls=\"mask\" for a mask beside them, or "
+                         "drop them first");
+    }
+    if (array.null_count() > 0 && options_.nulls == NullPolicy::kNan) {
+      raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
+                         to_string(array.type()),
+                         ": use nulls=\"fill\" for empty ones or "
+                         "nulls=\"mask\"");
+    }
+    return split_list(array, true);
+  }
+
+  py::object convert_list(const DeviceArray& array) const {
+    const ListParts parts = split(array);
+    py::object rows = options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts);
+    return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+  }
+
+  py::object pad(const ListParts& parts) const {
+    const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
+    return py::make_tuple(make(pad_list(parts, nulls)), make(list_lengths(parts)));
+  }
+
+  /// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
+  /// whole.
+  py::object convert_elements(const DeviceArray& values) const {
+    Options options = options_;
+    if (is_masked()) options.nulls = NullPolicy::kRaise;
+    return Converter(framework_, options).convert_field(values, "(list elements)");
+  }
+
+  py::object jag(const ListParts& parts) const {
+    const py::object values = convert_elements(parts.values);
+    const py::object offsets = make(to_dlpack(parts.offsets));
+    return checked(
+        PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
+  }
+
+  py::object convert_variable(const DeviceArray& array) const {
+    const ListParts parts = split(array.field(0));
+    const py::object values = convert_elements(parts.values);
+    const py::object offsets = make(to_dlpack(parts.offsets));
+    ToDlpackOptions options;
+    options.nulls = options_.nulls == NullPolicy::kRaise ? Nulls::kRaise : Nulls::kFill;
+    const py::object shapes = make(to_dlpack(array.field(1), options));
+    py::list permutation;
+    for (const int64_t dim : array.type().tensor->permutation) permutation.append(dim);
+    py::object rows =
+        checked(PyObject_CallFunctionObjArgs(framework_.make_variable, values.ptr(), offsets.ptr(),
+                                             shapes.ptr(), permutation.ptr(), nullptr));
+    return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+  }
+
+  /// One mask per field, side by side as the values are.
+  static OwnedTensor stack_masks(const DeviceArray& array) {
+    std::vector<std::string> names;
+    std::vector<DeviceArray> masks;
+    for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+      names.push_back(array.type().children[i].name());
+      masks.push_back(to_arrow(to_mask(array.field(static_cast<int64_t>(i)))));
+    }
+    return stack_fields(make_struct(names, masks), Nulls::kRaise);
+  }
+
+  const Framework& framework_;
+  Options options_;
+};
+
+bool read_option(Options& options, std::string_view name, PyObject* value) {
+  static constexpr std::pair<const char*, NullPolicy> kNulls[] = {{"raise", NullPolicy::kRaise},
+                                                                  {"fill", NullPolicy::kFill},
+                                                                  {"nan", NullPolicy::kNan},
+                                                                  {"mask", NullPolicy::kMask}};
+  static constexpr std::pair<const char*, Ragged> kRagged[] = {{"jagged", Ragged::kJagged},
+                                                               {"padded", Ragged::kPadded}};
+  if (name == "nulls") {
+    options.nulls = read_choice("nulls", value, kNulls);
+  } else if (name == "ragged") {
+    options.ragged = read_choice("ragged", value, kRagged);
+  } else if (name == "stack") {
+    options.stack = read_bool("stack", value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+template <std::size_t index>
+PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    const Framework& framework = load(frameworks[index]);
+    if (n == 0) raise_type_error("to_", framework.name, "() needs an Arrow object");
+    Options options;
+    read_keywords("to_framework", n, 1, args, names, [&](std::string_view name, PyObject* value) {
+      return read_option(options, name, value);
+    });
+    const DeviceArray array = take_array_of(args[0]);
+    const Converter converter(framework, options);
+    py::object result = options.stack ? converter.stack(array) : converter.convert(array);
+    return result.release().ptr();
+  });
+}
+
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                        \
+  "to_" name                                                                                  \
+  "(obj, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                             \
+  "Read an Arrow array or table as " tensor                                                   \
+  " tensors, zero-copy where the layout allows.\n\n"                                          \
+  "Parameters\n----------\n"                                                                  \
+  "obj : DeviceArray or Arrow producer\n"                                                     \
+  "    Anything that `from_arrow` takes.\n"                                                   \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                \
+  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"  \
+  "    only), or a pair (values, mask) with True where a value is valid.\n"                   \
+  "ragged : {'jagged', 'padded'}\n"                                                           \
+  "    Lists, strings and binary as " ragged                                                  \
+  ",\n"                                                                                       \
+  "    or as (padded, lengths) with zeros after each row's end.\n"                            \
+  "stack : bool\n"                                                                            \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n\n"   \
+  "Returns\n-------\n"                                                                        \
+  "tensor, tuple or dict\n"                                                                   \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n" \
+  "Raises\n------\n"                                                                          \
+  "BufferError\n    Nulls under nulls='raise', or a type with no tensor reading.\n"           \
+  "TypeError\n    Not an Arrow object."
+
+template <typename Function>
+PyCFunction as_method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef functions[] = {
+    {"to_torch", as_method(to_framework<0>), METH_FASTCALL | METH_KEYWORDS,
+     ARROWDL_TO_FRAMEWORK_DOC("torch", "torch", "torch jagged nested tensors")},
+    {"to_jax", as_method(to_framework<1>), METH_FASTCALL | METH_KEYWORDS,
+     ARROWDL_TO_FRAMEWORK_DOC("jax", "JAX", "pairs (values, offsets)")},
+    {"to_numpy", as_method(to_framework<2>), METH_FASTCALL | METH_KEYWORDS,
+     ARROWDL_TO_FRAMEWORK_DOC("numpy", "NumPy", "pairs (values, offsets)")},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void register_to_framework(py::module_& m) {
+  py::class_<Tensor>(m, "Tensor", py::is_final(),
+                     "A tensor on its way to a consumer: good for one `__dlpack__`.")
+      .def("__dlpack__", &Tensor::dlpack, py::kw_only(), py::arg("stream") = py::none(),
+           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+           py::arg("copy") = py::none())
+      .def("__dlpack_device__", &Tensor::dlpack_device);
+  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,79 @@
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+namespace {
+
+int64_t bytes_of_bits(int64_t bits) { return bits / 8 + (bits % 8 != 0 ? 1 : 0); }
+
+/// Offsets, and the part of the child (or of the bytes) between the first and the last one.
+template <typename Offset>
+int64_t offset_layout_bytes(const DeviceArray& array) {
+  if (array.length() == 0) return 0;
+  const int64_t own = (array.length() + 1) * static_cast<int64_t>(sizeof(Offset));
+  if (!is_host_readable(array.device()) || array.sync_event() != nullptr) return own;
+  const auto* offsets = array.buffer_as<Offset>(1) + array.offset();
+  const int64_t first = offsets[0];
+  const int64_t count = offsets[array.length()] - first;
+  return own +
+         (array.type().children.empty() ? count : array.child(0).slice(first, count).nbytes());
+}
+
+int64_t view_bytes(const DeviceArray& array) {
+  int64_t total = array.length() * 16;
+  const auto* sizes = array.buffer_as<int64_t>(array.buffer_count() - 1);
+  if (sizes == nullptr || !is_host_readable(array.device())) return total;
+  for (int64_t i = 0; i < array.buffer_count() - 3; ++i) total += sizes[i];
+  return total;
+}
+
+int64_t children_bytes(const DeviceArray& array) {
+  int64_t total = 0;
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    total += array.child(static_cast<int64_t>(i)).nbytes();
+  }
+  return total;
+}
+
+int64_t layout_bytes(const DeviceArray& array) {
+  const int64_t n = array.length();
+  switch (array.type().layout) {
+    case Layout::kNull:
+      return 0;
+    case Layout::kBoolean:
+      return bytes_of_bits(n);
+    case Layout::kFixedWidth:
+      return n * array.type().byte_width;
+    case Layout::kBinary:
+    case Layout::kList:
+      return offset_layout_bytes<int32_t>(array);
+    case Layout::kLargeBinary:
+    case Layout::kLargeList:
+      return offset_layout_bytes<int64_t>(array);
+    case Layout::kBinaryView:
+      return view_bytes(array);
+    case Layout::kListView:
+      return n * 8 + children_bytes(array);
+    case Layout::kLargeListView:
+      return n * 16 + children_bytes(array);
+    case Layout::kSparseUnion:
+      return n + children_bytes(array);
+    case Layout::kDenseUnion:
+      return n * 5 + children_bytes(array);
+    case Layout::kFixedSizeList:
+    case Layout::kStruct:
+    case Layout::kRunEndEncoded:
+      return children_bytes(array);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t DeviceArray::nbytes() const {
+  int64_t total = layout_bytes(*this);
+  if (validity() != nullptr) total += bytes_of_bits(length_);
+  if (type_->dictionary != nullptr) total += dictionary().nbytes();
+  return total;
+}
+
+}  // namespace arrowdl

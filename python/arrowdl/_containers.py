@@ -1,0 +1,53 @@
+"""Tensors inside other things: dicts, TensorDicts and torch's nested tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arrowdl import _core
+
+
+def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceArray:
+    """`to_arrow_device` for containers: a struct for mappings, a list array for nested tensors."""
+    array = _nested(tensor, options) if hasattr(tensor, "is_nested") else _mapping(tensor, options)
+    if mask is not None:
+        array = _core.apply_mask(array, mask)
+    return array
+
+
+def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
+    names: list[str] = []
+    arrays: list[_core.DeviceArray] = []
+    for name, value in tensors.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the fields of a struct are named by str, got the key {name!r}")
+        try:
+            arrays.append(_core.to_arrow_device(value, **options))
+        except (BufferError, TypeError, ValueError) as error:
+            raise type(error)(f'field "{name}": {error}') from error
+        names.append(name)
+    return _core.make_struct(names, arrays)
+
+
+def _nested(tensor: Any, options: dict[str, Any]) -> _core.DeviceArray:
+    import torch
+
+    if tensor.layout != torch.jagged:
+        raise BufferError(
+            "a nested tensor of the strided layout has no Arrow reading: build it with "
+            "layout=torch.jagged"
+        )
+    if tensor.requires_grad:
+        raise BufferError(
+            "the tensor requires grad, and Arrow data has no gradient: pass tensor.detach()"
+        )
+    if tensor.lengths() is not None or tensor._ragged_idx != 1:
+        if options.get("copy") is False:
+            raise BufferError(
+                "a nested tensor with holes or a ragged dimension other than 1 cannot become a "
+                "list array without a copy: allow it with copy=None"
+            )
+        tensor = tensor.contiguous()
+    values = _core.to_arrow_device(tensor.values(), **options)
+    offsets = _core.to_arrow_device(tensor.offsets())
+    return _core.make_list(values, offsets)

@@ -1,0 +1,110 @@
+"""What the core asks of each array framework, imported when a call first needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arrowdl._core import DeviceArray
+
+
+@dataclass(frozen=True)
+class Framework:
+    """How to make one framework's tensors.
+
+    Attributes
+    ----------
+    tensor_type : type or None
+        The class with the DLPack C exchange API, the fastest way in.
+    from_dlpack : callable
+        The way in for frameworks without it.
+    make_jagged : callable
+        ``(values, offsets)`` to the framework's ragged tensor.
+    make_variable : callable
+        ``(values, offsets, shapes, permutation)`` to tensors of varying shape.
+    """
+
+    tensor_type: type | None
+    from_dlpack: Callable[[Any], Any]
+    make_jagged: Callable[[Any, Any], Any]
+    make_variable: Callable[[Any, Any, Any, list[int]], Any]
+
+
+def load(name: str) -> Framework:
+    """Import the framework `name` ("torch", "jax" or "numpy")."""
+    return _LOADERS[name]()
+
+
+def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
+    """`DeviceArray.__array__`: numpy's protocol, with its meaning of `copy`."""
+    import numpy as np
+
+    result = np.from_dlpack(array, copy=True) if copy else np.from_dlpack(array)
+    if dtype is None or result.dtype == dtype:
+        return result
+    if copy is False:
+        raise ValueError(
+            f"an array of {result.dtype} cannot become {np.dtype(dtype)} without a copy: "
+            "allow it with copy=None"
+        )
+    return result.astype(dtype)
+
+
+def _load_torch() -> Framework:
+    import torch
+
+    def make_jagged(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        if not isinstance(values, torch.Tensor) or values.is_nested:
+            raise BufferError(
+                "torch's jagged tensors have one ragged dimension of plain elements; nested "
+                "lists and lists of structs are read by to_numpy() as (values, offsets)"
+            )
+        # The kernels of nested tensors index with int64.
+        return torch.nested.nested_tensor_from_jagged(values, offsets.to(torch.int64))
+
+    def make_variable(
+        values: torch.Tensor, offsets: torch.Tensor, shapes: torch.Tensor, permutation: list[int]
+    ) -> torch.Tensor:
+        rows = [
+            row.reshape(shape).permute(permutation or tuple(range(len(shape))))
+            for row, shape in zip(values.tensor_split(offsets[1:-1]), shapes.tolist(), strict=True)
+        ]
+        only_first_varies = all(row.shape[1:] == rows[0].shape[1:] for row in rows)
+        layout = torch.jagged if only_first_varies else torch.strided
+        return torch.nested.as_nested_tensor(rows, layout=layout)
+
+    return Framework(torch.Tensor, torch.from_dlpack, make_jagged, make_variable)
+
+
+def _load_jax() -> Framework:
+    import jax
+
+    return Framework(None, jax.dlpack.from_dlpack, _pair, _parts)
+
+
+def _load_numpy() -> Framework:
+    import numpy as np
+
+    return Framework(None, np.from_dlpack, _pair, _parts)
+
+
+def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:
+    return values, offsets
+
+
+def _parts(values: Any, offsets: Any, shapes: Any, permutation: list[int]) -> tuple[Any, ...]:
+    if permutation:
+        raise BufferError(
+            "a permuted variable_shape_tensor has no reading as (values, offsets, shapes): "
+            "use to_torch()"
+        )
+    return values, offsets, shapes
+
+
+_LOADERS: dict[str, Callable[[], Framework]] = {
+    "torch": _load_torch,
+    "jax": _load_jax,
+    "numpy": _load_numpy,
+}
