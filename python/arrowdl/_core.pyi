@@ -1,6 +1,6 @@
 """The compiled core. Use it through `arrowdl`; the docstrings of the API stand there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, final
 
 from typing_extensions import CapsuleType
