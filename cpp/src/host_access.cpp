@@ -1,0 +1,22 @@
+#include "host_access.hpp"
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+void require_host_readable(const Device& device, const char* verb) {
+  if (is_host_readable(device)) return;
+  raise_buffer_error("cannot ", verb, " on ", to_string(device),
+                     ": arrowdl does that in memory that the CPU can read; copy the data to the "
+                     "CPU first, or do it in the library that made it");
+}
+
+void require_host_readable(const DeviceArray& array, const char* verb) {
+  require_host_readable(array.device(), verb);
+  if (array.sync_event() == nullptr) return;
+  raise_buffer_error("cannot ", verb, " on ", to_string(array.device()),
+                     " while the producer's event is pending: synchronize the device and import "
+                     "the array without an event");
+}
+
+}  // namespace arrowdl

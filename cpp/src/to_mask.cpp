@@ -1,0 +1,47 @@
+#include <cstring>
+
+#include "arrowdl/convert.hpp"
+#include "bits.hpp"
+#include "host_access.hpp"
+#include "tensor_reading.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// `view` over new host memory that `fill(target)` writes.
+template <typename Fill>
+OwnedTensor make_mask(TensorView view, Fill fill) {
+  uint8_t* target;
+  view.dtype = find_dtype("bool");
+  const Buffer mask = Buffer::allocate(view.size(), &target);
+  fill(target);
+  view.data = target;
+  view.device = Device{};
+  return make_tensor(view, mask.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
+}
+
+}  // namespace
+
+OwnedTensor to_mask(const DeviceArray& array) {
+  const TensorReading reading = read_as_tensor(array);
+  return make_mask(reading.view, [&](uint8_t* target) { expand_validity(reading, target); });
+}
+
+OwnedTensor to_row_mask(const DeviceArray& array) {
+  // Run ends have no bitmap: a row is null where the value of its run is.
+  if (array.type().layout == Layout::kRunEndEncoded) return to_row_mask(decode_run_ends(array));
+  TensorView view;
+  view.push_dim(array.length());
+  view.set_contiguous_strides();
+  return make_mask(view, [&](uint8_t* target) {
+    const auto count = static_cast<std::size_t>(array.length());
+    if (array.validity() != nullptr) {
+      require_host_readable(array, "read the nulls of an array");
+      unpack_bits(array.validity(), array.offset(), array.length(), target);
+    } else if (count > 0) {
+      std::memset(target, array.type().layout == Layout::kNull ? 0 : 1, count);
+    }
+  });
+}
+
+}  // namespace arrowdl
