@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+def _live_objects() -> int:
+    core = sys.modules.get("arrowdl._core")
+    return 0 if core is None else core.live_objects()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks() -> Iterator[None]:
+    """Whatever a test makes of foreign or exported memory is released when the test is over."""
+    gc.collect()
+    before = _live_objects()
+    yield
+    gc.collect()
+    assert _live_objects() == before, "the test left objects of arrowdl alive"

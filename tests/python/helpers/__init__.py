@@ -1,0 +1,1 @@
+"""What the tests share: C structs made by hand, and producers that count their releases."""
