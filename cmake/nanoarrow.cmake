@@ -22,6 +22,10 @@ FetchContent_Declare(
 FetchContent_MakeAvailable(nanoarrow)
 
 if(nanoarrow_FOUND)
+  if(NOT TARGET nanoarrow::nanoarrow_device_static)
+    message(FATAL_ERROR "${nanoarrow_DIR} has no static device library: build nanoarrow with "
+                        "-DNANOARROW_DEVICE=ON, or give -DCMAKE_DISABLE_FIND_PACKAGE_nanoarrow=ON.")
+  endif()
   add_library(arrowdl_nanoarrow INTERFACE)
   target_link_libraries(arrowdl_nanoarrow INTERFACE nanoarrow::nanoarrow_device_static
                                                     nanoarrow::nanoarrow_static)
