@@ -22,7 +22,8 @@ from arrowdl._core import (
     to_torch,
 )
 
-device_types = IntEnum("device_types", device_type_numbers, module=__name__)
+# mypy wants to see the members; they are facts of the core's table, known when it is loaded.
+device_types = IntEnum("device_types", device_type_numbers, module=__name__)  # type: ignore[misc]
 device_types.__doc__ = "DLPack's device types by name; Arrow's numbers are the same."
 
 __all__ = [
