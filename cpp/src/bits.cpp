@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <cstring>
 
 namespace arrowdl {
@@ -34,18 +33,6 @@ void store_word(uint64_t word, uint8_t* p) {
   for (int i = 0; i < 8; ++i) p[i] = static_cast<uint8_t>(word >> (8 * i));
 }
 
-/// `count` bits (1 to 64) from bit `offset`, the others 0.
-uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count) {
-  const uint8_t* p = bits + (offset >> 3);
-  const int64_t shift = offset & 7;
-  const int64_t last_byte = (shift + count - 1) >> 3;
-  uint64_t word = 0;
-  for (int64_t i = 0; i <= last_byte && i < 8; ++i) word |= static_cast<uint64_t>(p[i]) << (8 * i);
-  word >>= shift;
-  if (last_byte == 8) word |= static_cast<uint64_t>(p[8]) << (64 - shift);
-  return count == 64 ? word : word & ((uint64_t{1} << count) - 1);
-}
-
 /// All 64 bits from bit `offset`.
 uint64_t load_64_bits(const uint8_t* bits, int64_t offset) {
   const uint8_t* p = bits + (offset >> 3);
@@ -54,12 +41,11 @@ uint64_t load_64_bits(const uint8_t* bits, int64_t offset) {
   return shift == 0 ? word : word >> shift | static_cast<uint64_t>(p[8]) << (64 - shift);
 }
 
-/// The bits that `next` gives, 64 at a time, to bit 0 of `target`. `next(i, n)` is bits
-/// [i, i + n) of the source, `next_64(i)` the same for n = 64.
-template <typename Next64, typename Next>
-void fill_bits(int64_t count, uint8_t* target, Next64 next_64, Next next) {
+/// The bits that `next` gives to bit 0 of `target`: `next(i, n)` is bits [i, i + n) of the source.
+template <typename Next>
+void fill_bits(int64_t count, uint8_t* target, Next next) {
   int64_t i = 0;
-  for (; i + 64 <= count; i += 64) store_word(next_64(i), target + (i >> 3));
+  for (; i + 64 <= count; i += 64) store_word(next(i, 64), target + (i >> 3));
   if (i == count) return;
   const uint64_t rest = next(i, count - i);
   for (int64_t bit = i; bit < count; bit += 8) {
@@ -79,14 +65,26 @@ uint8_t pack_eight(const uint8_t* bytes) {
 
 }  // namespace
 
+uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count) {
+  if (count == 64) return load_64_bits(bits, offset);
+  const uint8_t* p = bits + (offset >> 3);
+  const int64_t shift = offset & 7;
+  const int64_t last_byte = (shift + count - 1) >> 3;
+  uint64_t word = 0;
+  for (int64_t i = 0; i <= last_byte && i < 8; ++i) word |= static_cast<uint64_t>(p[i]) << (8 * i);
+  word >>= shift;
+  if (last_byte == 8) word |= static_cast<uint64_t>(p[8]) << (64 - shift);
+  return word & (~uint64_t{0} >> (64 - count));
+}
+
 int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count) {
-  std::size_t set = 0;
+  int64_t set = 0;
   int64_t i = 0;
   for (; i + 64 <= count; i += 64) {
-    set += std::bitset<64>(load_64_bits(bits, offset + i)).count();
+    set += count_set_bits(load_64_bits(bits, offset + i));
   }
-  if (i < count) set += std::bitset<64>(load_bits(bits, offset + i, count - i)).count();
-  return static_cast<int64_t>(set);
+  if (i < count) set += count_set_bits(load_bits(bits, offset + i, count - i));
+  return set;
 }
 
 void unpack_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target) {
@@ -108,19 +106,14 @@ void pack_bits(const uint8_t* bytes, int64_t count, uint8_t* target) {
 }
 
 void copy_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target) {
-  fill_bits(
-      count, target, [=](int64_t i) { return load_64_bits(bits, offset + i); },
-      [=](int64_t i, int64_t n) { return load_bits(bits, offset + i, n); });
+  fill_bits(count, target, [=](int64_t i, int64_t n) { return load_bits(bits, offset + i, n); });
 }
 
 void and_bits(const uint8_t* a, int64_t a_offset, const uint8_t* b, int64_t b_offset, int64_t count,
               uint8_t* target) {
-  fill_bits(
-      count, target,
-      [=](int64_t i) { return load_64_bits(a, a_offset + i) & load_64_bits(b, b_offset + i); },
-      [=](int64_t i, int64_t n) {
-        return load_bits(a, a_offset + i, n) & load_bits(b, b_offset + i, n);
-      });
+  fill_bits(count, target, [=](int64_t i, int64_t n) {
+    return load_bits(a, a_offset + i, n) & load_bits(b, b_offset + i, n);
+  });
 }
 
 bool has_only_canonical_bools(const uint8_t* bytes, int64_t count) {

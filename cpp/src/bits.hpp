@@ -4,11 +4,37 @@
 // target beyond what the range fills.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace arrowdl {
 
 inline bool get_bit(const uint8_t* bits, int64_t i) { return ((bits[i >> 3] >> (i & 7)) & 1) != 0; }
+
+/// Set bits of a word, without the library call that compilers make of it for a processor that
+/// may lack the instruction.
+inline int64_t count_set_bits(uint64_t word) {
+  word -= (word >> 1) & 0x5555555555555555;
+  word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
+  word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F;
+  return static_cast<int64_t>((word * 0x0101010101010101) >> 56);
+}
+
+/// Bits [offset, offset + count), 1 to 64 of them, lowest first and the rest 0.
+uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count);
+
+/// Calls `visit(i)` for every i in [0, count) where bit offset + i is not set, in order.
+template <typename Visit>
+void for_each_unset_bit(const uint8_t* bits, int64_t offset, int64_t count, Visit visit) {
+  for (int64_t start = 0; start < count; start += 64) {
+    const int64_t n = std::min<int64_t>(64, count - start);
+    const uint64_t whole = ~uint64_t{0} >> (64 - n);
+    uint64_t unset = load_bits(bits, offset + start, n) ^ whole;
+    for (; unset != 0; unset &= unset - 1) {
+      visit(start + count_set_bits((unset - 1) & ~unset));
+    }
+  }
+}
 
 /// How many of bits [offset, offset + count) are set.
 int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count);

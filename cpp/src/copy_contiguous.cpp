@@ -10,6 +10,8 @@
 namespace arrowdl {
 namespace {
 
+constexpr std::size_t kLine = 64;  // bytes of a cache line, on most machines
+
 /// A dimension and how far one step along it goes, in bytes.
 struct Step {
   int64_t extent;
@@ -90,23 +92,62 @@ void copy_runs(const Plan& plan, const uint8_t* source, uint8_t* target) {
   }
 }
 
+/// Rows [top, bottom) by columns [left, right) of the plane.
+struct Tile {
+  int64_t top;
+  int64_t bottom;
+  int64_t left;
+  int64_t right;
+};
+
+template <std::size_t kItemsize>
+void copy_tile(const Plan& plan, const Tile& tile, const uint8_t* source, uint8_t* target) {
+  for (int64_t row = tile.top; row < tile.bottom; ++row) {
+    const uint8_t* from = source + row * plan.rows.source;
+    uint8_t* to = target + row * plan.rows.target;
+    for (int64_t column = tile.left; column < tile.right; ++column) {
+      std::memcpy(to + column * static_cast<int64_t>(kItemsize),
+                  from + column * plan.columns.source, kItemsize);
+    }
+  }
+}
+
+/// A whole tile whose columns are cache lines of the source. Each line is read at once, since
+/// lines that are a power of two apart push one another out of the cache.
+template <std::size_t kItemsize>
+void transpose_tile(const Plan& plan, const Tile& tile, const uint8_t* source, uint8_t* target) {
+  constexpr std::size_t kTile = kLine / kItemsize;
+  uint8_t lines[kTile][kLine];
+  source += tile.top * plan.rows.source + tile.left * plan.columns.source;
+  target += tile.top * plan.rows.target + tile.left * static_cast<int64_t>(kItemsize);
+  for (std::size_t column = 0; column < kTile; ++column) {
+    std::memcpy(lines[column], source, kLine);
+    source += plan.columns.source;
+  }
+  for (std::size_t row = 0; row < kTile; ++row) {
+    uint8_t items[kLine];
+    for (std::size_t column = 0; column < kTile; ++column) {
+      std::memcpy(items + column * kItemsize, lines[column] + row * kItemsize, kItemsize);
+    }
+    std::memcpy(target, items, kLine);
+    target += plan.rows.target;
+  }
+}
+
 /// Tile by tile, so that a transpose uses every cache line it loads while it is there.
 template <std::size_t kItemsize>
 void copy_tiles(const Plan& plan, const uint8_t* source, uint8_t* target) {
-  constexpr int64_t kTile = kItemsize == 1 ? 32 : kItemsize <= 4 ? 16 : 8;
-  const Step& rows = plan.rows;
-  const Step& columns = plan.columns;
-  for (int64_t top = 0; top < rows.extent; top += kTile) {
-    const int64_t bottom = std::min(top + kTile, rows.extent);
-    for (int64_t left = 0; left < columns.extent; left += kTile) {
-      const int64_t right = std::min(left + kTile, columns.extent);
-      for (int64_t row = top; row < bottom; ++row) {
-        const uint8_t* from = source + row * rows.source;
-        uint8_t* to = target + row * rows.target;
-        for (int64_t column = left; column < right; ++column) {
-          std::memcpy(to + column * static_cast<int64_t>(kItemsize), from + column * columns.source,
-                      kItemsize);
-        }
+  constexpr auto kTile = static_cast<int64_t>(kLine / kItemsize);
+  const bool has_lines = plan.rows.source == static_cast<int64_t>(kItemsize);
+  for (int64_t top = 0; top < plan.rows.extent; top += kTile) {
+    const int64_t bottom = std::min(top + kTile, plan.rows.extent);
+    for (int64_t left = 0; left < plan.columns.extent; left += kTile) {
+      const Tile tile{top, bottom, left, std::min(left + kTile, plan.columns.extent)};
+      const bool is_whole = bottom - top == kTile && tile.right - left == kTile;
+      if (has_lines && is_whole) {
+        transpose_tile<kItemsize>(plan, tile, source, target);
+      } else {
+        copy_tile<kItemsize>(plan, tile, source, target);
       }
     }
   }

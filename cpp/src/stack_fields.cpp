@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "arrowdl/error.hpp"
+#include "bits.hpp"
 #include "checked.hpp"
 #include "host_access.hpp"
+#include "null_substitute.hpp"
 #include "tensor_reading.hpp"
 
 namespace arrowdl {
@@ -16,6 +18,8 @@ namespace {
 struct Band {
   const uint8_t* data = nullptr;
   int64_t width = 1;
+  int64_t column = 0;          ///< of the matrix, where it begins
+  bool replace_nulls = false;  ///< of `field`, whose rows are one element each
   DeviceArray field;
   OwnedTensor copy;  ///< of what can't be read as it lies
   Buffer reordered;
@@ -26,6 +30,7 @@ struct Matrix {
   const Dtype* dtype = nullptr;
   int64_t rows = 0;
   int64_t columns = 0;
+  Item substitute{};  ///< for the nulls of bands that were not copied
 
   int64_t row_bytes() const { return columns * dtype->itemsize(); }
 };
@@ -35,10 +40,25 @@ std::string name_field(const DeviceArray& array, int64_t i) {
   return name.empty() ? concat("field ", i) : concat("field \"", name, "\"");
 }
 
-/// Bits, bytes that are no 0 or 1, and nulls to be replaced are copied first.
-bool needs_copy(const TensorReading& reading, Nulls nulls) {
-  if (reading.is_bits || reading.view.dtype->code == kDLBool) return true;
-  return (nulls == Nulls::kFill || nulls == Nulls::kNan) && has_nulls(reading);
+/// Points `band` to the elements of `reading`, copied where they can't be read as they lie.
+void point(const TensorReading& reading, Nulls nulls, Band* band) {
+  TensorView view = reading.view;
+  const bool replaces = nulls != Nulls::kKeep && has_nulls(reading);
+  const bool is_bool = view.dtype->code == kDLBool;  // bits, or bytes other than 0 and 1
+  const bool is_flat = reading.levels.size() == 1 && view.ndim == 1;
+  band->replace_nulls = replaces && !is_bool && is_flat;
+  if (is_bool || (replaces && !band->replace_nulls)) {
+    band->copy = copy_elements(reading, nulls);
+    view.data = static_cast<const uint8_t*>(band->copy->data);
+    view.device = Device{};
+  }
+  if (!view.is_contiguous()) {  // a permutation: columns go by the logical order
+    uint8_t* target;
+    band->reordered = Buffer::allocate(view.nbytes(), &target);
+    copy_contiguous(view, target);
+    view.data = target;
+  }
+  band->data = view.data;
 }
 
 Band read_band(DeviceArray field, Nulls nulls, TensorView* view) {
@@ -57,19 +77,7 @@ Band read_band(DeviceArray field, Nulls nulls, TensorView* view) {
       raise_buffer_error("its columns are more than int64 can count");
     }
   }
-  if (view->size() == 0) return band;
-  if (needs_copy(reading, nulls)) {
-    band.copy = copy_elements(reading, nulls);
-    view->data = static_cast<const uint8_t*>(band.copy->data);
-    view->device = Device{};
-  }
-  if (!view->is_contiguous()) {  // a permutation: columns go by the logical order
-    uint8_t* target;
-    band.reordered = Buffer::allocate(view->nbytes(), &target);
-    copy_contiguous(*view, target);
-    view->data = target;
-  }
-  band.data = view->data;
+  if (view->size() > 0) point(reading, nulls, &band);
   return band;
 }
 
@@ -82,6 +90,7 @@ std::vector<Band> read_bands(const DeviceArray& array, Nulls nulls, Matrix* matr
     TensorView view;
     try {
       bands.push_back(read_band(array.field(i), nulls, &view));
+      if (bands.back().replace_nulls) matrix->substitute = make_substitute(*view.dtype, nulls);
     } catch (const Error& error) {
       throw Error(error.kind(), concat(name_field(array, i), ": ", error.what()));
     }
@@ -92,6 +101,7 @@ std::vector<Band> read_bands(const DeviceArray& array, Nulls nulls, Matrix* matr
                          "; cast them to one type first, or take a dict of "
                          "tensors (stack=False)");
     }
+    bands.back().column = matrix->columns;
     int64_t bytes = 0;
     if (!checked_add(matrix->columns, bands.back().width, &matrix->columns) ||
         !checked_multiply(matrix->columns, matrix->dtype->itemsize(), &bytes) ||
@@ -123,6 +133,7 @@ void interleave(const Band* bands, int64_t begin, int64_t end, int64_t row_bytes
 void place(const Band& band, int64_t itemsize, int64_t begin, int64_t end, int64_t row_bytes,
            uint8_t* target) {
   const int64_t bytes = band.width * itemsize;
+  if (bytes == 0) return;
   for (int64_t row = begin; row < end; ++row) {
     std::memcpy(target, band.data + row * bytes, static_cast<std::size_t>(bytes));
     target += row_bytes;
@@ -136,28 +147,47 @@ std::size_t count_narrow(const Band* band, std::size_t left) {
   return n;
 }
 
+/// Writes `item` wherever a row of [begin, end) is null.
 template <std::size_t kItemsize>
-void fill_rows(const std::vector<Band>& bands, int64_t begin, int64_t end, int64_t row_bytes,
-               uint8_t* target) {
+void replace_nulls(const Band& band, const Item& item, int64_t begin, int64_t end,
+                   int64_t row_bytes, uint8_t* target) {
+  const DeviceArray& field = band.field;
+  for_each_unset_bit(field.validity(), field.offset() + begin, end - begin, [&](int64_t row) {
+    std::memcpy(target + row * row_bytes, item.data(), kItemsize);
+  });
+}
+
+/// All columns of rows [begin, end).
+template <std::size_t kItemsize>
+void fill_rows(const std::vector<Band>& bands, const Matrix& matrix, int64_t begin, int64_t end,
+               uint8_t* rows) {
+  const int64_t row_bytes = matrix.row_bytes();
+  const auto first = [&](const Band& band) {
+    return rows + band.column * static_cast<int64_t>(kItemsize);
+  };
   for (std::size_t i = 0; i < bands.size();) {
     const Band* band = bands.data() + i;
-    std::size_t taken = 1;
     switch (count_narrow(band, bands.size() - i)) {
       case 0:
-        if (band->width > 0) place(*band, kItemsize, begin, end, row_bytes, target);
+        place(*band, kItemsize, begin, end, row_bytes, first(*band));
+        i += 1;
         break;
       case 1:
-        interleave<kItemsize, 1>(band, begin, end, row_bytes, target);
+        interleave<kItemsize, 1>(band, begin, end, row_bytes, first(*band));
+        i += 1;
         break;
       case 4:
-        interleave<kItemsize, 4>(band, begin, end, row_bytes, target);
-        taken = 4;
+        interleave<kItemsize, 4>(band, begin, end, row_bytes, first(*band));
+        i += 4;
         break;
       default:
-        interleave<kItemsize, 2>(band, begin, end, row_bytes, target);
-        taken = 2;
+        interleave<kItemsize, 2>(band, begin, end, row_bytes, first(*band));
+        i += 2;
     }
-    for (; taken > 0; --taken) target += bands[i++].width * static_cast<int64_t>(kItemsize);
+  }
+  for (const Band& band : bands) {
+    if (!band.replace_nulls) continue;
+    replace_nulls<kItemsize>(band, matrix.substitute, begin, end, row_bytes, first(band));
   }
 }
 
@@ -170,8 +200,7 @@ void fill_matrix(const std::vector<Band>& bands, const Matrix& matrix, uint8_t* 
   const int64_t block = std::max(kBlockBytes / matrix.row_bytes(), kLineItems);
   for (int64_t begin = 0; begin < matrix.rows; begin += block) {
     const int64_t end = std::min(begin + block, matrix.rows);
-    fill_rows<kItemsize>(bands, begin, end, matrix.row_bytes(),
-                         target + begin * matrix.row_bytes());
+    fill_rows<kItemsize>(bands, matrix, begin, end, target + begin * matrix.row_bytes());
   }
 }
 
