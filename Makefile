@@ -118,6 +118,7 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 	touch $@
 
 build/.dev: $(VENV)/.dev pyproject.toml
+	$(BIN)/pip uninstall -qq --yes arrowdl
 	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
 	touch $@
 

@@ -1,5 +1,5 @@
-# The component "devel": headers, static libraries and a CMake package, laid out so that
-# the folder of the Python package is a prefix for find_package(arrowdl).
+# The component "devel": headers, static libraries and a CMake package. Laid out so that both
+# the folder of the Python package and site-packages are prefixes for find_package(arrowdl).
 
 include(CMakePackageConfigHelpers)
 set(ARROWDL_CMAKE_DIR lib/cmake/arrowdl)
