@@ -80,6 +80,9 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
     levels[n_levels++] = push_level(*node, view);
   }
   if (leaf.is_fixed_size_binary) levels[n_levels++] = push_level(leaf, view);
+  if (!view.is_countable()) {
+    raise_buffer_error(to_string(type), " has more elements in a row than int64 can count");
+  }
   int64_t inner = 1;
   while (n_levels > 0) inner = set_strides(levels[--n_levels], inner, view);
   view.strides[0] = inner;

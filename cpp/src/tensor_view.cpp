@@ -34,22 +34,18 @@ void check_dimensions(const DLTensor& tensor) {
   }
 }
 
-/// Copies the shape, and makes sure that size(), nbytes() and contiguous strides fit int64_t also
-/// for the shape with its zeros left out.
 void copy_shape(const DLTensor& tensor, TensorView* view) {
-  int64_t nbytes = view->dtype->itemsize();
   for (int32_t d = 0; d < tensor.ndim; ++d) {
-    const int64_t extent = tensor.shape[d];
-    if (extent < 0) {
-      raise_value_error("malformed tensor: dimension ", d, " has the negative extent ", extent);
+    if (tensor.shape[d] < 0) {
+      raise_value_error("malformed tensor: dimension ", d, " has the negative extent ",
+                        tensor.shape[d]);
     }
-    if (!checked_multiply(nbytes, std::max<int64_t>(extent, 1), &nbytes)) {
-      raise_value_error("malformed tensor: the bytes of its shape overflow int64 at dimension ", d,
-                        " of extent ", extent);
-    }
-    view->shape[d] = extent;
+    view->shape[d] = tensor.shape[d];
   }
   view->ndim = tensor.ndim;
+  if (!view->is_countable()) {
+    raise_value_error("malformed tensor: the bytes of its shape overflow int64");
+  }
 }
 
 /// Copies strides that are given and makes sure that the distance in bytes from element
@@ -93,6 +89,14 @@ const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
 }
 
 }  // namespace
+
+bool TensorView::is_countable() const noexcept {
+  int64_t bytes = dtype->itemsize();
+  for (int32_t d = 0; d < ndim; ++d) {
+    if (!checked_multiply(bytes, std::max<int64_t>(shape[d], 1), &bytes)) return false;
+  }
+  return true;
+}
 
 int64_t TensorView::size() const noexcept {
   int64_t product = 1;

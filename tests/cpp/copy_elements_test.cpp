@@ -94,6 +94,17 @@ TEST(ToRowMask, ReadsAnyType) {
   EXPECT_EQ("11", rows(nest("+s", {}, {2})));
 }
 
+TEST(ReadAsTensor, RefusesRowsThatCannotBeCounted) {
+  // No memory stands behind any of these elements, and the structs contradict nothing.
+  for (const char* innermost : {"+w:0", "+w:2147483647"}) {
+    Sample array = primitive<float>("float32", {}, {0}, "item");
+    for (const char* format : {innermost, "+w:2147483647", "+w:2147483647", "+w:2147483647"}) {
+      array = nest(format, samples(std::move(array)), {0});
+    }
+    EXPECT_THROW(read_as_tensor(std::move(array).import()), Error);
+  }
+}
+
 TEST(CopyElements, UnpacksBitsOfFixedSizeLists) {
   Sample values = boolean("0000011010", {10}, "item");
   const DeviceArray array = nest("+w:2", samples(std::move(values)), {3, "", 2}).import();

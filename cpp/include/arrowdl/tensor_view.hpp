@@ -23,7 +23,9 @@ struct TensorView {
 
   TensorView() noexcept {}  // the arrays stay uninitialised: only ndim entries are ever read
 
-  /// Number of elements; checked at construction not to overflow.
+  /// Whether the bytes of the shape, its zeros left out, fit int64_t: what the others count on.
+  bool is_countable() const noexcept;
+  /// Number of elements.
   int64_t size() const noexcept;
   int64_t nbytes() const noexcept { return size() * dtype->itemsize(); }
   /// Adds a dimension inside the last one; strides are set by `set_contiguous_strides`.
