@@ -47,16 +47,17 @@ int64_t bytes_per_rows(const Type& type, int64_t i, int64_t rows) noexcept {
   }
 }
 
-/// `bits` moved up by `shift` bits.
+/// `bits` moved up by `shift` bits, 0 to 7.
 Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   if (bits.data() == nullptr || shift == 0) return bits;
-  uint8_t* target;
+  const int64_t source_size = (count + 7) / 8;
   const int64_t size = (count + shift + 7) / 8;
+  uint8_t* target;
   Buffer shifted = Buffer::allocate(size, &target);
-  for (int64_t i = 0; i < size; ++i) target[i] = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t to = i + shift;
-    if (get_bit(bits.data(), i)) target[to / 8] |= static_cast<uint8_t>(1 << (to % 8));
+  for (int64_t i = 0; i < size; ++i) {
+    const int low = i > 0 ? bits.data()[i - 1] >> (8 - shift) : 0;
+    const int high = i < source_size ? bits.data()[i] << shift : 0;
+    target[i] = static_cast<uint8_t>(low | high);
   }
   return shifted;
 }

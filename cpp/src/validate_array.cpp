@@ -1,5 +1,6 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "checked.hpp"
 
 namespace arrowdl {
 namespace {
@@ -24,7 +25,7 @@ template <typename... Parts>
 
 int64_t multiply(const Path& path, int64_t a, int64_t b) {
   int64_t product;
-  if (__builtin_mul_overflow(a, b, &product)) raise_array_error(path, "its size overflows");
+  if (!checked_multiply(a, b, &product)) raise_array_error(path, "its size overflows");
   return product;
 }
 
@@ -33,7 +34,7 @@ int64_t checked_end(const Path& path, const ArrowArray& array) {
   if (array.length < 0) raise_array_error(path, "length ", array.length);
   if (array.offset < 0) raise_array_error(path, "offset ", array.offset);
   int64_t end;
-  if (__builtin_add_overflow(array.offset, array.length, &end)) {
+  if (!checked_add(array.offset, array.length, &end)) {
     raise_array_error(path, "offset ", array.offset, " plus length ", array.length, " overflows");
   }
   return end;
