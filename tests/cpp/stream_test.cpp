@@ -1,0 +1,162 @@
+#include "arrowdl/stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "expect_error.hpp"
+#include "values.hpp"
+
+namespace arrowdl::testing {
+namespace {
+
+/// A producer that hands out `arrays`, then fails with `error` if that is not 0.
+template <typename Array>
+struct Producer {
+  OwnedSchema schema;
+  std::vector<Array> arrays;
+  int error = 0;
+  int schema_error = 0;
+  const char* message = "disk on fire";
+  std::size_t position = 0;
+};
+
+template <typename Array>
+Producer<Array>& producer_of(void* private_data) {
+  return *static_cast<Producer<Array>*>(private_data);
+}
+
+/// The callbacks that both kinds of stream have. The producer outlives the stream.
+template <typename Array, typename Stream>
+void fill_stream(Producer<Array>* producer, Stream* stream) {
+  stream->private_data = producer;
+  stream->get_schema = [](Stream* self, ArrowSchema* out) -> int {
+    auto& from = producer_of<Array>(self->private_data);
+    if (from.schema_error != 0) return from.schema_error;
+    return ArrowSchemaDeepCopy(from.schema.get(), out);
+  };
+  stream->get_next = [](Stream* self, auto* out) -> int {
+    auto& from = producer_of<Array>(self->private_data);
+    if (from.position < from.arrays.size()) {
+      from.arrays[from.position++].move(out);
+      return 0;
+    }
+    *out = {};
+    return from.error;
+  };
+  stream->get_last_error = [](Stream* self) {
+    return producer_of<Array>(self->private_data).message;
+  };
+  stream->release = [](Stream* self) { self->release = nullptr; };
+}
+
+OwnedArrayStream open(Producer<OwnedArray>* producer) {
+  OwnedArrayStream stream;
+  fill_stream(producer, stream.get());
+  return stream;
+}
+
+OwnedDeviceArrayStream open(Producer<OwnedDeviceArray>* producer,
+                            ArrowDeviceType device = ARROW_DEVICE_CPU) {
+  OwnedDeviceArrayStream stream;
+  stream->device_type = device;
+  fill_stream(producer, stream.get());
+  return stream;
+}
+
+OwnedArray make_chunk(const OwnedSchema& schema, const Values& rows) {
+  return Builder(1).import(schema, rows).export_array();
+}
+
+Producer<OwnedArray> produce(OwnedSchema schema, const std::vector<Values>& chunks) {
+  Producer<OwnedArray> producer;
+  for (const Values& rows : chunks) producer.arrays.push_back(make_chunk(schema, rows));
+  producer.schema = std::move(schema);
+  return producer;
+}
+
+TEST(ReadStream, ChunksWithTheirSchema) {
+  Producer<OwnedArray> producer = produce(field("i"), {numbers({1, 2}), {}, numbers({3})});
+  const Chunks chunks = read_stream(open(&producer));
+  ASSERT_EQ(chunks.arrays.size(), 3U);
+  EXPECT_STREQ(chunks.schema->format, "i");
+  EXPECT_EQ(read_rows(chunks.arrays[0]), numbers({1, 2}));
+  EXPECT_EQ(chunks.arrays[1].length(), 0);
+}
+
+TEST(ReadStream, GatherManyOneAndNone) {
+  Producer<OwnedArray> many = produce(field("i"), {numbers({1, 2}), numbers({3})});
+  EXPECT_EQ(read_rows(gather(read_stream(open(&many)))), numbers({1, 2, 3}));
+
+  Producer<OwnedArray> one = produce(field("i"), {numbers({1, 2})});
+  const void* data = one.arrays[0]->buffers[1];
+  EXPECT_EQ(gather(read_stream(open(&one))).buffer(1), data);
+
+  Producer<OwnedArray> none = produce(field("+s", field("u"), field("i")), {});
+  const DeviceArray empty = gather(read_stream(open(&none)));
+  EXPECT_EQ(empty.length(), 0);
+  EXPECT_EQ(empty.child(1).length(), 0);
+}
+
+TEST(ReadStream, FailuresOfTheProducer) {
+  const int64_t objects = live_objects();
+  Producer<OwnedArray> failing = produce(field("i"), {numbers({1})});
+  failing.error = EIO;
+  expect_error(ErrorKind::kRuntime, "disk on fire", [&] { read_stream(open(&failing)); });
+  failing.schema_error = EINVAL;
+  failing.message = nullptr;
+  expect_error(ErrorKind::kRuntime, "Invalid argument", [&] { read_stream(open(&failing)); });
+  failing.arrays.clear();
+  EXPECT_EQ(live_objects(), objects);
+}
+
+TEST(ReadStream, MalformedStreams) {
+  expect_error(ErrorKind::kValue, "released already", [] { read_stream(OwnedArrayStream()); });
+  Producer<OwnedArray> producer = produce(field("i"), {});
+  OwnedArrayStream stream = open(&producer);
+  stream->get_next = nullptr;
+  expect_error(ErrorKind::kValue, "get_next is NULL", [&] { read_stream(std::move(stream)); });
+
+  Producer<OwnedArray> bad_schema = produce(field("i"), {});
+  ArrowSchemaSetFormat(bad_schema.schema.get(), "?");
+  expect_error(ErrorKind::kValue, "schema", [&] { read_stream(open(&bad_schema)); });
+
+  Producer<OwnedArray> bad_array = produce(field("i"), {numbers({1})});
+  bad_array.arrays[0]->length = -1;
+  expect_error(ErrorKind::kValue, "length -1", [&] { read_stream(open(&bad_array)); });
+}
+
+TEST(ReadStream, DeviceStreams) {
+  Producer<OwnedDeviceArray> producer;
+  producer.schema = field("i");
+  for (const int64_t n : {1, 2}) {
+    producer.arrays.push_back(
+        Builder(1).import(producer.schema, numbers({n})).export_device_array());
+  }
+  EXPECT_EQ(read_rows(gather(read_stream(open(&producer)))), numbers({1, 2}));
+
+  Producer<OwnedDeviceArray> lying;
+  lying.schema = field("i");
+  lying.arrays.push_back(Builder(1).import(lying.schema, numbers({1})).export_device_array());
+  expect_error(ErrorKind::kValue, "stream of device type 2",
+               [&] { read_stream(open(&lying, ARROW_DEVICE_CUDA)); });
+}
+
+class MakeEmptyTest : public ::testing::TestWithParam<NamedSchema> {};
+
+TEST_P(MakeEmptyTest, OnAnyDevice) {
+  const OwnedSchema schema = GetParam().make();
+  for (const Device device : {Device{}, Device{kDLCUDA, 1}}) {
+    const DeviceArray empty = make_empty(copy(schema), device);
+    EXPECT_EQ(empty.length(), 0);
+    EXPECT_EQ(empty.null_count(), 0);
+    EXPECT_EQ(empty.device(), device);
+  }
+  EXPECT_EQ(concatenate({make_empty(copy(schema)), make_empty(copy(schema))}).length(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryType, MakeEmptyTest, ::testing::ValuesIn(every_type()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace arrowdl::testing
