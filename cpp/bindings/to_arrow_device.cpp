@@ -47,9 +47,8 @@ bool read_option(Arguments& arguments, std::string_view name, PyObject* value) {
 
 /// dicts, TensorDicts and nested tensors: taken apart in Python, which calls back for each tensor.
 py::object convert_container(PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  static PyObject* const hook =
-      py::object(py::module_::import("arrowdl._containers").attr("to_arrow")).release().ptr();
-  return checked(PyObject_Vectorcall(hook, args, static_cast<std::size_t>(n), names));
+  const py::object hook = py::module_::import("arrowdl._containers").attr("to_arrow");
+  return checked(PyObject_Vectorcall(hook.ptr(), args, static_cast<std::size_t>(n), names));
 }
 
 bool is_container(PyObject* object) {

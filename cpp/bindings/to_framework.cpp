@@ -1,5 +1,6 @@
 // to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
-#include <array>
+#include <atomic>
+#include <iterator>
 #include <memory>
 
 #include "arguments.hpp"
@@ -38,30 +39,39 @@ class Tensor {
 };
 
 /// How tensors of one framework are made: by its exchange API where it has one, else by its
-/// `from_dlpack`. Loaded on first use and kept for the life of the process.
+/// `from_dlpack`. Kept for the life of the process.
 struct Framework {
-  const char* name;
-  bool is_loaded = false;
   const DLPackExchangeAPI* api = nullptr;
   PyObject* from_dlpack = nullptr;
   PyObject* make_jagged = nullptr;    ///< (values, offsets) -> object
   PyObject* make_variable = nullptr;  ///< (values, offsets, shapes, permutation) -> object
 };
 
-Framework frameworks[] = {{"torch"}, {"jax"}, {"numpy"}};
+constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
+std::atomic<const Framework*> frameworks[std::size(kFrameworkNames)];
 
-const Framework& load(Framework& framework) {
-  if (framework.is_loaded) return framework;
-  const py::object loaded = py::module_::import("arrowdl._frameworks").attr("load")(framework.name);
+std::unique_ptr<const Framework> load(const char* name) {
+  const py::object loaded = py::module_::import("arrowdl._frameworks").attr("load")(name);
+  auto framework = std::make_unique<Framework>();
   const py::object tensor_type = loaded.attr("tensor_type");
   if (!tensor_type.is_none()) {
-    framework.api = find_exchange_api(reinterpret_cast<PyTypeObject*>(tensor_type.ptr()));
+    framework->api = find_exchange_api(reinterpret_cast<PyTypeObject*>(tensor_type.ptr()));
   }
-  framework.from_dlpack = py::object(loaded.attr("from_dlpack")).release().ptr();
-  framework.make_jagged = py::object(loaded.attr("make_jagged")).release().ptr();
-  framework.make_variable = py::object(loaded.attr("make_variable")).release().ptr();
-  framework.is_loaded = true;
+  framework->from_dlpack = py::object(loaded.attr("from_dlpack")).release().ptr();
+  framework->make_jagged = py::object(loaded.attr("make_jagged")).release().ptr();
+  framework->make_variable = py::object(loaded.attr("make_variable")).release().ptr();
   return framework;
+}
+
+/// The framework, imported on first use. Two threads may both import it; the first one's is kept.
+const Framework& find_framework(std::size_t index) {
+  const Framework* framework = frameworks[index].load(std::memory_order_acquire);
+  if (framework != nullptr) return *framework;
+  std::unique_ptr<const Framework> loaded = load(kFrameworkNames[index]);
+  if (frameworks[index].compare_exchange_strong(framework, loaded.get())) {
+    return *loaded.release();
+  }
+  return *framework;
 }
 
 enum class NullPolicy { kRaise, kFill, kNan, kMask };
@@ -267,8 +277,8 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
 template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    const Framework& framework = load(frameworks[index]);
-    if (n == 0) raise_type_error("to_", framework.name, "() needs an Arrow object");
+    const Framework& framework = find_framework(index);
+    if (n == 0) raise_type_error("to_", kFrameworkNames[index], "() needs an Arrow object");
     Options options;
     read_keywords("to_framework", n, 1, args, names, [&](std::string_view name, PyObject* value) {
       return read_option(options, name, value);
