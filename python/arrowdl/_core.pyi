@@ -96,6 +96,20 @@ class DeviceArray:
     @property
     def released(self) -> bool: ...
 
+@final
+class Tensor:
+    """A tensor on its way to a consumer: good for one `__dlpack__`."""
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | Any | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
 def to_arrow_device(
     tensor: Any,
     *,
