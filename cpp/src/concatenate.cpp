@@ -4,6 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "copy_schema.hpp"
 #include "gather_rows.hpp"
+#include "host_access.hpp"
 
 namespace arrowdl {
 namespace {
@@ -105,7 +106,7 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
   if (arrays.empty()) raise_value_error("cannot concatenate nothing: give at least one array");
   if (arrays.size() == 1) return arrays.front();
   OwnedSchema schema = merge_schemas(arrays);
-  for (const DeviceArray& array : arrays) require_host(array, "concatenate");
+  for (const DeviceArray& array : arrays) require_host_readable(array, "concatenate arrays");
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     append_piece(&pieces, i, Range{0, arrays[i].length()});

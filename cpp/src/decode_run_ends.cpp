@@ -5,6 +5,7 @@
 #include "arrowdl/error.hpp"
 #include "bit_writer.hpp"
 #include "gather_rows.hpp"
+#include "host_access.hpp"
 #include "run_ends.hpp"
 
 namespace arrowdl {
@@ -118,7 +119,7 @@ DeviceArray decode_run_ends(const DeviceArray& array) {
   if (array.type().layout != Layout::kRunEndEncoded) {
     raise_type_error("a run-end encoded array is needed, not ", to_string(array.type()));
   }
-  require_host(array, "decode_run_ends");
+  require_host_readable(array, "decode run ends");
   const DeviceArray values = array.child(1);
   OwnedArray rows = repeat_rows(values, read_runs(array), array.length());
   DeviceArray decoded = DeviceArray::import(make_decoded_schema(array, values), std::move(rows));

@@ -27,8 +27,8 @@ int64_t add_rows(int64_t a, int64_t b);
 int64_t count_rows(const std::vector<Piece>& pieces);
 
 /// The rows of `pieces`, none of them empty, in that order. `sources` are one or more arrays in
-/// host memory (require_host) that agree in type. Data buffers of views and dictionaries are
-/// shared with the sources where they can be. Offsets, views, indices and run ends are checked
+/// host memory (require_host_readable) that agree in type. Data buffers of views and dictionaries
+/// are shared with the sources where they can be. Offsets, views, indices and run ends are checked
 /// before they are followed (ValueError). Raises BufferError for what the type can't hold, such
 /// as int32 offsets that overflow.
 OwnedArray gather_rows(const std::vector<DeviceArray>& sources, const std::vector<Piece>& pieces);

@@ -1,6 +1,7 @@
 #include "list_offsets.hpp"
 
 #include "arrowdl/error.hpp"
+#include "host_access.hpp"
 #include "rows.hpp"
 
 namespace arrowdl {
@@ -34,7 +35,7 @@ void check_list_offsets(const DeviceArray& offsets, int64_t value_count) {
   if (offsets.length() == 0) {
     raise_value_error("list offsets are empty: n lists have n + 1 offsets");
   }
-  require_host(offsets, "reading list offsets");
+  require_host_readable(offsets, "read list offsets");
   if (offsets.null_count() != 0) raise_value_error("list offsets must not be null");
   visit_list_offsets(offsets,
                      [&](auto zero) { check_ascending<decltype(zero)>(offsets, value_count); });

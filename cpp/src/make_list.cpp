@@ -1,5 +1,6 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
+#include "host_access.hpp"
 #include "list_offsets.hpp"
 #include "rows.hpp"
 
@@ -11,7 +12,7 @@ DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
     raise_value_error("the values lie on ", to_string(values.device()), " and the offsets on ",
                       to_string(offsets.device()), ": copy them to one device first");
   }
-  require_host(values, "make_list");
+  require_host_readable(values, "cut lists");
   const int64_t width = offsets.type().byte_width;
   const auto* first = offsets.buffer_as<uint8_t>(1) + offsets.offset() * width;
   ArrayParts parts;

@@ -4,6 +4,7 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
 #include "checked.hpp"
+#include "host_access.hpp"
 #include "list_offsets.hpp"
 #include "rows.hpp"
 
@@ -73,7 +74,7 @@ void fill_rows(const DeviceArray& offsets, const uint8_t* values, int64_t width,
 
 OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width) {
   check_list_offsets(parts.offsets, parts.values.length());
-  require_host(parts.values, "pad_list");
+  require_host_readable(parts.values, "pad lists");
   const OwnedTensor tensor = to_dlpack(parts.values, {Copy::kIfNeeded, nulls});
   const TensorView values = view_tensor(*tensor);
   return visit_list_offsets(parts.offsets, [&](auto zero) {

@@ -58,17 +58,6 @@ std::string_view read_view_bytes(const DeviceArray& array, int64_t i) {
 
 }  // namespace
 
-void require_host(const DeviceArray& array, const char* verb) {
-  if (!is_host_readable(array.device())) {
-    raise_buffer_error(verb, " works in host memory and the data lies on ",
-                       to_string(array.device()), ": copy it to the CPU first");
-  }
-  if (array.sync_event() != nullptr) {
-    raise_buffer_error(verb, " reads the data on the host, and work on it is still pending on ",
-                       to_string(array.device()), ": synchronize the producer first");
-  }
-}
-
 template <typename Offset>
 Range read_offsets(const DeviceArray& array, Range rows, int64_t limit) {
   const Elements<Offset> offsets(array, 1);

@@ -59,9 +59,6 @@ class RowValidity {
 /// A limit for offsets into memory whose size nobody tells: the bytes of binary and string.
 constexpr int64_t kNoLimit = INT64_MAX;
 
-/// Raises BufferError, naming `verb`, unless the host may read `array` now.
-void require_host(const DeviceArray& array, const char* verb);
-
 /// What the offsets of `rows` enclose. Raises ValueError unless they ascend within [0, limit].
 /// `rows` is not empty.
 template <typename Offset>

@@ -4,6 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "copy_schema.hpp"
 #include "gather_rows.hpp"
+#include "host_access.hpp"
 
 namespace arrowdl {
 namespace {
@@ -123,7 +124,7 @@ ListParts split_binary_views(const DeviceArray& array) {
 
 ListParts split_list(const DeviceArray& array, bool empty_nulls) {
   const Type& type = array.type();
-  require_host(array, "split_list");
+  require_host_readable(array, "take lists apart");
   switch (type.layout) {
     case Layout::kBinary:
     case Layout::kList:

@@ -66,8 +66,9 @@ class DeviceArray {
 
   /// Rows `start` to `start + length`, zero-copy. Raises IndexError when they are not all there.
   DeviceArray slice(int64_t start, int64_t length) const;
-  /// Child `i` as it lies under this window: of a struct the same rows, of a fixed-size list
-  /// rows times list_size, of other layouts the whole child. This node's own nulls are NOT in it.
+  /// Child `i` as it lies under this window: of a struct or sparse union the same rows, of a
+  /// fixed-size list rows times list_size, of other layouts the whole child. This node's own nulls
+  /// are NOT in it.
   DeviceArray child(int64_t i) const;
   /// Field `i` of a struct: `child(i)`, null wherever the struct itself is. Copies the bitmap
   /// when both have nulls.
