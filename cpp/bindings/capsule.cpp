@@ -18,6 +18,7 @@ constexpr const char* kArray = "arrow_array";
 constexpr const char* kDeviceArray = "arrow_device_array";
 constexpr const char* kStream = "arrow_array_stream";
 constexpr const char* kDeviceStream = "arrow_device_array_stream";
+constexpr const char* kExchangeApi = "dlpack_exchange_api";
 
 template <typename Managed>
 struct TensorCapsule;
@@ -182,6 +183,15 @@ DeviceArray take_stream(PyObject* capsule) {
         find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
   }
   return read_all<OwnedArrayStream>(find_struct<ArrowArrayStream>(capsule, kStream), kStream);
+}
+
+py::object make_capsule(const DLPackExchangeAPI& api) {
+  return checked(PyCapsule_New(const_cast<DLPackExchangeAPI*>(&api), kExchangeApi, nullptr));
+}
+
+const DLPackExchangeAPIHeader* find_exchange_api_header(PyObject* capsule) noexcept {
+  if (PyCapsule_IsValid(capsule, kExchangeApi) == 0) return nullptr;
+  return static_cast<const DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule, kExchangeApi));
 }
 
 bool is_tensor_capsule(PyObject* object) noexcept {

@@ -15,6 +15,8 @@ pybind11::object make_capsule(OwnedArray array);
 pybind11::object make_capsule(OwnedDeviceArray array);
 /// "dltensor" or "dltensor_versioned" by the vintage of `tensor`.
 pybind11::object make_capsule(OwnedTensor tensor);
+/// "dlpack_exchange_api"; `api` lives as long as the process.
+pybind11::object make_capsule(const DLPackExchangeAPI& api);
 
 // Out of Python. Raises TypeError for anything but the right capsule, ValueError for one that has
 // been consumed; the capsule keeps its struct then.
@@ -23,6 +25,9 @@ OwnedTensor take_tensor(PyObject* capsule);
 DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
 DeviceArray take_stream(PyObject* capsule);
+
+/// The newest table that `capsule` holds, of any version, or nullptr when it is not such a capsule.
+const DLPackExchangeAPIHeader* find_exchange_api_header(PyObject* capsule) noexcept;
 
 /// Whether `object` is a capsule of a DLPack tensor or an Arrow stream, consumed or not.
 bool is_tensor_capsule(PyObject* object) noexcept;

@@ -225,9 +225,8 @@ int current_work_stream(DLDeviceType type, int32_t, void** out) noexcept {
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
   static PyObject* const name = interned("__dlpack_c_exchange_api__");
   const py::object capsule = find_attribute(reinterpret_cast<PyObject*>(type), name);
-  if (!capsule || !PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) return nullptr;
-  const auto* header = static_cast<const DLPackExchangeAPIHeader*>(
-      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (!capsule) return nullptr;
+  const DLPackExchangeAPIHeader* header = find_exchange_api_header(capsule.ptr());
   while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) {
     header = header->prev_api;
   }
@@ -268,13 +267,14 @@ py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
 }
 
 py::object make_exchange_api() {
-  static DLPackExchangeAPI api{{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
-                               allocate,
-                               from_py_object,
-                               to_py_object,
-                               nullptr,  // borrowing is optional, and shape and strides need a home
-                               current_work_stream};
-  return checked(PyCapsule_New(&api, "dlpack_exchange_api", nullptr));
+  static const DLPackExchangeAPI api{
+      {{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+      allocate,
+      from_py_object,
+      to_py_object,
+      nullptr,  // borrowing is optional, and shape and strides need a home
+      current_work_stream};
+  return make_capsule(api);
 }
 
 }  // namespace arrowdl::python
