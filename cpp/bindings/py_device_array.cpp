@@ -134,10 +134,17 @@ PyObject* get_null_count(PyObject* self, void*) noexcept {
   return read_property(self, [](const DeviceArray& array) { return array.null_count(); });
 }
 
+/// The type that `__dlpack__` reads: run ends are decoded on the way.
+const Type& tensor_type(const DeviceArray& array) {
+  const Type& type = array.type();
+  return type.layout == Layout::kRunEndEncoded ? type.children[1] : type;
+}
+
 PyObject* get_shape(PyObject* self, void*) noexcept {
   return read_property(self, [](const DeviceArray& array) {
-    if (!why_not_tensor(array.type()).empty()) return py::tuple(py::make_tuple(array.length()));
-    const TensorView view = describe_tensor(array.type(), array.length());
+    const Type& type = tensor_type(array);
+    if (!why_not_tensor(type).empty()) return py::tuple(py::make_tuple(array.length()));
+    const TensorView view = describe_tensor(type, array.length());
     py::tuple shape(static_cast<std::size_t>(view.ndim));
     for (int32_t i = 0; i < view.ndim; ++i) {
       shape[static_cast<std::size_t>(i)] = py::int_(view.shape[i]);
@@ -148,8 +155,9 @@ PyObject* get_shape(PyObject* self, void*) noexcept {
 
 PyObject* get_dtype(PyObject* self, void*) noexcept {
   return read_property(self, [](const DeviceArray& array) -> py::object {
-    if (!why_not_tensor(array.type()).empty()) return py::none();
-    return py::str(describe_tensor(array.type(), 0).dtype->name);
+    const Type& type = tensor_type(array);
+    if (!why_not_tensor(type).empty()) return py::none();
+    return py::str(describe_tensor(type, 0).dtype->name);
   });
 }
 

@@ -176,7 +176,7 @@ class Converter {
                           "\" and a dict has one place for "
                           "them: rename or select columns first");
       }
-      fields[key] = convert_field(array.field(static_cast<int64_t>(i)), name);
+      fields[key] = convert_field(read_field(array, static_cast<int64_t>(i)), name);
     }
     return std::move(fields);
   }
@@ -206,6 +206,12 @@ class Converter {
   }
 
   py::object pad(const ListParts& parts) const {
+    const Type& element = parts.values.type();
+    if (element.layout != Layout::kRunEndEncoded && !why_not_tensor(element).empty()) {
+      raise_buffer_error(
+          "ragged=\"padded\" pads rows of elements that are tensors themselves, not ",
+          to_string(element), ": use ragged=\"jagged\"");
+    }
     const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
     return py::make_tuple(make(pad_list(parts, nulls)), make(list_lengths(parts)));
   }
@@ -246,7 +252,7 @@ class Converter {
     std::vector<DeviceArray> masks;
     for (std::size_t i = 0; i < array.type().children.size(); ++i) {
       names.push_back(array.type().children[i].name());
-      masks.push_back(to_arrow(to_mask(array.field(static_cast<int64_t>(i)))));
+      masks.push_back(to_arrow(to_mask(read_field(array, static_cast<int64_t>(i)))));
     }
     return stack_fields(make_struct(names, masks), Nulls::kRaise);
   }

@@ -138,27 +138,29 @@ DeviceArray DeviceArray::field(int64_t i) const {
   if (type_->layout != Layout::kStruct) {
     raise_type_error("fields are parts of a struct, this is ", to_string(*type_));
   }
-  DeviceArray field = child(i);
-  if (null_count() == 0) return field;
-  if (!field.type().has_validity()) {
-    if (field.type().layout == Layout::kNull) return field;
-    raise_buffer_error("the struct has nulls and its field \"", field.type().name(), "\" of type ",
-                       to_string(field.type()),
+  return child(i).with_nulls_of(*this);
+}
+
+DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {
+  if (parent.null_count() == 0 || type_->layout == Layout::kNull) return *this;
+  if (!type_->has_validity()) {
+    raise_buffer_error("the struct has nulls and its field \"", type_->name(), "\" of type ",
+                       to_string(*type_),
                        " has no validity bitmap to take them: fill or "
                        "drop the nulls first");
   }
-  if (!is_host_readable(device()) || sync_event() != nullptr) {
-    raise_buffer_error("the nulls of a struct on ", to_string(device()),
+  if (!is_host_readable(parent.device()) || parent.sync_event() != nullptr) {
+    raise_buffer_error("the nulls of a struct on ", to_string(parent.device()),
                        " cannot be folded into its fields by the host: copy it to the CPU first");
   }
   uint8_t* target;
   Buffer bits = Buffer::allocate((length_ + 7) / 8, &target);
-  if (const uint8_t* own = field.validity(); own != nullptr) {
-    and_bits(validity(), offset_, own, field.offset_, length_, target);
+  if (const uint8_t* own = validity(); own != nullptr) {
+    and_bits(parent.validity(), parent.offset_, own, offset_, length_, target);
   } else {
-    copy_bits(validity(), offset_, length_, target);
+    copy_bits(parent.validity(), parent.offset_, length_, target);
   }
-  return field.with_validity(bits, length_ - count_set_bits(bits.data(), 0, length_));
+  return with_validity(bits, length_ - count_set_bits(bits.data(), 0, length_));
 }
 
 int64_t DeviceArray::field_index(const std::string& name) const {

@@ -63,8 +63,7 @@ void point(const TensorReading& reading, Nulls nulls, Band* band) {
 
 Band read_band(DeviceArray field, Nulls nulls, TensorView* view) {
   Band band;
-  const bool has_runs = field.type().layout == Layout::kRunEndEncoded;
-  band.field = has_runs ? decode_run_ends(field) : std::move(field);
+  band.field = std::move(field);
   const TensorReading reading = read_as_tensor(band.field);
   if (nulls == Nulls::kRaise && has_nulls(reading)) {
     raise_buffer_error(
@@ -89,7 +88,7 @@ std::vector<Band> read_bands(const DeviceArray& array, Nulls nulls, Matrix* matr
   for (int64_t i = 0; i < n_fields; ++i) {
     TensorView view;
     try {
-      bands.push_back(read_band(array.field(i), nulls, &view));
+      bands.push_back(read_band(read_field(array, i), nulls, &view));
       if (bands.back().replace_nulls) matrix->substitute = make_substitute(*view.dtype, nulls);
     } catch (const Error& error) {
       throw Error(error.kind(), concat(name_field(array, i), ": ", error.what()));

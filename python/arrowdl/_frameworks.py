@@ -67,10 +67,15 @@ def _load_torch() -> Framework:
     def make_variable(
         values: torch.Tensor, offsets: torch.Tensor, shapes: torch.Tensor, permutation: list[int]
     ) -> torch.Tensor:
+        # Offsets need not be int64, and no rows would still be split into one part.
+        parts = values.split(offsets.diff().tolist())
         rows = [
             row.reshape(shape).permute(permutation or tuple(range(len(shape))))
-            for row, shape in zip(values.tensor_split(offsets[1:-1]), shapes.tolist(), strict=True)
+            for row, shape in zip(parts, shapes.tolist(), strict=True)
         ]
+        if not rows:
+            no_values = values.reshape(0, *[0] * (shapes.shape[1] - 1))
+            return torch.nested.nested_tensor_from_jagged(no_values, offsets.to(torch.int64))
         only_first_varies = all(row.shape[1:] == rows[0].shape[1:] for row in rows)
         layout = torch.jagged if only_first_varies else torch.strided
         return torch.nested.as_nested_tensor(rows, layout=layout)

@@ -127,6 +127,10 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays);
 /// The plain array that a run-end encoded one stands for.
 DeviceArray decode_run_ends(const DeviceArray& array);
 
+/// Field `i` of a struct for the converters: `array.field(i)`, but run ends, which have no bitmap
+/// to take the nulls of the struct, are decoded first.
+DeviceArray read_field(const DeviceArray& array, int64_t i);
+
 /// A versioned tensor that reads as `view` says and holds `owner` until its deleter runs. `flags`
 /// are DLPACK_FLAG_BITMASK_*: IS_COPIED for memory made for this tensor alone.
 OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags);

@@ -73,6 +73,8 @@ class DeviceArray {
   /// Field `i` of a struct: `child(i)`, null wherever the struct itself is. Copies the bitmap
   /// when both have nulls.
   DeviceArray field(int64_t i) const;
+  /// The same rows, null also where `parent`, which has as many, is: what `field` does to a child.
+  DeviceArray with_nulls_of(const DeviceArray& parent) const;
   /// Index of the field named `name`. Raises ValueError when none or several have that name.
   int64_t field_index(const std::string& name) const;
   /// The dictionary's values, whole. Raises ValueError when this is not dictionary encoded.
