@@ -170,6 +170,9 @@ PyObject* get_field(PyObject* self, PyObject* key) noexcept {
                               ? array.field_index(py::cast<std::string>(py::handle(key)))
                               : read_int("a field's name or index", key);
     const auto count = static_cast<int64_t>(array.type().children.size());
+    if (array.type().layout == Layout::kStruct && (index < -count || index >= count)) {
+      raise_index_error("field ", index, " of a struct of ", count);
+    }
     return wrap(array.field(index < 0 ? index + count : index)).release().ptr();
   });
 }
@@ -312,11 +315,6 @@ DlpackArguments read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObj
 
 /// No stream is ordered here: None and -1 ask for none, anything else can't be honoured.
 void check_stream(const DeviceArray& array, PyObject* stream) {
-  if (array.sync_event() != nullptr) {
-    raise_buffer_error("the array on ", to_string(array.device()),
-                       " carries an event, and this "
-                       "build has no backend to wait for it: synchronize it in its own library");
-  }
   if (stream == nullptr || array.device().type != kDLCPU) return;
   if (read_int("stream", stream) != -1) {
     raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),

@@ -125,15 +125,15 @@ PyObject* dlpack_name() {
 int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
              void (*set_error)(void*, const char*, const char*)) noexcept {
   try {
-    TensorView view;
-    view.dtype = find_dtype(prototype->dtype);
-    view.device = from_dl_device(prototype->device);
-    if (view.dtype == nullptr || view.device.type != kDLCPU) {
-      raise_buffer_error("arrowdl does not allocate ", to_string(prototype->dtype), " on ",
+    DLTensor wanted = *prototype;
+    wanted.data = &wanted;  // never read: it lets the checks of any tensor be those of this one
+    wanted.strides = nullptr;
+    wanted.byte_offset = 0;
+    TensorView view = view_tensor(wanted);
+    if (view.device.type != kDLCPU) {
+      raise_buffer_error("arrowdl allocates tensors on the CPU alone, not on ",
                          to_string(view.device));
     }
-    for (int32_t i = 0; i < prototype->ndim; ++i) view.push_dim(prototype->shape[i]);
-    view.set_contiguous_strides();
     uint8_t* data;
     const Buffer buffer = Buffer::allocate(view.nbytes(), &data);
     view.data = data;

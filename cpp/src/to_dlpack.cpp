@@ -121,6 +121,11 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
 
 template <typename Managed>
 OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
+  if (array.sync_event() != nullptr) {
+    raise_buffer_error("the array on ", to_string(array.device()),
+                       " carries an event, and this build has no backend to wait for it: "
+                       "synchronize it in its own library");
+  }
   if (array.type().layout != Layout::kRunEndEncoded) {
     return export_tensor<Managed>(array, options);
   }

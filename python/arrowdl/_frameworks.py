@@ -41,7 +41,12 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     """`DeviceArray.__array__`: numpy's protocol, with its meaning of `copy`."""
     import numpy as np
 
-    result = np.from_dlpack(array, copy=True) if copy else np.from_dlpack(array)
+    try:
+        result = np.from_dlpack(array, copy=copy)
+    except BufferError as error:
+        if copy is False:  # numpy's word for a copy that was needed
+            raise ValueError(str(error)) from error
+        raise
     if dtype is None or result.dtype == dtype:
         return result
     if copy is False:

@@ -77,7 +77,8 @@ std::string why_not_tensor(const Type& type);
 TensorView describe_tensor(const Type& type, int64_t length);
 
 /// The array as a tensor that keeps it alive: read-only and zero-copy where the layout allows,
-/// else new memory (IS_COPIED set). Raises BufferError as the type map says.
+/// else new memory (IS_COPIED set). Raises BufferError as the type map says, and for an event that
+/// nobody would wait for.
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same as a struct of before DLPack 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
