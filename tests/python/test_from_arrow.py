@@ -106,7 +106,7 @@ def test_strings_and_nulls_of_polars_are_read() -> None:
         {"s": ["a", None, "a string of more than twelve bytes"], "x": [1, None, 3]}
     )
     tensors = arrowdl.to_numpy(frame, nulls="mask")
-    (values, offsets), mask = tensors["s"]
+    (values, _), mask = tensors["s"]
     assert values.tobytes() == b"aa string of more than twelve bytes"
     assert mask.tolist() == [True, False, True]
     assert tensors["x"][1].tolist() == [True, False, True]
@@ -228,7 +228,7 @@ def test_an_array_of_which_the_schema_is_gone_stays_whole() -> None:
     schema, array = INTS.__arrow_c_array__()
     other_schema, other_array = INTS.__arrow_c_array__()
     arrowdl.from_arrow((schema, other_array))
-    with pytest.raises(ValueError, match="arrow_schema.*consumed"):
+    with pytest.raises(ValueError, match=r"arrow_schema.*consumed"):
         arrowdl.from_arrow((schema, array))
     assert len(arrowdl.from_arrow((other_schema, array))) == 3
 
@@ -240,8 +240,7 @@ def test_a_device_array_speaks_arrow_to_every_library() -> None:
     array = arrowdl.from_arrow(TABLE)
     assert pa.table(pa.record_batch(array)).equals(TABLE)
     assert pl.DataFrame(array).to_dict(as_series=False) == TABLE.to_pydict()
-    relation = array
-    assert duckdb.sql("select sum(b) from relation").fetchall() == [(4.5,)]
+    assert duckdb.from_arrow(array).aggregate("sum(b)").fetchall() == [(4.5,)]
     assert arro3.core.RecordBatch.from_arrow(array).num_rows == 3
     assert na.Array(array).to_pylist() == TABLE.to_pylist()
     column = array["a"]
@@ -283,7 +282,7 @@ def test_unknown_keywords_of_the_device_protocol_are_not_implemented() -> None:
 def test_unknown_keywords_of_the_host_protocol_are_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'future'"):
         arrowdl.from_arrow(INTS).__arrow_c_array__(future=None)
-    with pytest.raises(TypeError, match="at most 1|takes 1 positional"):
+    with pytest.raises(TypeError, match="takes 1 positional"):
         arrowdl.from_arrow(INTS).__arrow_c_array__(None, None)
 
 

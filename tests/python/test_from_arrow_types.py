@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import arrowdl
@@ -409,8 +409,8 @@ ROWS = [[1, 2], [], [3], [4, 5, 6], [7]]
 LIST_TYPES = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view]
 
 
-def make_lists(make: Any, value: pa.DataType = pa.int32()) -> pa.Array:
-    return pa.array(ROWS, make(value))
+def make_lists(make: Any) -> pa.Array:
+    return pa.array(ROWS, make(pa.int32()))
 
 
 @pytest.mark.parametrize("make", LIST_TYPES)
@@ -518,7 +518,7 @@ def test_strings_and_binary_are_ragged_bytes(type: pa.DataType, start: int) -> N
     for convert in (arrowdl.to_numpy, arrowdl.to_jax):
         values, offsets = convert(array)
         data = to_host(values).tobytes()
-        assert [data[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == rows
+        assert [data[a:b] for a, b in pairwise(offsets.tolist())] == rows
 
 
 @pytest.mark.parametrize("type", [pa.string(), pa.large_binary()], ids=str)
@@ -837,7 +837,7 @@ def test_runs_of_strings_are_ragged() -> None:
 def test_runs_in_a_struct_with_nulls_take_them() -> None:
     runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([1, 2], pa.int32()))
     struct = pa.StructArray.from_arrays([runs], ["r"], mask=pa.array([False, True, False]))
-    with pytest.raises(BufferError, match='field "r".*null'):
+    with pytest.raises(BufferError, match=r'field "r".*null'):
         arrowdl.to_numpy(struct)
     assert arrowdl.to_numpy(struct, nulls="fill")["r"].tolist() == [1, 0, 2]
 

@@ -241,7 +241,7 @@ def mask_of(window: slice) -> list[bool]:
 
 
 def test_a_field_under_a_null_struct_is_refused_by_name() -> None:
-    with pytest.raises(BufferError, match='field "plain".*nulls'):
+    with pytest.raises(BufferError, match=r'field "plain".*nulls'):
         arrowdl.to_torch(STRUCT)
     with pytest.raises(BufferError, match="nulls"):
         np.from_dlpack(arrowdl.from_arrow(STRUCT)["plain"])
@@ -310,7 +310,7 @@ def test_stack_under_a_mask_has_a_mask_of_its_shape() -> None:
     filled = arrowdl.to_numpy(table, stack=True, nulls="fill")
     np.testing.assert_array_equal(filled, np.where(mask, values, 0))
     assert np.isnan(arrowdl.to_numpy(table, stack=True, nulls="nan")).sum() == 2
-    with pytest.raises(BufferError, match='field "a".*nulls'):
+    with pytest.raises(BufferError, match=r'field "a".*nulls'):
         arrowdl.to_numpy(table, stack=True)
 
 
@@ -557,7 +557,7 @@ def test_no_rows_of_any_type_convert(array: pa.Array, nulls: str) -> None:
 @pytest.mark.parametrize("rows", [0, 1])
 def test_rows_of_elements_that_are_no_tensor_cannot_be_padded(type: Any, rows: int) -> None:
     array = pa.array([[]] * rows, type)
-    with pytest.raises(BufferError, match='ragged="padded".*use ragged="jagged"'):
+    with pytest.raises(BufferError, match=r'ragged="padded".*use ragged="jagged"'):
         arrowdl.to_numpy(array, ragged="padded")
 
 
@@ -569,5 +569,5 @@ def test_no_rows_in_the_middle_of_an_array_convert() -> None:
 
 @pytest.mark.parametrize("nulls", ["zero", None, 0, True])
 def test_an_unknown_policy_is_refused(nulls: Any) -> None:
-    with pytest.raises(ValueError, match='nulls=.*"raise", "fill", "nan", "mask"'):
+    with pytest.raises(ValueError, match=r'nulls=.*"raise", "fill", "nan", "mask"'):
         arrowdl.to_torch(FLOATS, nulls=nulls)
