@@ -73,9 +73,14 @@ PyMethodDef functions[] = {
 
 void register_from_arrow(py::module_& m) {
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+  py::options options;
+  options.disable_function_signatures();
   m.def("from_address", &from_address, py::arg("array"), py::arg("schema"), py::kw_only(),
         py::arg("device") = false,
-        R"(Take an array from the addresses of its C structs, for cffi, ctypes, R and Julia.
+        R"(from_address(array, schema, *, device=False)
+--
+
+Take an array from the addresses of its C structs, for cffi, ctypes, R and Julia.
 
 Parameters
 ----------
@@ -98,7 +103,10 @@ ValueError
     struct at all cannot be checked.)");
   m.def("to_address", &to_address, py::arg("source"), py::arg("array"), py::arg("schema"),
         py::kw_only(), py::arg("device") = false,
-        R"(Write an Arrow array into C structs at the given addresses.
+        R"(to_address(source, array, schema, *, device=False)
+--
+
+Write an Arrow array into C structs at the given addresses.
 
 Parameters
 ----------

@@ -38,10 +38,13 @@ void register_device(py::module_& m) {
       .def(py::init(&make_device), py::arg("type"), py::arg("id") = 0)
       .def_property_readonly(
           "type", [](const Device& self) { return self.type; },
-          "DLDeviceType, which is also the ArrowDeviceType")
-      .def_property_readonly("id", [](const Device& self) { return self.id; })
-      .def_property_readonly("name",
-                             [](const Device& self) { return find_device_type(self.type)->name; })
+          "The DLDeviceType, which is also the ArrowDeviceType of that number.")
+      .def_property_readonly(
+          "id", [](const Device& self) { return self.id; },
+          "Which device of the type; 0 for the CPU.")
+      .def_property_readonly(
+          "name", [](const Device& self) { return find_device_type(self.type)->name; },
+          "The type's name, such as \"cpu\" or \"cuda\".")
       .def("__iter__",
            [](const Device& self) { return py::iter(py::make_tuple(self.type, self.id)); })
       .def("__eq__", &equals)

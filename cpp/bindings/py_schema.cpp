@@ -55,16 +55,18 @@ Schema::Schema(OwnedSchema schema)
 void register_schema(py::module_& m) {
   py::class_<Schema>(m, "Schema", py::is_final(), "An Arrow type with its name and metadata.")
       .def("__arrow_c_schema__", &make_schema_capsule, "Arrow PyCapsule interface.")
-      .def_property_readonly("name", &name_of)
+      .def_property_readonly("name", &name_of, "The field's name, or an empty string.")
       .def_property_readonly(
           "format", [](const Schema& self) { return self.node().format; },
           "The format string of the Arrow C data interface.")
       .def_property_readonly(
           "nullable",
-          [](const Schema& self) { return (self.node().flags & ARROW_FLAG_NULLABLE) != 0; })
-      .def_property_readonly("metadata", &read_metadata)
-      .def_property_readonly("children", &list_children)
-      .def_property_readonly("dictionary", &find_dictionary)
+          [](const Schema& self) { return (self.node().flags & ARROW_FLAG_NULLABLE) != 0; },
+          "Whether the field may hold nulls.")
+      .def_property_readonly("metadata", &read_metadata, "Key and value of each entry, as bytes.")
+      .def_property_readonly("children", &list_children, "The schemas of nested fields.")
+      .def_property_readonly("dictionary", &find_dictionary,
+                             "The schema of a dictionary's values, or None.")
       .def("__repr__", &repr);
 }
 

@@ -48,6 +48,7 @@ struct Framework {
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
+constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 std::atomic<const Framework*> frameworks[std::size(kFrameworkNames)];
 
 std::unique_ptr<const Framework> load(const char* name) {
@@ -284,11 +285,11 @@ template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const Framework& framework = find_framework(index);
-    if (n == 0) raise_type_error("to_", kFrameworkNames[index], "() needs an Arrow object");
+    if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
     Options options;
-    read_keywords("to_framework", n, 1, args, names, [&](std::string_view name, PyObject* value) {
-      return read_option(options, name, value);
-    });
+    read_keywords(
+        kFunctionNames[index], n, 1, args, names,
+        [&](std::string_view name, PyObject* value) { return read_option(options, name, value); });
     const DeviceArray array = take_array_of(args[0]);
     const Converter converter(framework, options);
     py::object result = options.stack ? converter.stack(array) : converter.convert(array);
