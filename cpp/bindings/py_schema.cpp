@@ -53,8 +53,11 @@ Schema::Schema(OwnedSchema schema)
     : root_(std::make_shared<const OwnedSchema>(std::move(schema))), node_(root_->get()) {}
 
 void register_schema(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();
   py::class_<Schema>(m, "Schema", py::is_final(), "An Arrow type with its name and metadata.")
-      .def("__arrow_c_schema__", &make_schema_capsule, "Arrow PyCapsule interface.")
+      .def("__arrow_c_schema__", &make_schema_capsule,
+           "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: the schema.")
       .def_property_readonly("name", &name_of, "The field's name, or an empty string.")
       .def_property_readonly(
           "format", [](const Schema& self) { return self.node().format; },

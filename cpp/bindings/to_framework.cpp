@@ -301,7 +301,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   "to_" name                                                                                  \
   "(obj, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                             \
   "Read an Arrow array or table as " tensor                                                   \
-  " tensors, zero-copy where the layout allows.\n\n"                                          \
+  ", zero-copy where the layout allows.\n\n"                                                  \
   "Parameters\n----------\n"                                                                  \
   "obj : DeviceArray or Arrow producer\n"                                                     \
   "    Anything that `from_arrow` takes.\n"                                                   \
@@ -328,11 +328,11 @@ PyCFunction as_method(Function function) {
 
 PyMethodDef functions[] = {
     {"to_torch", as_method(to_framework<0>), METH_FASTCALL | METH_KEYWORDS,
-     ARROWDL_TO_FRAMEWORK_DOC("torch", "torch", "torch jagged nested tensors")},
+     ARROWDL_TO_FRAMEWORK_DOC("torch", "torch tensors", "torch jagged nested tensors")},
     {"to_jax", as_method(to_framework<1>), METH_FASTCALL | METH_KEYWORDS,
-     ARROWDL_TO_FRAMEWORK_DOC("jax", "JAX", "pairs (values, offsets)")},
+     ARROWDL_TO_FRAMEWORK_DOC("jax", "JAX arrays", "pairs (values, offsets)")},
     {"to_numpy", as_method(to_framework<2>), METH_FASTCALL | METH_KEYWORDS,
-     ARROWDL_TO_FRAMEWORK_DOC("numpy", "NumPy", "pairs (values, offsets)")},
+     ARROWDL_TO_FRAMEWORK_DOC("numpy", "NumPy arrays", "pairs (values, offsets)")},
     {nullptr, nullptr, 0, nullptr},
 };
 
