@@ -19,7 +19,7 @@ print("embedding:", tuple(embedding.shape), embedding.dtype, "zero-copy:", share
 
 # Nulls need a decision.
 weight, valid = arrowdl.to_torch(table["weight"], nulls="mask")
-print("weight:", weight.tolist(), "valid:", valid.tolist())
+print("weight:", weight[valid].tolist(), "valid:", valid.tolist())
 
 # What PyTorch computes goes back as Arrow, and keeps the tensor's memory alive.
 score = torch.softmax(embedding @ torch.ones(2), dim=0)
