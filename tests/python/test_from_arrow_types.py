@@ -273,7 +273,7 @@ def test_permutations_nest() -> None:
 def test_permuted_booleans_are_right(value: pa.DataType) -> None:
     bits = np.random.default_rng(3).integers(0, 2, 90, dtype=bool)
     child = pa.array(bits)
-    if isinstance(value, pa.ExtensionType):
+    if isinstance(value, pa.BaseExtensionType):
         child = pa.ExtensionArray.from_storage(value, pa.array(bits.astype("int8") * 3))
     metadata = '{"shape":[2,3,5],"permutation":[2,0,1]}'
     array = as_extension(fixed_size_list(child, 30), "arrow.fixed_shape_tensor", metadata)[1:]
