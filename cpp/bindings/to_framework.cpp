@@ -25,16 +25,24 @@ class Tensor {
 
   py::object dlpack(const py::object&, const py::object& max_version, const py::object&,
                     const py::object&) {
-    if (!tensor_) raise_value_error("this tensor has been consumed already");
+    require();
     if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
     return make_capsule(std::move(tensor_));
   }
 
   py::tuple dlpack_device() const {
-    return py::make_tuple(static_cast<int>(tensor_->device.device_type), tensor_->device.device_id);
+    const DLDevice device = require()->device;
+    return py::make_tuple(static_cast<int>(device.device_type), device.device_id);
   }
 
+  const char* dtype() const { return find_dtype(require()->dtype)->name; }
+
  private:
+  const OwnedTensor& require() const {
+    if (!tensor_) raise_value_error("this tensor has been consumed already");
+    return tensor_;
+  }
+
   OwnedTensor tensor_;
 };
 
@@ -43,8 +51,9 @@ class Tensor {
 struct Framework {
   const DLPackExchangeAPI* api = nullptr;
   PyObject* from_dlpack = nullptr;
-  PyObject* make_jagged = nullptr;    ///< (values, offsets) -> object
-  PyObject* make_variable = nullptr;  ///< (values, offsets, shapes, permutation) -> object
+  PyObject* from_positions = nullptr;  ///< the same for offsets and lengths, whose dtype is free
+  PyObject* make_jagged = nullptr;     ///< (values, offsets) -> object
+  PyObject* make_variable = nullptr;   ///< (values, offsets, shapes, permutation) -> object
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
@@ -59,6 +68,7 @@ std::unique_ptr<const Framework> load(const char* name) {
     framework->api = find_exchange_api(reinterpret_cast<PyTypeObject*>(tensor_type.ptr()));
   }
   framework->from_dlpack = py::object(loaded.attr("from_dlpack")).release().ptr();
+  framework->from_positions = py::object(loaded.attr("from_positions")).release().ptr();
   framework->make_jagged = py::object(loaded.attr("make_jagged")).release().ptr();
   framework->make_variable = py::object(loaded.attr("make_variable")).release().ptr();
   return framework;
@@ -146,9 +156,17 @@ class Converter {
   }
 
   py::object make(OwnedTensor tensor) const {
+    return make_by(framework_.from_dlpack, std::move(tensor));
+  }
+
+  py::object make_positions(OwnedTensor tensor) const {
+    return make_by(framework_.from_positions, std::move(tensor));
+  }
+
+  py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
     if (framework_.api != nullptr) return to_object(*framework_.api, std::move(tensor));
     py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
-    return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+    return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
   }
 
   template <typename MakeMask>
@@ -214,7 +232,7 @@ class Converter {
           to_string(element), ": use ragged=\"jagged\"");
     }
     const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
-    return py::make_tuple(make(pad_list(parts, nulls)), make(list_lengths(parts)));
+    return py::make_tuple(make(pad_list(parts, nulls)), make_positions(list_lengths(parts)));
   }
 
   /// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
@@ -227,7 +245,7 @@ class Converter {
 
   py::object jag(const ListParts& parts) const {
     const py::object values = convert_elements(parts.values);
-    const py::object offsets = make(to_dlpack(parts.offsets));
+    const py::object offsets = make_positions(to_dlpack(parts.offsets));
     return checked(
         PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
   }
@@ -235,7 +253,7 @@ class Converter {
   py::object convert_variable(const DeviceArray& array) const {
     const ListParts parts = split(array.field(0));
     const py::object values = convert_elements(parts.values);
-    const py::object offsets = make(to_dlpack(parts.offsets));
+    const py::object offsets = make_positions(to_dlpack(parts.offsets));
     ToDlpackOptions options;
     options.nulls = options_.nulls == NullPolicy::kRaise ? Nulls::kRaise : Nulls::kFill;
     const py::object shapes = make(to_dlpack(array.field(1), options));
@@ -344,7 +362,8 @@ void register_to_framework(py::module_& m) {
       .def("__dlpack__", &Tensor::dlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
-      .def("__dlpack_device__", &Tensor::dlpack_device);
+      .def("__dlpack_device__", &Tensor::dlpack_device)
+      .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 

@@ -204,6 +204,10 @@ DeviceArray DeviceArray::validity_array() const {
 }
 
 DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
+  if (!type_->has_validity()) {
+    raise_buffer_error("an array of ", to_string(*type_),
+                       " has no validity bitmap to hold a mask: ", "cast it to a type that has");
+  }
   const int64_t kept = offset_ % 8;  // what a bit offset cannot lose to the pointers
   const int64_t moved = offset_ - kept;
   ArrayParts parts;

@@ -161,7 +161,8 @@ DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
   const Buffer bytes = copy_to_host(view);
   const Buffer bits = pack(view);
   const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
-  return array.with_validity(nulls == 0 ? Buffer() : bits, nulls);
+  if (nulls == 0) return array;
+  return array.with_validity(bits, nulls).with_nulls_of(array);
 }
 
 DeviceArray make_struct(const std::vector<std::string>& names,

@@ -100,6 +100,8 @@ class DeviceArray:
 class Tensor:
     """A tensor on its way to a consumer: good for one `__dlpack__`."""
 
+    @property
+    def dtype(self) -> str: ...
     def __dlpack__(
         self,
         *,

@@ -20,6 +20,8 @@ class Framework:
         The class with the DLPack C exchange API, the fastest way in.
     from_dlpack : callable
         The way in for frameworks without it.
+    from_positions : callable
+        The same for offsets and lengths, which may take a narrower type that holds them.
     make_jagged : callable
         ``(values, offsets)`` to the framework's ragged tensor.
     make_variable : callable
@@ -28,6 +30,7 @@ class Framework:
 
     tensor_type: type | None
     from_dlpack: Callable[[Any], Any]
+    from_positions: Callable[[Any], Any]
     make_jagged: Callable[[Any, Any], Any]
     make_variable: Callable[[Any, Any, Any, list[int]], Any]
 
@@ -85,19 +88,42 @@ def _load_torch() -> Framework:
         layout = torch.jagged if only_first_varies else torch.strided
         return torch.nested.as_nested_tensor(rows, layout=layout)
 
-    return Framework(torch.Tensor, torch.from_dlpack, make_jagged, make_variable)
+    return Framework(torch.Tensor, torch.from_dlpack, torch.from_dlpack, make_jagged, make_variable)
 
 
 def _load_jax() -> Framework:
     import jax
 
-    return Framework(None, jax.dlpack.from_dlpack, _pair, _parts)
+    def from_dlpack(tensor: Any) -> jax.Array:
+        # Without x64 jax would cut 64-bit values down on import, and say nothing.
+        narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
+        if narrowed != tensor.dtype:
+            raise BufferError(
+                f"jax would cut {tensor.dtype} down to {narrowed}: call "
+                'jax.config.update("jax_enable_x64", True) first, or cast the data'
+            )
+        return jax.dlpack.from_dlpack(tensor)
+
+    def from_positions(tensor: Any) -> jax.Array:
+        import numpy as np
+
+        if tensor.dtype == "int64" and not jax.config.jax_enable_x64:
+            positions = np.from_dlpack(tensor)
+            if positions.size == 0 or positions.max() <= np.iinfo(np.int32).max:
+                return jax.numpy.asarray(positions.astype(np.int32))
+            raise BufferError(
+                "the offsets of this list array need int64: call "
+                'jax.config.update("jax_enable_x64", True) first'
+            )
+        return jax.dlpack.from_dlpack(tensor)
+
+    return Framework(None, from_dlpack, from_positions, _pair, _parts)
 
 
 def _load_numpy() -> Framework:
     import numpy as np
 
-    return Framework(None, np.from_dlpack, _pair, _parts)
+    return Framework(None, np.from_dlpack, np.from_dlpack, _pair, _parts)
 
 
 def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:

@@ -70,6 +70,20 @@ def test_jax_reads_numbers_of_every_width(type: pa.DataType) -> None:
         np.testing.assert_array_equal(to_host(tensor), values[3:8])
 
 
+def test_jax_without_x64_refuses_what_it_would_cut_down() -> None:
+    for values in (pa.array([2**40]), pa.array([0.1]), pa.array([1], pa.uint64())):
+        with pytest.raises(BufferError, match="jax_enable_x64"):
+            arrowdl.to_jax(values)
+
+
+def test_jax_without_x64_takes_large_offsets_that_fit() -> None:
+    lists = pa.array([[1, 2], [3]], pa.large_list(pa.int32()))
+    values, offsets = arrowdl.to_jax(lists)
+    assert (values.tolist(), offsets.tolist()) == ([1, 2, 3], [0, 2, 3])
+    padded, lengths = arrowdl.to_jax(lists, ragged="padded")
+    assert (padded.tolist(), lengths.tolist()) == ([[1, 2], [3, 0]], [2, 1])
+
+
 @pytest.mark.parametrize(("type", "physical"), TEMPORALS, ids=str)
 def test_temporals_are_their_physical_integers(type: pa.DataType, physical: str) -> None:
     values = numbers((10,), physical) - 5

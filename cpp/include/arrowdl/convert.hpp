@@ -39,8 +39,8 @@ struct ToArrowOptions {
 /// map) or what `options.copy` forbids.
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {});
 
-/// `array` with the rows valid where the 1-D bool tensor `mask` is true. Raises ValueError when
-/// lengths or devices differ.
+/// `array`, null also where the 1-D bool tensor `mask` is false. Raises ValueError when lengths or
+/// devices differ.
 DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask);
 
 /// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
