@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Functions as parameters are named, not shown with an address: workers must agree on ids."""
+    return getattr(val, "__qualname__", None) if callable(val) else None
+
+
 def _live_objects() -> int:
     core = sys.modules.get("arrowdl._core")
     return 0 if core is None else core.live_objects()
@@ -20,3 +25,12 @@ def _nothing_leaks() -> Iterator[None]:
     if _live_objects() != before:
         gc.collect()  # takes as long as a hundred tests once torch and jax are loaded
     assert _live_objects() <= before, "the test left objects of arrowdl alive"
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """JAX with 64-bit values."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield

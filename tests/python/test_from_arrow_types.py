@@ -695,6 +695,7 @@ TABLE = pa.table(
 )
 
 
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("convert", TO_ANY)
 @pytest.mark.parametrize(
     "source",

@@ -52,9 +52,7 @@ LEVELS = level_cases()
 
 
 @pytest.mark.parametrize("case", LEVELS)
-@pytest.mark.parametrize(
-    "consume", [np.from_dlpack, torch.from_dlpack, np.asarray, *CONVERTERS], ids=str
-)
+@pytest.mark.parametrize("consume", [np.from_dlpack, torch.from_dlpack, np.asarray, *CONVERTERS])
 def test_a_null_at_any_level_is_refused_unless_asked_for(consume: Any, case: str) -> None:
     with pytest.raises(BufferError, match='nulls="fill"'):
         consume(arrowdl.from_arrow(LEVELS[case][0]))
@@ -487,6 +485,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("case", EMPTY)
 @pytest.mark.parametrize("null_count", [-1, 0])
 @pytest.mark.parametrize("convert", CONVERTERS)
