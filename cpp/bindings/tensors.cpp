@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "arguments.hpp"
 #include "arrowdl/error.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
@@ -57,20 +58,14 @@ void check_host(const Device& device) {
                      "move it to the CPU first");
 }
 
-OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object) {
-  check_exportable(object);
-  DLManagedTensorVersioned* managed = nullptr;
-  if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
-    if (PyErr_Occurred() == nullptr) {
-      raise_buffer_error(Py_TYPE(object)->tp_name,
-                         " refused its DLPack exchange API without a "
-                         "reason");
-    }
-    throw py::error_already_set();
+void check_memory(PyObject* object, const DLTensor& tensor) {
+  if (tensor.data != nullptr || tensor.shape == nullptr) return;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] == 0) return;
   }
-  OwnedTensor tensor(managed);
-  check_host(from_dl_device(tensor->device));
-  return tensor;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " has no memory to exchange (a fake tensor or a wrapper around others): pass "
+                     "a tensor with data");
 }
 
 /// Where the producer says its memory lies. paddle gives None for the id.
@@ -83,12 +78,17 @@ Device ask_device(PyObject* object) {
     raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
                      py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
   }
-  const auto number = [](PyObject* item) -> int32_t {
-    if (item == Py_None) return 0;
-    return py::cast<int32_t>(checked(PyNumber_Index(item)));
+  const auto number = [](const char* what, PyObject* item) {
+    const int64_t value = read_int(what, item);
+    if (value < INT32_MIN || value > INT32_MAX) {
+      raise_value_error(what, " is ", value, ", which is no int32");
+    }
+    return static_cast<int32_t>(value);
   };
-  const auto type = static_cast<DLDeviceType>(number(PyTuple_GET_ITEM(pair.ptr(), 0)));
-  return from_dl_device(DLDevice{type, number(PyTuple_GET_ITEM(pair.ptr(), 1))});
+  PyObject* id = PyTuple_GET_ITEM(pair.ptr(), 1);
+  const int32_t type = number("the device type", PyTuple_GET_ITEM(pair.ptr(), 0));
+  return from_dl_device(
+      DLDevice{static_cast<DLDeviceType>(type), id == Py_None ? 0 : number("the device id", id)});
 }
 
 /// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
@@ -108,16 +108,59 @@ py::object call_dlpack(const py::object& method, Copy copy) {
   return checked(PyObject_CallNoArgs(method.ptr()));
 }
 
-OwnedTensor take_by_method(PyObject* object, const py::object& method, Copy copy) {
-  check_host(ask_device(object));
-  OwnedTensor tensor = take_tensor(call_dlpack(method, copy).ptr());
+OwnedTensor take_from_capsule(PyObject* capsule) {
+  OwnedTensor tensor = take_tensor(capsule);
   check_host(from_dl_device(tensor->device));
   return tensor;
+}
+
+/// numpy exports a masked array without its mask: nulls would turn into values.
+void check_unmasked(PyObject* object) {
+  static PyObject* const name = interned("mask");
+  if (!find_attribute(object, name)) return;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " has a mask, which DLPack cannot carry: pass its data, and "
+                     "mask=~numpy.ma.getmaskarray(array) beside it");
+}
+
+OwnedTensor take_by_method(PyObject* object, const py::object& method, Copy copy) {
+  check_unmasked(object);
+  check_host(ask_device(object));
+  return take_from_capsule(call_dlpack(method, copy).ptr());
 }
 
 PyObject* dlpack_name() {
   static PyObject* const name = interned("__dlpack__");
   return name;
+}
+
+/// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
+/// in words for people; torch's API speaks of storage and C++ frames where a layout is the reason.
+/// The device is not asked for first: torch's answer fails for those layouts.
+OwnedTensor take_refused(PyObject* object, Copy copy) {
+  py::object method;
+  {
+    const PendingError refusal;
+    method = find_attribute(object, dlpack_name());
+  }
+  if (method) {
+    PyErr_Clear();
+    return take_from_capsule(call_dlpack(method, copy).ptr());
+  }
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  raise_buffer_error(Py_TYPE(object)->tp_name, " refused its DLPack exchange API without a reason");
+}
+
+OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy) {
+  check_exportable(object);
+  DLManagedTensorVersioned* managed = nullptr;
+  if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
+    return take_refused(object, copy);
+  }
+  OwnedTensor tensor(managed);
+  check_host(from_dl_device(tensor->device));
+  check_memory(object, *tensor);
+  return tensor;
 }
 
 // ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
@@ -238,14 +281,10 @@ bool is_tensor(PyObject* object) {
   return PyType_Check(object) == 0 && find_attribute(object, dlpack_name());
 }
 
-OwnedTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
-  if (stream != nullptr && stream != Py_None) {
-    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
-                       ": CPU tensors have no streams, pass None");
-  }
-  if (is_tensor_capsule(object)) return take_tensor(object);
+OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
+  if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object);
   if (const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object)); api != nullptr) {
-    return take_by_exchange(*api, object);
+    return take_by_exchange(*api, object, copy);
   }
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {

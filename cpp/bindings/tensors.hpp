@@ -15,7 +15,7 @@ bool is_tensor(PyObject* object);
 
 /// The tensor of a producer: exchange API, `__dlpack__` of any vintage, or a raw capsule. Raises
 /// what the producer raises, BufferError for what its own exporter would refuse.
-OwnedTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream);
+OwnedTensor take_tensor_of(PyObject* object, Copy copy);
 
 /// `tensor` as an object of the framework whose exchange API it is.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);

@@ -57,13 +57,25 @@ bool is_container(PyObject* object) {
   if (PyDict_Check(object) != 0) return true;
   const py::object nested = find_attribute(object, is_nested);
   if (nested) return nested.ptr() == Py_True;
-  return !is_tensor(object) && find_attribute(object, items);
+  // A data frame has items as well, and is better off as the Arrow data that it also is.
+  return !is_tensor(object) && !is_arrow(object) && find_attribute(object, items);
 }
 
-DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
-  if (!is_tensor(tensor) && is_arrow(tensor)) return take_array_of(tensor);
-  return to_arrow(take_tensor_of(tensor, arguments.options.copy, arguments.stream),
-                  arguments.options);
+void refuse_stream(PyObject* stream) {
+  if (stream == nullptr || stream == Py_None) return;
+  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
+                     ": CPU tensors have no streams, pass None");
+}
+
+DeviceArray convert(PyObject* tensor, const ToArrowOptions& options) {
+  if (is_tensor(tensor) || !is_arrow(tensor)) {
+    return to_arrow(take_tensor_of(tensor, options.copy), options);
+  }
+  if (options.copy == Copy::kAlways) {
+    raise_buffer_error("copy=True copies tensors; ", Py_TYPE(tensor)->tp_name,
+                       " is Arrow data, which is shared as it is: pass copy=None");
+  }
+  return take_array_of(tensor);
 }
 
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
@@ -75,12 +87,13 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
                   [&](std::string_view name, PyObject* value) {
                     return read_option(arguments, name, value);
                   });
+    refuse_stream(arguments.stream);
     if (is_container(args[0])) {
       return convert_container(args, n, names).release().ptr();
     }
-    DeviceArray array = convert(args[0], arguments);
+    DeviceArray array = convert(args[0], arguments.options);
     if (arguments.mask != nullptr) {
-      array = apply_mask(array, take_tensor_of(arguments.mask, Copy::kIfNeeded, nullptr));
+      array = apply_mask(array, take_tensor_of(arguments.mask, Copy::kIfNeeded));
     }
     return wrap(std::move(array)).release().ptr();
   });
@@ -97,8 +110,7 @@ py::object make_list_of(const py::object& values, const py::object& offsets) {
 }
 
 py::object apply_mask_to(const py::object& array, const py::object& mask) {
-  return wrap(
-      apply_mask(take_array_of(array.ptr()), take_tensor_of(mask.ptr(), Copy::kIfNeeded, nullptr)));
+  return wrap(apply_mask(take_array_of(array.ptr()), take_tensor_of(mask.ptr(), Copy::kIfNeeded)));
 }
 
 PyMethodDef functions[] = {
