@@ -1,5 +1,6 @@
 #include "errors.hpp"
 
+#include <cstring>
 #include <new>
 
 #include "arrowdl/error.hpp"
@@ -27,6 +28,16 @@ PyObject* exception_of(ErrorKind kind) noexcept {
   return PyExc_RuntimeError;
 }
 
+/// Names and formats of foreign structs stand in messages, and may hold any bytes.
+void set_error(const Error& error) noexcept {
+  const char* text = error.what();
+  PyObject* message =
+      PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "backslashreplace");
+  if (message == nullptr) return;
+  PyErr_SetObject(exception_of(error.kind()), message);
+  Py_DECREF(message);
+}
+
 }  // namespace
 
 void set_python_error() noexcept {
@@ -37,7 +48,7 @@ void set_python_error() noexcept {
   } catch (const py::builtin_exception& error) {
     error.set_error();
   } catch (const Error& error) {
-    PyErr_SetString(exception_of(error.kind()), error.what());
+    set_error(error);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
@@ -52,7 +63,7 @@ void register_errors() {
     try {
       std::rethrow_exception(pending);
     } catch (const Error& error) {
-      PyErr_SetString(exception_of(error.kind()), error.what());
+      set_error(error);
     }
   });
 }
