@@ -54,7 +54,10 @@ DeviceArray get(PyObject* self) {
 void dealloc(PyObject* self) noexcept {
   PyTypeObject* type = Py_TYPE(self);
   if (cast(self)->weak_references != nullptr) PyObject_ClearWeakRefs(self);
-  cast(self)->array.~DeviceArray();
+  {
+    const PendingError pending;  // a foreign release may be Python code
+    cast(self)->array.~DeviceArray();
+  }
   type->tp_free(self);
   Py_DECREF(type);
 }
