@@ -255,6 +255,7 @@ OwnedArray share_array(const DeviceArray& array) {
   } else if (!whole) {
     shared->null_count = array.validity() == nullptr ? 0 : -1;
   }
+  if (is_host_readable(array.device())) fill_absent_offsets(shared.get());
   return shared;
 }
 

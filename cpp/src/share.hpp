@@ -33,6 +33,7 @@ struct SharedNode : private Counted {
   std::shared_ptr<const void> owner;
   std::vector<Node> children;
   std::vector<Node*> pointers;
+  std::vector<const void*> buffers;  ///< of an array, where they are not the source's own
   Node dictionary;
 };
 
@@ -53,6 +54,24 @@ void share_tree(const Node& source, const std::shared_ptr<const void>& owner, No
     delete static_cast<SharedNode<Node>*>(node->private_data);
     node->release = nullptr;
   };
+}
+
+/// Gives arrays of no rows in `shared`, a tree of share_tree in host memory, the one offset that
+/// the format asks for: producers leave it NULL, and strict consumers (pyarrow) refuse that.
+inline void fill_absent_offsets(ArrowArray* shared) {
+  static constexpr int64_t kZero = 0;  // as one int64 or one int32
+  const bool is_binary = shared->n_buffers == 3 && shared->n_children == 0;
+  const bool is_list = shared->n_buffers == 2 && shared->n_children == 1;
+  if ((is_binary || is_list) && shared->length == 0 && shared->buffers[1] == nullptr) {
+    std::vector<const void*>& own =
+        static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
+    own.assign(shared->buffers, shared->buffers + shared->n_buffers);
+    own[1] = &kZero;
+    shared->buffers = own.data();
+    shared->offset = 0;
+  }
+  for (int64_t i = 0; i < shared->n_children; ++i) fill_absent_offsets(shared->children[i]);
+  if (shared->dictionary != nullptr) fill_absent_offsets(shared->dictionary);
 }
 
 }  // namespace arrowdl
