@@ -24,7 +24,9 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
         try:
             arrays.append(_core.to_arrow_device(value, **options))
         except (BufferError, TypeError, ValueError) as error:
-            raise type(error)(f'field "{name}": {error}') from error
+            # A producer's own class may not take a message alone: its base does.
+            kind = next(k for k in (BufferError, TypeError, ValueError) if isinstance(error, k))
+            raise kind(f'field "{name}": {error}') from error
         names.append(name)
     return _core.make_struct(names, arrays)
 
@@ -49,5 +51,5 @@ def _nested(tensor: Any, options: dict[str, Any]) -> _core.DeviceArray:
             )
         tensor = tensor.contiguous()
     values = _core.to_arrow_device(tensor.values(), **options)
-    offsets = _core.to_arrow_device(tensor.offsets())
+    offsets = _core.to_arrow_device(tensor.offsets(), copy=options.get("copy"))
     return _core.make_list(values, offsets)
