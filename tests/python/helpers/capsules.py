@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
+
 _NAMES: dict[str, bytes] = {}  # a capsule borrows its name: these live as long as the process
 
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -20,6 +22,9 @@ _set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_get_destructor = ctypes.pythonapi.PyCapsule_GetDestructor
+_get_destructor.restype = ctypes.c_void_p
+_get_destructor.argtypes = [ctypes.py_object]
 # A capsule on its way out has no references left: by address, not as a py_object.
 _dying_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_GetName", ctypes.pythonapi)
@@ -31,7 +36,10 @@ def _kept(name: str) -> bytes:
 
 
 def make_capsule(address: int, name: str, release: Any = None) -> Any:
-    """A capsule around `address`; `release()` is called if it dies under the name it has now."""
+    """A capsule around `address`; `release()` is called if it dies under the name it has now.
+
+    That is Python code: keep the capsule in a variable while an exception may be on its way.
+    """
     if release is None:
         return _new(address, _kept(name), None)
 
@@ -42,6 +50,17 @@ def make_capsule(address: int, name: str, release: Any = None) -> Any:
 
     _DESTRUCTORS.append(destructor)
     return _new(address, _kept(name), ctypes.cast(destructor, ctypes.c_void_p))
+
+
+def make_tensor_capsule(address: int, name: str) -> Any:
+    """A DLPack capsule that calls the deleter of its tensor unless a consumer took it.
+
+    With the destructor of numpy's capsules, which runs no Python code.
+    """
+    options = {"max_version": (1, 0)} if name == "dltensor_versioned" else {}
+    model = np.zeros(1).__dlpack__(**options)
+    assert _get_name(model) == name.encode()
+    return _new(address, _kept(name), _get_destructor(model))
 
 
 _DESTRUCTORS: list[Any] = []  # C callbacks may be called until the process ends

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from helpers.capsules import capsule_address, capsule_name, make_capsule
+from helpers.capsules import (
+    capsule_address,
+    capsule_name,
+    make_capsule,
+    make_tensor_capsule,
+)
 
 READ_ONLY = 1
 IS_COPIED = 2
@@ -155,13 +160,10 @@ class MadeTensor:
 
     def capsule(self, name: str | None = None) -> Any:
         """As a producer hands it out: released with the capsule unless a consumer took it."""
-        name = name or ("dltensor_versioned" if self.is_versioned else "dltensor")
-
-        def release() -> None:
-            if self.managed.deleter:
-                self.managed.deleter(self.address)
-
-        return make_capsule(self.address, name, release)
+        if name is None:
+            standard = "dltensor_versioned" if self.is_versioned else "dltensor"
+            return make_tensor_capsule(self.address, standard)
+        return make_capsule(self.address, name, lambda: self.managed.deleter(self.address))
 
 
 def read_capsule(capsule: Any) -> DLManagedTensor | DLManagedTensorVersioned:
