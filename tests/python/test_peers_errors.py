@@ -251,23 +251,29 @@ def test_a_tensor_of_no_rows_does_not_crash_the_process() -> None:
     assert not crashes(make + "print(len(arrowdl.to_arrow_device(x)))")
 
 
-@pytest.mark.parametrize(
-    ("format", "buffers"), [("i", 2), ("b", 2), ("u", 3), ("U", 3), ("z", 3), ("w:3", 2)]
-)
-def test_an_empty_array_with_null_buffers_is_an_empty_array(format: str, buffers: int) -> None:
+NULL_BUFFERS = [("i", 2), ("b", 2), ("u", 3), ("U", 3), ("z", 3), ("w:3", 2), ("+l", 2), ("+L", 2)]
+
+
+@pytest.mark.parametrize(("format", "buffers"), NULL_BUFFERS)
+@pytest.mark.parametrize("in_struct", [False, True])
+def test_an_empty_array_with_null_buffers_is_an_empty_array(
+    format: str, buffers: int, in_struct: bool
+) -> None:
     """Offsets that are NULL make pyarrow 26 and arro3 raise, and polars 2.1 panic."""
-    made: list[MadeSchema | MadeArray] = []
-
-    def make() -> tuple[MadeSchema, MadeArray]:
-        pair = MadeSchema(format), MadeArray(0, [None] * buffers, null_count=-1)
-        made.extend(pair)
-        return pair
-
-    array = arrowdl.from_arrow(Capsules(make))
-    assert len(array) == array.null_count == 0
-    result = arrowdl.to_numpy(array)
-    values = result[0] if isinstance(result, tuple) else result
-    assert values.size == 0
+    has_items = format.startswith("+")
+    items = [MadeArray(0, [None, None])] if has_items else []
+    array = MadeArray(0, [None] * buffers, null_count=-1, children=items)
+    schema = MadeSchema(format, "x", children=[MadeSchema("b")] if has_items else [])
+    if in_struct:
+        array = MadeArray(0, [None], children=[array])
+        schema = MadeSchema("+s", children=[schema])
+    capsules = schema.capsule(), array.capsule()
+    read = arrowdl.from_arrow(capsules)
+    assert len(read) == read.null_count == 0
+    arrowdl.to_numpy(read)
+    column = pa.array(read)
+    column.validate(full=True)
+    assert column.to_pylist() == pl.Series(read).to_list() == []
 
 
 # ---------------------------------------------------------------- requested schemas
