@@ -323,7 +323,8 @@ TEST(Concatenate, DevicesMustAgreeAndBeReadable) {
   const Device gpu{kDLCUDA, 1};
   expect_error(ErrorKind::kValue, "array 1 lies on cuda:1 and array 0 on cpu:0",
                [&] { concatenate({on({}), on(gpu)}); });
-  expect_error(ErrorKind::kBuffer, "concatenate arrays on cuda:1", [&] { concatenate({on(gpu), on(gpu)}); });
+  expect_error(ErrorKind::kBuffer, "concatenate arrays on cuda:1",
+               [&] { concatenate({on(gpu), on(gpu)}); });
   EXPECT_EQ(concatenate({on({kDLCUDAHost, 0}), on({kDLCUDAHost, 0})}).length(), 2);
 }
 
