@@ -17,14 +17,26 @@ def _live_objects() -> int:
     return 0 if core is None else core.live_objects()
 
 
+@pytest.fixture(scope="session")
+def _held_by_modules() -> int:
+    """What the modules of the tests made while they were imported, and hold to the end."""
+    gc.collect()
+    return _live_objects()
+
+
 @pytest.fixture(autouse=True)
-def _nothing_leaks() -> Iterator[None]:
-    """Whatever a test makes of foreign or exported memory is released when the test is over."""
-    before = _live_objects()
+def _nothing_leaks(_held_by_modules: int) -> Iterator[None]:
+    """Whatever a test makes of foreign or exported memory is released when the test is over.
+
+    Each is held to the same count, so that no leak hides behind what an earlier test left.
+    """
     yield
-    if _live_objects() != before:
+    if _live_objects() != _held_by_modules:
+        for name in ("last_exc", "last_value", "last_traceback"):  # the locals of a failed test
+            if hasattr(sys, name):
+                delattr(sys, name)
         gc.collect()  # takes as long as a hundred tests once torch and jax are loaded
-    assert _live_objects() <= before, "the test left objects of arrowdl alive"
+    assert _live_objects() == _held_by_modules, "objects of arrowdl were left alive"
 
 
 @pytest.fixture

@@ -173,6 +173,20 @@ def test_array_of_numpy_refuses_to_copy_when_told_not_to() -> None:
         np.array(take(BITS), copy=False)
 
 
+def test_pyarrow_reads_the_memory_of_tensors_and_of_arrow() -> None:
+    row = take(FLOATS)[1:]
+    column = pa.Array.from_dlpack(row)
+    assert column.equals(FLOATS[1:])
+    assert data_address(column) == data_address(FLOATS) + 4
+    matrix = take(MATRIX)[1:]
+    tensor = pa.Tensor.from_dlpack(matrix)
+    assert tensor.to_numpy().tolist() == MATRIX.to_pylist()[1:]
+    assert address_of(tensor.to_numpy()) == data_address(MATRIX) + 12
+    rows = pa.FixedShapeTensorArray.from_dlpack(matrix)
+    assert rows.storage.to_pylist() == MATRIX.to_pylist()[1:]
+    assert data_address(rows) == data_address(MATRIX) + 12
+
+
 # ---------------------------------------------------------------- __dlpack__
 
 
@@ -204,6 +218,26 @@ def test_max_version_chooses_the_vintage(
 
 def test_the_default_is_a_legacy_capsule() -> None:
     assert capsule_name(take(FLOATS).__dlpack__()) == "dltensor"
+
+
+CALLS = {
+    "cupy": {"stream": None, "max_version": (1, 0), "copy": None},
+    "cupy of before 2024": {"stream": None},
+    "dpctl": {"max_version": (1, 0), "dl_device": (1, 0), "copy": None},
+    "anyone": {},
+}
+
+
+@pytest.mark.parametrize("caller", CALLS)
+def test_libraries_that_are_not_here_get_what_their_call_asks_for(caller: str) -> None:
+    managed = read_capsule(capsule := export(FLOATS, **CALLS[caller]))
+    if "max_version" in CALLS[caller]:
+        assert capsule_name(capsule) == "dltensor_versioned"
+        assert managed.flags == READ_ONLY
+    else:
+        assert capsule_name(capsule) == "dltensor"  # which cannot say so
+    assert managed.dl_tensor.data == data_address(FLOATS)
+    assert torch.from_dlpack(capsule).tolist() == [1, 2, 3, 4]
 
 
 def test_memory_of_arrow_is_marked_read_only() -> None:

@@ -206,6 +206,13 @@ def test_null_count_is_of_the_window() -> None:
     assert take(pa.nulls(4))[1:].null_count == 3
 
 
+@pytest.mark.parametrize("name", ["__cuda_array_interface__", "__sycl_usm_array_interface__"])
+def test_interfaces_of_other_devices_are_absent_on_the_cpu(name: str) -> None:
+    """Consumers look for them before they look at the device."""
+    assert not hasattr(take(VALUES.drop_null()), name)
+    assert not hasattr(arrowdl.to_arrow_device(np.zeros(3)), name)
+
+
 # ---------------------------------------------------------------- windows
 
 

@@ -19,6 +19,7 @@ import pytest
 from helpers.arrays import address_of, data_address
 from helpers.arrow import ArrowArray, ArrowDeviceArray, ArrowSchema, MadeArray, MadeSchema
 from helpers.capsules import capsule_address, capsule_name
+from helpers.processes import run_python
 from nanoarrow.device import c_device_array
 
 # ---------------------------------------------------------------- producers
@@ -599,3 +600,26 @@ def test_targets_stay_untouched_when_the_source_fails() -> None:
         arrowdl.to_address(object(), ctypes.addressof(array), ctypes.addressof(schema))
     assert array.length == 77
     assert not array.release
+
+
+# ---------------------------------------------------------------- torch's exchange API
+
+
+def test_tensors_of_torch_are_made_by_its_exchange_api() -> None:
+    """And not by torch.from_dlpack, which is slower: it is gone before the first call."""
+    said = run_python(
+        """
+        import pyarrow as pa, torch
+        import arrowdl
+
+        def fail(*_, **__):
+            raise AssertionError("from_dlpack was called")
+
+        torch.from_dlpack = torch.utils.dlpack.from_dlpack = fail
+        values = pa.array([1, 2, 3])
+        tensor = arrowdl.to_torch(values)
+        assert tensor.data_ptr() == values.buffers()[1].address
+        print(tensor.tolist(), arrowdl.to_torch(pa.table({"a": values}))["a"].tolist())
+        """
+    )
+    assert said == "[1, 2, 3] [1, 2, 3]\n"

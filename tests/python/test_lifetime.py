@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
+import os
 import pickle
+import subprocess
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import arrowdl
 import jax
@@ -17,9 +21,9 @@ import pyarrow as pa
 import pytest
 import torch
 from arrowdl import _core
-from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
+from helpers.arrow import ArrayRelease, MadeArray, MadeDeviceArray, MadeSchema
 from helpers.capsules import capsule_name
-from helpers.dlpack import MadeTensor, read_capsule
+from helpers.dlpack import Deleter, MadeTensor, read_capsule
 from helpers.processes import run_python
 
 
@@ -411,6 +415,74 @@ def test_autograd_threads_free_our_memory():
     gc.collect()
     assert leaf.grad.sum().item() == 100
     assert made.released == 1
+
+
+WITNESS = """
+int PyGILState_Check(void);
+
+struct array {
+    long long counts[5];
+    void *buffers, *children, *dictionary;
+    void (*release)(struct array *);
+    int *seen;
+};
+
+struct tensor {
+    unsigned version[2];
+    int *seen;
+};
+
+void release_array(struct array *self) {
+    *self->seen = PyGILState_Check();
+    self->release = 0;
+}
+
+void delete_tensor(struct tensor *self) {
+    *self->seen = PyGILState_Check();
+}
+"""
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> ctypes.CDLL:
+    """Releases in C that write down whether they were called with the GIL. Nothing is linked:
+    the process has the one symbol that is needed."""
+    source, library = tmp_path / "witness.c", tmp_path / "witness.so"
+    source.write_text(WITNESS)
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, env=env)
+    return ctypes.CDLL(str(library))
+
+
+def free_without_the_gil(data: list[torch.Tensor]) -> None:
+    """Autograd drops what it saved once it has used it, and computes without the GIL."""
+    leaf = torch.ones(100, requires_grad=True)
+    total = (leaf * data.pop()).sum()
+    total.backward()
+    assert leaf.grad.sum().item() == 100
+
+
+def test_a_foreign_release_is_called_with_the_gil(witness):
+    seen = ctypes.c_int(-1)
+    ones = np.ones(100, np.float32)
+    # First that torch calls a deleter without it.
+    tensor = MadeTensor(ones, strides=(1,))
+    tensor.managed.deleter = ctypes.cast(witness.delete_tensor, Deleter)
+    tensor.managed.manager_ctx = ctypes.addressof(seen)
+    free_without_the_gil([torch.from_dlpack(tensor.capsule())])
+    assert seen.value == 0
+    tensor._release(tensor.address)
+    # Then that arrowdl calls the release that is behind its own deleter with it.
+    seen.value = -1
+    schema, array = MadeSchema("f"), MadeArray(100, [None, ones])
+    array.struct.release = ctypes.cast(witness.release_array, ArrayRelease)
+    array.struct.private_data = ctypes.addressof(seen)
+    data = [torch.from_dlpack(arrowdl.from_address(array.address, schema.address))]
+    assert seen.value == -1
+    free_without_the_gil(data)
+    assert seen.value == 1
+    array._release(ctypes.pointer(array.struct))
+    assert schema.released == 1
 
 
 def test_jax_computes_with_our_memory_and_frees_it():

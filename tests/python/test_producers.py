@@ -406,6 +406,18 @@ def test_the_newest_producer_is_told_all_it_can_use():
     assert producer.calls[0]["copy"] is None
 
 
+@pytest.mark.parametrize("copy", [None, False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"layout": "list"}, {"mask": np.ones(3, bool)}, {"stream": None}], ids=repr
+)
+def test_a_producer_is_asked_for_what_the_documentation_says(options, copy):
+    """copy=True is arrowdl's to do, and on the CPU there is no stream or device to ask for."""
+    producer = Anything()
+    arrowdl.to_arrow_device(producer, copy=copy, **options)
+    refusal = {"copy": False} if copy is False else {}
+    assert producer.calls == [{"max_version": (1, 3), **refusal}]
+
+
 def test_keywords_are_dropped_one_at_a_time():
     asked = []
 
