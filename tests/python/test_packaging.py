@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import warnings
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -19,12 +21,12 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*command: str | Path, **options: object) -> str:
-    """Output of a command without what this test's own environment would lend it."""
+def call(*command: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    """A command without what this test's own environment would lend it."""
     lent = {"PYTHONPATH", "LD_PRELOAD", "CMAKE_PREFIX_PATH"}
     env = {name: value for name, value in os.environ.items() if name not in lent}
     env.update(options.pop("env", {}))  # type: ignore[call-overload]
-    done = subprocess.run(
+    return subprocess.run(
         [str(part) for part in command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -33,8 +35,23 @@ def run(*command: str | Path, **options: object) -> str:
         env=env,
         **options,  # type: ignore[call-overload]
     )
+
+
+def run(*command: str | Path, **options: object) -> str:
+    """Output of a command that has to succeed."""
+    done = call(*command, **options)
     assert done.returncode == 0, done.stdout
-    return str(done.stdout)
+    return done.stdout
+
+
+def no_network() -> list[str]:
+    """What to put before a command so that it has no network; a warning if nothing does."""
+    for isolate in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
+        if shutil.which("unshare") and call(*isolate, "true").returncode == 0:
+            return isolate
+    message = "`unshare --net` is not permitted: only pip's index was off, not the network"
+    warnings.warn(message, stacklevel=2)
+    return []
 
 
 @pytest.fixture(scope="session")
@@ -150,12 +167,99 @@ def test_sdist_carries_what_a_build_needs(sdist: Path) -> None:
     assert not [name for name in names if name.startswith(("build/", ".venv", ".git/"))]
 
 
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+
+
 def test_sdist_builds_without_a_network(sdist: Path, tmp_path: Path) -> None:
-    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
     command: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation"]
     command += ["--no-deps", "--no-cache-dir", "-w", tmp_path, sdist]
-    isolate = ["unshare", "--net"]
-    if subprocess.run([*isolate, "true"], capture_output=True, check=False).returncode == 0:
-        command = [*isolate, *command]
-    run(*command, env=offline)
+    run(*no_network(), *command, env=OFFLINE)
     assert list(tmp_path.glob("arrowdl-*.whl"))
+
+
+@pytest.fixture
+def unpacked(sdist: Path, tmp_path: Path) -> Path:
+    """The tree of the sdist."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return next(tmp_path.glob("arrowdl-*"))
+
+
+@pytest.mark.parametrize("root", [".", "subprojects/arrow-nanoarrow"])
+def test_nanoarrow_is_taken_from_a_folder(unpacked: Path, tmp_path: Path, root: str) -> None:
+    """An unpacked sdist of nanoarrow, or its C library alone, which a checkout looks like."""
+    archive = next(unpacked.glob("third_party/nanoarrow-*.tar.gz"))
+    with tarfile.open(archive) as content:
+        content.extractall(tmp_path, filter="data")
+    archive.unlink()
+    nanoarrow = next(tmp_path.glob("nanoarrow-*")) / root
+    build = tmp_path / "build"
+    command: list[str | Path] = ["cmake", "-S", unpacked, "-B", build, "-DARROWDL_PYTHON=OFF"]
+    command += [f"-DPython_EXECUTABLE={sys.executable}"]
+    command += [f"-DFETCHCONTENT_SOURCE_DIR_NANOARROW={nanoarrow}"]
+    run(*no_network(), *command, env=OFFLINE)
+    compiled = [
+        entry["file"] for entry in json.loads((build / "compile_commands.json").read_text())
+    ]
+    theirs = [Path(file) for file in compiled if file.endswith(".c")]
+    assert len(theirs) == 5
+    assert all(file.exists() and nanoarrow.resolve() in file.parents for file in theirs)
+    assert not list(build.glob("_deps/nanoarrow-src/*"))
+
+
+@pytest.mark.parametrize("route", ["extract a bundled", "bundle a present", "download"])
+def test_another_nanoarrow_than_the_pinned_is_refused(route: str, tmp_path: Path) -> None:
+    """The archive is sound and has what is looked for, but it is not the one."""
+    shutil.copytree(ROOT / "cmake", tmp_path / "cmake")
+    name = (ROOT / "cmake/nanoarrow.txt").read_text().split()[0].replace("==", "-")
+    third_party = tmp_path / "third_party"
+    elsewhere = tmp_path / "elsewhere"
+    source = tmp_path / "array.c"
+    source.write_text("#error tampered with\n")
+    archive = (elsewhere if route == "download" else third_party) / f"{name}.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as content:
+        content.add(source, f"{name}/subprojects/arrow-nanoarrow/src/nanoarrow/common/array.c")
+        content.add(source, f"{name}/PKG-INFO")
+    out = third_party if route == "bundle a present" else tmp_path / "out"
+    command = [sys.executable, tmp_path / "cmake/fetch_nanoarrow.py", route.split()[0], out]
+    if route == "download":
+        command[2] = "extract"
+    done = call(*command, env={**OFFLINE, "PIP_FIND_LINKS": str(elsewhere)})
+    assert done.returncode != 0
+    refusal = "DO NOT MATCH THE HASHES" if route == "download" else "is not the file that"
+    assert refusal in done.stdout
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+PROBE = """
+#include <Python.h>
+PyMODINIT_FUNC PyInit__core() {
+  static PyModuleDef definition{};
+  definition.m_name = "_core";
+  PyObject* module = PyModule_Create(&definition);
+  PyModule_AddStringConstant(module, "answer", ANSWER);
+  return module;
+}
+"""
+
+
+def test_editable_install_rebuilds_on_import(unpacked: Path, tmp_path: Path) -> None:
+    """Our pyproject.toml and CMake files, around a module that compiles in a second."""
+    for folder in ("cpp/src", "cpp/bindings", "python/arrowdl"):
+        shutil.rmtree(unpacked / folder)
+        (unpacked / folder).mkdir()
+    (unpacked / "cpp/src/core.cpp").write_text("int arrowdl_core() { return 0; }\n")
+    module = unpacked / "cpp/bindings/module.cpp"
+    module.write_text(PROBE.replace("ANSWER", '"before"'))
+    (unpacked / "python/arrowdl/__init__.py").write_text("from arrowdl._core import answer\n")
+
+    site = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps"]
+    run(*install, "--target", site, "-e", unpacked, env=OFFLINE)
+    # -S: of site-packages only this folder, or the .pth file of our own install would be first.
+    program = f"import site; site.addsitedir({str(site)!r}); import arrowdl; print(arrowdl.answer)"
+    ask = [sys.executable, "-I", "-S", "-c", program]
+    assert run(*ask).split()[-1] == "before"
+    module.write_text(PROBE.replace("ANSWER", '"after"'))
+    assert run(*ask).split()[-1] == "after"
