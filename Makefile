@@ -69,7 +69,7 @@ test-cpp: build
 test-python: build
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
-test-package: build dist/.wheel
+test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle and mlx, each in an environment of its own
