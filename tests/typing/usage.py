@@ -1,0 +1,96 @@
+"""A caller's code. It never runs: `make types` checks that arrowdl says what its types are.
+
+An expected error is a `type: ignore` with its code; mypy refuses the ones it does not need.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import arrowdl
+from arrowdl import Device, DeviceArray, Schema
+from typing_extensions import CapsuleType
+
+
+def functions(tensor: object, table: object) -> None:
+    assert_type(arrowdl.__version__, str)
+    assert_type(arrowdl.to_arrow_device(tensor), DeviceArray)
+    assert_type(arrowdl.to_arrow_device(tensor, copy=True, layout="list"), DeviceArray)
+    assert_type(arrowdl.to_arrow_device(tensor, bool_as="bits", mask=[True]), DeviceArray)
+    assert_type(arrowdl.from_arrow(table), DeviceArray)
+    # Frameworks are no dependencies, so what they get is theirs to name.
+    assert_type(arrowdl.to_torch(table), Any)
+    assert_type(arrowdl.to_jax(table, nulls="nan", stack=True), Any)
+    assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)
+    values, valid = arrowdl.to_torch(table, nulls="mask")
+    assert_type((values, valid), tuple[Any, Any])
+    assert_type(arrowdl.from_address(1, 2), DeviceArray)
+    assert_type(arrowdl.from_address(1, 2, device=True), DeviceArray)
+    arrowdl.to_address(table, 1, 2, device=True)
+
+
+def arguments(table: object) -> None:
+    arrowdl.to_torch(table, nulls="drop")  # type: ignore[arg-type]
+    arrowdl.to_torch(table, ragged="nested")  # type: ignore[arg-type]
+    arrowdl.to_torch(table, "fill")  # type: ignore[call-arg]
+    arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]
+    arrowdl.to_arrow_device(table, bool_as="bytes")  # type: ignore[arg-type]
+    arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
+    arrowdl.from_address("1", 2)  # type: ignore[arg-type]
+
+
+def devices(array: DeviceArray) -> None:
+    device = array.device
+    assert_type(device, Device)
+    assert_type(device.type, int)
+    assert_type(device.id, int)
+    assert_type(device.name, str)
+    device_type, device_id = device
+    assert_type((device_type, device_id), tuple[int, int])
+    assert_type(device == Device("cuda", 1), bool)
+    assert_type(array.__dlpack_device__(), tuple[int, int])
+    assert_type(arrowdl.device_types(1).name, str)
+    assert_type(Device(arrowdl.device_types["cpu"]), Device)
+    device.id = 2  # type: ignore[misc]
+
+
+def arrays(array: DeviceArray) -> None:
+    assert_type(array.type, str)
+    assert_type(array.shape, tuple[int, ...])
+    assert_type(array.dtype, str | None)
+    assert_type(array.nbytes, int)
+    assert_type(array.null_count, int)
+    assert_type(len(array), int)
+    assert_type(array[1:2], DeviceArray)
+    assert_type(array["x"], DeviceArray)
+    assert_type(array.field(0), DeviceArray)
+    assert_type(array.field_names, list[str])
+    assert_type(array.values, DeviceArray)
+    assert_type(array.offsets, DeviceArray)
+    assert_type(array.indices, DeviceArray)
+    assert_type(array.dictionary, DeviceArray)
+    if (validity := array.validity) is not None:
+        assert_type(validity, DeviceArray)
+    assert_type(array.released, bool)
+    with_one_row = array[0]  # type: ignore[index]
+    array.validity.shape  # type: ignore[union-attr]  # noqa: B018
+    assert_type(with_one_row, DeviceArray)
+
+
+def schemas(array: DeviceArray) -> None:
+    schema = array.schema
+    assert_type(schema, Schema)
+    assert_type(schema.name, str)
+    assert_type(schema.format, str)
+    assert_type(schema.nullable, bool)
+    assert_type(schema.metadata, dict[bytes, bytes])
+    assert_type(schema.children, list[Schema])
+    assert_type(schema.dictionary, Schema | None)
+
+
+def protocols(array: DeviceArray) -> None:
+    assert_type(array.__arrow_c_schema__(), CapsuleType)
+    assert_type(array.__arrow_c_array__(), tuple[CapsuleType, CapsuleType])
+    assert_type(array.__arrow_c_device_array__(), tuple[CapsuleType, CapsuleType])
+    assert_type(array.__dlpack__(max_version=(1, 3), copy=False), CapsuleType)
+    assert_type(DeviceArray.__dlpack_c_exchange_api__, CapsuleType)
