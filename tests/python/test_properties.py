@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import arrowdl
+import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,8 +32,20 @@ TEMPORALS = [pa.date32(), pa.date64(), pa.time32("ms"), pa.timestamp("us"), pa.d
 ROWS_OF_BYTES = [pa.string(), pa.large_binary(), pa.string_view(), pa.binary_view()]
 
 elements = st.sampled_from([*NUMBERS, pa.bool_(), pa.bool8(), pa.binary(3)])
-tensors = st.recursive(
-    elements, lambda item: st.builds(pa.list_, item, st.integers(0, 3)), max_leaves=3
+
+
+@st.composite
+def fixed_shapes(draw: st.DrawFn) -> pa.DataType:
+    """Of one to three dimensions, in any order."""
+    shape = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    permutation = draw(st.permutations(range(len(shape))))
+    value_type = draw(st.sampled_from([*NUMBERS, pa.bool_()]))
+    return pa.fixed_shape_tensor(value_type, shape, permutation=permutation)
+
+
+tensors = st.one_of(
+    st.recursive(elements, lambda item: st.builds(pa.list_, item, st.integers(0, 3)), max_leaves=3),
+    fixed_shapes(),
 )
 dictionaries = st.builds(
     pa.dictionary,
@@ -54,6 +68,7 @@ def nest(item: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]
     return st.one_of(
         *(item.map(make) for make in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)),
         st.lists(item, min_size=1, max_size=3).map(struct_of),
+        st.builds(pa.map_, st.sampled_from([pa.int16(), pa.string(), pa.binary(3)]), item),
     )
 
 
@@ -88,6 +103,8 @@ class Maker:
             return pa.StructArray.from_arrays(children, fields=list(type), mask=self.nulls(length))
         if pa.types.is_fixed_size_list(type):
             return self.fixed_size_lists(type, length)
+        if pa.types.is_map(type):
+            return self.maps(type, length)
         if pa.types.is_list(type) or pa.types.is_large_list(type):
             return self.lists(type, length)
         if pa.types.is_list_view(type) or pa.types.is_large_list_view(type):
@@ -132,6 +149,16 @@ class Maker:
         make = pa.LargeListArray if is_large else pa.ListArray
         offsets = pa.array(ends, pa.int64() if is_large else pa.int32())
         return make.from_arrays(offsets, child, type=type, mask=self.nulls(length))
+
+    def maps(self, type: pa.DataType, length: int) -> pa.Array:
+        """As lists of entries, of which neither the keys nor the entries have nulls."""
+        lists = self.lists(pa.list_(type.item_type), length)
+        items = lists.values
+        keys = Maker(int(self.random.integers(2**32)), 0.0).make(type.key_type, len(items))
+        entries = pa.StructArray.from_arrays(
+            [keys, items], fields=[type.key_field, type.item_field]
+        )
+        return pa.Array.from_buffers(type, length, lists.buffers()[:2], -1, 0, [entries])
 
     def list_views(self, type: pa.DataType, length: int) -> pa.Array:
         child = self.make(type.value_type, 6)
@@ -197,6 +224,11 @@ def fill_row(row: Any, type: pa.DataType, valid: Any, zero: Any) -> Any:
 def read_tensor(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Values with zeros for nulls, and the mask."""
     dtype, shape = element_type(array.type)
+    if isinstance(array.type, pa.FixedShapeTensorType):
+        order = [0, *(axis + 1 for axis in array.type.permutation)]
+        whole = (len(array), *array.type.shape)
+        values, mask = (part.reshape(whole).transpose(order) for part in read_tensor(array.storage))
+        return values, mask
     rows = array.to_pylist()
     values = [fill_row(row, array.type, lambda value: value, 0) for row in rows]
     mask = [fill_row(row, array.type, lambda _: True, False) for row in rows]
@@ -215,12 +247,22 @@ def is_tensor(type: pa.DataType) -> bool:
     )
 
 
+def entries_of(array: pa.MapArray) -> pa.Array:
+    """`array` as lists of structs."""
+    fields = [array.type.key_field, array.type.item_field]
+    entries = pa.StructArray.from_arrays([array.keys, array.items], fields=fields)
+    type = pa.list_(pa.field("entries", entries.type, nullable=False))
+    return pa.Array.from_buffers(type, len(array), array.buffers()[:2], -1, array.offset, [entries])
+
+
 def physical(array: pa.Array) -> pa.Array:
     """What the converters read of an array: indices, physical integers, decoded runs."""
     if pa.types.is_dictionary(array.type):
         return array.indices
     if pa.types.is_run_end_encoded(array.type):
         return without_runs(array)
+    if pa.types.is_map(array.type):
+        return entries_of(array)
     if array.type in TEMPORALS:
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
@@ -273,6 +315,8 @@ def has_null(array: pa.Array) -> bool:
     array = physical(array)
     if array.null_count > 0:
         return True
+    if isinstance(array.type, pa.BaseExtensionType):
+        return has_null(array.storage)
     if pa.types.is_struct(array.type):
         return any(has_null(field) for field in fields_of(array).values())
     if pa.types.is_nested(array.type):
@@ -396,16 +440,21 @@ DTYPES = [
 
 @st.composite
 def strided(draw: st.DrawFn) -> np.ndarray:
-    """Any shape, behind an offset, transposed, with gaps, with broadcast dimensions."""
+    """Any shape, behind an offset, transposed, with gaps, backwards, with broadcast dimensions."""
     shape = draw(st.lists(st.integers(0, 4), max_size=4))
-    steps = [draw(st.sampled_from([1, 1, 1, 2])) for _ in shape]
-    base = [extent * step + 1 for extent, step in zip(shape, steps, strict=True)]
+    steps = [draw(st.sampled_from([1, 1, 1, 2, -1, -2, 0])) for _ in shape]
+    base = [extent * abs(step) + 2 for extent, step in zip(shape, steps, strict=True)]
     dtype = np.dtype(draw(st.sampled_from(DTYPES)))
     values = (np.arange(np.prod(base, dtype=int)) % 100).reshape(base).astype(dtype)
     window = values
     for axis, (extent, step) in enumerate(zip(shape, steps, strict=True)):
         start = draw(st.sampled_from([0, 1]))
-        window = window.swapaxes(0, axis)[start : start + extent * step : step].swapaxes(0, axis)
+        rows = window.swapaxes(0, axis)[start:]
+        if step == 0:
+            rows = np.broadcast_to(rows[0], (extent, *rows.shape[1:]))
+        else:
+            rows = rows[: extent * abs(step) : abs(step)][:: np.sign(step)]
+        window = rows.swapaxes(0, axis)
     window = window.transpose(draw(st.permutations(range(len(shape)))))
     if draw(st.booleans()) and window.ndim < 4:
         window = np.broadcast_to(window, (draw(st.integers(0, 3)), *window.shape))
@@ -453,6 +502,56 @@ def test_any_tensor_of_torch_comes_back(tensor: np.ndarray, data: st.DataObject)
     assert torch.equal(back, source.reshape(back.shape))
     if source.numel() > 0 and list(order[:1]) in ([], [0]):  # rows stay outermost
         assert back.data_ptr() == source.data_ptr()
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), max_size=3), st.integers(0, 3))
+@thorough
+def test_any_view_of_torch_comes_back(dimensions: list[tuple[int, int, int]], offset: int) -> None:
+    """Extents, strides and starts of any kind: overlapping, unordered, zero."""
+    shape, strides, starts = zip(*dimensions, strict=True) if dimensions else ((), (), ())
+    view = torch.arange(64).as_strided(shape, strides, offset)
+    for axis, start in enumerate(starts):
+        view = view.narrow(axis, min(start, view.shape[axis]), max(0, view.shape[axis] - start))
+    back = torch.from_dlpack(arrowdl.to_arrow_device(view))
+    assert torch.equal(back, view.reshape(back.shape))
+    assert tuple(back.shape) == (tuple(view.shape) or (1,))
+
+
+TORCH_FLOATS = [
+    *(torch.bfloat16, torch.float8_e4m3fn, torch.float8_e4m3fnuz),
+    *(torch.float8_e5m2, torch.float8_e5m2fnuz, torch.float8_e8m0fnu),
+]
+
+
+@given(strided(), st.sampled_from(TORCH_FLOATS))
+@thorough
+def test_any_small_float_of_torch_comes_back(tensor: np.ndarray, dtype: torch.dtype) -> None:
+    """By its bits: some are NaN."""
+    bits = torch.int16 if dtype.itemsize == 2 else torch.uint8
+    values = (torch.tensor(tensor.real.astype("int64")) * 2003).to(bits)
+    array = arrowdl.to_arrow_device(values.view(dtype))
+    for back in (torch.from_dlpack(array), arrowdl.to_torch(array)):
+        assert back.dtype is dtype
+        assert torch.equal(back.view(bits), values.reshape(back.shape))
+
+
+ML_FLOATS = [
+    *("bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn"),
+    *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+]
+
+
+@pytest.mark.parametrize("name", ML_FLOATS)
+def test_every_small_float_of_jax_comes_back(name: str) -> None:
+    """Every bit pattern of eight bits, and as many of bfloat16."""
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    bits = np.dtype(f"uint{dtype.itemsize * 8}")
+    values = np.arange(256, dtype=bits) * (257 if dtype.itemsize == 2 else 1)
+    values = values.astype(bits).reshape(4, 8, 8)
+    array = arrowdl.to_arrow_device(jnp.asarray(values.view(dtype)))
+    back = arrowdl.to_jax(array)
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(back).view(bits), values)
 
 
 @given(strided().filter(lambda tensor: tensor.ndim > 0), st.data())
