@@ -16,6 +16,11 @@ bool read_bool(const char* name, PyObject* value) {
 }
 
 int64_t read_int(const char* what, PyObject* value) {
+  if (PyLong_CheckExact(value) != 0) {
+    const int64_t result = PyLong_AsLongLong(value);
+    if (result == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return result;
+  }
   const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
   if (!number) {
     PyErr_Clear();

@@ -19,13 +19,50 @@ void read_keywords(const char* function, Py_ssize_t n_positional, Py_ssize_t max
   }
   const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   for (Py_ssize_t i = 0; i < n_keywords; ++i) {
-    const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
-    if (name == nullptr) throw pybind11::error_already_set();
-    if (!assign(std::string_view(name), args[n_positional + i])) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &size);
+    if (text == nullptr) throw pybind11::error_already_set();
+    const std::string_view name(text, static_cast<std::size_t>(size));
+    if (!assign(name, args[n_positional + i])) {
       raise_type_error(function, "() got an unexpected keyword argument '", name, "'");
     }
   }
 }
+
+/// The keyword arguments of a function that every tensor passes: names interned, since what a
+/// caller's code spells is then the same object, and found by its address.
+template <std::size_t n>
+class Keywords {
+ public:
+  Keywords(const char* function, const char* const (&names)[n]) : function_(function) {
+    for (std::size_t i = 0; i < n; ++i) names_[i] = PyUnicode_InternFromString(names[i]);
+  }
+
+  /// Sets values[i] to the argument named names[i]. Raises TypeError for any other.
+  void read(Py_ssize_t n_positional, PyObject* const* args, PyObject* names,
+            PyObject* (&values)[n]) const {
+    if (n_positional > 0) raise_type_error(function_, "() takes keyword arguments only");
+    const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < n_keywords; ++i) {
+      values[find(PyTuple_GET_ITEM(names, i))] = args[i];
+    }
+  }
+
+ private:
+  std::size_t find(PyObject* name) const {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (names_[i] == name) return i;
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      if (PyUnicode_Compare(names_[i], name) == 0) return i;
+    }
+    raise_type_error(function_, "() got an unexpected keyword argument '",
+                     pybind11::str(name).cast<std::string>(), "'");
+  }
+
+  const char* function_;
+  PyObject* names_[n];
+};
 
 /// copy=None, True or False.
 Copy read_copy(PyObject* value);

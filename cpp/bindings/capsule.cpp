@@ -73,10 +73,12 @@ std::string describe(PyObject* object) {
 /// The struct in an Arrow capsule, still owned by it.
 template <typename Struct>
 Struct* find_struct(PyObject* capsule, const char* name) {
-  if (!PyCapsule_IsValid(capsule, name)) {
+  void* pointer = PyCapsule_GetPointer(capsule, name);
+  if (pointer == nullptr) {
+    PyErr_Clear();
     raise_type_error("expected a capsule named \"", name, "\", got ", describe(capsule));
   }
-  return static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+  return static_cast<Struct*>(pointer);
 }
 
 [[noreturn]] void raise_consumed(const char* name) {
@@ -117,7 +119,7 @@ DeviceArray read_all(Struct* stream, const char* name) {
   if (stream->release == nullptr) raise_consumed(name);
   Owned owned(stream);
   const py::gil_scoped_release release;
-  return gather(read_stream(std::move(owned), delete_with_gil));
+  return gather(read_stream(std::move(owned), release_with_gil));
 }
 
 bool is_finalizing() noexcept {
@@ -160,7 +162,7 @@ OwnedTensor take_tensor(PyObject* capsule) {
                    "\"), got ", describe(capsule));
 }
 
-DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releaser releaser) {
   auto* schema = find_struct<ArrowSchema>(schema_capsule, kSchema);
   OwnedDeviceArray owned;
   if (PyCapsule_IsValid(array_capsule, kDeviceArray)) {
@@ -174,7 +176,7 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
     if (schema->release == nullptr) raise_consumed(kSchema);
     owned = take_host_array(array);
   }
-  return DeviceArray::import(OwnedSchema(schema), std::move(owned), delete_with_gil);
+  return DeviceArray::import(OwnedSchema(schema), std::move(owned), releaser);
 }
 
 DeviceArray take_stream(PyObject* capsule) {
@@ -204,14 +206,18 @@ bool is_stream_capsule(PyObject* object) noexcept {
   return PyCapsule_IsValid(object, kStream) || PyCapsule_IsValid(object, kDeviceStream);
 }
 
-void delete_with_gil(Storage* storage) noexcept {
-  if (Py_IsInitialized() == 0) return;
-  const bool holds_gil = PyGILState_Check() != 0;
-  if (!holds_gil && is_finalizing()) return;
+void release_with_gil(OwnedSchema& schema, OwnedDeviceArray& array) noexcept {
+  const bool holds_gil = Py_IsInitialized() != 0 && PyGILState_Check() != 0;
+  if (!holds_gil && (Py_IsInitialized() == 0 || is_finalizing())) {
+    schema->release = nullptr;  // never released: there is no interpreter left to do it in
+    array->array.release = nullptr;
+    return;
+  }
   const PyGILState_STATE state = PyGILState_Ensure();
   {
     const PendingError pending;
-    delete storage;
+    array.reset();
+    schema.reset();
   }
   PyGILState_Release(state);
 }

@@ -22,7 +22,7 @@ pybind11::object make_capsule(const DLPackExchangeAPI& api);
 // been consumed; the capsule keeps its struct then.
 OwnedTensor take_tensor(PyObject* capsule);
 /// Takes the pair of `__arrow_c_array__` or `__arrow_c_device_array__`, both or neither.
-DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releaser releaser);
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
 DeviceArray take_stream(PyObject* capsule);
 
@@ -33,9 +33,9 @@ const DLPackExchangeAPIHeader* find_exchange_api_header(PyObject* capsule) noexc
 bool is_tensor_capsule(PyObject* object) noexcept;
 bool is_stream_capsule(PyObject* object) noexcept;
 
-/// A StorageDeleter for arrays out of Python: producers exist whose release callback touches
+/// A Releaser for arrays out of Python: producers exist whose release callback touches
 /// Python objects without taking the GIL (pylibcudf), so it runs with the GIL held. Once the
 /// interpreter is gone nothing is called and the memory goes with the process.
-void delete_with_gil(Storage* storage) noexcept;
+void release_with_gil(OwnedSchema& schema, OwnedDeviceArray& array) noexcept;
 
 }  // namespace arrowdl::python

@@ -34,7 +34,7 @@ py::object from_address(uintptr_t array, uintptr_t schema, bool device) {
     owned->device_type = ARROW_DEVICE_CPU;
     owned->device_id = -1;
   }
-  return wrap(DeviceArray::import(OwnedSchema(c_schema), std::move(owned), delete_with_gil));
+  return wrap(DeviceArray::import(OwnedSchema(c_schema), std::move(owned), release_with_gil));
 }
 
 void to_address(const py::object& source, uintptr_t array, uintptr_t schema, bool device) {

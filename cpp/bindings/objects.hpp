@@ -13,12 +13,25 @@ inline pybind11::object checked(PyObject* object) {
 
 /// `object.name`, or an empty object when there is no such attribute.
 inline pybind11::object find_attribute(PyObject* object, PyObject* name) {
-  auto attribute = pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttr(object, name));
-  if (!attribute) {
-    if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw pybind11::error_already_set();
-    PyErr_Clear();
-  }
-  return attribute;
+  PyObject* attribute = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  const int found = PyObject_GetOptionalAttr(object, name, &attribute);
+#else
+  const int found = _PyObject_LookupAttr(object, name, &attribute);
+#endif
+  if (found < 0) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::object>(attribute);
+}
+
+/// `object.name()`, or an empty object when there is no such attribute: for a method that is nearly
+/// always there, since it makes no bound method, and an exception where there is none.
+inline pybind11::object call_if_present(PyObject* object, PyObject* name) {
+  auto result = pybind11::reinterpret_steal<pybind11::object>(
+      PyObject_VectorcallMethod(name, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  if (result) return result;
+  pybind11::error_already_set error;
+  if (!error.matches(PyExc_AttributeError) || find_attribute(object, name)) throw error;
+  return result;
 }
 
 /// An interned string that lives as long as the process: for names looked up on every call.

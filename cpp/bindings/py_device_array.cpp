@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "arguments.hpp"
@@ -31,6 +32,12 @@ PyTypeObject* device_array_type = nullptr;
 
 Object* cast(PyObject* self) noexcept { return reinterpret_cast<Object*>(self); }
 
+[[noreturn]] void raise_released() {
+  raise_value_error(
+      "this DeviceArray has been released: take what you need from it before "
+      "release(), or let garbage collection release it");
+}
+
 /// The array, copied out: what a concurrent release() leaves is still whole.
 DeviceArray get(PyObject* self) {
 #ifdef Py_GIL_DISABLED
@@ -41,13 +48,21 @@ DeviceArray get(PyObject* self) {
 #else
   const DeviceArray& array = cast(self)->array;
 #endif
-  if (!array) {
-    raise_value_error(
-        "this DeviceArray has been released: take what you need from it before "
-        "release(), or let garbage collection release it");
-  }
+  if (!array) raise_released();
   return array;
 }
+
+/// The array for as long as no Python code runs: under the GIL it can stay where it lies.
+#ifdef Py_GIL_DISABLED
+using Borrowed = DeviceArray;
+Borrowed borrow(PyObject* self) { return get(self); }
+#else
+using Borrowed = const DeviceArray&;
+Borrowed borrow(PyObject* self) {
+  if (!cast(self)->array) raise_released();
+  return cast(self)->array;
+}
+#endif
 
 // ---------------------------------------------------------------- life
 
@@ -289,44 +304,15 @@ PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t
 
 // ---------------------------------------------------------------- DLPack protocol
 
-struct DlpackArguments {
-  PyObject* stream = nullptr;
-  PyObject* max_version = nullptr;
-  PyObject* dl_device = nullptr;
-  PyObject* copy = nullptr;
+/// The arguments of `__dlpack__`, as plain values.
+struct DlpackRequest {
+  std::optional<int64_t> stream;
+  bool versioned = false;
+  std::optional<Device> device;
+  Copy copy = Copy::kIfNeeded;
 };
 
-DlpackArguments read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  DlpackArguments arguments;
-  read_keywords("__dlpack__", n, 0, args, names, [&](std::string_view name, PyObject* value) {
-    if (value == Py_None) value = nullptr;
-    if (name == "stream") {
-      arguments.stream = value;
-    } else if (name == "max_version") {
-      arguments.max_version = value;
-    } else if (name == "dl_device") {
-      arguments.dl_device = value;
-    } else if (name == "copy") {
-      arguments.copy = value;
-    } else {
-      return false;
-    }
-    return true;
-  });
-  return arguments;
-}
-
-/// No stream is ordered here: None and -1 ask for none, anything else can't be honoured.
-void check_stream(const DeviceArray& array, PyObject* stream) {
-  if (stream == nullptr || array.device().type != kDLCPU) return;
-  if (read_int("stream", stream) != -1) {
-    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
-                       ": CPU memory has no streams, pass None");
-  }
-}
-
-bool wants_versioned(PyObject* max_version) {
-  if (max_version == nullptr) return false;
+bool is_versioned(PyObject* max_version) {
   if (PyTuple_Check(max_version) == 0 || PyTuple_GET_SIZE(max_version) != 2) {
     raise_type_error("max_version must be a tuple (major, minor), got ",
                      py::repr(max_version).cast<std::string>());
@@ -334,9 +320,7 @@ bool wants_versioned(PyObject* max_version) {
   return read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
-/// Whether `dl_device` asks for another label than the array's own: host memory as CPU.
-bool wants_cpu(const DeviceArray& array, PyObject* dl_device) {
-  if (dl_device == nullptr) return false;
+Device read_device(PyObject* dl_device) {
   if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) {
     raise_type_error("dl_device must be a tuple (device_type, device_id), got ",
                      py::repr(dl_device).cast<std::string>());
@@ -345,31 +329,57 @@ bool wants_cpu(const DeviceArray& array, PyObject* dl_device) {
   const auto type =
       static_cast<DLDeviceType>(read_int("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
   const auto number = static_cast<int32_t>(id == Py_None ? 0 : read_int("dl_device[1]", id));
-  const Device wanted = from_dl_device(DLDevice{type, number});
-  if (wanted == array.device()) return false;
-  if (wanted.type == kDLCPU && is_host_readable(array.device())) return true;
+  return from_dl_device(DLDevice{type, number});
+}
+
+DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  static const Keywords<4> keywords("__dlpack__", {"stream", "max_version", "dl_device", "copy"});
+  PyObject* values[4] = {};
+  keywords.read(n, args, names, values);
+  const auto is_given = [&](std::size_t i) { return values[i] != nullptr && values[i] != Py_None; };
+  DlpackRequest request;
+  if (is_given(0)) request.stream = read_int("stream", values[0]);
+  if (is_given(1)) request.versioned = is_versioned(values[1]);
+  if (is_given(2)) request.device = read_device(values[2]);
+  if (is_given(3)) request.copy = read_copy(values[3]);
+  return request;
+}
+
+/// No stream is ordered here: None and -1 ask for none, anything else can't be honoured.
+void check_stream(const DeviceArray& array, const std::optional<int64_t>& stream) {
+  if (!stream || *stream == -1 || array.device().type != kDLCPU) return;
+  raise_buffer_error("stream=", *stream, ": CPU memory has no streams, pass None");
+}
+
+/// Whether another label than the array's own is asked for: host memory as CPU.
+bool wants_cpu(const DeviceArray& array, const std::optional<Device>& device) {
+  if (!device || *device == array.device()) return false;
+  if (device->type == kDLCPU && is_host_readable(array.device())) return true;
   raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
-                     to_string(wanted), ": __dlpack__ does not copy between devices");
+                     to_string(*device), ": __dlpack__ does not copy between devices");
 }
 
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    const DlpackArguments arguments = read_dlpack_arguments(args, n, names);
-    const DeviceArray array = get(self);
-    check_stream(array, arguments.stream);
+    const DlpackRequest request = read_dlpack_arguments(args, n, names);
+    Borrowed array = borrow(self);
+    check_stream(array, request.stream);
     ToDlpackOptions options;
-    options.copy = read_copy(arguments.copy);
-    options.as_cpu = wants_cpu(array, arguments.dl_device);
-    OwnedTensor tensor = wants_versioned(arguments.max_version) ? to_dlpack(array, options)
-                                                                : to_legacy_dlpack(array, options);
+    options.copy = request.copy;
+    options.as_cpu = wants_cpu(array, request.device);
+    OwnedTensor tensor =
+        request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
     return make_capsule(std::move(tensor)).release().ptr();
   });
 }
 
 PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
   return guarded([&] {
-    const DLDevice device = to_dl_device(get(self).device());
-    return py::make_tuple(static_cast<int>(device.device_type), device.device_id).release().ptr();
+    const DLDevice device = to_dl_device(borrow(self).device());
+    py::object pair = checked(PyTuple_New(2));
+    PyTuple_SET_ITEM(pair.ptr(), 0, checked(PyLong_FromLong(device.device_type)).release().ptr());
+    PyTuple_SET_ITEM(pair.ptr(), 1, checked(PyLong_FromLong(device.device_id)).release().ptr());
+    return pair.release().ptr();
   });
 }
 

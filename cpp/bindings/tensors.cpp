@@ -1,6 +1,9 @@
 #include "tensors.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
 #include "arguments.hpp"
 #include "arrowdl/error.hpp"
@@ -22,13 +25,13 @@ bool is_true(PyObject* object) {
 
 /// `object.name()` where there is such a method, else false.
 bool ask(PyObject* object, PyObject* name) {
-  const py::object method = find_attribute(object, name);
-  return method && is_true(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+  const py::object answer = call_if_present(object, name);
+  return answer && is_true(answer.ptr());
 }
 
 /// A framework's exchange API hands out memory without the checks of its `__dlpack__`: these are
 /// torch's. Source: torch.Tensor.__dlpack__.
-void check_exportable(PyObject* object) {
+void check_exportable(PyObject* object, const DLTensor& tensor) {
   static PyObject* const requires_grad = interned("requires_grad");
   static PyObject* const is_conj = interned("is_conj");
   static PyObject* const is_neg = interned("is_neg");
@@ -38,7 +41,7 @@ void check_exportable(PyObject* object) {
         "the tensor requires grad, and Arrow data has no gradient: pass "
         "tensor.detach()");
   }
-  if (ask(object, is_conj)) {
+  if (tensor.dtype.code == kDLComplex && ask(object, is_conj)) {
     raise_buffer_error(
         "the tensor's conjugate bit is set, so its memory holds other values: pass "
         "tensor.resolve_conj()");
@@ -71,9 +74,8 @@ void check_memory(PyObject* object, const DLTensor& tensor) {
 /// Where the producer says its memory lies. paddle gives None for the id.
 Device ask_device(PyObject* object) {
   static PyObject* const name = interned("__dlpack_device__");
-  const py::object method = find_attribute(object, name);
-  if (!method) return Device{};
-  const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
+  const py::object pair = call_if_present(object, name);
+  if (!pair) return Device{};
   if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
     raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
                      py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
@@ -152,15 +154,26 @@ OwnedTensor take_refused(PyObject* object, Copy copy) {
 }
 
 OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy) {
-  check_exportable(object);
   DLManagedTensorVersioned* managed = nullptr;
   if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
     return take_refused(object, copy);
   }
   OwnedTensor tensor(managed);
+  check_exportable(object, *tensor);
   check_host(from_dl_device(tensor->device));
   check_memory(object, *tensor);
   return tensor;
+}
+
+bool is_pyarrow_numbers(PyObject* object) {
+  static constexpr std::string_view kNumbers[] = {
+      "pyarrow.lib.DoubleArray", "pyarrow.lib.FloatArray",  "pyarrow.lib.HalfFloatArray",
+      "pyarrow.lib.Int64Array",  "pyarrow.lib.Int32Array",  "pyarrow.lib.Int16Array",
+      "pyarrow.lib.Int8Array",   "pyarrow.lib.UInt64Array", "pyarrow.lib.UInt32Array",
+      "pyarrow.lib.UInt16Array", "pyarrow.lib.UInt8Array",
+  };
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
 }
 
 // ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
@@ -277,7 +290,7 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
 }
 
 bool is_tensor(PyObject* object) {
-  if (is_tensor_capsule(object)) return true;
+  if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
   return PyType_Check(object) == 0 && find_attribute(object, dlpack_name());
 }
 
@@ -293,6 +306,20 @@ OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
                      "of such tensors");
   }
   return take_by_method(object, method, copy);
+}
+
+OwnedTensor take_pyarrow_numbers(PyObject* object) {
+  if (!is_pyarrow_numbers(object)) return {};
+  static PyObject* const names = checked(PyTuple_Pack(1, interned("max_version"))).release().ptr();
+  static PyObject* const version =
+      py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
+  PyObject* const arguments[] = {object, version};
+  const auto capsule = py::reinterpret_steal<py::object>(
+      PyObject_VectorcallMethod(dlpack_name(), arguments, 1, names));
+  if (capsule) return take_tensor(capsule.ptr());
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
+  PyErr_Clear();
+  return {};
 }
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {

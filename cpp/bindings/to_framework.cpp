@@ -124,6 +124,9 @@ class Converter {
     return with_mask(make(export_values(array)), [&] { return to_mask(array); });
   }
 
+  /// A tensor that has no nulls to ask about.
+  py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
+
   py::object stack(const DeviceArray& array) const {
     if (array.type().layout != Layout::kStruct) {
       raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
@@ -308,8 +311,13 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     read_keywords(
         kFunctionNames[index], n, 1, args, names,
         [&](std::string_view name, PyObject* value) { return read_option(options, name, value); });
-    const DeviceArray array = take_array_of(args[0]);
     const Converter converter(framework, options);
+    if (options.nulls == NullPolicy::kRaise && !options.stack) {
+      if (OwnedTensor tensor = take_pyarrow_numbers(args[0])) {
+        return converter.convert(std::move(tensor)).release().ptr();
+      }
+    }
+    const DeviceArray array = take_array_of(args[0]);
     py::object result = options.stack ? converter.stack(array) : converter.convert(array);
     return result.release().ptr();
   });

@@ -9,8 +9,6 @@
 namespace arrowdl {
 namespace {
 
-void delete_storage(Storage* storage) noexcept { delete storage; }
-
 void check_event(const ArrowDeviceArray& array, const Device& device) {
   const DeviceType* row = find_device_type(device.type);
   if (array.sync_event != nullptr && row->event_type == nullptr) {
@@ -64,10 +62,8 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
 
 }  // namespace
 
-DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array,
-                                StorageDeleter deleter) {
-  std::unique_ptr<Storage, StorageDeleter> storage(new Storage,
-                                                   deleter == nullptr ? delete_storage : deleter);
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Releaser releaser) {
+  auto storage = std::make_shared<Storage>(releaser);
   storage->schema = std::move(schema);
   storage->array = std::move(array);
   const ArrowDeviceArray& root = *storage->array.get();
@@ -75,9 +71,8 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array,
   storage->device = from_arrow_device(root.device_type, root.device_id);
   check_event(root, storage->device);
   validate_array(storage->type, root.array);
-  const Storage* raw = storage.get();
-  return DeviceArray(std::shared_ptr<const Storage>(std::move(storage)), &raw->type, &root.array,
-                     root.array.offset, root.array.length);
+  const Type* type = &storage->type;
+  return DeviceArray(std::move(storage), type, &root.array, root.array.offset, root.array.length);
 }
 
 DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device) {

@@ -1,5 +1,7 @@
 #include "arrowdl/dtype.hpp"
 
+#include <iterator>
+
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
@@ -64,6 +66,10 @@ static_assert(sizeof(kCodeNames) / sizeof(kCodeNames[0]) == kDLFloat4_e2m1fn + 1
               "a name for every DLPack type code");
 
 }  // namespace
+
+const Dtype* Dtypes::begin() const noexcept { return std::begin(kDtypes); }
+
+const Dtype* Dtypes::end() const noexcept { return std::end(kDtypes); }
 
 const Dtype* find_dtype(DLDataType type) noexcept {
   if (type.lanes != 1) return nullptr;

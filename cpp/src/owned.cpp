@@ -77,8 +77,11 @@ Buffer Buffer::allocate(int64_t size, uint8_t** writable) {
     throw Error(ErrorKind::kMemory, concat("cannot allocate ", size, " bytes"));
   }
   if (size >= kHugeSize) ask_for_huge_pages(memory, padded);
-  std::shared_ptr<const void> owner(
-      memory, [alignment](void* p) noexcept { ::operator delete(p, alignment); });
+  live.fetch_add(1, std::memory_order_relaxed);
+  std::shared_ptr<const void> owner(memory, [alignment](void* p) noexcept {
+    ::operator delete(p, alignment);
+    live.fetch_sub(1, std::memory_order_relaxed);
+  });
   *writable = static_cast<uint8_t*>(memory);
   return Buffer(std::move(owner), memory, size);
 }

@@ -1,5 +1,6 @@
 #include <charconv>
 #include <cstring>
+#include <iterator>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
@@ -95,64 +96,103 @@ std::vector<int8_t> parse_type_ids(const Path& path) {
 
 struct LayoutRow {
   ArrowType type;
+  char letter;  ///< the whole format string of a type that one letter names, else '\0'
   Layout layout;
   int64_t byte_width;
-  const char* physical;  ///< the format of the dtype that the elements are read as, or nullptr
+  DLDataType physical;  ///< what the elements are read as, or kNoDtype
 };
+
+constexpr DLDataType kNoDtype{0, 0, 1};
+constexpr DLDataType kInt8{kDLInt, 8, 1};
+constexpr DLDataType kInt16{kDLInt, 16, 1};
+constexpr DLDataType kInt32{kDLInt, 32, 1};
+constexpr DLDataType kInt64{kDLInt, 64, 1};
+constexpr DLDataType kUint8{kDLUInt, 8, 1};
+constexpr DLDataType kUint16{kDLUInt, 16, 1};
+constexpr DLDataType kUint32{kDLUInt, 32, 1};
+constexpr DLDataType kUint64{kDLUInt, 64, 1};
+constexpr DLDataType kFloat16{kDLFloat, 16, 1};
+constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+constexpr DLDataType kFloat64{kDLFloat, 64, 1};
 
 // One row per Arrow type. Temporals read as the integers that they are stored as.
 // Source: Arrow "C Data Interface", data type description.
 constexpr LayoutRow kLayouts[] = {
-    {NANOARROW_TYPE_NA, Layout::kNull, 0, nullptr},
-    {NANOARROW_TYPE_BOOL, Layout::kBoolean, 0, nullptr},
-    {NANOARROW_TYPE_INT8, Layout::kFixedWidth, 1, "c"},
-    {NANOARROW_TYPE_UINT8, Layout::kFixedWidth, 1, "C"},
-    {NANOARROW_TYPE_INT16, Layout::kFixedWidth, 2, "s"},
-    {NANOARROW_TYPE_UINT16, Layout::kFixedWidth, 2, "S"},
-    {NANOARROW_TYPE_INT32, Layout::kFixedWidth, 4, "i"},
-    {NANOARROW_TYPE_UINT32, Layout::kFixedWidth, 4, "I"},
-    {NANOARROW_TYPE_INT64, Layout::kFixedWidth, 8, "l"},
-    {NANOARROW_TYPE_UINT64, Layout::kFixedWidth, 8, "L"},
-    {NANOARROW_TYPE_HALF_FLOAT, Layout::kFixedWidth, 2, "e"},
-    {NANOARROW_TYPE_FLOAT, Layout::kFixedWidth, 4, "f"},
-    {NANOARROW_TYPE_DOUBLE, Layout::kFixedWidth, 8, "g"},
-    {NANOARROW_TYPE_DATE32, Layout::kFixedWidth, 4, "i"},
-    {NANOARROW_TYPE_DATE64, Layout::kFixedWidth, 8, "l"},
-    {NANOARROW_TYPE_TIME32, Layout::kFixedWidth, 4, "i"},
-    {NANOARROW_TYPE_TIME64, Layout::kFixedWidth, 8, "l"},
-    {NANOARROW_TYPE_TIMESTAMP, Layout::kFixedWidth, 8, "l"},
-    {NANOARROW_TYPE_DURATION, Layout::kFixedWidth, 8, "l"},
-    {NANOARROW_TYPE_INTERVAL_MONTHS, Layout::kFixedWidth, 4, "i"},
-    {NANOARROW_TYPE_INTERVAL_DAY_TIME, Layout::kFixedWidth, 8, nullptr},
-    {NANOARROW_TYPE_INTERVAL_MONTH_DAY_NANO, Layout::kFixedWidth, 16, nullptr},
-    {NANOARROW_TYPE_DECIMAL32, Layout::kFixedWidth, 4, nullptr},
-    {NANOARROW_TYPE_DECIMAL64, Layout::kFixedWidth, 8, nullptr},
-    {NANOARROW_TYPE_DECIMAL128, Layout::kFixedWidth, 16, nullptr},
-    {NANOARROW_TYPE_DECIMAL256, Layout::kFixedWidth, 32, nullptr},
-    {NANOARROW_TYPE_FIXED_SIZE_BINARY, Layout::kFixedWidth, 0, nullptr},
-    {NANOARROW_TYPE_STRING, Layout::kBinary, 0, nullptr},
-    {NANOARROW_TYPE_BINARY, Layout::kBinary, 0, nullptr},
-    {NANOARROW_TYPE_LARGE_STRING, Layout::kLargeBinary, 0, nullptr},
-    {NANOARROW_TYPE_LARGE_BINARY, Layout::kLargeBinary, 0, nullptr},
-    {NANOARROW_TYPE_STRING_VIEW, Layout::kBinaryView, 0, nullptr},
-    {NANOARROW_TYPE_BINARY_VIEW, Layout::kBinaryView, 0, nullptr},
-    {NANOARROW_TYPE_LIST, Layout::kList, 0, nullptr},
-    {NANOARROW_TYPE_MAP, Layout::kList, 0, nullptr},
-    {NANOARROW_TYPE_LARGE_LIST, Layout::kLargeList, 0, nullptr},
-    {NANOARROW_TYPE_LIST_VIEW, Layout::kListView, 0, nullptr},
-    {NANOARROW_TYPE_LARGE_LIST_VIEW, Layout::kLargeListView, 0, nullptr},
-    {NANOARROW_TYPE_FIXED_SIZE_LIST, Layout::kFixedSizeList, 0, nullptr},
-    {NANOARROW_TYPE_STRUCT, Layout::kStruct, 0, nullptr},
-    {NANOARROW_TYPE_SPARSE_UNION, Layout::kSparseUnion, 0, nullptr},
-    {NANOARROW_TYPE_DENSE_UNION, Layout::kDenseUnion, 0, nullptr},
-    {NANOARROW_TYPE_RUN_END_ENCODED, Layout::kRunEndEncoded, 0, nullptr},
+    {NANOARROW_TYPE_NA, 'n', Layout::kNull, 0, kNoDtype},
+    {NANOARROW_TYPE_BOOL, 'b', Layout::kBoolean, 0, kNoDtype},
+    {NANOARROW_TYPE_INT8, 'c', Layout::kFixedWidth, 1, kInt8},
+    {NANOARROW_TYPE_UINT8, 'C', Layout::kFixedWidth, 1, kUint8},
+    {NANOARROW_TYPE_INT16, 's', Layout::kFixedWidth, 2, kInt16},
+    {NANOARROW_TYPE_UINT16, 'S', Layout::kFixedWidth, 2, kUint16},
+    {NANOARROW_TYPE_INT32, 'i', Layout::kFixedWidth, 4, kInt32},
+    {NANOARROW_TYPE_UINT32, 'I', Layout::kFixedWidth, 4, kUint32},
+    {NANOARROW_TYPE_INT64, 'l', Layout::kFixedWidth, 8, kInt64},
+    {NANOARROW_TYPE_UINT64, 'L', Layout::kFixedWidth, 8, kUint64},
+    {NANOARROW_TYPE_HALF_FLOAT, 'e', Layout::kFixedWidth, 2, kFloat16},
+    {NANOARROW_TYPE_FLOAT, 'f', Layout::kFixedWidth, 4, kFloat32},
+    {NANOARROW_TYPE_DOUBLE, 'g', Layout::kFixedWidth, 8, kFloat64},
+    {NANOARROW_TYPE_DATE32, '\0', Layout::kFixedWidth, 4, kInt32},
+    {NANOARROW_TYPE_DATE64, '\0', Layout::kFixedWidth, 8, kInt64},
+    {NANOARROW_TYPE_TIME32, '\0', Layout::kFixedWidth, 4, kInt32},
+    {NANOARROW_TYPE_TIME64, '\0', Layout::kFixedWidth, 8, kInt64},
+    {NANOARROW_TYPE_TIMESTAMP, '\0', Layout::kFixedWidth, 8, kInt64},
+    {NANOARROW_TYPE_DURATION, '\0', Layout::kFixedWidth, 8, kInt64},
+    {NANOARROW_TYPE_INTERVAL_MONTHS, '\0', Layout::kFixedWidth, 4, kInt32},
+    {NANOARROW_TYPE_INTERVAL_DAY_TIME, '\0', Layout::kFixedWidth, 8, kNoDtype},
+    {NANOARROW_TYPE_INTERVAL_MONTH_DAY_NANO, '\0', Layout::kFixedWidth, 16, kNoDtype},
+    {NANOARROW_TYPE_DECIMAL32, '\0', Layout::kFixedWidth, 4, kNoDtype},
+    {NANOARROW_TYPE_DECIMAL64, '\0', Layout::kFixedWidth, 8, kNoDtype},
+    {NANOARROW_TYPE_DECIMAL128, '\0', Layout::kFixedWidth, 16, kNoDtype},
+    {NANOARROW_TYPE_DECIMAL256, '\0', Layout::kFixedWidth, 32, kNoDtype},
+    {NANOARROW_TYPE_FIXED_SIZE_BINARY, '\0', Layout::kFixedWidth, 0, kNoDtype},
+    {NANOARROW_TYPE_STRING, 'u', Layout::kBinary, 0, kNoDtype},
+    {NANOARROW_TYPE_BINARY, 'z', Layout::kBinary, 0, kNoDtype},
+    {NANOARROW_TYPE_LARGE_STRING, 'U', Layout::kLargeBinary, 0, kNoDtype},
+    {NANOARROW_TYPE_LARGE_BINARY, 'Z', Layout::kLargeBinary, 0, kNoDtype},
+    {NANOARROW_TYPE_STRING_VIEW, '\0', Layout::kBinaryView, 0, kNoDtype},
+    {NANOARROW_TYPE_BINARY_VIEW, '\0', Layout::kBinaryView, 0, kNoDtype},
+    {NANOARROW_TYPE_LIST, '\0', Layout::kList, 0, kNoDtype},
+    {NANOARROW_TYPE_MAP, '\0', Layout::kList, 0, kNoDtype},
+    {NANOARROW_TYPE_LARGE_LIST, '\0', Layout::kLargeList, 0, kNoDtype},
+    {NANOARROW_TYPE_LIST_VIEW, '\0', Layout::kListView, 0, kNoDtype},
+    {NANOARROW_TYPE_LARGE_LIST_VIEW, '\0', Layout::kLargeListView, 0, kNoDtype},
+    {NANOARROW_TYPE_FIXED_SIZE_LIST, '\0', Layout::kFixedSizeList, 0, kNoDtype},
+    {NANOARROW_TYPE_STRUCT, '\0', Layout::kStruct, 0, kNoDtype},
+    {NANOARROW_TYPE_SPARSE_UNION, '\0', Layout::kSparseUnion, 0, kNoDtype},
+    {NANOARROW_TYPE_DENSE_UNION, '\0', Layout::kDenseUnion, 0, kNoDtype},
+    {NANOARROW_TYPE_RUN_END_ENCODED, '\0', Layout::kRunEndEncoded, 0, kNoDtype},
 };
 
-const LayoutRow* find_layout(ArrowType type) noexcept {
+constexpr const LayoutRow* find_layout(ArrowType type) noexcept {
   for (const LayoutRow& row : kLayouts) {
     if (row.type == type) return &row;
   }
   return nullptr;
+}
+
+/// The rows of the formats that one letter names, by that letter.
+struct LetterIndex {
+  constexpr LetterIndex() {
+    for (const LayoutRow& row : kLayouts) {
+      if (row.letter != '\0') rows[static_cast<std::size_t>(row.letter)] = &row;
+    }
+  }
+
+  const LayoutRow* rows[128] = {};
+};
+
+constexpr LetterIndex kByLetter;
+
+/// The row of the formats that most columns have and that take no parser, else nullptr.
+const LayoutRow* find_common_layout(const char* format) noexcept {
+  constexpr const LayoutRow* kStruct = find_layout(NANOARROW_TYPE_STRUCT);
+  constexpr const LayoutRow* kFixedSizeList = find_layout(NANOARROW_TYPE_FIXED_SIZE_LIST);
+  const auto letter = static_cast<unsigned char>(format[0]);
+  if (letter != '\0' && format[1] == '\0') {
+    return letter < std::size(kByLetter.rows) ? kByLetter.rows[letter] : nullptr;
+  }
+  if (std::strcmp(format, "+s") == 0) return kStruct;
+  return std::strncmp(format, "+w:", 3) == 0 ? kFixedSizeList : nullptr;
 }
 
 int64_t expected_children(const Type& type, const ArrowSchema& schema) {
@@ -267,8 +307,10 @@ void parse_extension(Type& type, const Path& path) {
   }
 }
 
-void parse_layout(Type& type, const Path& path) {
+const LayoutRow& require_layout(const Path& path) {
   const ArrowSchema& schema = *path.schema;
+  const LayoutRow* common = find_common_layout(schema.format);
+  if (common != nullptr && schema.dictionary == nullptr) return *common;
   ArrowSchemaView view;
   ArrowError error;
   if (ArrowSchemaViewInit(&view, &schema, &error) != NANOARROW_OK) {
@@ -277,18 +319,23 @@ void parse_layout(Type& type, const Path& path) {
   const LayoutRow* row =
       find_layout(view.type == NANOARROW_TYPE_DICTIONARY ? view.storage_type : view.type);
   if (row == nullptr) raise_schema_error(path, "format \"", schema.format, "\" is unknown");
-  type.layout = row->layout;
-  type.byte_width = row->byte_width;
-  type.dtype = row->physical == nullptr ? nullptr : find_dtype_of_format(row->physical);
-  type.is_utf8 = view.type == NANOARROW_TYPE_STRING || view.type == NANOARROW_TYPE_LARGE_STRING ||
-                 view.type == NANOARROW_TYPE_STRING_VIEW;
-  type.is_map = view.type == NANOARROW_TYPE_MAP;
-  if (row->type == NANOARROW_TYPE_FIXED_SIZE_BINARY) {
+  return *row;
+}
+
+void parse_layout(Type& type, const Path& path) {
+  const LayoutRow& row = require_layout(path);
+  type.layout = row.layout;
+  type.byte_width = row.byte_width;
+  if (row.physical.bits != 0) type.dtype = find_dtype(row.physical);
+  type.is_utf8 = row.type == NANOARROW_TYPE_STRING || row.type == NANOARROW_TYPE_LARGE_STRING ||
+                 row.type == NANOARROW_TYPE_STRING_VIEW;
+  type.is_map = row.type == NANOARROW_TYPE_MAP;
+  if (row.type == NANOARROW_TYPE_FIXED_SIZE_BINARY) {
     type.is_fixed_size_binary = true;
     type.byte_width = parse_size(path);
-  } else if (row->layout == Layout::kFixedSizeList) {
+  } else if (row.layout == Layout::kFixedSizeList) {
     type.list_size = parse_size(path);
-  } else if (row->layout == Layout::kSparseUnion || row->layout == Layout::kDenseUnion) {
+  } else if (row.layout == Layout::kSparseUnion || row.layout == Layout::kDenseUnion) {
     type.type_ids = parse_type_ids(path);
   }
 }

@@ -63,7 +63,7 @@ OwnedDeviceArray read_chunk(ArrowArrayStream* stream) {
 }
 
 template <typename Stream>
-Chunks read_chunks(Stream* stream, StorageDeleter deleter) {
+Chunks read_chunks(Stream* stream, Releaser releaser) {
   check_stream(stream);
   Chunks chunks;
   chunks.schema = read_schema(stream);
@@ -71,7 +71,7 @@ Chunks read_chunks(Stream* stream, StorageDeleter deleter) {
     OwnedDeviceArray chunk = read_chunk(stream);
     if (chunk->array.release == nullptr) return chunks;
     chunks.arrays.push_back(
-        DeviceArray::import(copy_schema(*chunks.schema.get()), std::move(chunk), deleter));
+        DeviceArray::import(copy_schema(*chunks.schema.get()), std::move(chunk), releaser));
   }
 }
 
@@ -103,12 +103,12 @@ OwnedArray make_empty_array(const Type& type, const Device& device) {
 
 }  // namespace
 
-Chunks read_stream(OwnedArrayStream stream, StorageDeleter deleter) {
-  return read_chunks(stream.get(), deleter);
+Chunks read_stream(OwnedArrayStream stream, Releaser releaser) {
+  return read_chunks(stream.get(), releaser);
 }
 
-Chunks read_stream(OwnedDeviceArrayStream stream, StorageDeleter deleter) {
-  return read_chunks(stream.get(), deleter);
+Chunks read_stream(OwnedDeviceArrayStream stream, Releaser releaser) {
+  return read_chunks(stream.get(), releaser);
 }
 
 DeviceArray gather(Chunks chunks) {

@@ -67,6 +67,13 @@ const Type& find_leaf(const Type& type) {
 
 /// Fills `view` but for its data. Returns the node that holds the elements.
 const Type& describe(const Type& type, int64_t length, TensorView& view) {
+  if (type.dtype != nullptr) {  // the common case, told at once
+    view.dtype = type.dtype;
+    view.ndim = 1;
+    view.shape[0] = length;
+    view.strides[0] = 1;
+    return type;
+  }
   if (const std::string reason = why_not_tensor(type); !reason.empty()) {
     raise_buffer_error(reason);
   }
@@ -164,10 +171,8 @@ TensorView describe_tensor(const Type& type, int64_t length) {
 }
 
 TensorReading read_as_tensor(const DeviceArray& array) {
-  TensorReading reading;
+  TensorReading reading(array);
   const Type& leaf = describe(array.type(), array.length(), reading.view);
-  reading.levels.reserve(2);
-  reading.levels.push_back(array);
   while (&reading.leaf().type() != &leaf) reading.levels.push_back(reading.leaf().child(0));
   reading.is_bits = leaf.layout == Layout::kBoolean;
   reading.view.device = array.device();

@@ -10,24 +10,55 @@
 
 namespace arrowdl {
 
+/// The nodes between the rows of an array and its elements, outermost first: the array itself,
+/// which is borrowed, then the child of each fixed-size list under its window. Each level's rows
+/// are an exact multiple of those above.
+class Levels {
+ public:
+  explicit Levels(const DeviceArray& array) : array_(&array) {}
+
+  void push_back(DeviceArray child) { inner_.push_back(std::move(child)); }
+  std::size_t size() const { return 1 + inner_.size(); }
+  const DeviceArray& operator[](std::size_t i) const { return i == 0 ? *array_ : inner_[i - 1]; }
+  const DeviceArray& front() const { return *array_; }
+  const DeviceArray& back() const { return inner_.empty() ? *array_ : inner_.back(); }
+
+  struct Iterator {
+    const Levels* levels;
+    std::size_t i;
+    const DeviceArray& operator*() const { return (*levels)[i]; }
+    Iterator& operator++() { return ++i, *this; }
+    bool operator!=(const Iterator& other) const { return i != other.i; }
+  };
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size()}; }
+
+ private:
+  const DeviceArray* array_;
+  std::vector<DeviceArray> inner_;  // empty, so without an allocation, for a plain array
+};
+
 /// The nodes between the rows of an array and the elements of its tensor, and the tensor. Holds
 /// for every layout with a single-tensor reading (see the type map): primitives, bits,
 /// FixedSizeBinary, nested FixedSizeLists, the dtype and fixed-shape tensor extensions.
 struct TensorReading {
+  explicit TensorReading(const DeviceArray& array) : levels(array) {}
+
   /// Shape, strides (a permutation applied) and dtype. `data` is the first element of the window,
   /// or nullptr for `is_bits`.
   TensorView view;
-  /// Outermost first: the array itself, then the child of each fixed-size list under its window.
-  /// The last one holds the elements. Each level's rows are an exact multiple of those above.
-  std::vector<DeviceArray> levels;
+  /// The last one holds the elements.
+  Levels levels;
   /// The elements are bits: they have to be unpacked, in the order of the levels' rows.
   bool is_bits = false;
 
   const DeviceArray& leaf() const { return levels.back(); }
 };
 
-/// Raises BufferError, with the way out, for what has no single-tensor reading.
+/// Reads `array`, which must outlive the result. Raises BufferError, with the way out, for what has
+/// no single-tensor reading.
 TensorReading read_as_tensor(const DeviceArray& array);
+TensorReading read_as_tensor(DeviceArray&& array) = delete;
 
 /// Whether any level has a null in its window.
 bool has_nulls(const TensorReading& reading);

@@ -113,6 +113,17 @@ DeviceArray wrap_fixed_shape(const TensorView& view, const std::vector<int32_t>&
   return DeviceArray::import(std::move(schema), std::move(array), view.device);
 }
 
+Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
+  return Buffer(std::make_shared<OwnedTensor>(std::move(tensor)), view.data, view.nbytes());
+}
+
+/// One dimension of elements that Arrow has as they lie: nothing to copy and to nest.
+bool is_plain(const TensorView& view, const ToArrowOptions& options) {
+  const DLDataTypeCode code = view.dtype->code;
+  return view.ndim == 1 && view.is_contiguous() && options.copy != Copy::kAlways &&
+         code != kDLComplex && (code != kDLBool || options.bool_as == BoolAs::kBool8);
+}
+
 }  // namespace
 
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
@@ -120,6 +131,10 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
   if (view.ndim == 0) {
     view.push_dim(1);
     view.strides[0] = 1;
+  }
+  if (is_plain(view, options)) {
+    return DeviceArray::make_plain(*view.dtype, view.shape[0],
+                                   share_elements(std::move(tensor), view), view.device);
   }
   std::vector<int32_t> order = dense_row_order(view);
   const char* reason = copy_reason(view, order, options);
@@ -133,8 +148,7 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
     data = copy_to_host(view);
     order = dense_row_order(view);
   } else {
-    const uint8_t* address = view.data;
-    data = Buffer(std::make_shared<OwnedTensor>(std::move(tensor)), address, view.nbytes());
+    data = share_elements(std::move(tensor), view);
   }
   if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) data = pack(view);
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));

@@ -15,9 +15,10 @@ void set_header(DLManagedTensorVersioned& managed, uint64_t flags) noexcept {
   managed.flags = flags;
 }
 
-/// One allocation for the struct, its shape and strides, and what keeps the memory alive.
+/// One allocation for the struct, its shape and strides, and what keeps the memory alive, which is
+/// counted where it is owned.
 template <typename Managed>
-struct TensorHolder : private Counted {
+struct TensorHolder {
   explicit TensorHolder(std::shared_ptr<const void> from) : owner(std::move(from)) {}
 
   static void* operator new(std::size_t size, int32_t ndim) {

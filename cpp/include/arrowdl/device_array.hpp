@@ -11,17 +11,23 @@
 
 namespace arrowdl {
 
+/// Releases what the producer gave, on any thread. Bindings hand in one that takes the interpreter
+/// lock, for producers whose release needs it.
+using Releaser = void (*)(OwnedSchema&, OwnedDeviceArray&) noexcept;
+
 /// What a DeviceArray and everything made from it share: the C structs and the parsed type.
 struct Storage : private Counted {
+  explicit Storage(Releaser by = nullptr) noexcept : releaser(by) {}
+  ~Storage() {
+    if (releaser != nullptr) releaser(schema, array);
+  }
+
   OwnedSchema schema;
   OwnedDeviceArray array;
   Type type;
   Device device;
+  Releaser releaser;
 };
-
-/// Drops a Storage; it may be called on any thread. Bindings hand in one that takes the
-/// interpreter lock, for producers whose release needs it.
-using StorageDeleter = void (*)(Storage*) noexcept;
 
 /// A window of rows into one node of an Arrow array, on any device. A value type: copies, slices
 /// and fields share the memory and keep it alive. Immutable and safe to use from many threads.
@@ -37,9 +43,12 @@ class DeviceArray {
   /// themselves, without reading device memory. Not checkable: that buffers are as long as the
   /// lengths say.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
-                            StorageDeleter deleter = nullptr);
+                            Releaser releaser = nullptr);
   /// The same for memory of arrowdl's own making on `device`, with no event.
   static DeviceArray import(OwnedSchema schema, OwnedArray array, Device device = {});
+  /// `length` elements of `dtype` (not complex) in `data`, none null: what `import` would make of
+  /// them, with nothing to parse or to check.
+  static DeviceArray make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device);
 
   explicit operator bool() const noexcept { return storage_ != nullptr; }
   const Type& type() const noexcept { return *type_; }

@@ -38,6 +38,12 @@ const Dtype* find_dtype_of_format(std::string_view format) noexcept;
 /// The row of an extension name ("arrow.bool8", "arrowdl.bfloat16"), or nullptr.
 const Dtype* find_dtype_of_extension(std::string_view extension) noexcept;
 
+/// All rows.
+struct Dtypes {
+  const Dtype* begin() const noexcept;
+  const Dtype* end() const noexcept;
+};
+
 /// "float32", or for a type with no row its DLPack fields, for error messages.
 std::string to_string(DLDataType type);
 

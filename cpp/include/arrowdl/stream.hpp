@@ -15,9 +15,9 @@ struct Chunks {
 };
 
 /// Reads `stream` to its end and releases it. A producer's failure is a RuntimeError with its own
-/// message. `deleter` as in DeviceArray::import, for each chunk.
-Chunks read_stream(OwnedArrayStream stream, StorageDeleter deleter = nullptr);
-Chunks read_stream(OwnedDeviceArrayStream stream, StorageDeleter deleter = nullptr);
+/// message. `releaser` as in DeviceArray::import, for each chunk.
+Chunks read_stream(OwnedArrayStream stream, Releaser releaser = nullptr);
+Chunks read_stream(OwnedDeviceArrayStream stream, Releaser releaser = nullptr);
 
 /// The rows of all chunks as one array: the only chunk as it is, several concatenated, none an
 /// empty array of the schema.

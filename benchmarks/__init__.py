@@ -1,0 +1,1 @@
+"""arrowdl beside its peers: `python -m benchmarks` from the root of the repository."""

@@ -1,0 +1,170 @@
+"""What is measured: each call of arrowdl beside the call of a peer that does the same work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import arrowdl
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import torch
+
+Names = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        For selection on the command line and in the results.
+    ours, peer : str
+        The two statements.
+    target : float
+        The most that `ours` may take, as a multiple of `peer`.
+    make_names : callable
+        The data, made just before the case runs, and what else the statements name.
+    """
+
+    name: str
+    ours: str
+    peer: str
+    target: float
+    make_names: Callable[[], Names]
+
+
+ROWS = 1000
+WIDTH = 768
+COLUMNS = 10
+MATRIX_ROWS = 1_000_000
+BOOLS = 64 << 20
+
+
+def _count_up(size: int) -> Any:
+    return np.arange(size, dtype=np.float32)
+
+
+def _make_vector() -> Names:
+    values = _count_up(ROWS)
+    pyarrow_array = pa.array(values)
+    return {
+        "numpy_array": values,
+        "pyarrow_array": pyarrow_array,
+        "torch_tensor": torch.arange(ROWS, dtype=torch.float32),
+        "device_array": arrowdl.from_arrow(pyarrow_array),
+        "pyarrow": pa,
+        "to_arrow_device": arrowdl.to_arrow_device,
+        "to_torch": arrowdl.to_torch,
+        "torch": torch,
+        "np": np,
+    }
+
+
+def _make_batch(rows: int) -> pa.RecordBatch:
+    values = _count_up(rows)
+    return pa.record_batch({f"x{i}": pa.array(values + i) for i in range(COLUMNS)})
+
+
+def _make_batch_names(rows: int) -> Names:
+    return {"batch": _make_batch(rows), "to_torch": arrowdl.to_torch, "torch": torch}
+
+
+def _make_vectors() -> Names:
+    values = _count_up(ROWS * WIDTH)
+    return {
+        "fsl": pa.FixedSizeListArray.from_arrays(pa.array(values), WIDTH),
+        "series": pl.Series(values.reshape(ROWS, WIDTH)),
+        "to_torch": arrowdl.to_torch,
+        "torch": torch,
+    }
+
+
+def _make_bools() -> Names:
+    bits = pa.array(np.arange(BOOLS) % 3 == 0)
+    source: Any = np.ones(BOOLS, dtype=np.uint8)
+    return {
+        "bits": bits,
+        "source": source,
+        "target": np.zeros_like(source),
+        "to_torch": arrowdl.to_torch,
+        "np": np,
+    }
+
+
+CASES = [
+    Case(
+        "torch-from-dlpack",
+        "torch.from_dlpack(device_array)",
+        "torch.from_dlpack(numpy_array)",
+        1.0,
+        _make_vector,
+    ),
+    Case(
+        "numpy-from-dlpack",
+        "np.from_dlpack(device_array)",
+        "np.from_dlpack(numpy_array)",
+        1.1,
+        _make_vector,
+    ),
+    Case(
+        "to-torch",
+        "to_torch(device_array)",
+        "torch.from_dlpack(device_array)",
+        0.4,
+        _make_vector,
+    ),
+    Case(
+        "to-torch-pyarrow",
+        "to_torch(pyarrow_array)",
+        "torch.from_dlpack(pyarrow_array)",
+        0.6,
+        _make_vector,
+    ),
+    Case(
+        "to-arrow",
+        "to_arrow_device(torch_tensor)",
+        "pyarrow.Array.from_dlpack(torch_tensor)",
+        0.15,
+        _make_vector,
+    ),
+    Case(
+        "record-batch",
+        "to_torch(batch)",
+        "{name: torch.from_dlpack(batch[name]) for name in batch.schema.names}",
+        0.3,
+        lambda: _make_batch_names(ROWS),
+    ),
+    Case(
+        "fixed-size-list",
+        "to_torch(fsl)",
+        "torch.from_dlpack(fsl.to_tensor())",
+        0.4,
+        _make_vectors,
+    ),
+    Case(
+        "polars-array",
+        "to_torch(series)",
+        "series.to_torch()",
+        0.1,
+        _make_vectors,
+    ),
+    Case(
+        "bool-bits",
+        "to_torch(bits)",
+        "np.copyto(target, source)",
+        1.5,
+        _make_bools,
+    ),
+    Case(
+        "stack",
+        "to_torch(batch, stack=True)",
+        "batch.to_tensor()",
+        0.7,
+        lambda: _make_batch_names(MATRIX_ROWS),
+    ),
+]

@@ -1,0 +1,95 @@
+"""Results as JSON and as a Markdown table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.cases import Case
+from benchmarks.timing import Timing
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row: a case and what was measured."""
+
+    case: Case
+    ours: Timing
+    peer: Timing
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.median / self.peer.median
+
+    @property
+    def is_reached(self) -> bool:
+        return self.ratio <= self.case.target
+
+
+def to_json(
+    results: list[Result], imports: dict[str, Any] | None, machine: dict[str, str]
+) -> dict[str, Any]:
+    rows = [
+        {
+            "name": result.case.name,
+            "target": result.case.target,
+            "ratio": result.ratio,
+            "reached": result.is_reached,
+            "ours": _timing_to_json(result.ours),
+            "peer": _timing_to_json(result.peer),
+        }
+        for result in results
+    ]
+    return {"machine": machine, "import": imports, "rows": rows}
+
+
+def _timing_to_json(timing: Timing) -> dict[str, Any]:
+    return {
+        "statement": timing.statement,
+        "median": timing.median,
+        "quartiles": timing.quartiles,
+        "min": min(timing.rounds),
+        "rounds": len(timing.rounds),
+        "loops": timing.loops,
+    }
+
+
+def to_markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "| call | median | beside | median | ratio | at most | reached |",
+        "|---|--:|---|--:|--:|--:|---|",
+    ]
+    for row in data["rows"]:
+        cells = [
+            f"`{row['ours']['statement']}`",
+            _format_spread(row["ours"]),
+            f"`{row['peer']['statement']}`",
+            _format_spread(row["peer"]),
+            f"{row['ratio']:.2f}",
+            f"{row['target']:.2f}",
+            "yes" if row["reached"] else "**no**",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.append("")
+    if data["import"] is not None:
+        imports = data["import"]
+        lines += [
+            f"`import arrowdl`: {imports['median'] * 1e3:.1f} ms in a fresh interpreter (at most "
+            f"{imports['target'] * 1e3:.0f} ms: {'yes' if imports['reached'] else '**no**'}).",
+            "",
+        ]
+    lines.append(", ".join(f"{key} {value}" for key, value in data["machine"].items()) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def _format_spread(timing: dict[str, Any]) -> str:
+    low, high = timing["quartiles"]
+    half = (high - low) / 2 / timing["median"]
+    return f"{format_seconds(timing['median'])} ± {half:.0%}"
+
+
+def format_seconds(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
