@@ -15,6 +15,14 @@ bool read_bool(const char* name, PyObject* value) {
   raise_type_error(name, " must be True or False, got ", py::repr(value).cast<std::string>());
 }
 
+int32_t read_int32(const char* what, PyObject* value) {
+  const int64_t number = read_int(what, value);
+  if (number < INT32_MIN || number > INT32_MAX) {
+    raise_value_error(what, " is ", number, ", which is no int32");
+  }
+  return static_cast<int32_t>(number);
+}
+
 int64_t read_int(const char* what, PyObject* value) {
   if (PyLong_CheckExact(value) != 0) {
     const int64_t result = PyLong_AsLongLong(value);

@@ -73,6 +73,9 @@ bool read_bool(const char* name, PyObject* value);
 /// An integer, or something with __index__ (an enum of a framework).
 int64_t read_int(const char* what, PyObject* value);
 
+/// The same, of 32 bits: a DLPack device type or id.
+int32_t read_int32(const char* what, PyObject* value);
+
 /// One of `choices` by its name.
 template <typename Choice, std::size_t n>
 Choice read_choice(const char* name, PyObject* value,

@@ -6,6 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "objects.hpp"
 
 namespace arrowdl::python {
@@ -89,6 +90,10 @@ Struct* find_struct(PyObject* capsule, const char* name) {
 
 template <typename Managed>
 OwnedTensor take_managed(PyObject* capsule) {
+  const CriticalSection section(capsule);
+  if (!PyCapsule_IsValid(capsule, TensorCapsule<Managed>::kName)) {
+    raise_consumed(TensorCapsule<Managed>::kName);  // by another thread, just now
+  }
   auto* managed =
       static_cast<Managed*>(PyCapsule_GetPointer(capsule, TensorCapsule<Managed>::kName));
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
@@ -105,8 +110,17 @@ OwnedTensor take_managed(PyObject* capsule) {
   return OwnedTensor(managed);
 }
 
-OwnedDeviceArray take_host_array(ArrowArray* array) {
+/// Moves the array out of a capsule of either interface.
+OwnedDeviceArray move_array(PyObject* capsule) {
   OwnedDeviceArray owned;
+  if (PyCapsule_IsValid(capsule, kDeviceArray)) {
+    auto* array = find_struct<ArrowDeviceArray>(capsule, kDeviceArray);
+    if (array->array.release == nullptr) raise_consumed(kDeviceArray);
+    owned.reset(array);
+    return owned;
+  }
+  auto* array = find_struct<ArrowArray>(capsule, kArray);
+  if (array->release == nullptr) raise_consumed(kArray);
   ArrowArrayMove(array, &owned->array);
   owned->device_type = ARROW_DEVICE_CPU;
   owned->device_id = -1;
@@ -115,19 +129,15 @@ OwnedDeviceArray take_host_array(ArrowArray* array) {
 
 /// A producer's end of a stream may run any code, for any time: not under the GIL.
 template <typename Owned, typename Struct>
-DeviceArray read_all(Struct* stream, const char* name) {
-  if (stream->release == nullptr) raise_consumed(name);
-  Owned owned(stream);
+DeviceArray read_all(PyObject* capsule, Struct* stream, const char* name) {
+  Owned owned;
+  {
+    const CriticalSection section(capsule);
+    if (stream->release == nullptr) raise_consumed(name);
+    owned.reset(stream);
+  }
   const py::gil_scoped_release release;
   return gather(read_stream(std::move(owned), release_with_gil));
-}
-
-bool is_finalizing() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
 }
 
 }  // namespace
@@ -164,27 +174,25 @@ OwnedTensor take_tensor(PyObject* capsule) {
 
 DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releaser releaser) {
   auto* schema = find_struct<ArrowSchema>(schema_capsule, kSchema);
+  OwnedSchema owned_schema;
   OwnedDeviceArray owned;
-  if (PyCapsule_IsValid(array_capsule, kDeviceArray)) {
-    auto* array = find_struct<ArrowDeviceArray>(array_capsule, kDeviceArray);
-    if (array->array.release == nullptr) raise_consumed(kDeviceArray);
+  {
+    const CriticalSection schema_section(schema_capsule);
+    const CriticalSection array_section(array_capsule);
     if (schema->release == nullptr) raise_consumed(kSchema);
-    owned.reset(array);
-  } else {
-    auto* array = find_struct<ArrowArray>(array_capsule, kArray);
-    if (array->release == nullptr) raise_consumed(kArray);
-    if (schema->release == nullptr) raise_consumed(kSchema);
-    owned = take_host_array(array);
+    owned = move_array(array_capsule);
+    owned_schema.reset(schema);
   }
-  return DeviceArray::import(OwnedSchema(schema), std::move(owned), releaser);
+  return DeviceArray::import(std::move(owned_schema), std::move(owned), releaser);
 }
 
 DeviceArray take_stream(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
     return read_all<OwnedDeviceArrayStream>(
-        find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
+        capsule, find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
   }
-  return read_all<OwnedArrayStream>(find_struct<ArrowArrayStream>(capsule, kStream), kStream);
+  return read_all<OwnedArrayStream>(capsule, find_struct<ArrowArrayStream>(capsule, kStream),
+                                    kStream);
 }
 
 py::object make_capsule(const DLPackExchangeAPI& api) {
@@ -207,19 +215,13 @@ bool is_stream_capsule(PyObject* object) noexcept {
 }
 
 void release_with_gil(OwnedSchema& schema, OwnedDeviceArray& array) noexcept {
-  const bool holds_gil = Py_IsInitialized() != 0 && PyGILState_Check() != 0;
-  if (!holds_gil && (Py_IsInitialized() == 0 || is_finalizing())) {
-    schema->release = nullptr;  // never released: there is no interpreter left to do it in
-    array->array.release = nullptr;
-    return;
-  }
-  const PyGILState_STATE state = PyGILState_Ensure();
-  {
-    const PendingError pending;
+  const bool is_done = with_gil([&] {
     array.reset();
     schema.reset();
-  }
-  PyGILState_Release(state);
+  });
+  if (is_done) return;
+  schema->release = nullptr;  // never released: there is no interpreter left to do it in
+  array->array.release = nullptr;
 }
 
 }  // namespace arrowdl::python

@@ -327,8 +327,8 @@ Device read_device(PyObject* dl_device) {
   }
   PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
   const auto type =
-      static_cast<DLDeviceType>(read_int("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
-  const auto number = static_cast<int32_t>(id == Py_None ? 0 : read_int("dl_device[1]", id));
+      static_cast<DLDeviceType>(read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
+  const int32_t number = id == Py_None ? 0 : read_int32("dl_device[1]", id);
   return from_dl_device(DLDevice{type, number});
 }
 
@@ -345,10 +345,20 @@ DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObjec
   return request;
 }
 
-/// No stream is ordered here: None and -1 ask for none, anything else can't be honoured.
+/// Without an event there is nothing to order, on any stream; but the value has to be one that the
+/// protocol allows. Source: array API standard, `__dlpack__`.
 void check_stream(const DeviceArray& array, const std::optional<int64_t>& stream) {
-  if (!stream || *stream == -1 || array.device().type != kDLCPU) return;
-  raise_buffer_error("stream=", *stream, ": CPU memory has no streams, pass None");
+  if (!stream || *stream == -1) return;
+  const int32_t type = array.device().type;
+  if (type == kDLCPU) {
+    raise_buffer_error("stream=", *stream, ": CPU memory has no streams, pass None");
+  }
+  const bool is_ambiguous = type == kDLCUDA && *stream == 0;
+  const bool is_cuda_alone = type == kDLROCM && (*stream == 1 || *stream == 2);
+  if (*stream < -1 || is_ambiguous || is_cuda_alone) {
+    raise_buffer_error("stream=", *stream, " is no stream of ", to_string(array.device()),
+                       ": pass its handle, None, or -1 for no synchronization");
+  }
 }
 
 /// Whether another label than the array's own is asked for: host memory as CPU.

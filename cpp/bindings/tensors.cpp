@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "arrowdl/error.hpp"
+#include "buffers.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
 #include "objects.hpp"
@@ -80,17 +81,10 @@ Device ask_device(PyObject* object) {
     raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
                      py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
   }
-  const auto number = [](const char* what, PyObject* item) {
-    const int64_t value = read_int(what, item);
-    if (value < INT32_MIN || value > INT32_MAX) {
-      raise_value_error(what, " is ", value, ", which is no int32");
-    }
-    return static_cast<int32_t>(value);
-  };
   PyObject* id = PyTuple_GET_ITEM(pair.ptr(), 1);
-  const int32_t type = number("the device type", PyTuple_GET_ITEM(pair.ptr(), 0));
-  return from_dl_device(
-      DLDevice{static_cast<DLDeviceType>(type), id == Py_None ? 0 : number("the device id", id)});
+  const int32_t type = read_int32("the device type", PyTuple_GET_ITEM(pair.ptr(), 0));
+  return from_dl_device(DLDevice{static_cast<DLDeviceType>(type),
+                                 id == Py_None ? 0 : read_int32("the device id", id)});
 }
 
 /// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
@@ -291,7 +285,8 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
 
 bool is_tensor(PyObject* object) {
   if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
-  return PyType_Check(object) == 0 && find_attribute(object, dlpack_name());
+  if (PyType_Check(object) != 0) return false;
+  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name());
 }
 
 OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
@@ -301,6 +296,7 @@ OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
   }
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
+    if (PyObject_CheckBuffer(object) != 0) return take_buffer(object);
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
                      ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
                      "of such tensors");

@@ -13,8 +13,9 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type);
 /// Whether `object` can be taken by `take_tensor_of`.
 bool is_tensor(PyObject* object);
 
-/// The tensor of a producer: exchange API, `__dlpack__` of any vintage, or a raw capsule. Raises
-/// what the producer raises, BufferError for what its own exporter would refuse.
+/// The tensor of a producer: exchange API, `__dlpack__` of any vintage, a raw capsule, or where
+/// there is nothing better the buffer protocol. Raises what the producer raises, BufferError for
+/// what its own exporter would refuse.
 OwnedTensor take_tensor_of(PyObject* object, Copy copy);
 
 /// The tensor of a pyarrow array of numbers, by its own DLPack export: the quickest door, half the

@@ -67,15 +67,33 @@ void refuse_stream(PyObject* stream) {
                      ": CPU tensors have no streams, pass None");
 }
 
+/// Whether `object` is Arrow data, which says more than its tensor: type, nulls, dictionary.
+bool reads_as_arrow(PyObject* object) {
+  if (find_array(object)) return true;
+  return find_exchange_api(Py_TYPE(object)) == nullptr && is_arrow(object);
+}
+
+bool is_default(const ToArrowOptions& options) {
+  return options.copy != Copy::kAlways && options.layout == TensorLayout::kAuto &&
+         options.bool_as == BoolAs::kBool8;
+}
+
 DeviceArray convert(PyObject* tensor, const ToArrowOptions& options) {
-  if (is_tensor(tensor) || !is_arrow(tensor)) {
-    return to_arrow(take_tensor_of(tensor, options.copy), options);
+  if (!reads_as_arrow(tensor)) return to_arrow(take_tensor_of(tensor, options.copy), options);
+  if (is_default(options)) return take_array_of(tensor);
+  if (is_tensor(tensor)) return to_arrow(take_tensor_of(tensor, options.copy), options);
+  raise_buffer_error("copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,
+                     " is Arrow data, which is shared as it is: leave them out");
+}
+
+/// A mask is a tensor of bool, or an Arrow array of booleans.
+OwnedTensor take_mask(PyObject* mask) {
+  if (reads_as_arrow(mask)) return to_dlpack(take_array_of(mask));
+  if (!is_tensor(mask)) {
+    raise_type_error("mask must be a tensor or an Arrow array of bool, got ",
+                     Py_TYPE(mask)->tp_name);
   }
-  if (options.copy == Copy::kAlways) {
-    raise_buffer_error("copy=True copies tensors; ", Py_TYPE(tensor)->tp_name,
-                       " is Arrow data, which is shared as it is: pass copy=None");
-  }
-  return take_array_of(tensor);
+  return take_tensor_of(mask, Copy::kIfNeeded);
 }
 
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
@@ -93,7 +111,7 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
     }
     DeviceArray array = convert(args[0], arguments.options);
     if (arguments.mask != nullptr) {
-      array = apply_mask(array, take_tensor_of(arguments.mask, Copy::kIfNeeded));
+      array = apply_mask(array, take_mask(arguments.mask));
     }
     return wrap(std::move(array)).release().ptr();
   });
@@ -110,7 +128,7 @@ py::object make_list_of(const py::object& values, const py::object& offsets) {
 }
 
 py::object apply_mask_to(const py::object& array, const py::object& mask) {
-  return wrap(apply_mask(take_array_of(array.ptr()), take_tensor_of(mask.ptr(), Copy::kIfNeeded)));
+  return wrap(apply_mask(take_array_of(array.ptr()), take_mask(mask.ptr())));
 }
 
 PyMethodDef functions[] = {

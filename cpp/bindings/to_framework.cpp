@@ -234,13 +234,22 @@ class Converter {
           "ragged=\"padded\" pads rows of elements that are tensors themselves, not ",
           to_string(element), ": use ragged=\"jagged\"");
     }
+    require_whole(parts.values);
     const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
     return py::make_tuple(make(pad_list(parts, nulls)), make_positions(list_lengths(parts)));
+  }
+
+  void require_whole(const DeviceArray& elements) const {
+    if (!is_masked() || elements.null_count() == 0) return;
+    raise_buffer_error(
+        "the elements of the lists have nulls, and the mask of a list array is of its rows: use "
+        "nulls=\"fill\" or \"nan\", or drop them first");
   }
 
   /// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
   /// whole.
   py::object convert_elements(const DeviceArray& values) const {
+    require_whole(values);
     Options options = options_;
     if (is_masked()) options.nulls = NullPolicy::kRaise;
     return Converter(framework_, options).convert_field(values, "(list elements)");
@@ -253,19 +262,24 @@ class Converter {
         PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
   }
 
+  /// A row is null where the struct, its data or its shape is.
   py::object convert_variable(const DeviceArray& array) const {
-    const ListParts parts = split(array.field(0));
-    const py::object values = convert_elements(parts.values);
-    const py::object offsets = make_positions(to_dlpack(parts.offsets));
+    const DeviceArray shape_field = array.field(1);
+    const DeviceArray rows = array.field(0).with_nulls_of(shape_field);
+    const ListParts parts = split(rows);
     ToDlpackOptions options;
-    options.nulls = options_.nulls == NullPolicy::kRaise ? Nulls::kRaise : Nulls::kFill;
-    const py::object shapes = make(to_dlpack(array.field(1), options));
+    options.nulls = Nulls::kFill;
+    OwnedTensor shapes = to_dlpack(shape_field.with_nulls_of(rows), options);
+    check_shapes(parts, shapes, *array.type().tensor);
     py::list permutation;
     for (const int64_t dim : array.type().tensor->permutation) permutation.append(dim);
-    py::object rows =
+    const py::object values = convert_elements(parts.values);
+    const py::object offsets = make_positions(to_dlpack(parts.offsets));
+    const py::object shape_object = make(std::move(shapes));
+    py::object tensors =
         checked(PyObject_CallFunctionObjArgs(framework_.make_variable, values.ptr(), offsets.ptr(),
-                                             shapes.ptr(), permutation.ptr(), nullptr));
-    return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+                                             shape_object.ptr(), permutation.ptr(), nullptr));
+    return with_mask(std::move(tensors), [&] { return to_row_mask(rows); });
   }
 
   /// One mask per field, side by side as the values are.

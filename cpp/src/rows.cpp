@@ -43,6 +43,10 @@ template <typename Offset>
 std::string_view read_binary(const DeviceArray& array, int64_t i) {
   const Range bytes = read_offset_pair<Offset>(array, i, kNoLimit);
   if (bytes.length == 0) return {};
+  if (array.buffer(2) == nullptr) {
+    raise_value_error("malformed ", to_string(array.type()), " array: its data is NULL and row ", i,
+                      " has ", bytes.length, " bytes");
+  }
   return {array.buffer_as<char>(2) + bytes.start, static_cast<std::size_t>(bytes.length)};
 }
 

@@ -96,6 +96,14 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
   return leaf;
 }
 
+/// A code may be valid and stand for a null: the codes alone would hide it.
+void check_dictionary(const DeviceArray& leaf) {
+  if (leaf.type().dictionary == nullptr || leaf.dictionary().null_count() == 0) return;
+  raise_buffer_error("the dictionary of ", to_string(leaf.type()),
+                     " has nulls among its values, which the codes alone would hide: decode it, or "
+                     "take the codes as `indices` and the values as `dictionary`");
+}
+
 const uint8_t* first_element(const DeviceArray& leaf) {
   const bool is_complex = leaf.type().layout == Layout::kFixedSizeList;
   const DeviceArray holder = is_complex ? leaf.child(0) : leaf;
@@ -174,6 +182,7 @@ TensorReading read_as_tensor(const DeviceArray& array) {
   TensorReading reading(array);
   const Type& leaf = describe(array.type(), array.length(), reading.view);
   while (&reading.leaf().type() != &leaf) reading.levels.push_back(reading.leaf().child(0));
+  check_dictionary(reading.leaf());
   reading.is_bits = leaf.layout == Layout::kBoolean;
   reading.view.device = array.device();
   if (!reading.is_bits && reading.view.size() > 0) {

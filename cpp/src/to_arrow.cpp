@@ -165,8 +165,8 @@ DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
   if (view.ndim != 1 || view.shape[0] != array.length()) {
     std::string shape;
     for (int32_t i = 0; i < view.ndim; ++i) shape += concat(i == 0 ? "" : ", ", view.shape[i]);
-    raise_value_error("mask has shape (", shape, "), expected (", array.length(),
-                      ",): one bool per row");
+    raise_value_error("mask has shape (", shape, view.ndim == 1 ? ",)" : ")", ", expected (",
+                      array.length(), ",): one bool per row");
   }
   if (view.device != array.device()) {
     raise_value_error("mask is on ", to_string(view.device), ", the tensor on ",
@@ -184,6 +184,10 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   std::vector<OwnedSchema> schemas;
   std::vector<OwnedArray> arrays;
   for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (names[i].find('\0') != std::string::npos) {
+      raise_value_error("field name \"", names[i],
+                        "\" has a NUL character, where Arrow's names end");
+    }
     if (fields[i].length() != fields[0].length()) {
       raise_value_error("field \"", names[i], "\" has ", fields[i].length(), " rows, \"", names[0],
                         "\" has ", fields[0].length());

@@ -116,6 +116,11 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
   if (reason == nullptr && options.copy != Copy::kAlways) {
     return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
   }
+  if (reading.view.device.type != kDLCPU) {
+    raise_buffer_error("the array on ", to_string(array.device()),
+                       " would have to be copied to the CPU to become a tensor: allow that with "
+                       "dl_device=(1, 0)");
+  }
   OwnedTensor copy = copy_elements(reading, replaces_nulls ? options.nulls : Nulls::kKeep);
   return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
 }

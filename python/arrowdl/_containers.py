@@ -43,11 +43,16 @@ def _nested(tensor: Any, options: dict[str, Any]) -> _core.DeviceArray:
         raise BufferError(
             "the tensor requires grad, and Arrow data has no gradient: pass tensor.detach()"
         )
-    if tensor.lengths() is not None or tensor._ragged_idx != 1:
+    if tensor._ragged_idx != 1:
+        raise BufferError(
+            f"the ragged dimension of the nested tensor is {tensor._ragged_idx}, that of a list "
+            f"array is 1: pass tensor.transpose(1, {tensor._ragged_idx})"
+        )
+    if tensor.lengths() is not None:
         if options.get("copy") is False:
             raise BufferError(
-                "a nested tensor with holes or a ragged dimension other than 1 cannot become a "
-                "list array without a copy: allow it with copy=None"
+                "a nested tensor with holes cannot become a list array without a copy: allow it "
+                "with copy=None"
             )
         tensor = tensor.contiguous()
     values = _core.to_arrow_device(tensor.values(), **options)

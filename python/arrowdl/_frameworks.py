@@ -123,7 +123,16 @@ def _load_jax() -> Framework:
 def _load_numpy() -> Framework:
     import numpy as np
 
-    return Framework(None, np.from_dlpack, np.from_dlpack, _pair, _parts)
+    def from_dlpack(tensor: Any) -> np.ndarray[Any, Any]:
+        try:
+            np.dtype(tensor.dtype)
+        except TypeError:
+            raise BufferError(
+                f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), or cast the data"
+            ) from None
+        return np.from_dlpack(tensor)
+
+    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts)
 
 
 def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:

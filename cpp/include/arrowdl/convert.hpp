@@ -119,6 +119,11 @@ OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width = -1);
 /// Lengths of the rows: int64, shape (rows,).
 OwnedTensor list_lengths(const ListParts& parts);
 
+/// Checks the shapes of a variable_shape_tensor, an int32 tensor (rows, ndim) in C order on the
+/// host, against its data: each row has as many elements as its shape, and what uniform_shape says.
+/// Raises ValueError, naming the row.
+void check_shapes(const ListParts& parts, const OwnedTensor& shapes, const TensorMetadata& tensor);
+
 // ---------------------------------------------------------------- whole arrays
 
 /// One array of the rows of all `arrays`, each buffer gathered once. They must agree in type and
