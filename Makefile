@@ -81,12 +81,15 @@ test-peer-%: .venv-%/.dev dist/.wheel
 # ---- sanitizers and fuzzing ------------------------------------------------
 
 .PHONY: asan tsan fuzz
+# Slow tests too, but for those of installed packages and of the demo.
+ASAN_SKIPS = --ignore tests/python/test_packaging.py --deselect tests/python/test_examples.py::test_flights
+
 asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
 	cmake --preset asan
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
-	tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) -m "not slow"
+	tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
 
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan

@@ -21,6 +21,7 @@ def _live_objects() -> int:
 def _held_by_modules() -> int:
     """What the modules of the tests made while they were imported, and hold to the end."""
     gc.collect()
+    gc.freeze()  # torch and jax are for good: looking through them takes as long as 100 tests
     return _live_objects()
 
 
@@ -35,7 +36,7 @@ def _nothing_leaks(_held_by_modules: int) -> Iterator[None]:
         for name in ("last_exc", "last_value", "last_traceback"):  # the locals of a failed test
             if hasattr(sys, name):
                 delattr(sys, name)
-        gc.collect()  # takes as long as a hundred tests once torch and jax are loaded
+        gc.collect()
     assert _live_objects() == _held_by_modules, "objects of arrowdl were left alive"
 
 

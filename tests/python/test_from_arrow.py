@@ -605,6 +605,7 @@ def test_targets_stay_untouched_when_the_source_fails() -> None:
 # ---------------------------------------------------------------- torch's exchange API
 
 
+@pytest.mark.slow
 def test_tensors_of_torch_are_made_by_its_exchange_api() -> None:
     """And not by torch.from_dlpack, which is slower: it is gone before the first call."""
     said = run_python(

@@ -540,6 +540,7 @@ def test_release_races_with_use_and_nothing_breaks():
         assert made.released == 1
 
 
+@pytest.mark.slow
 def test_round_trips_on_four_threads_leave_memory_flat():
     """100,000 in a process of its own, so that nothing else moves its size."""
     said = run_python(
@@ -612,12 +613,17 @@ keep.append(keep)
 
 
 @pytest.mark.parametrize(
-    "hold", ["", "import builtins; builtins.keep = keep; del keep"], ids=["by globals", "longer"]
+    "hold",
+    [
+        pytest.param("", id="by globals", marks=pytest.mark.slow),
+        pytest.param("import builtins; builtins.keep = keep; del keep", id="longer"),
+    ],
 )
 def test_the_interpreter_exits_with_live_objects(hold):
     run_python(AT_EXIT + hold)
 
 
+@pytest.mark.slow
 def test_the_interpreter_exits_while_a_thread_holds_an_array():
     run_python(
         """
@@ -671,6 +677,7 @@ def test_a_forked_child_uses_and_frees_what_it_inherited():
     assert said == "True\n"
 
 
+@pytest.mark.slow
 def test_a_forked_child_ends_as_a_process_does():
     run_python(
         """
@@ -689,6 +696,7 @@ def test_a_forked_child_ends_as_a_process_does():
     )
 
 
+@pytest.mark.slow
 def test_worker_processes_of_torch_take_arrays_by_fork():
     said = run_python(
         """

@@ -199,6 +199,7 @@ def test_jax_computation_in_flight_is_waited_for():
     assert values_of(values) == [250_000.0] * 500
 
 
+@pytest.mark.slow
 def test_jax_sharded_arrays_are_refused_in_jax_words():
     said = run_python(
         """
