@@ -18,11 +18,12 @@ def _live_objects() -> int:
 
 
 @pytest.fixture(scope="session")
-def _held_by_modules() -> int:
+def _held_by_modules() -> Iterator[int]:
     """What the modules of the tests made while they were imported, and hold to the end."""
     gc.collect()
     gc.freeze()  # torch and jax are for good: looking through them takes as long as 100 tests
-    return _live_objects()
+    yield _live_objects()
+    gc.unfreeze()  # for the modules that look for leaks at exit
 
 
 @pytest.fixture(autouse=True)
