@@ -41,7 +41,9 @@ class Keywords {
   /// Sets values[i] to the argument named names[i]. Raises TypeError for any other.
   void read(Py_ssize_t n_positional, PyObject* const* args, PyObject* names,
             PyObject* (&values)[n]) const {
-    if (n_positional > 0) raise_type_error(function_, "() takes keyword arguments only");
+    if (n_positional > 0) {
+      raise_type_error(function_, "() takes 0 positional arguments, got ", n_positional);
+    }
     const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
     for (Py_ssize_t i = 0; i < n_keywords; ++i) {
       values[find(PyTuple_GET_ITEM(names, i))] = args[i];

@@ -32,12 +32,12 @@ Protocol* protocols() {
   return table;
 }
 
-DeviceArray take_pair(PyObject* pair, const char* from, Releaser releaser = release_with_gil) {
+DeviceArray take_pair(PyObject* pair, const char* from) {
   if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
     raise_type_error(from, " gave ", py::repr(pair).cast<std::string>(),
                      ", expected a tuple of two capsules (schema, array)");
   }
-  return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1), releaser);
+  return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
 }
 
 bool is_pyarrow(PyObject* object) {
@@ -46,12 +46,12 @@ bool is_pyarrow(PyObject* object) {
 
 /// pyarrow's array by its quickest door, or an empty one where that is closed. The host interface
 /// takes two thirds of the time of the device one and raises NotImplementedError where the data is
-/// not on the CPU; and its release callbacks take the locks that they need.
+/// not on the CPU.
 DeviceArray take_pyarrow(PyObject* object) {
   static PyObject* const name = interned("__arrow_c_array__");
   try {
     const py::object pair = call_if_present(object, name);
-    return pair ? take_pair(pair.ptr(), "__arrow_c_array__", nullptr) : DeviceArray();
+    return pair ? take_pair(pair.ptr(), "__arrow_c_array__") : DeviceArray();
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_NotImplementedError)) throw;
     return {};

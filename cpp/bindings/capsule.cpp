@@ -172,7 +172,7 @@ OwnedTensor take_tensor(PyObject* capsule) {
                    "\"), got ", describe(capsule));
 }
 
-DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releaser releaser) {
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
   auto* schema = find_struct<ArrowSchema>(schema_capsule, kSchema);
   OwnedSchema owned_schema;
   OwnedDeviceArray owned;
@@ -183,7 +183,7 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releas
     owned = move_array(array_capsule);
     owned_schema.reset(schema);
   }
-  return DeviceArray::import(std::move(owned_schema), std::move(owned), releaser);
+  return DeviceArray::import(std::move(owned_schema), std::move(owned), release_with_gil);
 }
 
 DeviceArray take_stream(PyObject* capsule) {

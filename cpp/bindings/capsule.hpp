@@ -22,7 +22,7 @@ pybind11::object make_capsule(const DLPackExchangeAPI& api);
 // been consumed; the capsule keeps its struct then.
 OwnedTensor take_tensor(PyObject* capsule);
 /// Takes the pair of `__arrow_c_array__` or `__arrow_c_device_array__`, both or neither.
-DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule, Releaser releaser);
+DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
 DeviceArray take_stream(PyObject* capsule);
 
