@@ -185,8 +185,7 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   std::vector<OwnedArray> arrays;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (names[i].find('\0') != std::string::npos) {
-      raise_value_error("field name \"", names[i],
-                        "\" has a NUL character, where Arrow's names end");
+      raise_value_error("the name of field ", i, " has a NUL character, where Arrow's names end");
     }
     if (fields[i].length() != fields[0].length()) {
       raise_value_error("field \"", names[i], "\" has ", fields[i].length(), " rows, \"", names[0],

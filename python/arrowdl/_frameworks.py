@@ -123,13 +123,12 @@ def _load_jax() -> Framework:
 def _load_numpy() -> Framework:
     import numpy as np
 
-    def from_dlpack(tensor: Any) -> np.ndarray[Any, Any]:
-        try:
-            np.dtype(tensor.dtype)
-        except TypeError:
+    def from_dlpack(tensor: Any) -> Any:
+        # ml_dtypes gives numpy more names than its from_dlpack reads.
+        if tensor.dtype not in np.sctypeDict or np.dtype(tensor.dtype).isbuiltin != 1:
             raise BufferError(
                 f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), or cast the data"
-            ) from None
+            )
         return np.from_dlpack(tensor)
 
     return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts)

@@ -223,11 +223,48 @@ def test_a_jagged_tensor_that_is_narrowed_is_read_in_its_window():
     assert read(nested).to_pylist() == [[0, 1], [5, 6, 7], [10]]
 
 
-def test_a_ragged_dimension_that_was_moved_is_copied_if_copy_allows():
+@pytest.mark.parametrize("copy", [None, False, True])
+def test_a_ragged_dimension_that_was_moved_is_refused(copy):
     rows = [torch.arange(6.0).reshape(2, 3), torch.arange(3.0).reshape(1, 3)]
     nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged).transpose(1, 2)
-    with pytest.raises(BufferError, match="ragged dimension other than 1"):
-        arrowdl.to_arrow_device(nested, copy=False)
+    with pytest.raises(BufferError, match=r"transpose\(1, 2\)"):
+        arrowdl.to_arrow_device(nested, copy=copy)
+    back = arrowdl.to_arrow_device(nested.transpose(1, 2))
+    assert pa.array(back).to_pylist() == [row.tolist() for row in rows]
+
+
+def test_a_field_name_with_a_nul_is_refused():
+    with pytest.raises(ValueError, match="NUL"):
+        arrowdl.to_arrow_device({"a\0b": torch.arange(2)})
+
+
+def test_a_mask_may_be_an_arrow_array():
+    array = arrowdl.to_arrow_device(torch.arange(3), mask=pa.array([True, False, True]))
+    assert pa.array(array).to_pylist() == [0, None, 2]
+
+
+def test_a_mask_adds_to_the_nulls_that_are_there():
+    array = arrowdl.to_arrow_device(pa.array([None, 1, 2]), mask=np.array([True, False, True]))
+    assert pa.array(array).to_pylist() == [None, None, 2]
+
+
+def test_a_mask_that_is_no_tensor_is_named():
+    with pytest.raises(TypeError, match="mask must be"):
+        arrowdl.to_arrow_device(torch.arange(2), mask=[True, False])
+
+
+def test_arrow_data_in_a_dict_keeps_its_type():
+    times = pa.array([1, None], pa.timestamp("us", "UTC"))
+    words = pa.array(["a", None]).dictionary_encode()
+    array = arrowdl.to_arrow_device(
+        {"t": times, "w": arrowdl.from_arrow(words), "s": pa.array(["x", None])}
+    )
+    batch = pa.record_batch(array)
+    assert batch.schema.types == [times.type, words.type, pa.string()]
+    assert batch.to_pylist() == [
+        {"t": times[0].as_py(), "w": "a", "s": "x"},
+        {"t": None, "w": None, "s": None},
+    ]
 
 
 @pytest.mark.parametrize("length", [0, 1])

@@ -664,6 +664,56 @@ def test_variable_shape_tensors_are_values_offsets_and_shapes(convert: Any) -> N
     np.testing.assert_array_equal(values, expected_values)
 
 
+def variable_of(data: list[Any], shape: list[Any], metadata: str = "") -> arrowdl.DeviceArray:
+    fields = [pa.array(data, pa.list_(pa.float32())), pa.array(shape, pa.list_(pa.int32(), 2))]
+    storage = pa.StructArray.from_arrays(fields, ["data", "shape"])
+    return as_extension(storage, "arrow.variable_shape_tensor", metadata)
+
+
+@pytest.mark.parametrize(
+    ("data", "shape"),
+    [([[1, 2], None], [[1, 2], [1, 2]]), ([[1, 2], [3, 4]], [[1, 2], None])],
+    ids=["data", "shape"],
+)
+def test_a_null_in_either_field_is_a_null_row(data: Any, shape: Any) -> None:
+    array = variable_of(data, shape)
+    with pytest.raises(BufferError, match="null"):
+        arrowdl.to_numpy(array)
+    (values, offsets, shapes), mask = arrowdl.to_numpy(array, nulls="mask")
+    assert (values.tolist(), offsets.tolist()) == ([1, 2], [0, 2, 2])
+    assert (shapes.tolist(), mask.tolist()) == ([[1, 2], [0, 0]], [True, False])
+    rows = arrowdl.to_torch(array, nulls="fill").unbind()
+    assert [row.numel() for row in rows] == [2, 0]
+
+
+@pytest.mark.parametrize("convert", TO_ANY)
+@pytest.mark.parametrize("shape", [[7, 7], [-1, 2], [2, -1], [-1, -2], [0, 2]], ids=str)
+def test_a_shape_that_contradicts_its_data_is_malformed(convert: Any, shape: list[int]) -> None:
+    with pytest.raises(ValueError, match="shape of row 1"):
+        convert(variable_of([[1, 2], [3, 4]], [[1, 2], shape]))
+
+
+def test_a_shape_that_contradicts_uniform_shape_is_malformed() -> None:
+    array = variable_of([[1, 2], [3, 4]], [[1, 2], [2, 1]], '{"uniform_shape":[1,null]}')
+    with pytest.raises(ValueError, match="uniform_shape says 1"):
+        arrowdl.to_numpy(array)
+
+
+@pytest.mark.parametrize("convert", TO_ANY)
+@pytest.mark.parametrize("nulls", ["raise", "fill", "mask"])
+def test_a_null_among_dictionary_values_is_not_hidden_by_its_code(convert: Any, nulls: str) -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int32()), pa.array(["x", None]))
+    with pytest.raises(BufferError, match="indices"):
+        convert(array, nulls=nulls)
+    assert np.from_dlpack(arrowdl.from_arrow(array).indices).tolist() == [0, 1, 0]
+
+
+def test_numpy_says_which_types_it_lacks() -> None:
+    array = arrowdl.to_arrow_device({"x": torch.ones(2, dtype=torch.bfloat16)})
+    with pytest.raises(BufferError, match="numpy has no bfloat16"):
+        arrowdl.to_numpy(array)
+
+
 def test_no_variable_shape_tensors_are_no_rows() -> None:
     array = variable_tensors(VARIABLE)[:0]
     values, offsets, shapes = arrowdl.to_numpy(array)

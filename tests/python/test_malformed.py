@@ -22,6 +22,7 @@ from helpers.arrow import (
 )
 from helpers.capsules import make_capsule
 from helpers.dlpack import MadeTensor
+from helpers.processes import run_python
 
 DATA = np.arange(16, dtype=np.int64)
 BITS = np.full(16, 0xFF, np.uint8)
@@ -703,7 +704,7 @@ def test_device_memory_is_carried_and_never_read():
         lambda a: a.__dlpack__(),
         lambda a: a[1:].null_count,
         arrowdl.to_numpy,
-        arrowdl.to_arrow_device,
+        lambda a: arrowdl.to_arrow_device(a, layout="list"),
         lambda a: a.__dlpack__(dl_device=(1, 0)),
     ):
         with pytest.raises(BufferError, match=r"cuda:1|has nulls"):
@@ -875,3 +876,98 @@ def test_a_tensor_on_an_unknown_device_is_refused(device):
     with pytest.raises(ValueError, match=f"{device}"):
         arrowdl.to_arrow_device(made.capsule())
     assert made.released == 1
+
+
+# ---------------------------------------------------------------- devices and streams
+
+
+def on_device(device: tuple[int, int]):
+    """int64 values, labelled as memory of `device`; nobody reads them."""
+    made = MadeArray(2, [None, 0x20], null_count=0)
+    source = MadeDeviceArray(made, device)
+    schema = MadeSchema("l")
+    return arrowdl.from_address(source.address, schema.address, device=True)
+
+
+@pytest.mark.parametrize(
+    ("device", "stream"),
+    [((2, 0), 0), ((2, 0), -2), ((10, 0), 1), ((10, 0), 2), ((10, 0), -2)],
+    ids=str,
+)
+def test_a_stream_that_the_protocol_does_not_allow_is_refused(device, stream):
+    with pytest.raises(BufferError, match=f"stream={stream}"):
+        on_device(device).__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("device", "stream"), [((2, 0), 1), ((2, 0), 2), ((2, 0), 12345), ((10, 0), 0)], ids=str
+)
+def test_without_an_event_any_stream_of_the_device_will_do(device, stream):
+    capsule = on_device(device).__dlpack__(stream=stream)
+    assert capsule is not None
+
+
+@pytest.mark.parametrize("dl_device", [(2**32 + 1, 0), (1, 2**33), (2, 2**32)], ids=str)
+def test_device_numbers_are_of_32_bits(dl_device):
+    with pytest.raises(ValueError, match="no int32"):
+        on_device((2, 0)).__dlpack__(dl_device=dl_device)
+
+
+def test_a_copy_of_pinned_memory_says_where_it_lies():
+    """A copy is on the CPU; `__dlpack_device__` said otherwise, so it has to be asked for."""
+    made = MadeArray(2, [None, np.array([1, 2]).ctypes.data], null_count=0)
+    source = MadeDeviceArray(made, (3, 0))
+    schema = MadeSchema("l")
+    array = arrowdl.from_address(source.address, schema.address, device=True)
+    with pytest.raises(BufferError, match=r"dl_device=\(1, 0\)"):
+        array.__dlpack__(copy=True)
+
+
+STRINGS_WITHOUT_DATA = """
+import ctypes
+import arrowdl, pyarrow as pa
+from pyarrow.cffi import ffi
+
+def address(struct):
+    return int(ffi.cast("uintptr_t", struct))
+
+TYPE = pa.dictionary(pa.int32(), pa.string())
+chunks = []
+for values in (["a", "b"], ["a", "c"]):
+    chunk = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(values))
+    chunks.append(ffi.new("struct ArrowArray*"))
+    chunk._export_to_c(address(chunks[-1]))
+chunks[1].dictionary.buffers[2] = ffi.NULL
+
+@ffi.callback("int(struct ArrowArrayStream*, struct ArrowSchema*)")
+def get_schema(stream, out):
+    TYPE._export_to_c(address(out))
+    return 0
+
+@ffi.callback("int(struct ArrowArrayStream*, struct ArrowArray*)")
+def get_next(stream, out):
+    if not chunks:
+        out.release = ffi.NULL
+        return 0
+    chunk = chunks.pop(0)
+    ffi.memmove(out, chunk, ffi.sizeof("struct ArrowArray"))
+    return 0
+
+@ffi.callback("void(struct ArrowArrayStream*)")
+def release(stream):
+    stream.release = ffi.NULL
+
+stream = ffi.new("struct ArrowArrayStream*")
+stream.get_schema, stream.get_next, stream.release = get_schema, get_next, release
+make = ctypes.pythonapi.PyCapsule_New
+make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+capsule = make(address(stream), b"arrow_array_stream", None)
+try:
+    arrowdl.from_arrow(capsule)
+except ValueError as error:
+    print("refused:", error)
+"""
+
+
+def test_strings_without_data_are_not_read():
+    assert "data is NULL" in run_python(STRINGS_WITHOUT_DATA)

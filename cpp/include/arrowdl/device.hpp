@@ -1,11 +1,10 @@
 // Devices: DLPack's and Arrow's numbering side by side.
 #pragma once
 
-#include <dlpack/dlpack.h>
-
 #include <cstdint>
 #include <string>
 
+#include "arrowdl/dlpack.hpp"
 #include "nanoarrow/nanoarrow_device.h"
 
 namespace arrowdl {

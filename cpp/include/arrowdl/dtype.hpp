@@ -1,11 +1,11 @@
 // Element types: one row each, with the DLPack and the Arrow side next to each other.
 #pragma once
 
-#include <dlpack/dlpack.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "arrowdl/dlpack.hpp"
 
 namespace arrowdl {
 

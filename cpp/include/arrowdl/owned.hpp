@@ -1,14 +1,13 @@
 // Owners of the raw C structs and of memory. `Owned*` releases exactly once.
 #pragma once
 
-#include <dlpack/dlpack.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "arrowdl/dlpack.hpp"
 #include "nanoarrow/nanoarrow_device.hpp"
 
 namespace arrowdl {
