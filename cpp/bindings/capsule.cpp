@@ -21,16 +21,21 @@ constexpr const char* kStream = "arrow_array_stream";
 constexpr const char* kDeviceStream = "arrow_device_array_stream";
 constexpr const char* kExchangeApi = "dlpack_exchange_api";
 
+// Each starts a page: the C library compares strings slowly near the end of one, and every
+// consumer compares these several times for a tensor.
+alignas(4096) constexpr char kTensor[] = "dltensor";
+alignas(4096) constexpr char kVersionedTensor[] = "dltensor_versioned";
+
 template <typename Managed>
 struct TensorCapsule;
 template <>
 struct TensorCapsule<DLManagedTensor> {
-  static constexpr const char* kName = "dltensor";
+  static constexpr const char* kName = kTensor;
   static constexpr const char* kUsed = "used_dltensor";
 };
 template <>
 struct TensorCapsule<DLManagedTensorVersioned> {
-  static constexpr const char* kName = "dltensor_versioned";
+  static constexpr const char* kName = kVersionedTensor;
   static constexpr const char* kUsed = "used_dltensor_versioned";
 };
 

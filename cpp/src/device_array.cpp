@@ -84,7 +84,7 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
 }
 
 const uint8_t* DeviceArray::validity() const noexcept {
-  if (!type_->has_validity() || node_->null_count == 0) return nullptr;
+  if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
   return buffer_as<uint8_t>(0);
 }
 

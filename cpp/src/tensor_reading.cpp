@@ -104,21 +104,26 @@ void check_dictionary(const DeviceArray& leaf) {
                      "take the codes as `indices` and the values as `dictionary`");
 }
 
+/// The first element of the window of a node whose buffer 1 holds the elements.
+const uint8_t* first_of_buffer(const DeviceArray& node) {
+  const int64_t bytes = node.offset() * node.type().byte_width;
+  const auto* data = node.buffer_as<uint8_t>(1);
+  if (data == nullptr) return nullptr;
+  if (bytes != 0 && is_pointer_handle(node.device())) {
+    raise_buffer_error("an offset of ", bytes, " bytes into an opaque handle on ",
+                       to_string(node.device()), ": only whole buffers can be exchanged there");
+  }
+  return data + bytes;
+}
+
 const uint8_t* first_element(const DeviceArray& leaf) {
-  const bool is_complex = leaf.type().layout == Layout::kFixedSizeList;
-  const DeviceArray holder = is_complex ? leaf.child(0) : leaf;
-  if (is_complex && holder.null_count() > 0) {
+  if (leaf.type().layout != Layout::kFixedSizeList) return first_of_buffer(leaf);
+  const DeviceArray parts = leaf.child(0);  // of complex numbers
+  if (parts.null_count() > 0) {
     raise_buffer_error("a null inside a complex number of ", to_string(leaf.type()),
                        ": null whole numbers instead of their parts");
   }
-  const int64_t bytes = holder.offset() * holder.type().byte_width;
-  const auto* data = holder.buffer_as<uint8_t>(1);
-  if (data == nullptr) return nullptr;
-  if (bytes != 0 && is_pointer_handle(leaf.device())) {
-    raise_buffer_error("an offset of ", bytes, " bytes into an opaque handle on ",
-                       to_string(leaf.device()), ": only whole buffers can be exchanged there");
-  }
-  return data + bytes;
+  return first_of_buffer(parts);
 }
 
 std::string why_not_leaf(const Type& type) {
