@@ -193,12 +193,12 @@ class Converter {
     for (std::size_t i = 0; i < children.size(); ++i) {
       const char* name = children[i].name();
       const py::str key(name);
-      if (fields.contains(key)) {
+      fields[key] = convert_field(read_field(array, static_cast<int64_t>(i)), name);
+      if (fields.size() != i + 1) {
         raise_value_error("several fields are named \"", name,
                           "\" and a dict has one place for "
                           "them: rename or select columns first");
       }
-      fields[key] = convert_field(read_field(array, static_cast<int64_t>(i)), name);
     }
     return std::move(fields);
   }

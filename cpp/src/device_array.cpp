@@ -133,7 +133,9 @@ DeviceArray DeviceArray::field(int64_t i) const {
   if (type_->layout != Layout::kStruct) {
     raise_type_error("fields are parts of a struct, this is ", to_string(*type_));
   }
-  return child(i).with_nulls_of(*this);
+  DeviceArray field = child(i);
+  if (null_count() == 0) return field;
+  return field.with_nulls_of(*this);
 }
 
 DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {

@@ -101,7 +101,8 @@ TEST(ReadAsTensor, RefusesRowsThatCannotBeCounted) {
     for (const char* format : {innermost, "+w:2147483647", "+w:2147483647", "+w:2147483647"}) {
       array = nest(format, samples(std::move(array)), {0});
     }
-    EXPECT_THROW(read_as_tensor(std::move(array).import()), Error);
+    const DeviceArray imported = std::move(array).import();
+    EXPECT_THROW(read_as_tensor(imported), Error);
   }
 }
 
