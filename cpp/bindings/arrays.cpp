@@ -32,6 +32,18 @@ Protocol* protocols() {
   return table;
 }
 
+/// The method of the first protocol that `object` speaks, and `*row` to that; or an empty object.
+/// Of its class first, then of what an instance has of its own or by a __getattr__.
+py::object find_method(PyObject* object, const Protocol** row) {
+  for (const bool of_class : {true, false}) {
+    for (*row = protocols(); (*row)->name != nullptr; ++*row) {
+      if (of_class && !has_in_class(object, (*row)->interned)) continue;
+      if (py::object method = find_attribute(object, (*row)->interned)) return method;
+    }
+  }
+  return {};
+}
+
 DeviceArray take_pair(PyObject* pair, const char* from) {
   if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
     raise_type_error(from, " gave ", py::repr(pair).cast<std::string>(),
@@ -72,11 +84,8 @@ DeviceArray take_pyarrow(PyObject* object) {
 
 bool is_arrow(PyObject* object) {
   if (find_array(object)) return true;
-  if (PyType_Check(object) != 0) return false;
-  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
-    if (find_attribute(object, row->interned)) return true;
-  }
-  return false;
+  const Protocol* row = nullptr;
+  return PyType_Check(object) == 0 && find_method(object, &row);
 }
 
 DeviceArray take_array_of(PyObject* object) {
@@ -87,13 +96,11 @@ DeviceArray take_array_of(PyObject* object) {
   if (is_pyarrow(object)) {
     if (DeviceArray array = take_pyarrow(object)) return array;
   }
-  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
-    const py::object method = find_attribute(object, row->interned);
-    if (!method) continue;
-    const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
-    return row->is_stream ? take_stream(result.ptr()) : take_pair(result.ptr(), row->name);
-  }
-  raise_not_arrow(object);
+  const Protocol* row = nullptr;
+  const py::object method = find_method(object, &row);
+  if (!method) raise_not_arrow(object);
+  const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
+  return row->is_stream ? take_stream(result.ptr()) : take_pair(result.ptr(), row->name);
 }
 
 }  // namespace arrowdl::python

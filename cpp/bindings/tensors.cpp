@@ -75,8 +75,9 @@ void check_memory(PyObject* object, const DLTensor& tensor) {
 /// Where the producer says its memory lies. paddle gives None for the id.
 Device ask_device(PyObject* object) {
   static PyObject* const name = interned("__dlpack_device__");
-  const py::object pair = call_if_present(object, name);
-  if (!pair) return Device{};
+  const py::object method = find_attribute(object, name);
+  if (!method) return Device{};
+  const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
   if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
     raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
                      py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
