@@ -30,7 +30,7 @@ check: lint build types test-cpp test-python  ## the inner loop
 # In the order of what fails cheapest. `make test PEERS=` leaves the heavy peers out.
 test: check test-package test-peers fuzz tsan asan docs  ## everything
 
-bench: build $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
+bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
 	$(BIN)/python -m benchmarks
 
 docs: build $(VENV)/.docs  ## docs/_build/html

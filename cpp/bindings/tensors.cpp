@@ -1,9 +1,6 @@
 #include "tensors.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <memory>
-#include <string_view>
 
 #include "arguments.hpp"
 #include "arrowdl/error.hpp"
@@ -160,17 +157,6 @@ OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   return tensor;
 }
 
-bool is_pyarrow_numbers(PyObject* object) {
-  static constexpr std::string_view kNumbers[] = {
-      "pyarrow.lib.DoubleArray", "pyarrow.lib.FloatArray",  "pyarrow.lib.HalfFloatArray",
-      "pyarrow.lib.Int64Array",  "pyarrow.lib.Int32Array",  "pyarrow.lib.Int16Array",
-      "pyarrow.lib.Int8Array",   "pyarrow.lib.UInt64Array", "pyarrow.lib.UInt32Array",
-      "pyarrow.lib.UInt16Array", "pyarrow.lib.UInt8Array",
-  };
-  const std::string_view name = Py_TYPE(object)->tp_name;
-  return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
-}
-
 // ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
 
 int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
@@ -303,20 +289,6 @@ OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
                      "of such tensors");
   }
   return take_by_method(object, method, copy);
-}
-
-OwnedTensor take_pyarrow_numbers(PyObject* object) {
-  if (!is_pyarrow_numbers(object)) return {};
-  static PyObject* const names = checked(PyTuple_Pack(1, interned("max_version"))).release().ptr();
-  static PyObject* const version =
-      py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
-  PyObject* const arguments[] = {object, version};
-  const auto capsule = py::reinterpret_steal<py::object>(
-      PyObject_VectorcallMethod(dlpack_name(), arguments, 1, names));
-  if (capsule) return take_tensor(capsule.ptr());
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw py::error_already_set();
-  PyErr_Clear();
-  return {};
 }
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {

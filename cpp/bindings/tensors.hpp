@@ -18,11 +18,6 @@ bool is_tensor(PyObject* object);
 /// what its own exporter would refuse.
 OwnedTensor take_tensor_of(PyObject* object, Copy copy);
 
-/// The tensor of a pyarrow array of numbers, by its own DLPack export: the quickest door, half the
-/// time of the way over Arrow's structs. Empty for any other object and where pyarrow refuses, for
-/// nulls say: the way over Arrow knows more, or says why not.
-OwnedTensor take_pyarrow_numbers(PyObject* object);
-
 /// `tensor` as an object of the framework whose exchange API it is.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
 

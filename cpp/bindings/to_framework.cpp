@@ -11,6 +11,7 @@
 #include "errors.hpp"
 #include "functions.hpp"
 #include "objects.hpp"
+#include "pyarrow.hpp"
 #include "tensors.hpp"
 
 namespace arrowdl::python {
@@ -193,7 +194,8 @@ class Converter {
     for (std::size_t i = 0; i < children.size(); ++i) {
       const char* name = children[i].name();
       const py::str key(name);
-      fields[key] = convert_field(read_field(array, static_cast<int64_t>(i)), name);
+      const py::object value = convert_field(read_field(array, static_cast<int64_t>(i)), name);
+      if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
       if (fields.size() != i + 1) {
         raise_value_error("several fields are named \"", name,
                           "\" and a dict has one place for "
@@ -327,7 +329,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
         [&](std::string_view name, PyObject* value) { return read_option(options, name, value); });
     const Converter converter(framework, options);
     if (options.nulls == NullPolicy::kRaise && !options.stack) {
-      if (OwnedTensor tensor = take_pyarrow_numbers(args[0])) {
+      if (OwnedTensor tensor = take_pyarrow_tensor(args[0])) {
         return converter.convert(std::move(tensor)).release().ptr();
       }
     }

@@ -4,6 +4,10 @@
 #include <array>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace arrowdl {
 namespace {
 
@@ -40,6 +44,27 @@ uint64_t load_64_bits(const uint8_t* bits, int64_t offset) {
   const uint64_t word = load_word(p);
   return shift == 0 ? word : word >> shift | static_cast<uint64_t>(p[8]) << (64 - shift);
 }
+
+#if defined(__SSE2__)
+/// The 128 bytes of the bits of 16 bytes: each byte is brought into eight lanes, then each lane
+/// keeps its bit.
+void unpack_16_bytes(const uint8_t* bits, uint8_t* target) {
+  const __m128i own_bit = _mm_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m128i one = _mm_set1_epi8(1);
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bits));
+  const __m128i twice[] = {_mm_unpacklo_epi8(bytes, bytes), _mm_unpackhi_epi8(bytes, bytes)};
+  const __m128i four_times[] = {
+      _mm_unpacklo_epi16(twice[0], twice[0]), _mm_unpackhi_epi16(twice[0], twice[0]),
+      _mm_unpacklo_epi16(twice[1], twice[1]), _mm_unpackhi_epi16(twice[1], twice[1])};
+  auto* out = reinterpret_cast<__m128i*>(target);
+  for (const __m128i v : four_times) {
+    for (const __m128i lanes : {_mm_unpacklo_epi32(v, v), _mm_unpackhi_epi32(v, v)}) {
+      const __m128i is_set = _mm_cmpeq_epi8(_mm_and_si128(lanes, own_bit), own_bit);
+      _mm_storeu_si128(out++, _mm_and_si128(is_set, one));
+    }
+  }
+}
+#endif
 
 /// The bits that `next` gives to bit 0 of `target`: `next(i, n)` is bits [i, i + n) of the source.
 template <typename Next>
@@ -92,6 +117,9 @@ void unpack_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* ta
   int64_t i = 0;
   for (; i < count && ((offset + i) & 7) != 0; ++i) target[i] = get_bit(bits, offset + i);
   const uint8_t* byte = bits + ((offset + i) >> 3);
+#if defined(__SSE2__)
+  for (; i + 128 <= count; i += 128, byte += 16) unpack_16_bytes(byte, target + i);
+#endif
   for (; i + 8 <= count; i += 8) std::memcpy(target + i, kUnpacked[*byte++].data(), 8);
   for (; i < count; ++i) target[i] = get_bit(bits, offset + i);
 }

@@ -83,11 +83,6 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
   return import(std::move(schema), std::move(device_array));
 }
 
-const uint8_t* DeviceArray::validity() const noexcept {
-  if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
-  return buffer_as<uint8_t>(0);
-}
-
 int64_t DeviceArray::null_count() const {
   if (type_->layout == Layout::kNull) return length_;
   const uint8_t* bits = validity();

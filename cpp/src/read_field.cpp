@@ -4,9 +4,10 @@ namespace arrowdl {
 
 DeviceArray read_field(const DeviceArray& array, int64_t i) {
   if (array.type().layout != Layout::kStruct) return array.field(i);  // raises
-  const DeviceArray child = array.child(i);
-  if (child.type().layout != Layout::kRunEndEncoded) return array.field(i);
-  return decode_run_ends(child).with_nulls_of(array);
+  DeviceArray field = array.child(i);
+  if (field.type().layout == Layout::kRunEndEncoded) field = decode_run_ends(field);
+  if (array.null_count() == 0) return field;
+  return field.with_nulls_of(array);
 }
 
 }  // namespace arrowdl

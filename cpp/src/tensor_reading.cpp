@@ -198,7 +198,7 @@ TensorReading read_as_tensor(const DeviceArray& array) {
 
 bool has_nulls(const TensorReading& reading) {
   for (const DeviceArray& level : reading.levels) {
-    if (level.null_count() > 0) return true;
+    if (level.validity() != nullptr && level.null_count() > 0) return true;
   }
   return false;
 }

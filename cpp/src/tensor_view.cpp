@@ -98,12 +98,6 @@ bool TensorView::is_countable() const noexcept {
   return true;
 }
 
-int64_t TensorView::size() const noexcept {
-  int64_t product = 1;
-  for (int32_t d = 0; d < ndim; ++d) product *= shape[d];
-  return product;
-}
-
 void TensorView::push_dim(int64_t extent) {
   if (ndim == kMaxDims) {
     raise_buffer_error("more than ", kMaxDims, " dimensions: no tensor may have as many; ",

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <memory>
 
 #include "arrowdl/convert.hpp"
@@ -39,10 +40,9 @@ OwnedTensor hold(const TensorView& view, std::shared_ptr<const void> owner, uint
   auto* holder = new (view.ndim) TensorHolder<Managed>(std::move(owner));
   int64_t* shape = holder->dims();
   int64_t* strides = shape + view.ndim;
-  for (int32_t i = 0; i < view.ndim; ++i) {
-    shape[i] = view.shape[i];
-    strides[i] = view.strides[i];
-  }
+  const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
+  std::memcpy(shape, view.shape, bytes);
+  std::memcpy(strides, view.strides, bytes);
   // byte_offset stays 0 with the offset in `data`: paddle and dpnp ignore the former.
   holder->managed.dl_tensor = DLTensor{const_cast<uint8_t*>(view.size() == 0 ? nullptr : view.data),
                                        device,

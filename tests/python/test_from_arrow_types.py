@@ -183,6 +183,33 @@ def test_slices_of_fixed_size_lists_are_read_in_place(type: pa.DataType) -> None
     np.testing.assert_array_equal(tensor.numpy(), values[2:5])
 
 
+@pytest.mark.parametrize("type", [pa.float32(), pa.int8(), pa.float64()], ids=str)
+@pytest.mark.parametrize("inner", [0, 1, 7])
+@pytest.mark.parametrize("outer", [slice(None), slice(2, 5), slice(3, 3), slice(6, 6)], ids=str)
+def test_offsets_of_vectors_and_of_their_values_add_up(
+    type: pa.DataType, inner: int, outer: slice
+) -> None:
+    values = pa.array(range(inner + 24), type)[inner:]
+    array = pa.FixedSizeListArray.from_arrays(values, 4)[outer]
+    tensor = arrowdl.to_torch(array)
+    assert tensor.shape == (len(array), 4)
+    assert tensor.tolist() == array.to_pylist()
+    if len(array) > 0:
+        assert tensor.data_ptr() == data_address(array)
+
+
+def test_nulls_of_vectors_and_of_their_values_are_seen() -> None:
+    values = pa.array([1.0, 2.0, None, 4.0, 5.0, 6.0])
+    with_null_value = pa.FixedSizeListArray.from_arrays(values, 2)
+    with_null_row = pa.array([[1.0, 2.0], None, [5.0, 6.0]], pa.list_(pa.float64(), 2))
+    for array in with_null_value, with_null_row:
+        with pytest.raises(BufferError, match="nulls"):
+            arrowdl.to_torch(array)
+        assert arrowdl.to_torch(array[2:]).tolist() == [[5.0, 6.0]]
+    no_values = pa.array([[], []], pa.list_(pa.float32(), 0))
+    assert arrowdl.to_torch(no_values).shape == (2, 0)
+
+
 @pytest.mark.parametrize("outer", [0, 1])
 @pytest.mark.parametrize("inner", [0, 1, 2])
 @pytest.mark.parametrize("leaf", [0, 1, 5, 8, 11])

@@ -66,7 +66,10 @@ class DeviceArray {
   }
   int64_t buffer_count() const noexcept { return node_->n_buffers; }
   /// The validity bitmap, bit `offset()` first; nullptr when every row is valid.
-  const uint8_t* validity() const noexcept;
+  const uint8_t* validity() const noexcept {
+    if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
+    return buffer_as<uint8_t>(0);
+  }
   /// Nulls in the window. Counts the bitmap when it has to; raises BufferError when that would
   /// mean to read memory that the host can't.
   int64_t null_count() const;

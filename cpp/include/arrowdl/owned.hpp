@@ -44,7 +44,9 @@ class OwnedTensor {
     OwnedTensor(static_cast<OwnedTensor&&>(other)).swap(*this);
     return *this;
   }
-  ~OwnedTensor() { reset(); }
+  ~OwnedTensor() {
+    if (*this) reset();
+  }
 
   explicit operator bool() const noexcept { return legacy_ != nullptr || versioned_ != nullptr; }
   const DLTensor& operator*() const noexcept {

@@ -26,7 +26,11 @@ struct TensorView {
   /// Whether the bytes of the shape, its zeros left out, fit int64_t: what the others count on.
   bool is_countable() const noexcept;
   /// Number of elements.
-  int64_t size() const noexcept;
+  int64_t size() const noexcept {
+    int64_t product = 1;
+    for (int32_t d = 0; d < ndim; ++d) product *= shape[d];
+    return product;
+  }
   int64_t nbytes() const noexcept { return size() * dtype->itemsize(); }
   /// Adds a dimension inside the last one; strides are set by `set_contiguous_strides`.
   void push_dim(int64_t extent);
