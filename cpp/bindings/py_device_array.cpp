@@ -107,15 +107,21 @@ Py_ssize_t length(PyObject* self) noexcept {
                  static_cast<Py_ssize_t>(-1));
 }
 
+/// A text with the names of fields in it, which may come from a producer that knows no UTF-8.
+py::object decode(const std::string& text) {
+  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                      "backslashreplace"));
+}
+
 PyObject* repr(PyObject* self) noexcept {
   return guarded([&] {
     if (!cast(self)->array) return py::str("<arrowdl.DeviceArray (released)>").release().ptr();
-    return py::str(describe(get(self))).release().ptr();
+    return decode(describe(get(self))).release().ptr();
   });
 }
 
 PyObject* repr_html(PyObject* self, PyObject*) noexcept {
-  return guarded([&] { return py::str(describe_html(get(self))).release().ptr(); });
+  return guarded([&] { return decode(describe_html(get(self))).release().ptr(); });
 }
 
 /// A property whose value `read` makes: a Python object, or something that pybind11 casts.
@@ -399,6 +405,9 @@ PyObject* array_interface(PyObject* self, PyObject* const* args, Py_ssize_t n,
     py::object dtype = n > 0 ? py::reinterpret_borrow<py::object>(args[0]) : py::none();
     py::object copy = n > 1 ? py::reinterpret_borrow<py::object>(args[1]) : py::none();
     read_keywords("__array__", n, 2, args, names, [&](std::string_view name, PyObject* value) {
+      if (n > (name == "dtype" ? 0 : 1)) {
+        raise_type_error("__array__() got several values for the argument '", name, "'");
+      }
       (name == "dtype" ? dtype : copy) = py::reinterpret_borrow<py::object>(value);
       return name == "dtype" || name == "copy";
     });

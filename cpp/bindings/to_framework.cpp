@@ -185,6 +185,9 @@ class Converter {
       return convert(array);
     } catch (const Error& error) {
       throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
+    } catch (py::error_already_set& error) {  // the framework's own: its class and text stay
+      error.value().attr("add_note")(concat("in the field \"", name, "\""));
+      throw;
     }
   }
 

@@ -162,6 +162,12 @@ std::string why_not_leaf(const Type& type) {
   }
 }
 
+std::string why_not_inside(const Type& type, const Type& node) {
+  const bool is_fixed_width = node.layout == Layout::kNull || node.layout == Layout::kFixedWidth;
+  return concat(to_string(type), " has no tensor reading, since its elements of ", to_string(node),
+                is_fixed_width ? " have none: cast them" : " have none: read its `values` instead");
+}
+
 }  // namespace
 
 std::string why_not_tensor(const Type& type) {
@@ -171,7 +177,7 @@ std::string why_not_tensor(const Type& type) {
     dims += node->tensor == nullptr ? 1 : static_cast<int32_t>(node->tensor->shape.size());
     node = &node->children[0];
   }
-  if (!is_leaf(*node)) return why_not_leaf(*node);
+  if (!is_leaf(*node)) return node == &type ? why_not_leaf(*node) : why_not_inside(type, *node);
   if (node->is_fixed_size_binary) ++dims;
   if (dims > kMaxDims) return concat(to_string(type), " has more than ", kMaxDims, " dimensions");
   return {};

@@ -491,3 +491,24 @@ def test_it_takes_weak_references_and_no_attributes() -> None:
         array.shape = (1,)
     del array
     assert reference() is None
+
+
+def test_a_name_that_is_no_utf8_is_shown_escaped() -> None:
+    child_schema, child = MadeSchema("i"), MadeArray(2, [None, np.arange(2, dtype="int32")])
+    child_schema.struct.name = b"a\xff"
+    schema = MadeSchema("+s", children=[child_schema])
+    array = MadeArray(2, [None], children=[child])
+    struct = arrowdl.from_arrow((schema.capsule(), array.capsule()))
+    assert "a\\xff" in repr(struct)
+    assert "a\\xff" in struct._repr_html_()
+    with pytest.raises(UnicodeDecodeError):
+        arrowdl.to_numpy(struct)
+
+
+def test_the_arguments_of_array_are_taken_once() -> None:
+    array = arrowdl.from_arrow(pa.array([1, 2]))
+    assert array.__array__("int64", copy=True).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="several values for the argument 'dtype'"):
+        array.__array__("int64", dtype="int32")
+    with pytest.raises(TypeError, match="several values for the argument 'copy'"):
+        array.__array__(None, True, copy=False)

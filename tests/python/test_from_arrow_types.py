@@ -1014,3 +1014,20 @@ def test_ragged_rows_of_fixed_number_have_no_reading() -> None:
     array = pa.array([[[1], [2, 3]]], pa.list_(pa.list_(pa.int8()), 2))
     with pytest.raises(BufferError, match="list<int8>"):
         arrowdl.to_numpy(array)
+
+
+def test_an_error_of_the_framework_names_the_field() -> None:
+    batch = pa.record_batch({"narrow": pa.array([1], pa.int32()), "wide": pa.array([1.0])})
+    with pytest.raises(BufferError, match="cut float64 down") as caught:
+        arrowdl.to_jax(batch)
+    assert caught.value.__notes__ == ['in the field "wide"']
+
+
+def test_lists_inside_fixed_size_lists_are_told_the_way_that_there_is() -> None:
+    array = pa.array([[[1], [2, 3]], [[], [4]]], pa.list_(pa.list_(pa.int32()), 2))
+    with pytest.raises(BufferError, match="read its `values` instead"):
+        arrowdl.to_torch(array)
+    inner = arrowdl.to_numpy(arrowdl.from_arrow(array).values)
+    assert [part.tolist() for part in inner] == [[1, 2, 3, 4], [0, 1, 3, 3, 4]]
+    with pytest.raises(BufferError, match="cast them"):
+        arrowdl.to_torch(pa.array([[None, None]], pa.list_(pa.null(), 2)))
