@@ -17,6 +17,19 @@ void check_event(const ArrowDeviceArray& array, const Device& device) {
   }
 }
 
+/// What a Storage holds, on its own.
+struct Contents {
+  explicit Contents(Storage& from) noexcept
+      : schema(std::move(from.schema)), array(std::move(from.array)), releaser(from.releaser) {}
+  ~Contents() {
+    if (releaser != nullptr) releaser(schema, array);
+  }
+
+  OwnedSchema schema;
+  OwnedDeviceArray array;
+  Releaser releaser;
+};
+
 const uint8_t* advance(const void* buffer, int64_t bytes) noexcept {
   return buffer == nullptr ? nullptr : static_cast<const uint8_t*>(buffer) + bytes;
 }
@@ -62,8 +75,20 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
 
 }  // namespace
 
+Storage::~Storage() {
+  if (used_streams.empty()) {
+    if (releaser != nullptr) releaser(schema, array);
+    return;
+  }
+  used_streams.release(device, std::make_shared<Contents>(*this));
+}
+
 DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Releaser releaser) {
-  auto storage = std::make_shared<Storage>(releaser);
+  return import_storage(std::make_shared<Storage>(releaser), std::move(schema), std::move(array));
+}
+
+DeviceArray DeviceArray::import_storage(std::shared_ptr<Storage> storage, OwnedSchema schema,
+                                        OwnedDeviceArray array) {
   storage->schema = std::move(schema);
   storage->array = std::move(array);
   const ArrowDeviceArray& root = *storage->array.get();
@@ -75,12 +100,26 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Rele
   return DeviceArray(std::move(storage), type, &root.array, root.array.offset, root.array.length);
 }
 
-DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device) {
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device,
+                                OwnedEvent event) {
   OwnedDeviceArray device_array;
   array.move(&device_array->array);
   device_array->device_type = device.type;
   device_array->device_id = to_arrow_device_id(device);
-  return import(std::move(schema), std::move(device_array));
+  device_array->sync_event = event.get();
+  auto storage = std::make_shared<Storage>();
+  storage->event = std::move(event);
+  return import_storage(std::move(storage), std::move(schema), std::move(device_array));
+}
+
+void DeviceArray::wait(Stream stream) const {
+  wait_event(device(), stream, sync_event());
+  record_stream(stream);
+}
+
+void DeviceArray::record_stream(Stream stream) const {
+  require_backend(device(), "keep memory for a stream");
+  storage_->used_streams.add(stream);
 }
 
 int64_t DeviceArray::null_count() const {
@@ -89,11 +128,12 @@ int64_t DeviceArray::null_count() const {
   if (bits == nullptr || length_ == 0) return 0;
   const bool whole = offset_ == node_->offset && length_ == node_->length;
   if (whole && node_->null_count >= 0) return node_->null_count;
-  if (!is_host_readable(device()) || sync_event() != nullptr) {
+  if (!is_host_readable(device())) {
     raise_buffer_error("the nulls of an array on ", to_string(device()),
                        " are not counted, and the host cannot read its validity bitmap: give the "
                        "producer's array a null_count, or copy it to the CPU first");
   }
+  synchronize();
   return length_ - count_set_bits(bits, offset_, length_);
 }
 
@@ -141,10 +181,11 @@ DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {
                        " has no validity bitmap to take them: fill or "
                        "drop the nulls first");
   }
-  if (!is_host_readable(parent.device()) || parent.sync_event() != nullptr) {
+  if (!is_host_readable(parent.device())) {
     raise_buffer_error("the nulls of a struct on ", to_string(parent.device()),
                        " cannot be folded into its fields by the host: copy it to the CPU first");
   }
+  parent.synchronize();
   uint8_t* target;
   Buffer bits = Buffer::allocate((length_ + 7) / 8, &target);
   if (const uint8_t* own = validity(); own != nullptr) {
@@ -252,11 +293,12 @@ OwnedArray share_array(const DeviceArray& array) {
 }
 
 OwnedArray DeviceArray::export_array() const {
-  if (!is_host_readable(device()) || sync_event() != nullptr) {
+  if (!is_host_readable(device())) {
     raise_buffer_error("an array on ", to_string(device()),
                        " cannot be handed out as host memory: use the device interface "
                        "(__arrow_c_device_array__) or copy it to the CPU first");
   }
+  synchronize();
   return share_array(*this);
 }
 

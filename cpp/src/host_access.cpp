@@ -13,10 +13,7 @@ void require_host_readable(const Device& device, const char* verb) {
 
 void require_host_readable(const DeviceArray& array, const char* verb) {
   require_host_readable(array.device(), verb);
-  if (array.sync_event() == nullptr) return;
-  raise_buffer_error("cannot ", verb, " on ", to_string(array.device()),
-                     " while the producer's event is pending: synchronize the device and import "
-                     "the array without an event");
+  array.synchronize();
 }
 
 }  // namespace arrowdl

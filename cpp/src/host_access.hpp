@@ -9,7 +9,7 @@ namespace arrowdl {
 /// cuda:0".
 void require_host_readable(const Device& device, const char* verb);
 
-/// The same for the memory of `array`, which must have no event pending either.
+/// The same for the memory of `array`, once its event has happened: waits for it.
 void require_host_readable(const DeviceArray& array, const char* verb);
 
 }  // namespace arrowdl

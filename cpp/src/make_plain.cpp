@@ -30,6 +30,9 @@ const Type& plain_type(const Dtype& dtype) {
 /// The array's one node, its buffers and their owner in one allocation.
 struct PlainStorage : Storage {
   explicit PlainStorage(Buffer from) : data(std::move(from)) {}
+  ~PlainStorage() {
+    if (!used_streams.empty()) used_streams.release(device, data.owner());
+  }
 
   Buffer data;
   const void* buffers[2] = {nullptr, data.data()};
@@ -37,14 +40,16 @@ struct PlainStorage : Storage {
 
 }  // namespace
 
-DeviceArray DeviceArray::make_plain(const Dtype& dtype, int64_t length, Buffer data,
-                                    Device device) {
+DeviceArray DeviceArray::make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device,
+                                    OwnedEvent event) {
   const Type& type = plain_type(dtype);
   auto storage = std::make_shared<PlainStorage>(std::move(data));
   storage->device = device;
   ArrowDeviceArray& root = *storage->array.get();
   root.device_type = device.type;
   root.device_id = to_arrow_device_id(device);
+  root.sync_event = event.get();
+  storage->event = std::move(event);
   root.array = ArrowArray{};  // its release stays NULL: `data` is what holds the memory
   root.array.length = length;
   root.array.n_buffers = 2;

@@ -21,7 +21,9 @@ int64_t offset_layout_bytes(const DeviceArray& array) {
 int64_t view_bytes(const DeviceArray& array) {
   int64_t total = array.length() * 16;
   const auto* sizes = array.buffer_as<int64_t>(array.buffer_count() - 1);
-  if (sizes == nullptr || !is_host_readable(array.device())) return total;
+  if (sizes == nullptr || !is_host_readable(array.device()) || array.sync_event() != nullptr) {
+    return total;
+  }
   for (int64_t i = 0; i < array.buffer_count() - 3; ++i) total += sizes[i];
   return total;
 }

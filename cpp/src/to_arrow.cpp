@@ -21,8 +21,8 @@ const char* copy_reason(const TensorView& view, const std::vector<int32_t>& orde
   return nullptr;
 }
 
-/// New memory with the tensor in C order; `view` is turned to it.
-Buffer copy_to_host(TensorView& view) {
+/// New memory with the tensor in C order, once `event` has happened; `view` is turned to it.
+Buffer copy_to_host(TensorView& view, const OwnedEvent& event) {
   if (!is_host_readable(view.device)) {
     raise_buffer_error("a tensor on ", to_string(view.device),
                        " would have to be copied there to "
@@ -30,6 +30,7 @@ Buffer copy_to_host(TensorView& view) {
   }
   uint8_t* target;
   Buffer buffer = Buffer::allocate(view.nbytes(), &target);
+  synchronize_event(view.device, event.get());
   copy_contiguous(view, target);
   view.data = target;
   view.device = Device{};
@@ -73,7 +74,8 @@ OwnedSchema make_element_schema(const Dtype& dtype, const ToArrowOptions& option
 }
 
 /// Wraps the elements in one FixedSizeList per dimension below the first.
-DeviceArray wrap_lists(const TensorView& view, const ToArrowOptions& options, OwnedArray elements) {
+DeviceArray wrap_lists(const TensorView& view, const ToArrowOptions& options, OwnedArray elements,
+                       OwnedEvent event) {
   OwnedSchema schema = make_element_schema(*view.dtype, options, view.ndim == 1 ? "" : "item");
   OwnedArray array = std::move(elements);
   for (int32_t i = view.ndim - 1; i >= 1; --i) {
@@ -89,7 +91,7 @@ DeviceArray wrap_lists(const TensorView& view, const ToArrowOptions& options, Ow
     for (int32_t j = 0; j < i; ++j) rows *= view.shape[j];
     array = make_node(rows, {Buffer()}, only(std::move(array)));
   }
-  return DeviceArray::import(std::move(schema), std::move(array), view.device);
+  return DeviceArray::import(std::move(schema), std::move(array), view.device, std::move(event));
 }
 
 TensorMetadata describe_rows(const TensorView& view, const std::vector<int32_t>& order) {
@@ -106,11 +108,11 @@ TensorMetadata describe_rows(const TensorView& view, const std::vector<int32_t>&
 }
 
 DeviceArray wrap_fixed_shape(const TensorView& view, const std::vector<int32_t>& order,
-                             const ToArrowOptions& options, OwnedArray elements) {
+                             const ToArrowOptions& options, OwnedArray elements, OwnedEvent event) {
   OwnedSchema schema = make_fixed_shape_tensor_schema(
       make_element_schema(*view.dtype, options, "item"), describe_rows(view, order));
   OwnedArray array = make_node(view.shape[0], {Buffer()}, only(std::move(elements)));
-  return DeviceArray::import(std::move(schema), std::move(array), view.device);
+  return DeviceArray::import(std::move(schema), std::move(array), view.device, std::move(event));
 }
 
 Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
@@ -126,7 +128,7 @@ bool is_plain(const TensorView& view, const ToArrowOptions& options) {
 
 }  // namespace
 
-DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
+DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEvent event) {
   TensorView view = view_tensor(*tensor);
   if (view.ndim == 0) {
     view.push_dim(1);
@@ -134,7 +136,8 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
   }
   if (is_plain(view, options)) {
     return DeviceArray::make_plain(*view.dtype, view.shape[0],
-                                   share_elements(std::move(tensor), view), view.device);
+                                   share_elements(std::move(tensor), view), view.device,
+                                   std::move(event));
   }
   std::vector<int32_t> order = dense_row_order(view);
   const char* reason = copy_reason(view, order, options);
@@ -145,7 +148,7 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
   }
   Buffer data;
   if (reason != nullptr || options.copy == Copy::kAlways) {
-    data = copy_to_host(view);
+    data = copy_to_host(view, std::exchange(event, {}));
     order = dense_row_order(view);
   } else {
     data = share_elements(std::move(tensor), view);
@@ -153,8 +156,9 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options) {
   if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) data = pack(view);
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
   const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
-  return is_fixed_shape ? wrap_fixed_shape(view, order, options, std::move(elements))
-                        : wrap_lists(view, options, std::move(elements));
+  return is_fixed_shape
+             ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
+             : wrap_lists(view, options, std::move(elements), std::move(event));
 }
 
 DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
@@ -172,7 +176,7 @@ DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
     raise_value_error("mask is on ", to_string(view.device), ", the tensor on ",
                       to_string(array.device()), ": move one of them");
   }
-  const Buffer bytes = copy_to_host(view);
+  const Buffer bytes = copy_to_host(view, {});
   const Buffer bits = pack(view);
   const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
   if (nulls == 0) return array;
@@ -200,8 +204,11 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   }
   const int64_t length = fields.empty() ? 0 : fields[0].length();
   const Device device = fields.empty() ? Device{} : fields[0].device();
+  std::vector<void*> events;
+  for (const DeviceArray& field : fields) events.push_back(field.sync_event());
   return DeviceArray::import(make_nested_schema("+s", std::move(schemas)),
-                             make_node(length, {Buffer()}, std::move(arrays)), device);
+                             make_node(length, {Buffer()}, std::move(arrays)), device,
+                             OwnedEvent::join(device, std::move(events)));
 }
 
 }  // namespace arrowdl

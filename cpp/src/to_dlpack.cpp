@@ -59,12 +59,19 @@ OwnedTensor hold(const TensorView& view, std::shared_ptr<const void> owner, uint
   return OwnedTensor(&holder->managed);
 }
 
+/// Whether the CPU may read the memory; if so, it has waited for it.
+bool can_host_read(const DeviceArray& array) {
+  if (!is_host_readable(array.device())) return false;
+  array.synchronize();
+  return true;
+}
+
 /// arrow.bool8 takes any non-zero byte for true, DLPack consumers only 1: other bytes would be
 /// misread, so they are rewritten.
 bool has_odd_bools(const TensorReading& reading) {
   const TensorView& view = reading.view;
   return view.dtype->code == kDLBool && !reading.is_bits && view.size() > 0 &&
-         is_host_readable(view.device) && !has_only_canonical_bools(view.data, view.size());
+         can_host_read(reading.levels.front()) && !has_only_canonical_bools(view.data, view.size());
 }
 
 void label_as_cpu(TensorReading& reading) {
@@ -102,6 +109,19 @@ bool check_nulls(const TensorReading& reading, Nulls nulls) {
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
 
+void order_consumer(const DeviceArray& array, const Order& order) {
+  switch (order.kind) {
+    case Order::kHost:
+      array.synchronize();
+      break;
+    case Order::kStream:
+      array.wait(order.stream);
+      break;
+    case Order::kNone:
+      break;
+  }
+}
+
 template <typename Managed>
 OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
   TensorReading reading = read_as_tensor(array);
@@ -114,6 +134,8 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
                        ": allow it with copy=None or copy=True");
   }
   if (reason == nullptr && options.copy != Copy::kAlways) {
+    if (array.device().type != kDLCPU)
+      order_consumer(array, options.as_cpu ? Order{} : options.order);
     return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
   }
   if (reading.view.device.type != kDLCPU) {
@@ -127,11 +149,6 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
 
 template <typename Managed>
 OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
-  if (array.sync_event() != nullptr) {
-    raise_buffer_error("the array on ", to_string(array.device()),
-                       " carries an event, and this build has no backend to wait for it: "
-                       "synchronize it in its own library");
-  }
   if (array.type().layout != Layout::kRunEndEncoded) {
     return export_tensor<Managed>(array, options);
   }

@@ -23,6 +23,7 @@ LAYERS = [
     ["device", "dtype"],
     ["backend"],
     ["event"],
+    ["used_streams"],
     ["owned", "tensor_view"],
     ["schema"],
     ["device_array"],

@@ -36,11 +36,12 @@ struct ToArrowOptions {
 
 /// The tensor as an Arrow array that owns it: dimension 0 becomes the rows, a 0-D tensor one row.
 /// On error the tensor is released. Raises BufferError for what Arrow can't carry (see the type
-/// map) or what `options.copy` forbids.
-DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {});
+/// map) or what `options.copy` forbids. The tensor's memory is there once `event`, which the array
+/// carries on, has happened; where the host has to read it, it waits.
+DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, OwnedEvent event = {});
 
-/// `array`, null also where the 1-D bool tensor `mask` is false. Raises ValueError when lengths or
-/// devices differ.
+/// `array`, null also where the 1-D bool tensor `mask`, whose memory is there, is false. Raises
+/// ValueError when lengths or devices differ.
 DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask);
 
 /// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
@@ -62,10 +63,22 @@ enum class Nulls {
   kKeep,   ///< the bytes that lie there; for callers that hand out the mask as well
 };
 
+/// How a consumer is ordered after an array's event.
+struct Order {
+  enum Kind {
+    kHost,    ///< it has no stream: the host waits
+    kStream,  ///< its `stream` waits, and counts among those that use the memory
+    kNone,    ///< it waits by itself (DLPack's stream -1)
+  };
+  Kind kind = kHost;
+  Stream stream = nullptr;
+};
+
 struct ToDlpackOptions {
   Copy copy = Copy::kIfNeeded;
   Nulls nulls = Nulls::kRaise;
   bool as_cpu = false;  ///< label host-readable memory of another device (pinned, managed) CPU
+  Order order = {};
 };
 
 /// Whether `array` has a single-tensor reading at all, and a message that says why not and what
@@ -77,8 +90,9 @@ std::string why_not_tensor(const Type& type);
 TensorView describe_tensor(const Type& type, int64_t length);
 
 /// The array as a tensor that keeps it alive: read-only and zero-copy where the layout allows,
-/// else new memory (IS_COPIED set). Raises BufferError as the type map says, and for an event that
-/// nobody would wait for.
+/// else new memory (IS_COPIED set). What reads it is ordered after the array's event as
+/// `options.order` says. Raises BufferError as the type map says, and for an event that nobody can
+/// wait for.
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same as a struct of before DLPack 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});

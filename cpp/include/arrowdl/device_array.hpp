@@ -6,8 +6,10 @@
 #include <string>
 
 #include "arrowdl/device.hpp"
+#include "arrowdl/event.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
+#include "arrowdl/used_streams.hpp"
 
 namespace arrowdl {
 
@@ -18,15 +20,16 @@ using Releaser = void (*)(OwnedSchema&, OwnedDeviceArray&) noexcept;
 /// What a DeviceArray and everything made from it share: the C structs and the parsed type.
 struct Storage : private Counted {
   explicit Storage(Releaser by = nullptr) noexcept : releaser(by) {}
-  ~Storage() {
-    if (releaser != nullptr) releaser(schema, array);
-  }
+  /// Releases what the structs hold, after the work of the streams that used it.
+  ~Storage();
 
   OwnedSchema schema;
   OwnedDeviceArray array;
   Type type;
   Device device;
   Releaser releaser;
+  OwnedEvent event;  ///< what array.sync_event is, where arrowdl recorded it
+  mutable UsedStreams used_streams;
 };
 
 /// A window of rows into one node of an Arrow array, on any device. A value type: copies, slices
@@ -44,11 +47,14 @@ class DeviceArray {
   /// lengths say.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
                             Releaser releaser = nullptr);
-  /// The same for memory of arrowdl's own making on `device`, with no event.
-  static DeviceArray import(OwnedSchema schema, OwnedArray array, Device device = {});
+  /// The same for an array of arrowdl's own making on `device`, whose memory is there once `event`
+  /// has happened.
+  static DeviceArray import(OwnedSchema schema, OwnedArray array, Device device = {},
+                            OwnedEvent event = {});
   /// `length` elements of `dtype` (not complex) in `data`, none null: what `import` would make of
   /// them, with nothing to parse or to check.
-  static DeviceArray make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device);
+  static DeviceArray make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device,
+                                OwnedEvent event = {});
 
   explicit operator bool() const noexcept { return storage_ != nullptr; }
   const Type& type() const noexcept { return *type_; }
@@ -73,6 +79,17 @@ class DeviceArray {
   /// Nulls in the window. Counts the bitmap when it has to; raises BufferError when that would
   /// mean to read memory that the host can't.
   int64_t null_count() const;
+  /// Whether the memory is there: no event, or one that has happened. Does not wait.
+  bool is_ready() const { return is_complete(device(), sync_event()); }
+  /// Waits on the host until the memory is there.
+  void synchronize() const { synchronize_event(device(), sync_event()); }
+  /// Makes what `stream` is given from now on run when the memory is there, and counts it among
+  /// those that use it (`record_stream`). The host does not wait.
+  void wait(Stream stream) const;
+  /// The memory is given back only when the work that `stream` holds at that time is done. For a
+  /// stream that reads the memory without arrowdl having ordered it. The stream must live as long.
+  /// Raises BufferError where there is no backend to ask.
+  void record_stream(Stream stream) const;
   /// Keeps the memory alive for as long as it is held.
   const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
 
@@ -109,6 +126,9 @@ class DeviceArray {
 
  private:
   friend OwnedArray share_array(const DeviceArray& array);
+
+  static DeviceArray import_storage(std::shared_ptr<Storage> storage, OwnedSchema schema,
+                                    OwnedDeviceArray array);
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;

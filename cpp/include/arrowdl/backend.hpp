@@ -1,0 +1,84 @@
+// What arrowdl asks of a device's runtime: one implementation per runtime, opened on first use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "arrowdl/device.hpp"
+
+namespace arrowdl {
+
+/// A queue of work on a device, as its runtime writes it: CUstream, hipStream_t,
+/// DPCTLSyclQueueRef, cl_command_queue. The small numbers that DLPack gives a meaning to (CUDA: 1
+/// legacy default, 2 per-thread default) are the runtime's own handles for those streams.
+using Stream = void*;
+
+/// A device runtime. Events are values of ArrowDeviceArray.sync_event: pointers to what the column
+/// `event_type` of the device table says.
+///
+/// Every function may be called on any thread, with no lock of ours held. One that fails throws
+/// RuntimeError with the runtime's words, and has changed nothing; what a backend cannot do at all
+/// is a BufferError.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// The runtime's name for people: "CUDA".
+  virtual const char* name() const noexcept = 0;
+  /// Versions of library and driver, for people.
+  virtual std::string version() = 0;
+  /// How many devices of its (first) type the runtime has.
+  virtual int64_t device_count() = 0;
+
+  /// A new event for the work that `stream` holds now. Does not wait.
+  virtual void* record(const Device& device, Stream stream) = 0;
+  /// Makes what `stream` is given from now on run after `event`. Does not wait on the host.
+  virtual void wait(const Device& device, Stream stream, void* event) = 0;
+  /// Waits on the host for `event`. Throws when the work before it has failed.
+  virtual void synchronize(const Device& device, void* event) = 0;
+  /// Whether `event` has happened. Does not wait.
+  virtual bool is_complete(const Device& device, void* event) = 0;
+  /// Frees an event that `record` made, which may be pending.
+  virtual void destroy(const Device& device, void* event) noexcept = 0;
+
+  /// One event for all of `events`, or nullptr when they have happened.
+  virtual void* join(const Device& device, const std::vector<void*>& events) = 0;
+
+  /// A stream of ours on `device` that holds no work and waits for no other stream, for a producer
+  /// to order its work before. `give_stream` takes it back, with work on it or without.
+  virtual Stream take_stream(const Device& device) = 0;
+  virtual void give_stream(const Device& device, Stream stream) noexcept = 0;
+  /// The one stream of ours on `device` that the DLPack exchange API names as the current one.
+  virtual Stream work_stream(const Device& device) = 0;
+  /// Whether `stream` is being captured into a graph: nothing may be recorded or waited for then.
+  virtual bool is_capturing(const Device& device, Stream stream) = 0;
+
+  /// `size` bytes on `device`, valid for work of `stream`.
+  virtual void* allocate(const Device& device, int64_t size, Stream stream) = 0;
+  /// Gives memory of `allocate` back once the work that `stream` holds now is done.
+  virtual void free(const Device& device, void* memory, Stream stream) noexcept = 0;
+  /// Copies `size` bytes on `stream`, a stream of whichever device is not the CPU (of `to` when
+  /// neither is). Does not wait where the runtime need not.
+  virtual void copy(const Device& to, void* target, const Device& from, const void* source,
+                    int64_t size, Stream stream) = 0;
+};
+
+/// The backend of `device_type`, opened by the first call. nullptr when there is none: a type that
+/// arrowdl has none for, a library that is missing, one without a device. `*why_not`, if given,
+/// says which, and what to do.
+Backend* find_backend(int32_t device_type, std::string* why_not = nullptr) noexcept;
+
+/// The same; raises BufferError, "cannot `verb` on cuda:0: …", when there is none.
+Backend& require_backend(const Device& device, const char* verb);
+
+/// Waits on the host for an event of a device type that arrowdl has no backend for.
+using Synchronizer = std::function<void(void* sync_event, int64_t device_id)>;
+
+/// Lets arrays of `device_type` carry events: every wait for one becomes `synchronizer`'s, on the
+/// host. An empty one takes the last back. Raises ValueError for a type whose events are always
+/// NULL, or that has a backend.
+void register_synchronizer(int32_t device_type, Synchronizer synchronizer);
+
+}  // namespace arrowdl

@@ -1,0 +1,93 @@
+#include "registry.hpp"
+
+#include <memory>
+#include <mutex>
+
+#include "arrowdl/error.hpp"
+#include "synchronizer.hpp"
+
+namespace arrowdl {
+namespace {
+
+struct Row {
+  int32_t types[3];  ///< the device types of one runtime; 0 ends them
+  Backend* (*open)(std::string* why_not);
+};
+
+// A backend is one file and one row here.
+constexpr Row kRows[] = {
+    {{kDLCUDA, kDLCUDAHost, kDLCUDAManaged}, open_cuda},
+    {{kDLROCM, kDLROCMHost, 0}, open_hip},
+    {{kDLOneAPI, 0, 0}, open_oneapi},
+    {{kDLOpenCL, 0, 0}, open_opencl},
+};
+constexpr std::size_t kRowCount = std::size(kRows);
+
+/// A runtime once it has been opened. One that could not be is tried again: its library may be
+/// loaded later, as with torch or dpctl imported after arrowdl.
+struct Opened {
+  std::mutex mutex;
+  Backend* backend = nullptr;
+};
+
+Opened* opened_backends() {
+  static auto* const opened = new Opened[kRowCount];  // never freed: events outlive statics
+  return opened;
+}
+
+const Row* find_row(int32_t device_type) noexcept {
+  for (const Row& row : kRows) {
+    for (const int32_t type : row.types) {
+      if (type == device_type && type != 0) return &row;
+    }
+  }
+  return nullptr;
+}
+
+Backend* open(const Row& row, std::string* why_not) {
+  Opened& opened = opened_backends()[&row - kRows];
+  const std::lock_guard<std::mutex> lock(opened.mutex);
+  if (opened.backend == nullptr) opened.backend = row.open(why_not);
+  return opened.backend;
+}
+
+}  // namespace
+
+Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
+  std::string ignored;
+  std::string* reason = why_not == nullptr ? &ignored : why_not;
+  try {
+    if (const Row* row = find_row(device_type); row != nullptr) return open(*row, reason);
+    if (Backend* registered = find_synchronizer(device_type)) return registered;
+    *reason =
+        "arrowdl has no backend for this device type: synchronize the data in its own library "
+        "first, or teach arrowdl to wait with register_synchronizer()";
+  } catch (const std::exception& error) {
+    *reason = error.what();
+  }
+  return nullptr;
+}
+
+Backend& require_backend(const Device& device, const char* verb) {
+  std::string why_not;
+  Backend* backend = find_backend(device.type, &why_not);
+  if (backend == nullptr) {
+    raise_buffer_error("cannot ", verb, " on ", to_string(device), ": ", why_not);
+  }
+  return *backend;
+}
+
+void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {
+  const DeviceType* row = find_device_type(device_type);
+  if (row == nullptr) raise_value_error("device type ", device_type, " is unknown");
+  if (row->event_type == nullptr) {
+    raise_value_error("Arrow defines no events for ", row->name,
+                      ": sync_event is always NULL there, and needs no synchronizer");
+  }
+  if (find_row(device_type) != nullptr) {
+    raise_value_error("arrowdl waits for events of ", row->name, " itself");
+  }
+  set_synchronizer(device_type, std::move(synchronizer));
+}
+
+}  // namespace arrowdl
