@@ -1,7 +1,10 @@
 #include "py_device.hpp"
 
+#include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/used_streams.hpp"
+#include "gil.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -29,6 +32,40 @@ bool equals(const Device& device, const py::object& other) {
   return py::make_tuple(device.type, device.id).equal(other);
 }
 
+/// Calls a Python function from wherever somebody waits.
+struct PythonSynchronizer {
+  std::shared_ptr<PyObject> function;
+
+  void operator()(void* event, int64_t id) const {
+    std::string failure;
+    const bool called = with_gil([&] {
+      try {
+        py::handle(function.get())(reinterpret_cast<uintptr_t>(event), id);
+      } catch (const py::error_already_set& error) {
+        failure = error.what();
+      }
+    });
+    if (!called) failure = "the interpreter is gone";
+    if (!failure.empty()) {
+      throw Error(ErrorKind::kRuntime, concat("the registered synchronizer failed: ", failure));
+    }
+  }
+};
+
+void register_python_synchronizer(int32_t device_type, const py::object& function) {
+  if (function.is_none()) {
+    register_synchronizer(device_type, {});
+    return;
+  }
+  if (PyCallable_Check(function.ptr()) == 0) {
+    raise_type_error("a synchronizer is a function of (sync_event, device_id), got ",
+                     py::repr(function).cast<std::string>());
+  }
+  const auto drop = [](PyObject* held) { with_gil([&] { Py_DECREF(held); }); };
+  std::shared_ptr<PyObject> held(py::object(function).release().ptr(), drop);
+  register_synchronizer(device_type, PythonSynchronizer{std::move(held)});
+}
+
 }  // namespace
 
 void register_device(py::module_& m) {
@@ -53,6 +90,26 @@ void register_device(py::module_& m) {
       .def("__repr__", [](const Device& self) {
         return concat("Device(\"", find_device_type(self.type)->name, "\", ", self.id, ")");
       });
+  m.def(
+      "register_synchronizer", &register_python_synchronizer, py::arg("device_type"),
+      py::arg("function"),
+      "Let arrays of a device type that arrowdl has no backend for carry events.\n\n"
+      "Parameters\n----------\n"
+      "device_type : int\n"
+      "    A number of `device_types`.\n"
+      "function : callable or None\n"
+      "    ``function(sync_event, device_id)`` waits on the host for the event at the address\n"
+      "    `sync_event`. It is called wherever arrowdl waits, on any thread. None takes the last\n"
+      "    one back.\n\n"
+      "Raises\n------\n"
+      "ValueError\n    A type whose events are always NULL, or that has a backend.");
+  m.def(
+      "set_blocking_release", &set_blocking_release, py::arg("blocking"),
+      "Whether giving memory back waits on the host for the streams that used it.\n\n"
+      "By default it does not: the memory goes back from a thread of arrowdl's own, once the work "
+      "is done.");
+  m.def("pending_releases", &pending_releases,
+        "How many pieces of memory wait for the work of streams before they are given back.");
   py::dict types;
   for (const DeviceType& row : DeviceTypes()) types[row.name] = row.value;
   m.attr("device_type_numbers") = types;

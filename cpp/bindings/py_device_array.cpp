@@ -16,6 +16,7 @@
 #include "objects.hpp"
 #include "py_device.hpp"
 #include "py_schema.hpp"
+#include "streams.hpp"
 #include "tensors.hpp"
 
 namespace arrowdl::python {
@@ -109,8 +110,8 @@ Py_ssize_t length(PyObject* self) noexcept {
 
 /// A text with the names of fields in it, which may come from a producer that knows no UTF-8.
 py::object decode(const std::string& text) {
-  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                      "backslashreplace"));
+  return checked(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
 PyObject* repr(PyObject* self) noexcept {
@@ -249,6 +250,45 @@ PyObject* get_indices(PyObject* self, void*) noexcept {
   return guarded([&] { return wrap(get(self).indices()).release().ptr(); });
 }
 
+PyObject* get_sync_event(PyObject* self, void*) noexcept {
+  return read_property(self, [](const DeviceArray& array) -> py::object {
+    if (array.sync_event() == nullptr) return py::none();
+    return py::int_(reinterpret_cast<uintptr_t>(array.sync_event()));
+  });
+}
+
+PyObject* is_ready(PyObject* self, PyObject*) noexcept {
+  return guarded([&] { return PyBool_FromLong(get(self).is_ready() ? 1 : 0); });
+}
+
+PyObject* synchronize(PyObject* self, PyObject*) noexcept {
+  return guarded([&] {
+    synchronize_without_gil(get(self));
+    return py::none().release().ptr();
+  });
+}
+
+/// `use(array, stream)` for a stream that has to be one.
+template <typename Use>
+PyObject* use_stream(PyObject* self, PyObject* stream, const Use& use) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    if (const std::optional<Stream> read = read_stream(array.device(), stream)) {
+      use(array, *read);
+      return py::none().release().ptr();
+    }
+    raise_type_error("a stream or queue is needed, got None");
+  });
+}
+
+PyObject* wait(PyObject* self, PyObject* stream) noexcept {
+  return use_stream(self, stream, [](const DeviceArray& a, Stream s) { a.wait(s); });
+}
+
+PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
+  return use_stream(self, stream, [](const DeviceArray& a, Stream s) { a.record_stream(s); });
+}
+
 PyObject* get_dictionary(PyObject* self, void*) noexcept {
   return guarded([&] { return wrap(get(self).dictionary()).release().ptr(); });
 }
@@ -295,6 +335,7 @@ PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
   return guarded([&] {
     read_arrow_arguments("__arrow_c_array__", args, n, names, false);
     const DeviceArray array = get(self);
+    if (is_host_readable(array.device())) synchronize_without_gil(array);
     return make_pair(array, array.export_array());
   });
 }
@@ -312,7 +353,7 @@ PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t
 
 /// The arguments of `__dlpack__`, as plain values.
 struct DlpackRequest {
-  std::optional<int64_t> stream;
+  PyObject* stream = nullptr;
   bool versioned = false;
   std::optional<Device> device;
   Copy copy = Copy::kIfNeeded;
@@ -344,27 +385,11 @@ DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObjec
   keywords.read(n, args, names, values);
   const auto is_given = [&](std::size_t i) { return values[i] != nullptr && values[i] != Py_None; };
   DlpackRequest request;
-  if (is_given(0)) request.stream = read_int("stream", values[0]);
+  request.stream = values[0];
   if (is_given(1)) request.versioned = is_versioned(values[1]);
   if (is_given(2)) request.device = read_device(values[2]);
   if (is_given(3)) request.copy = read_copy(values[3]);
   return request;
-}
-
-/// Without an event there is nothing to order, on any stream; but the value has to be one that the
-/// protocol allows. Source: array API standard, `__dlpack__`.
-void check_stream(const DeviceArray& array, const std::optional<int64_t>& stream) {
-  if (!stream || *stream == -1) return;
-  const int32_t type = array.device().type;
-  if (type == kDLCPU) {
-    raise_buffer_error("stream=", *stream, ": CPU memory has no streams, pass None");
-  }
-  const bool is_ambiguous = type == kDLCUDA && *stream == 0;
-  const bool is_cuda_alone = type == kDLROCM && (*stream == 1 || *stream == 2);
-  if (*stream < -1 || is_ambiguous || is_cuda_alone) {
-    raise_buffer_error("stream=", *stream, " is no stream of ", to_string(array.device()),
-                       ": pass its handle, None, or -1 for no synchronization");
-  }
 }
 
 /// Whether another label than the array's own is asked for: host memory as CPU.
@@ -379,10 +404,13 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
   return guarded([&] {
     const DlpackRequest request = read_dlpack_arguments(args, n, names);
     Borrowed array = borrow(self);
-    check_stream(array, request.stream);
     ToDlpackOptions options;
     options.copy = request.copy;
     options.as_cpu = wants_cpu(array, request.device);
+    options.order = read_order(array.device(), request.stream);
+    if (array.sync_event() != nullptr && (options.as_cpu || options.order.kind == Order::kHost)) {
+      synchronize_without_gil(get(self));
+    }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
     return make_capsule(std::move(tensor)).release().ptr();
@@ -429,6 +457,19 @@ PyMethodDef methods[] = {
     {"field", as_method(get_field), METH_O,
      "field($self, key, /)\n--\n\nThe field named or numbered `key` of a struct array, null "
      "wherever the struct is."},
+    {"ready", as_method(is_ready), METH_NOARGS,
+     "ready($self, /)\n--\n\nWhether the memory is there: no event, or one that has happened. Does "
+     "not wait."},
+    {"synchronize", as_method(synchronize), METH_NOARGS,
+     "synchronize($self, /)\n--\n\nWait on the host until the memory is there."},
+    {"wait", as_method(wait), METH_O,
+     "wait($self, stream, /)\n--\n\nMake what `stream` is given from now on run when the memory is "
+     "there; the host does not wait.\n\n"
+     "The memory is then kept until the work of the stream is done, as `record_stream` does."},
+    {"record_stream", as_method(record_stream), METH_O,
+     "record_stream($self, stream, /)\n--\n\nGive the memory back only when the work that `stream` "
+     "holds at that time is done.\n\nFor streams that read it without having come through "
+     "arrowdl. The stream must live as long."},
     {"release", as_method(release), METH_NOARGS,
      "release($self, /)\n--\n\nGive this object's hold on the memory back now. Exports made "
      "before stay valid."},
@@ -463,6 +504,10 @@ PyGetSetDef properties[] = {
      "The tensor's element type by name, or None where there is no single tensor.", nullptr},
     {"device", get_device, nullptr, "Where the memory lies.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of the buffers that these rows take.", nullptr},
+    {"sync_event", get_sync_event, nullptr,
+     "The address of the event after which the memory is there, of the type that Arrow defines for "
+     "the device; None without one.",
+     nullptr},
     {"null_count", get_null_count, nullptr, "Nulls among the rows (not in nested values).",
      nullptr},
     {"field_names", get_field_names, nullptr, "Names of a struct's fields.", nullptr},

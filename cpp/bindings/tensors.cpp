@@ -9,6 +9,7 @@
 #include "errors.hpp"
 #include "objects.hpp"
 #include "py_device_array.hpp"
+#include "streams.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -51,14 +52,6 @@ void check_exportable(PyObject* object, const DLTensor& tensor) {
   }
 }
 
-void check_host(const Device& device) {
-  if (is_host_readable(device)) return;
-  raise_buffer_error("a tensor on ", to_string(device),
-                     " cannot be imported: this build orders "
-                     "no work on that device, and reading it unordered could read stale data; "
-                     "move it to the CPU first");
-}
-
 void check_memory(PyObject* object, const DLTensor& tensor) {
   if (tensor.data != nullptr || tensor.shape == nullptr) return;
   for (int32_t i = 0; i < tensor.ndim; ++i) {
@@ -85,27 +78,43 @@ Device ask_device(PyObject* object) {
                                  id == Py_None ? 0 : read_int32("the device id", id)});
 }
 
+struct Answer {
+  py::object capsule;
+  bool took_stream;
+};
+
 /// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
 /// after each TypeError, as torch does. Other errors are the producer's answer.
-py::object call_dlpack(const py::object& method, Copy copy) {
+Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream) {
   py::dict keywords;
   keywords["max_version"] = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   if (copy == Copy::kNever) keywords["copy"] = false;
-  for (const char* dropped : {"max_version", "copy"}) {
+  if (!stream.is_none()) keywords["stream"] = stream;
+  for (const char* dropped : {"max_version", "copy", "stream"}) {
     if (!keywords.contains(dropped)) continue;
     PyObject* capsule = PyObject_VectorcallDict(method.ptr(), nullptr, 0, keywords.ptr());
-    if (capsule != nullptr) return py::reinterpret_steal<py::object>(capsule);
+    if (capsule != nullptr) {
+      return {py::reinterpret_steal<py::object>(capsule), keywords.contains("stream")};
+    }
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
     PyErr_Clear();
     keywords.attr("pop")(dropped);
   }
-  return checked(PyObject_CallNoArgs(method.ptr()));
+  return {checked(PyObject_CallNoArgs(method.ptr())), false};
 }
 
-OwnedTensor take_from_capsule(PyObject* capsule) {
-  OwnedTensor tensor = take_tensor(capsule);
-  check_host(from_dl_device(tensor->device));
-  return tensor;
+/// `tensor` with an event for the work of `stream`, or of the stream that a producer assumes which
+/// is told none.
+TakenTensor record_stream_of(OwnedTensor tensor, PyObject* stream) {
+  const Device device = from_dl_device(tensor->device);
+  const std::optional<Stream> given = read_stream(device, stream);
+  if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
+  OwnedEvent event = OwnedEvent::record(device, given ? *given : default_stream(device));
+  return {std::move(tensor), std::move(event)};
+}
+
+TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
+  return record_stream_of(take_tensor(capsule), stream);
 }
 
 /// numpy exports a masked array without its mask: nulls would turn into values.
@@ -117,10 +126,48 @@ void check_unmasked(PyObject* object) {
                      "mask=~numpy.ma.getmaskarray(array) beside it");
 }
 
-OwnedTensor take_by_method(PyObject* object, const py::object& method, Copy copy) {
+/// The stream that the producer is told: the caller's, its own queue, or none.
+std::optional<Stream> find_producer_stream(PyObject* object, const Device& device,
+                                           PyObject* stream) {
+  if (const std::optional<Stream> given = read_stream(device, stream)) return given;
+  return device.type == kDLOneAPI ? find_queue(object) : std::nullopt;
+}
+
+/// A producer on a device with streams orders its work before one of ours, unless the stream of
+/// that work is known.
+TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, Backend& backend,
+                         const Device& device, PyObject* stream) {
+  if (const std::optional<Stream> known = find_producer_stream(object, device, stream)) {
+    const bool is_queue = device.type == kDLOneAPI;  // dpctl orders its own queue by itself
+    const py::object told = is_queue ? py::object(py::none()) : to_dlpack_stream(*known);
+    OwnedTensor tensor = take_tensor(call_dlpack(method, copy, told).capsule.ptr());
+    return {std::move(tensor), OwnedEvent::record(device, *known)};
+  }
+  if (device.type == kDLOneAPI) default_stream(device);  // raises: no queue to be found
+  const BorrowedStream ours(backend, device);
+  const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
+  OwnedTensor tensor = take_tensor(answer.capsule.ptr());
+  const Stream ordered = answer.took_stream ? ours.get() : default_stream(device);
+  return {std::move(tensor), OwnedEvent::record(device, ordered)};
+}
+
+TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
+                           PyObject* stream) {
   check_unmasked(object);
-  check_host(ask_device(object));
-  return take_from_capsule(call_dlpack(method, copy).ptr());
+  const Device device = ask_device(object);
+  Backend* backend = find_recorder(device);
+  if (backend == nullptr) {  // nothing to order by: the producer hands out finished work
+    return take_from_capsule(call_dlpack(method, copy, py::none()).capsule.ptr(), stream);
+  }
+  TakenTensor taken = take_ordered(object, method, copy, *backend, device, stream);
+  const Device actual = from_dl_device(taken.tensor->device);
+  if (actual == device) return taken;
+  if (actual.type == kDLCPU) {  // torch's pinned tensors say one thing and export another
+    synchronize_event(device, taken.event.get());
+    return {std::move(taken.tensor), {}};
+  }
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name, " says it is on ", to_string(device),
+                     " and exports memory on ", to_string(actual));
 }
 
 PyObject* dlpack_name() {
@@ -131,7 +178,7 @@ PyObject* dlpack_name() {
 /// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
 /// in words for people; torch's API speaks of storage and C++ frames where a layout is the reason.
 /// The device is not asked for first: torch's answer fails for those layouts.
-OwnedTensor take_refused(PyObject* object, Copy copy) {
+TakenTensor take_refused(PyObject* object, Copy copy, PyObject* stream) {
   py::object method;
   {
     const PendingError refusal;
@@ -139,22 +186,32 @@ OwnedTensor take_refused(PyObject* object, Copy copy) {
   }
   if (method) {
     PyErr_Clear();
-    return take_from_capsule(call_dlpack(method, copy).ptr());
+    return take_from_capsule(call_dlpack(method, copy, py::none()).capsule.ptr(), stream);
   }
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   raise_buffer_error(Py_TYPE(object)->tp_name, " refused its DLPack exchange API without a reason");
 }
 
-OwnedTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy) {
+TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
+                             PyObject* stream) {
   DLManagedTensorVersioned* managed = nullptr;
   if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
-    return take_refused(object, copy);
+    return take_refused(object, copy, stream);
   }
   OwnedTensor tensor(managed);
   check_exportable(object, *tensor);
-  check_host(from_dl_device(tensor->device));
   check_memory(object, *tensor);
-  return tensor;
+  const Device device = from_dl_device(tensor->device);
+  const std::optional<Stream> given = read_stream(device, stream);
+  if (device.type == kDLCPU) return {std::move(tensor), {}};
+  if (find_recorder(device) == nullptr) {
+    const py::object method = find_attribute(object, dlpack_name());
+    if (method) return take_by_method(object, method, copy, stream);
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
+                       " may still be written, and arrowdl has no runtime there to wait with");
+  }
+  const Stream work = given ? *given : ask_work_stream(api, device);
+  return {std::move(tensor), OwnedEvent::record(device, work)};
 }
 
 // ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
@@ -187,7 +244,12 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
       [&] {
         const DeviceArray array = find_array(static_cast<PyObject*>(object));
         if (!array) raise_type_error("expected a DeviceArray");
-        *out = to_dlpack(array).take_versioned();
+        ToDlpackOptions options;
+        Backend* backend = find_recorder(array.device());
+        if (backend != nullptr) {
+          options.order = {Order::kStream, backend->work_stream(array.device())};
+        }
+        *out = to_dlpack(array, options).take_versioned();
         return 0;
       },
       -1);
@@ -239,22 +301,27 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
           raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
                              tensor->version.minor, ", supported is version 1");
         }
-        check_host(from_dl_device(tensor->dl_tensor.device));
+        const Device device = from_dl_device(tensor->dl_tensor.device);
+        Backend* backend = find_recorder(device);
+        OwnedEvent event;
+        if (backend != nullptr) event = OwnedEvent::record(device, backend->work_stream(device));
         Loan loan(tensor);
-        *out = wrap(to_arrow(loan.lend())).release().ptr();
+        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
         loan.commit();
         return 0;
       },
       -1);
 }
 
-int current_work_stream(DLDeviceType type, int32_t, void** out) noexcept {
-  if (type != kDLCPU) {
-    PyErr_SetString(PyExc_BufferError, "arrowdl has work streams for the CPU alone");
-    return -1;
-  }
-  *out = nullptr;
-  return 0;
+int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
+  return guarded(
+      [&] {
+        const Device device = from_dl_device(DLDevice{type, id});
+        Backend* backend = find_recorder(device);
+        *out = backend == nullptr ? nullptr : backend->work_stream(device);
+        return 0;
+      },
+      -1);
 }
 
 }  // namespace
@@ -276,19 +343,28 @@ bool is_tensor(PyObject* object) {
   return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name());
 }
 
-OwnedTensor take_tensor_of(PyObject* object, Copy copy) {
-  if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object);
+TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
+  if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
   if (const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object)); api != nullptr) {
-    return take_by_exchange(*api, object, copy);
+    return take_by_exchange(*api, object, copy, stream);
   }
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
-    if (PyObject_CheckBuffer(object) != 0) return take_buffer(object);
+    if (PyObject_CheckBuffer(object) != 0) return record_stream_of(take_buffer(object), stream);
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
                      ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
                      "of such tensors");
   }
-  return take_by_method(object, method, copy);
+  return take_by_method(object, method, copy, stream);
+}
+
+Stream ask_work_stream(const DLPackExchangeAPI& api, const Device& device) {
+  const DLDevice dl_device = to_dl_device(device);
+  void* stream = nullptr;
+  if (api.current_work_stream(dl_device.device_type, dl_device.device_id, &stream) != 0) {
+    throw py::error_already_set();
+  }
+  return stream;
 }
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {

@@ -13,13 +13,24 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type);
 /// Whether `object` can be taken by `take_tensor_of`.
 bool is_tensor(PyObject* object);
 
+/// A producer's tensor, and the event after which its memory is there.
+struct TakenTensor {
+  OwnedTensor tensor;
+  OwnedEvent event;
+};
+
 /// The tensor of a producer: exchange API, `__dlpack__` of any vintage, a raw capsule, or where
-/// there is nothing better the buffer protocol. Raises what the producer raises, BufferError for
-/// what its own exporter would refuse.
-OwnedTensor take_tensor_of(PyObject* object, Copy copy);
+/// there is nothing better the buffer protocol. Its event is recorded on `stream`, where that is
+/// not None, on the stream that the producer computes on, or on one of ours that the producer
+/// ordered its work before; the host waits for none. Raises what the producer raises, BufferError
+/// for what its own exporter would refuse.
+TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream = nullptr);
 
 /// `tensor` as an object of the framework whose exchange API it is.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
+
+/// The stream that a framework's work on `device` is queued on.
+Stream ask_work_stream(const DLPackExchangeAPI& api, const Device& device);
 
 /// Our own exchange API, in a capsule, for `DeviceArray.__dlpack_c_exchange_api__`.
 pybind11::object make_exchange_api();

@@ -61,12 +61,6 @@ bool is_container(PyObject* object) {
   return !is_tensor(object) && !is_arrow(object) && find_attribute(object, items);
 }
 
-void refuse_stream(PyObject* stream) {
-  if (stream == nullptr || stream == Py_None) return;
-  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
-                     ": CPU tensors have no streams, pass None");
-}
-
 /// Whether `object` is Arrow data, which says more than its tensor: type, nulls, dictionary.
 bool reads_as_arrow(PyObject* object) {
   if (find_array(object)) return true;
@@ -78,10 +72,22 @@ bool is_default(const ToArrowOptions& options) {
          options.bool_as == BoolAs::kBool8;
 }
 
-DeviceArray convert(PyObject* tensor, const ToArrowOptions& options) {
-  if (!reads_as_arrow(tensor)) return to_arrow(take_tensor_of(tensor, options.copy), options);
-  if (is_default(options)) return take_array_of(tensor);
-  if (is_tensor(tensor)) return to_arrow(take_tensor_of(tensor, options.copy), options);
+DeviceArray convert_tensor(PyObject* tensor, const Arguments& arguments) {
+  const ToArrowOptions& options = arguments.options;
+  TakenTensor taken = take_tensor_of(tensor, options.copy, arguments.stream);
+  return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
+}
+
+DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
+  const bool is_arrow_data = reads_as_arrow(tensor);
+  if (!is_arrow_data) return convert_tensor(tensor, arguments);
+  const bool has_stream = arguments.stream != nullptr && arguments.stream != Py_None;
+  if (is_default(arguments.options) && !has_stream) return take_array_of(tensor);
+  if (is_tensor(tensor)) return convert_tensor(tensor, arguments);
+  if (has_stream) {
+    raise_buffer_error("stream= is for tensors; ", Py_TYPE(tensor)->tp_name,
+                       " is Arrow data, which carries its own event: leave it out");
+  }
   raise_buffer_error("copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,
                      " is Arrow data, which is shared as it is: leave them out");
 }
@@ -93,7 +99,9 @@ OwnedTensor take_mask(PyObject* mask) {
     raise_type_error("mask must be a tensor or an Arrow array of bool, got ",
                      Py_TYPE(mask)->tp_name);
   }
-  return take_tensor_of(mask, Copy::kIfNeeded);
+  TakenTensor taken = take_tensor_of(mask, Copy::kIfNeeded);
+  synchronize_event(from_dl_device(taken.tensor->device), taken.event.get());
+  return std::move(taken.tensor);
 }
 
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
@@ -105,11 +113,10 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
                   [&](std::string_view name, PyObject* value) {
                     return read_option(arguments, name, value);
                   });
-    refuse_stream(arguments.stream);
     if (is_container(args[0])) {
       return convert_container(args, n, names).release().ptr();
     }
-    DeviceArray array = convert(args[0], arguments.options);
+    DeviceArray array = convert(args[0], arguments);
     if (arguments.mask != nullptr) {
       array = apply_mask(array, take_mask(arguments.mask));
     }
@@ -140,7 +147,8 @@ PyMethodDef functions[] = {
      "Turn a tensor, or a dict of tensors, into an Arrow array on the same device.\n\n"
      "Parameters\n----------\n"
      "tensor : tensor, mapping of str to tensor, or DLPack capsule\n"
-     "    Anything with ``__dlpack__``, the DLPack C exchange API or the buffer protocol; dicts and\n"
+     "    Anything with ``__dlpack__``, the DLPack C exchange API or the buffer protocol; dicts "
+     "and\n"
      "    TensorDicts become structs, a torch jagged nested tensor becomes a list array.\n"
      "    Dimension 0 becomes the rows; a 0-D tensor becomes one row. Kept alive by the result.\n"
      "copy : bool, optional\n"
@@ -152,8 +160,10 @@ PyMethodDef functions[] = {
      "    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.\n"
      "mask : tensor of bool, shape (rows,), optional\n"
      "    True where a row is valid; becomes the validity bitmap.\n"
-     "stream : None\n"
-     "    CPU tensors have no streams.\n\n"
+     "stream : int or stream object, optional\n"
+     "    The stream or queue that the tensor's work is on, where it is not the one that its\n"
+     "    library names. The result carries an event for that work; nobody waits. CPU tensors\n"
+     "    have no streams.\n\n"
      "Returns\n-------\nDeviceArray\n\n"
      "Raises\n------\n"
      "BufferError\n    A type or layout that Arrow cannot carry, or that `copy` forbids.\n"

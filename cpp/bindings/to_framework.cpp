@@ -12,6 +12,7 @@
 #include "functions.hpp"
 #include "objects.hpp"
 #include "pyarrow.hpp"
+#include "streams.hpp"
 #include "tensors.hpp"
 
 namespace arrowdl::python {
@@ -19,14 +20,17 @@ namespace {
 
 namespace py = pybind11;
 
-/// A tensor on its way to a consumer that asks by the Python protocol: good for one `__dlpack__`.
+/// A tensor on its way to a consumer that asks by the Python protocol: good for one `__dlpack__`,
+/// which orders the consumer's stream after the event of the array that it reads.
 class Tensor {
  public:
-  explicit Tensor(OwnedTensor tensor) : tensor_(std::move(tensor)) {}
+  Tensor(OwnedTensor tensor, DeviceArray array)
+      : tensor_(std::move(tensor)), array_(std::move(array)) {}
 
-  py::object dlpack(const py::object&, const py::object& max_version, const py::object&,
+  py::object dlpack(const py::object& stream, const py::object& max_version, const py::object&,
                     const py::object&) {
-    require();
+    const Device device = from_dl_device(require()->device);
+    if (device.type != kDLCPU) order_consumer(array_, read_order(device, stream.ptr()));
     if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
     return make_capsule(std::move(tensor_));
   }
@@ -45,6 +49,7 @@ class Tensor {
   }
 
   OwnedTensor tensor_;
+  DeviceArray array_;
 };
 
 /// How tensors of one framework are made: by its exchange API where it has one, else by its
@@ -122,7 +127,7 @@ class Converter {
           break;
       }
     }
-    return with_mask(make(export_values(array)), [&] { return to_mask(array); });
+    return with_mask(make(export_values(array), array), [&] { return to_mask(array); });
   }
 
   /// A tensor that has no nulls to ask about.
@@ -153,23 +158,39 @@ class Converter {
     return Nulls::kRaise;
   }
 
+  /// Memory that the CPU reads goes to every framework as the CPU's: torch and jax know no other.
+  /// On other devices the stream of the framework's work waits, which its exchange API names; the
+  /// others name it when they ask for the tensor.
   OwnedTensor export_values(const DeviceArray& array) const {
     ToDlpackOptions options;
     options.nulls = value_nulls();
+    if (array.device().type != kDLCPU) {
+      options.as_cpu = is_host_readable(array.device());
+      options.order = choose_order(array.device());
+      if (options.as_cpu || options.order.kind == Order::kHost) synchronize_without_gil(array);
+    }
     return to_dlpack(array, options);
   }
 
-  py::object make(OwnedTensor tensor) const {
-    return make_by(framework_.from_dlpack, std::move(tensor));
+  Order choose_order(const Device& device) const {
+    if (framework_.api == nullptr) return {Order::kNone, {}};
+    if (find_recorder(device) == nullptr) return {};
+    return {Order::kStream, ask_work_stream(*framework_.api, device)};
+  }
+
+  /// `array` is what the tensor reads, where that is not the CPU's.
+  py::object make(OwnedTensor tensor, const DeviceArray& array = {}) const {
+    return make_by(framework_.from_dlpack, std::move(tensor), array);
   }
 
   py::object make_positions(OwnedTensor tensor) const {
     return make_by(framework_.from_positions, std::move(tensor));
   }
 
-  py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
+  py::object make_by(PyObject* from_dlpack, OwnedTensor tensor,
+                     const DeviceArray& array = {}) const {
     if (framework_.api != nullptr) return to_object(*framework_.api, std::move(tensor));
-    py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
+    py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor), array));
     return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
   }
 

@@ -80,7 +80,7 @@ Storage::~Storage() {
     if (releaser != nullptr) releaser(schema, array);
     return;
   }
-  used_streams.release(device, std::make_shared<Contents>(*this));
+  used_streams.release(std::make_shared<Contents>(*this));
 }
 
 DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Releaser releaser) {
@@ -118,8 +118,7 @@ void DeviceArray::wait(Stream stream) const {
 }
 
 void DeviceArray::record_stream(Stream stream) const {
-  require_backend(device(), "keep memory for a stream");
-  storage_->used_streams.add(stream);
+  storage_->used_streams.add(device(), stream);
 }
 
 int64_t DeviceArray::null_count() const {

@@ -31,7 +31,7 @@ const Type& plain_type(const Dtype& dtype) {
 struct PlainStorage : Storage {
   explicit PlainStorage(Buffer from) : data(std::move(from)) {}
   ~PlainStorage() {
-    if (!used_streams.empty()) used_streams.release(device, data.owner());
+    if (!used_streams.empty()) used_streams.release(data.owner());
   }
 
   Buffer data;

@@ -109,19 +109,6 @@ bool check_nulls(const TensorReading& reading, Nulls nulls) {
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
 
-void order_consumer(const DeviceArray& array, const Order& order) {
-  switch (order.kind) {
-    case Order::kHost:
-      array.synchronize();
-      break;
-    case Order::kStream:
-      array.wait(order.stream);
-      break;
-    case Order::kNone:
-      break;
-  }
-}
-
 template <typename Managed>
 OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
   TensorReading reading = read_as_tensor(array);
@@ -161,6 +148,19 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
 }
 
 }  // namespace
+
+void order_consumer(const DeviceArray& array, const Order& order) {
+  switch (order.kind) {
+    case Order::kHost:
+      array.synchronize();
+      break;
+    case Order::kStream:
+      array.wait(order.stream);
+      break;
+    case Order::kNone:
+      break;
+  }
+}
 
 OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
   return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);

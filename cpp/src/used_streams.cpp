@@ -128,11 +128,15 @@ class Reaper {
 
 }  // namespace
 
-void UsedStreams::add(Stream stream) {
+void UsedStreams::add(const Device& device, Stream stream) {
+  Backend& backend = require_backend(device, "keep memory for a stream");
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end()) {
-    streams_.push_back(stream);
-  }
+  // A backend that copies what it keeps gives other handles for the same stream: one event more.
+  if (std::find(streams_.begin(), streams_.end(), stream) != streams_.end()) return;
+  streams_.reserve(streams_.size() + 1);
+  streams_.push_back(backend.keep_stream(device, stream));
+  backend_ = &backend;
+  device_ = device;
 }
 
 bool UsedStreams::empty() const {
@@ -140,19 +144,26 @@ bool UsedStreams::empty() const {
   return streams_.empty();
 }
 
-void UsedStreams::release(const Device& device, std::shared_ptr<const void> owner) noexcept {
+void UsedStreams::drop() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Stream stream : streams_) backend_->drop_stream(device_, stream);
+  streams_.clear();
+}
+
+void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
   Release release{{}, std::move(owner)};
   try {
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
-    std::vector<Stream> streams;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      streams.swap(streams_);
+      for (Stream stream : streams_) {
+        release.events.push_back(OwnedEvent::record(device_, stream));
+      }
     }
-    for (Stream stream : streams) release.events.push_back(OwnedEvent::record(device, stream));
+    drop();
     if (release.is_due()) return;
     if (!is_blocking && Reaper::get().take(release)) return;
     finish(std::move(release));

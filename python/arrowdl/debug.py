@@ -1,5 +1,5 @@
 """For those who look for leaks."""
 
-from arrowdl._core import live_objects
+from arrowdl._core import live_objects, pending_releases
 
-__all__ = ["live_objects"]
+__all__ = ["live_objects", "pending_releases"]

@@ -32,6 +32,10 @@ class Backend {
   /// How many devices of its (first) type the runtime has.
   virtual int64_t device_count() = 0;
 
+  /// Whether it has streams that events can be recorded on. A registered synchronizer has none: all
+  /// it can do is `synchronize`.
+  virtual bool has_streams() const noexcept { return true; }
+
   /// A new event for the work that `stream` holds now. Does not wait.
   virtual void* record(const Device& device, Stream stream) = 0;
   /// Makes what `stream` is given from now on run after `event`. Does not wait on the host.
@@ -52,6 +56,10 @@ class Backend {
   virtual void give_stream(const Device& device, Stream stream) noexcept = 0;
   /// The one stream of ours on `device` that the DLPack exchange API names as the current one.
   virtual Stream work_stream(const Device& device) = 0;
+  /// `stream` as a handle that stays good when its owner drops it, where the runtime counts its
+  /// streams' owners; else `stream` itself. `drop_stream` undoes it.
+  virtual Stream keep_stream(const Device&, Stream stream) { return stream; }
+  virtual void drop_stream(const Device&, Stream) noexcept {}
   /// Whether `stream` is being captured into a graph: nothing may be recorded or waited for then.
   virtual bool is_capturing(const Device& device, Stream stream) = 0;
 

@@ -74,6 +74,10 @@ struct Order {
   Stream stream = nullptr;
 };
 
+/// Makes a consumer of `array` safe, as `order` says. Raises BufferError when nobody can wait for
+/// the array's event.
+void order_consumer(const DeviceArray& array, const Order& order);
+
 struct ToDlpackOptions {
   Copy copy = Copy::kIfNeeded;
   Nulls nulls = Nulls::kRaise;

@@ -9,20 +9,30 @@
 
 namespace arrowdl {
 
-/// The streams whose work may read some memory. Safe to use from many threads.
+/// The streams whose work may read some memory on one device. Safe to use from many threads.
 class UsedStreams {
  public:
-  /// `stream` may read the memory until its present and later work is done.
-  void add(Stream stream);
+  UsedStreams() = default;
+  ~UsedStreams() { drop(); }
+  UsedStreams(const UsedStreams&) = delete;
+  UsedStreams& operator=(const UsedStreams&) = delete;
+
+  /// `stream` may read the memory until its present and later work is done. Raises BufferError
+  /// where there is no backend to ask when that is.
+  void add(const Device& device, Stream stream);
   bool empty() const;
   /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
   /// a thread of ours; with `set_blocking_release`, and when very many wait already, the host waits
   /// here. In a forked child, which cannot ask the runtime, `owner` is never dropped.
-  void release(const Device& device, std::shared_ptr<const void> owner) noexcept;
+  void release(std::shared_ptr<const void> owner) noexcept;
 
  private:
+  void drop() noexcept;
+
   mutable std::mutex mutex_;
-  std::vector<Stream> streams_;
+  Backend* backend_ = nullptr;
+  Device device_;
+  std::vector<Stream> streams_;  // kept by the backend
 };
 
 /// Whether releases wait on the host for the streams instead of being deferred.

@@ -1,10 +1,253 @@
+// SYCL through the C interface of dpctl, once that is loaded: it has one flat name for what the
+// SYCL runtime has a mangled one for each version of. A DPCTLSyclEventRef is a sycl::event*, a
+// DPCTLSyclQueueRef a sycl::queue*.
+#include <mutex>
+#include <unordered_map>
+
+#include "arrowdl/error.hpp"
 #include "registry.hpp"
 
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
+
 namespace arrowdl {
+namespace {
+
+// The values of dpctl's enums that are used here.
+constexpr int kAnyDevice = (((1 << 5) - 1) << 16) | ((1 << 6) - 1);  // all backends, all types
+constexpr int kInOrder = 1 << 2;
+constexpr int kComplete = 3;
+
+/// The functions, in dpctl's own types where they are more than pointers.
+struct Functions {
+  void* (*queue_create)(void* context, void* device, void* error_handler, int properties);
+  void* (*queue_copy)(void* queue);
+  void (*queue_delete)(void* queue);
+  void* (*queue_barrier)(void* queue);
+  void* (*queue_barrier_for_events)(void* queue, void* const* events, std::size_t count);
+  void* (*queue_memcpy)(void* queue, void* target, const void* source, std::size_t size);
+  void (*event_wait)(void* event);
+  int (*event_status)(void* event);
+  void (*event_delete)(void* event);
+  void* (*devices_get)(int which);
+  std::size_t (*devices_count)(int which);
+  void* (*device_at)(void* devices, std::size_t index);
+  void (*devices_delete)(void* devices);
+  void (*device_delete)(void* device);
+  void* (*cached_context)(void* device);
+  void (*context_delete)(void* context);
+  void* (*malloc_device)(std::size_t size, void* queue);
+  void (*free_with_queue)(void* memory, void* queue);
+  const char* (*dpcpp_version)();
+  void (*cstring_delete)(const char* text);
+};
+
+#if defined(_WIN32)
+constexpr const char* kLibrary = "DPCTLSyclInterface.dll";
+void* find_library() { return GetModuleHandleA(kLibrary); }
+void* find_symbol(void* library, const char* name) {
+  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
+}
+int64_t process_id() { return static_cast<int64_t>(GetCurrentProcessId()); }
+#else
+constexpr const char* kLibrary = "libDPCTLSyclInterface.so";
+void* find_library() {
+  for (const char* name : {kLibrary, "libDPCTLSyclInterface.so.0"}) {
+    if (void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
+  }
+  return nullptr;
+}
+void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
+int64_t process_id() { return getpid(); }
+#endif
+
+template <typename Function>
+bool load(void* library, const char* name, Function* function, std::string* why_not) {
+  *function = reinterpret_cast<Function>(find_symbol(library, name));
+  if (*function == nullptr) *why_not = concat(kLibrary, " has no ", name, ": update dpctl");
+  return *function != nullptr;
+}
+
+bool load_all(void* library, Functions* f, std::string* why_not) {
+  return load(library, "DPCTLQueue_Create", &f->queue_create, why_not) &&
+         load(library, "DPCTLQueue_Copy", &f->queue_copy, why_not) &&
+         load(library, "DPCTLQueue_Delete", &f->queue_delete, why_not) &&
+         load(library, "DPCTLQueue_SubmitBarrier", &f->queue_barrier, why_not) &&
+         load(library, "DPCTLQueue_SubmitBarrierForEvents", &f->queue_barrier_for_events,
+              why_not) &&
+         load(library, "DPCTLQueue_Memcpy", &f->queue_memcpy, why_not) &&
+         load(library, "DPCTLEvent_Wait", &f->event_wait, why_not) &&
+         load(library, "DPCTLEvent_GetCommandExecutionStatus", &f->event_status, why_not) &&
+         load(library, "DPCTLEvent_Delete", &f->event_delete, why_not) &&
+         load(library, "DPCTLDeviceMgr_GetDevices", &f->devices_get, why_not) &&
+         load(library, "DPCTLDeviceMgr_GetNumDevices", &f->devices_count, why_not) &&
+         load(library, "DPCTLDeviceVector_GetAt", &f->device_at, why_not) &&
+         load(library, "DPCTLDeviceVector_Delete", &f->devices_delete, why_not) &&
+         load(library, "DPCTLDevice_Delete", &f->device_delete, why_not) &&
+         load(library, "DPCTLDeviceMgr_GetCachedContext", &f->cached_context, why_not) &&
+         load(library, "DPCTLContext_Delete", &f->context_delete, why_not) &&
+         load(library, "DPCTLmalloc_device", &f->malloc_device, why_not) &&
+         load(library, "DPCTLfree_with_queue", &f->free_with_queue, why_not) &&
+         load(library, "DPCTLService_GetDPCPPVersion", &f->dpcpp_version, why_not) &&
+         load(library, "DPCTLCString_Delete", &f->cstring_delete, why_not);
+}
+
+class OneApi final : public Backend {
+ public:
+  explicit OneApi(const Functions& functions) : f_(functions), process_(process_id()) {}
+
+  const char* name() const noexcept override { return "oneAPI"; }
+
+  std::string version() override {
+    const char* text = f_.dpcpp_version();
+    std::string version = concat("DPC++ ", text == nullptr ? "?" : text);
+    f_.cstring_delete(text);
+    return version;
+  }
+
+  int64_t device_count() override { return static_cast<int64_t>(f_.devices_count(kAnyDevice)); }
+
+  void* record(const Device& device, Stream queue) override {
+    require_process(device);
+    return require(f_.queue_barrier(queue), device, "submit a barrier");
+  }
+
+  void wait(const Device& device, Stream queue, void* event) override {
+    require_process(device);
+    void* barrier = f_.queue_barrier_for_events(queue, &event, 1);
+    f_.event_delete(require(barrier, device, "submit a barrier"));
+  }
+
+  /// dpctl's wait swallows what SYCL throws: only the status tells.
+  void synchronize(const Device& device, void* event) override {
+    require_process(device);
+    f_.event_wait(event);
+    if (f_.event_status(event) != kComplete) {
+      throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
+                                              " failed: SYCL reports no completion"));
+    }
+  }
+
+  bool is_complete(const Device& device, void* event) override {
+    require_process(device);
+    return f_.event_status(event) == kComplete;
+  }
+
+  void destroy(const Device&, void* event) noexcept override {
+    if (process_ == process_id()) f_.event_delete(event);
+  }
+
+  void* join(const Device& device, const std::vector<void*>& events) override {
+    Stream queue = make_queue(device);
+    void* barrier = f_.queue_barrier_for_events(queue, events.data(), events.size());
+    f_.queue_delete(queue);
+    return require(barrier, device, "submit a barrier");
+  }
+
+  Stream take_stream(const Device& device) override { return make_queue(device); }
+
+  void give_stream(const Device&, Stream queue) noexcept override { f_.queue_delete(queue); }
+
+  Stream work_stream(const Device& device) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Stream& queue = work_queues_[device.id];
+    if (queue == nullptr) queue = make_queue(device);
+    return queue;
+  }
+
+  Stream keep_stream(const Device& device, Stream queue) override {
+    require_process(device);
+    return require(f_.queue_copy(queue), device, "keep a queue");
+  }
+
+  void drop_stream(const Device&, Stream queue) noexcept override {
+    if (process_ == process_id()) f_.queue_delete(queue);
+  }
+
+  bool is_capturing(const Device&, Stream) override { return false; }
+
+  void* allocate(const Device& device, int64_t size, Stream queue) override {
+    require_process(device);
+    void* memory = f_.malloc_device(static_cast<std::size_t>(size > 0 ? size : 1), queue);
+    if (memory == nullptr) {
+      throw Error(ErrorKind::kMemory,
+                  concat("cannot allocate ", size, " bytes on ", to_string(device)));
+    }
+    return memory;
+  }
+
+  /// SYCL has no stream-ordered free: the host waits for the queue.
+  void free(const Device&, void* memory, Stream queue) noexcept override {
+    if (process_ != process_id()) return;
+    if (void* barrier = f_.queue_barrier(queue)) {
+      f_.event_wait(barrier);
+      f_.event_delete(barrier);
+      f_.free_with_queue(memory, queue);
+    }
+  }
+
+  void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
+            Stream queue) override {
+    const Device& device = to.type == kDLOneAPI ? to : from;
+    require_process(device);
+    void* event = f_.queue_memcpy(queue, target, source, static_cast<std::size_t>(size));
+    f_.event_delete(require(event, device, "copy memory"));
+  }
+
+ private:
+  static void* require(void* result, const Device& device, const char* verb) {
+    if (result != nullptr) return result;
+    throw Error(ErrorKind::kRuntime, concat("oneAPI cannot ", verb, " on ", to_string(device),
+                                            ": dpctl says why where DPCTL_VERBOSITY=error is set"));
+  }
+
+  void require_process(const Device& device) const {
+    if (process_ == process_id()) return;
+    throw Error(ErrorKind::kRuntime,
+                concat(to_string(device),
+                       " cannot be used in a forked child: start processes with "
+                       "the spawn method"));
+  }
+
+  Stream make_queue(const Device& device) {
+    require_process(device);
+    void* devices = require(f_.devices_get(kAnyDevice), device, "list the devices");
+    const auto count = f_.devices_count(kAnyDevice);
+    const auto index = static_cast<std::size_t>(device.id);
+    void* own = device.id >= 0 && index < count ? f_.device_at(devices, index) : nullptr;
+    f_.devices_delete(devices);
+    if (own == nullptr) {
+      raise_buffer_error(to_string(device), " does not exist: SYCL has ", count, " devices");
+    }
+    void* context = f_.cached_context(own);
+    Stream queue = f_.queue_create(context, own, nullptr, kInOrder);
+    f_.context_delete(context);
+    f_.device_delete(own);
+    return require(queue, device, "make a queue");
+  }
+
+  const Functions f_;
+  const int64_t process_;
+  std::mutex mutex_;
+  std::unordered_map<int64_t, Stream> work_queues_;
+};
+
+}  // namespace
 
 Backend* open_oneapi(std::string* why_not) {
-  *why_not = "not yet";
-  return nullptr;
+  void* library = find_library();
+  if (library == nullptr) {
+    *why_not = concat("arrowdl reaches SYCL through dpctl, and ", kLibrary,
+                      " is not loaded: import dpctl first");
+    return nullptr;
+  }
+  Functions functions{};
+  if (!load_all(library, &functions, why_not)) return nullptr;
+  return new OneApi(functions);  // lives as long as the process: events outlive statics
 }
 
 }  // namespace arrowdl

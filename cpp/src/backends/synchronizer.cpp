@@ -25,6 +25,7 @@ class SynchronizerBackend final : public Backend {
   const char* name() const noexcept override { return "a registered synchronizer"; }
   std::string version() override { return {}; }
   int64_t device_count() override { return 0; }
+  bool has_streams() const noexcept override { return false; }
 
   void* record(const Device& device, Stream) override { refuse(device, "record an event"); }
   void wait(const Device& device, Stream, void* event) override { synchronize(device, event); }

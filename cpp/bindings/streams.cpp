@@ -1,0 +1,115 @@
+#include "streams.hpp"
+
+#include "arguments.hpp"
+#include "arrowdl/error.hpp"
+#include "objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+bool is_cuda(int32_t type) {
+  return type == kDLCUDA || type == kDLCUDAHost || type == kDLCUDAManaged;
+}
+
+bool is_rocm(int32_t type) { return type == kDLROCM || type == kDLROCMHost; }
+
+[[noreturn]] void raise_no_stream(const Device& device, PyObject* stream) {
+  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is no stream of ",
+                     to_string(device),
+                     ": pass its handle, its library's stream or queue object, or None");
+}
+
+Stream to_stream(int64_t handle) {
+  return reinterpret_cast<Stream>(static_cast<uintptr_t>(handle));
+}
+
+/// DLPack's numbers. Source: array API standard, `__dlpack__`.
+Stream read_handle(const Device& device, PyObject* stream) {
+  const int64_t handle = read_int("stream", stream);
+  const bool is_ambiguous = is_cuda(device.type) && handle == 0;
+  const bool is_cuda_alone = is_rocm(device.type) && (handle == 1 || handle == 2);
+  const bool is_null_queue = device.type == kDLOneAPI && handle == 0;
+  if (handle < 0 || is_ambiguous || is_cuda_alone || is_null_queue) raise_no_stream(device, stream);
+  return to_stream(handle);
+}
+
+/// `object.name`, or `object.name()`, as an integer.
+std::optional<Stream> find_handle(PyObject* object, const char* name) {
+  py::object value = find_attribute(object, py::str(name).ptr());
+  if (!value) return {};
+  if (PyCallable_Check(value.ptr()) != 0) value = checked(PyObject_CallNoArgs(value.ptr()));
+  if (PyTuple_Check(value.ptr()) != 0) {  // __cuda_stream__: (version, handle)
+    value = py::reinterpret_borrow<py::object>(checked(PySequence_GetItem(value.ptr(), 1)));
+  }
+  if (PyLong_Check(value.ptr()) == 0) return {};
+  return to_stream(read_int(name, value.ptr()));
+}
+
+std::optional<Stream> read_object(const Device& device, PyObject* stream) {
+  // torch.cuda.Stream, cupy.cuda.Stream; torch.xpu.Stream, dpctl.SyclQueue.
+  static constexpr const char* kCuda[] = {"__cuda_stream__", "cuda_stream", "ptr"};
+  static constexpr const char* kOneApi[] = {"addressof_ref", "sycl_queue"};
+  if (is_cuda(device.type) || is_rocm(device.type)) {
+    for (const char* name : kCuda) {
+      if (const auto handle = find_handle(stream, name)) return handle;
+    }
+  } else if (device.type == kDLOneAPI) {
+    for (const char* name : kOneApi) {
+      if (const auto handle = find_handle(stream, name)) return handle;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Stream> read_stream(const Device& device, PyObject* stream) {
+  if (stream == nullptr || stream == Py_None) return {};
+  if (device.type == kDLCPU) {
+    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
+                       ": CPU memory has no streams, pass None");
+  }
+  if (PyIndex_Check(stream) != 0) return read_handle(device, stream);
+  if (const auto handle = read_object(device, stream)) return handle;
+  raise_no_stream(device, stream);
+}
+
+Order read_order(const Device& device, PyObject* stream) {
+  if (stream == nullptr || stream == Py_None) return {};
+  if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
+  return {Order::kStream, *read_stream(device, stream)};
+}
+
+std::optional<Stream> find_queue(PyObject* object) {
+  static PyObject* const name = interned("sycl_queue");
+  const py::object queue = find_attribute(object, name);
+  if (!queue) return {};
+  return read_object(Device{kDLOneAPI, 0}, queue.ptr());
+}
+
+py::object to_dlpack_stream(Stream stream) { return py::int_(reinterpret_cast<uintptr_t>(stream)); }
+
+Stream default_stream(const Device& device) {
+  if (is_cuda(device.type)) return to_stream(1);  // the legacy default stream
+  if (is_rocm(device.type)) return to_stream(0);
+  raise_buffer_error("a tensor on ", to_string(device),
+                     " does not say which queue its work is on: pass stream=queue, or the array "
+                     "itself instead of its capsule");
+}
+
+void synchronize_without_gil(const DeviceArray& array) {
+  if (array.sync_event() == nullptr) return;
+  const py::gil_scoped_release release;
+  array.synchronize();
+}
+
+Backend* find_recorder(const Device& device) {
+  const DeviceType* type = find_device_type(device.type);
+  if (type == nullptr || type->event_type == nullptr) return nullptr;
+  Backend* backend = find_backend(device.type);
+  return backend != nullptr && backend->has_streams() ? backend : nullptr;
+}
+
+}  // namespace arrowdl::python

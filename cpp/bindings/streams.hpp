@@ -1,0 +1,53 @@
+// Streams as Python writes them: DLPack's integers, and the stream and queue objects of libraries.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <optional>
+
+#include "arrowdl/convert.hpp"
+
+namespace arrowdl::python {
+
+/// The stream that `stream` names on `device`: an integer as in `__dlpack__`, a torch, cupy or
+/// numba stream, something with `__cuda_stream__`, a dpctl.SyclQueue. Empty for None. Raises
+/// BufferError for what is no stream of that device.
+std::optional<Stream> read_stream(const Device& device, PyObject* stream);
+
+/// What the `stream` of `__dlpack__` asks for on `device`: the host waits for None, nobody for -1.
+Order read_order(const Device& device, PyObject* stream);
+
+/// The queue that `object`, an array of dpctl or dpnp, computes on; empty for other objects.
+std::optional<Stream> find_queue(PyObject* object);
+
+/// `stream` as `__dlpack__` takes it.
+pybind11::object to_dlpack_stream(Stream stream);
+
+/// The stream that DLPack says a producer assumes when it is told none.
+Stream default_stream(const Device& device);
+
+/// The runtime that can record what a stream on `device` holds, or nullptr: for the CPU, for types
+/// without events, and where the runtime is missing.
+Backend* find_recorder(const Device& device);
+
+/// Waits on the host for `array`, not under the GIL: the work may need it.
+void synchronize_without_gil(const DeviceArray& array);
+
+/// A stream of ours that holds no other work, for as long as it is in scope.
+class BorrowedStream {
+ public:
+  BorrowedStream(Backend& backend, const Device& device)
+      : backend_(backend), device_(device), stream_(backend.take_stream(device)) {}
+  ~BorrowedStream() { backend_.give_stream(device_, stream_); }
+  BorrowedStream(const BorrowedStream&) = delete;
+  BorrowedStream& operator=(const BorrowedStream&) = delete;
+
+  Stream get() const noexcept { return stream_; }
+
+ private:
+  Backend& backend_;
+  Device device_;
+  Stream stream_;
+};
+
+}  // namespace arrowdl::python
