@@ -77,11 +77,10 @@ constexpr std::int64_t kDataSize = 64;
 /// bytes do: nobody can check that but the producer, since the interface has no buffer sizes.
 template <typename Offset>
 arrowdl::Buffer offsets_into_data(FuzzedDataProvider& input, std::int64_t rows) {
-  const auto count = static_cast<std::size_t>(rows + 1);
-  std::shared_ptr<Offset[]> offsets(new Offset[count]());
-  for (std::size_t i = 0; i < count; ++i) {
-    offsets[i] = input.ConsumeIntegral<Offset>();
-    if (offsets[i] > kDataSize) offsets[i] %= kDataSize + 1;
+  std::shared_ptr<Offset[]> offsets(new Offset[static_cast<std::size_t>(rows + 1)]());
+  for (std::int64_t i = 0; i <= rows; ++i) {
+    const auto offset = input.ConsumeIntegral<Offset>();
+    offsets[i] = offset > kDataSize ? static_cast<Offset>(offset % (kDataSize + 1)) : offset;
   }
   return arrowdl::Buffer(offsets, offsets.get(), (rows + 1) * std::int64_t{sizeof(Offset)});
 }
