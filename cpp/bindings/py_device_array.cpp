@@ -109,8 +109,8 @@ Py_ssize_t length(PyObject* self) noexcept {
 
 /// A text with the names of fields in it, which may come from a producer that knows no UTF-8.
 py::object decode(const std::string& text) {
-  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                      "backslashreplace"));
+  return checked(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
 PyObject* repr(PyObject* self) noexcept {
