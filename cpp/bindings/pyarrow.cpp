@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <string_view>
 
 #include "arrowdl/convert.hpp"
@@ -26,7 +25,8 @@ bool is_numbers(PyObject* object) {
 }
 
 bool is_vectors(PyObject* object) {
-  return std::string_view(Py_TYPE(object)->tp_name) == "pyarrow.lib.FixedSizeListArray";
+  constexpr std::string_view kVectors = "pyarrow.lib.FixedSizeListArray";
+  return Py_TYPE(object)->tp_name == kVectors;
 }
 
 OwnedTensor take_numbers(PyObject* numbers) {
@@ -76,8 +76,7 @@ OwnedTensor take_vectors(PyObject* vectors) {
   view.shape[0] = length;
   view.shape[1] = size;
   view.set_contiguous_strides();
-  const uint64_t flags = whole.flags();
-  return make_tensor(view, std::make_shared<OwnedTensor>(std::move(whole)), flags);
+  return make_tensor(view, std::move(whole));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ void set_header(DLManagedTensorVersioned& managed, uint64_t flags) noexcept {
 
 /// One allocation for the struct, its shape and strides, and what keeps the memory alive, which is
 /// counted where it is owned.
-template <typename Managed>
+template <typename Managed, typename Owner>
 struct TensorHolder {
-  explicit TensorHolder(std::shared_ptr<const void> from) : owner(std::move(from)) {}
+  explicit TensorHolder(Owner from) : owner(std::move(from)) {}
 
   static void* operator new(std::size_t size, int32_t ndim) {
     return ::operator new(size + 2 * sizeof(int64_t) * static_cast<std::size_t>(ndim));
@@ -30,14 +30,15 @@ struct TensorHolder {
 
   int64_t* dims() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
 
-  std::shared_ptr<const void> owner;
+  Owner owner;
   Managed managed;
 };
 
-template <typename Managed>
-OwnedTensor hold(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
+template <typename Managed, typename Owner>
+OwnedTensor hold(const TensorView& view, Owner owner, uint64_t flags) {
+  using Holder = TensorHolder<Managed, Owner>;
   const DLDevice device = to_dl_device(view.device);
-  auto* holder = new (view.ndim) TensorHolder<Managed>(std::move(owner));
+  auto* holder = new (view.ndim) Holder(std::move(owner));
   int64_t* shape = holder->dims();
   int64_t* strides = shape + view.ndim;
   const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
@@ -54,7 +55,7 @@ OwnedTensor hold(const TensorView& view, std::shared_ptr<const void> owner, uint
   set_header(holder->managed, flags);
   holder->managed.manager_ctx = holder;
   holder->managed.deleter = [](Managed* managed) noexcept {
-    delete static_cast<TensorHolder<Managed>*>(managed->manager_ctx);
+    delete static_cast<Holder*>(managed->manager_ctx);
   };
   return OwnedTensor(&holder->managed);
 }
@@ -134,8 +135,29 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
   return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
 }
 
+/// Whether the array's elements are a CPU tensor's as they lie: the common case, told at once.
+bool is_plain(const DeviceArray& array) {
+  const Type& type = array.type();
+  return type.layout == Layout::kFixedWidth && type.dtype != nullptr &&
+         type.dictionary == nullptr && type.dtype->code != kDLBool && !type.is_fixed_size_binary &&
+         array.validity() == nullptr && array.device().type == kDLCPU && array.length() > 0;
+}
+
+TensorView view_plain(const DeviceArray& array) {
+  TensorView view;
+  view.dtype = array.type().dtype;
+  view.ndim = 1;
+  view.shape[0] = array.length();
+  view.strides[0] = 1;
+  view.data = array.buffer_as<uint8_t>(1) + array.offset() * array.type().byte_width;
+  return view;
+}
+
 template <typename Managed>
 OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
+  if (options.copy != Copy::kAlways && is_plain(array)) {
+    return hold<Managed>(view_plain(array), array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
   if (array.type().layout != Layout::kRunEndEncoded) {
     return export_tensor<Managed>(array, options);
   }
@@ -166,9 +188,14 @@ OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owne
   return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
 }
 
+OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner) {
+  const uint64_t flags = owner.flags();
+  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
+}
+
 OwnedTensor to_legacy(OwnedTensor tensor) {
   const TensorView view = view_tensor(*tensor);
-  return hold<DLManagedTensor>(view, std::make_shared<OwnedTensor>(std::move(tensor)), 0);
+  return hold<DLManagedTensor>(view, std::move(tensor), 0);
 }
 
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {

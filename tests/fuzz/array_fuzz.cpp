@@ -71,6 +71,20 @@ arrowdl::Buffer exact(FuzzedDataProvider& input, std::int64_t size) {
   return arrowdl::Buffer(memory, memory.get(), size);
 }
 
+constexpr std::int64_t kDataSize = 64;
+
+/// Offsets into the bytes of a binary array. They may descend or be negative, but end where the
+/// bytes do: nobody can check that but the producer, since the interface has no buffer sizes.
+template <typename Offset>
+arrowdl::Buffer offsets_into_data(FuzzedDataProvider& input, std::int64_t rows) {
+  std::shared_ptr<Offset[]> offsets(new Offset[static_cast<std::size_t>(rows + 1)]());
+  for (std::int64_t i = 0; i <= rows; ++i) {
+    const auto offset = input.ConsumeIntegral<Offset>();
+    offsets[i] = offset > kDataSize ? static_cast<Offset>(offset % (kDataSize + 1)) : offset;
+  }
+  return arrowdl::Buffer(offsets, offsets.get(), (rows + 1) * std::int64_t{sizeof(Offset)});
+}
+
 std::vector<arrowdl::Buffer> honest_buffers(FuzzedDataProvider& input, const Type& type,
                                             std::int64_t rows) {
   std::vector<arrowdl::Buffer> buffers;
@@ -86,17 +100,17 @@ std::vector<arrowdl::Buffer> honest_buffers(FuzzedDataProvider& input, const Typ
       add(rows * type.byte_width);
       break;
     case Layout::kBinary:
-      add((rows + 1) * 4);
-      add(64);
+      buffers.push_back(offsets_into_data<std::int32_t>(input, rows));
+      add(kDataSize);
       break;
     case Layout::kLargeBinary:
-      add((rows + 1) * 8);
-      add(64);
+      buffers.push_back(offsets_into_data<std::int64_t>(input, rows));
+      add(kDataSize);
       break;
     case Layout::kBinaryView: {
       add(rows * 16);
-      add(64);
-      auto sizes = std::make_shared<std::int64_t>(64);
+      add(kDataSize);
+      auto sizes = std::make_shared<std::int64_t>(kDataSize);
       buffers.emplace_back(sizes, sizes.get(), 8);
       break;
     }

@@ -158,5 +158,7 @@ DeviceArray read_field(const DeviceArray& array, int64_t i);
 /// A versioned tensor that reads as `view` says and holds `owner` until its deleter runs. `flags`
 /// are DLPACK_FLAG_BITMASK_*: IS_COPIED for memory made for this tensor alone.
 OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags);
+/// The same around another tensor, with its flags.
+OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner);
 
 }  // namespace arrowdl
