@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <deque>
-#include <system_error>
+#include <cstdlib>
+#include <list>
 #include <thread>
 
 #include "arrowdl/event.hpp"
@@ -49,8 +50,21 @@ void finish(Release release) noexcept {
   }
 }
 
-/// The releases that wait, and the thread that waits for them. The thread starts with the first one
-/// and lives as long as the process; nothing of this is ever freed, so that exit has no order.
+/// Drops the owner if it may have its memory back. Whether nothing is left to wait for.
+bool try_finish(Release& release) noexcept {
+  try {
+    if (!release.is_due()) return false;
+    const Release done = std::move(release);
+  } catch (...) {
+    leak(std::move(release));
+  }
+  return true;
+}
+
+/// The releases that wait, and the thread that looks after them. It asks instead of waiting, so
+/// that a stream that is behind holds up nobody's memory but its own. The thread starts with the
+/// first release and stops when the process exits, before the runtimes go; nothing of this is ever
+/// freed, so that exit has no order.
 class Reaper {
  public:
   static Reaper& get() {
@@ -62,9 +76,9 @@ class Reaper {
   bool take(Release& release) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (pending_ >= kMaxPending || !start()) return false;
-    queue_.push_back(std::move(release));
+    arrived_.push_back(std::move(release));
     ++pending_;
-    arrived_.notify_one();
+    changed_.notify_all();
     return true;
   }
 
@@ -76,6 +90,8 @@ class Reaper {
   bool is_of_another_process() const { return is_forked_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Reaper() {
 #if defined(__unix__) || defined(__APPLE__)
     pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
@@ -84,45 +100,83 @@ class Reaper {
   }
 
   bool start() noexcept {
+    if (is_running_ || is_stopping_) return is_running_ && !is_stopping_;
     try {
-      if (!is_running_) std::thread([this] { run(); }).detach();
+      std::thread([this] { run(); }).detach();
       is_running_ = true;
-    } catch (const std::system_error&) {
+      std::atexit([] { get().stop(); });
+    } catch (...) {  // no thread, no memory: the host waits
     }
     return is_running_;
   }
 
-  [[noreturn]] void run() {
-    for (;;) {
-      Release release = next();
-      finish(std::move(release));
-      const std::lock_guard<std::mutex> lock(mutex_);
-      --pending_;
+  void run() noexcept {
+    std::list<Release> waiting;
+    Clock::duration pause = kShortestPause;
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!is_stopping_) {
+      if (waiting.empty()) {
+        changed_.wait(lock, [this] { return is_stopping_ || !arrived_.empty(); });
+      } else {
+        changed_.wait_for(lock, pause, [this] { return is_stopping_ || !arrived_.empty(); });
+      }
+      waiting.splice(waiting.end(), arrived_);
+      if (is_stopping_) break;
+      lock.unlock();
+      const Clock::time_point start = Clock::now();
+      const std::size_t finished = sweep(waiting);
+      // However many wait, most of the time is not spent on asking.
+      pause = finished > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
+      pause = std::max(pause, 4 * (Clock::now() - start));
+      lock.lock();
+      pending_ -= finished;
     }
+    new std::list<Release>(std::move(waiting));  // the process ends: the memory goes with it
+    is_running_ = false;
+    changed_.notify_all();
   }
 
-  Release next() {
+  static std::size_t sweep(std::list<Release>& waiting) noexcept {
+    std::size_t finished = 0;
+    for (auto release = waiting.begin(); release != waiting.end();) {
+      if (try_finish(*release)) {
+        release = waiting.erase(release);
+        ++finished;
+      } else {
+        ++release;
+      }
+    }
+    return finished;
+  }
+
+  /// At exit: the thread leaves the runtimes alone from here on. Not waited for without end, since
+  /// an owner's deleter may wait for what this thread holds.
+  void stop() {
     std::unique_lock<std::mutex> lock(mutex_);
-    arrived_.wait(lock, [this] { return !queue_.empty(); });
-    Release release = std::move(queue_.front());
-    queue_.pop_front();
-    return release;
+    is_stopping_ = true;
+    changed_.notify_all();
+    if (is_forked_) return;
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
   }
 
   /// In a forked child there is no thread, and the runtime must not be asked: what waited stays.
   void abandon() {
-    new std::deque<Release>(std::move(queue_));
-    queue_.clear();
+    new std::list<Release>(std::move(arrived_));
+    arrived_.clear();
     pending_ = 0;
     is_forked_ = true;
     mutex_.unlock();
   }
 
+  static constexpr Clock::duration kShortestPause = std::chrono::microseconds(20);
+  static constexpr Clock::duration kLongestPause = std::chrono::milliseconds(1);
+
   std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Release> queue_;
+  std::condition_variable changed_;
+  std::list<Release> arrived_;
   std::size_t pending_ = 0;
   bool is_running_ = false;
+  bool is_stopping_ = false;
   std::atomic<bool> is_forked_{false};
 };
 
