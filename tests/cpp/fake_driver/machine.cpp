@@ -633,7 +633,7 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.fail_in = n;
     m_.fail_status = status;
-    m_.has_failed = false;
+    if (n > 0) m_.has_failed = false;
   }
   bool has_failed() override {
     const Lock lock(m_.mutex);
