@@ -196,6 +196,7 @@ TEST_P(DeviceArrayEventsTest, ACapturedConsumerIsRefusedAndNothingIsLost) {
   EXPECT_FALSE(fake_->is_capture_broken());
   fake_->set_capturing(consumer, false);
   fake_->open_gate(produced.producer.gate);
+  produced.array.synchronize();  // its own work is the producer's to look after
   produced.array = DeviceArray();
   EXPECT_TRUE(eventually([&] { return released_ == 1; })) << "that stream never got the memory";
 }

@@ -96,8 +96,8 @@ TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
   other.add(quick.stream);
   other.release(device_, make_poisoned(4));
   fake_->open_gate(quick.gate);
-  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
-  EXPECT_EQ(pending_releases(), 1);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 1; }));
+  EXPECT_EQ(dropped_, 1);
   fake_->open_gate(stuck.gate);
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
