@@ -39,8 +39,18 @@ struct Release {
   }
 };
 
-/// A failed device never comes to an end: what its work may have read stays with it.
-void leak(Release release) noexcept { new Release(std::move(release)); }
+/// A failed device never comes to an end: what its work may have read stays with it. Kept where
+/// leak checkers find it, without a lock that a fork might leave locked.
+void leak(Release release) noexcept {
+  struct Leaked {
+    Release release;
+    Leaked* next;
+  };
+  static std::atomic<Leaked*> all{nullptr};
+  auto* const leaked = new Leaked{std::move(release), all.load()};
+  while (!all.compare_exchange_weak(leaked->next, leaked)) {
+  }
+}
 
 void finish(Release release) noexcept {
   try {
@@ -111,36 +121,35 @@ class Reaper {
   }
 
   void run() noexcept {
-    std::list<Release> waiting;
     Clock::duration pause = kShortestPause;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!is_stopping_) {
-      if (waiting.empty()) {
+      if (waiting_.empty()) {
         changed_.wait(lock, [this] { return is_stopping_ || !arrived_.empty(); });
+        pause = kShortestPause;
       } else {
-        changed_.wait_for(lock, pause, [this] { return is_stopping_ || !arrived_.empty(); });
+        changed_.wait_for(lock, pause, [this] { return is_stopping_; });
       }
-      waiting.splice(waiting.end(), arrived_);
+      waiting_.splice(waiting_.end(), arrived_);
       if (is_stopping_) break;
       lock.unlock();
       const Clock::time_point start = Clock::now();
-      const std::size_t finished = sweep(waiting);
+      const std::size_t finished = sweep();
       // However many wait, most of the time is not spent on asking.
       pause = finished > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
       pause = std::max(pause, 4 * (Clock::now() - start));
       lock.lock();
       pending_ -= finished;
     }
-    new std::list<Release>(std::move(waiting));  // the process ends: the memory goes with it
     is_running_ = false;
     changed_.notify_all();
   }
 
-  static std::size_t sweep(std::list<Release>& waiting) noexcept {
+  std::size_t sweep() noexcept {
     std::size_t finished = 0;
-    for (auto release = waiting.begin(); release != waiting.end();) {
+    for (auto release = waiting_.begin(); release != waiting_.end();) {
       if (try_finish(*release)) {
-        release = waiting.erase(release);
+        release = waiting_.erase(release);
         ++finished;
       } else {
         ++release;
@@ -161,8 +170,7 @@ class Reaper {
 
   /// In a forked child there is no thread, and the runtime must not be asked: what waited stays.
   void abandon() {
-    new std::list<Release>(std::move(arrived_));
-    arrived_.clear();
+    abandoned_.splice(abandoned_.end(), arrived_);
     pending_ = 0;
     is_forked_ = true;
     mutex_.unlock();
@@ -174,6 +182,8 @@ class Reaper {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Release> arrived_;
+  std::list<Release> waiting_;    ///< the thread's own; at exit the memory goes with the process
+  std::list<Release> abandoned_;  ///< a forked child's
   std::size_t pending_ = 0;
   bool is_running_ = false;
   bool is_stopping_ = false;

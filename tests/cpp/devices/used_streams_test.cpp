@@ -1,5 +1,6 @@
 // Deferred release: what a stream may still read is not given back.
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 
 #include "device_test.hpp"
@@ -161,6 +162,18 @@ TEST_P(UsedStreamsTest, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(eventually([&] { return dropped_ == kThreads * kRounds; }));
   for (const auto& read : reads) EXPECT_EQ(*read, Bytes(64, 5));
+}
+
+TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exit_with_pending = [this] {
+    const Gated consumer = take_gated_stream();  // a gate that nobody opens
+    UsedStreams used;
+    used.add(consumer.stream);
+    used.release(device_, {this, [](const void*) { std::_Exit(2); }});
+    std::exit(pending_releases() == 1 ? 0 : 3);
+  };
+  EXPECT_EXIT(exit_with_pending(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
