@@ -25,13 +25,28 @@ std::atomic<bool> is_blocking{false};
 
 /// Memory and what has to happen before its owner has it back.
 struct Release {
+  Device device;
+  std::vector<Stream> streams;  ///< whose work has no event yet
   std::vector<OwnedEvent> events;
   std::shared_ptr<const void> owner;
 
-  bool is_due() const {
-    return std::all_of(events.begin(), events.end(), [](const OwnedEvent& event) {
-      return is_complete(event.device(), event.get());
-    });
+  /// Whether every stream's work has an event. A stream that is captured into a graph can have none
+  /// until that is over; an event recorded later comes later, which is as safe.
+  bool record() {
+    while (!streams.empty()) {
+      if (require_backend(device, "release memory").is_capturing(device, streams.back())) {
+        return false;
+      }
+      events.push_back(OwnedEvent::record(device, streams.back()));
+      streams.pop_back();
+    }
+    return true;
+  }
+
+  bool is_due() {
+    return record() && std::all_of(events.begin(), events.end(), [](const OwnedEvent& event) {
+             return is_complete(event.device(), event.get());
+           });
   }
 
   void wait() const {
@@ -205,21 +220,24 @@ bool UsedStreams::empty() const {
 }
 
 void UsedStreams::release(const Device& device, std::shared_ptr<const void> owner) noexcept {
-  Release release{{}, std::move(owner)};
+  Release release{device, {}, {}, std::move(owner)};
   try {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      release.streams.swap(streams_);
+    }
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
-    std::vector<Stream> streams;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      streams.swap(streams_);
-    }
-    for (Stream stream : streams) release.events.push_back(OwnedEvent::record(device, stream));
     if (release.is_due()) return;
-    if (!is_blocking && Reaper::get().take(release)) return;
-    finish(std::move(release));
+    const bool can_wait = release.streams.empty();
+    if (!(is_blocking && can_wait) && Reaper::get().take(release)) return;
+    if (can_wait) {
+      finish(std::move(release));
+    } else {
+      leak(std::move(release));
+    }
   } catch (...) {  // the device or the stream is no more: nobody can tell when it is safe
     leak(std::move(release));
   }

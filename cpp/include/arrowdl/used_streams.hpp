@@ -17,7 +17,8 @@ class UsedStreams {
   bool empty() const;
   /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
   /// a thread of ours; with `set_blocking_release`, and when very many wait already, the host waits
-  /// here. In a forked child, which cannot ask the runtime, `owner` is never dropped.
+  /// here. A stream that is captured into a graph is asked once the capture is over. In a forked
+  /// child, which cannot ask the runtime, `owner` is never dropped.
   void release(const Device& device, std::shared_ptr<const void> owner) noexcept;
 
  private:

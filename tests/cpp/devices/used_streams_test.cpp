@@ -190,17 +190,33 @@ TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
   before_.allocations += 1;
 }
 
-TEST_P(UsedStreamsTest, ACapturedStreamKeepsItsMemory) {
-  const Stream captured = take_stream();
-  fake_->set_capturing(captured, true);
+TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
+  for (const bool blocking : {false, true}) {
+    set_blocking_release(blocking);
+    dropped_ = 0;
+    const Stream captured = take_stream();
+    fake_->set_capturing(captured, true);
+    UsedStreams used;
+    used.add(captured);
+    used.release(device_, make_poisoned(4));
+    EXPECT_EQ(pending_releases(), 1);
+    EXPECT_EQ(dropped_, 0);
+    fake_->set_capturing(captured, false);
+    EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+    EXPECT_FALSE(fake_->is_capture_broken());
+  }
+}
+
+TEST_P(UsedStreamsTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
   UsedStreams used;
-  used.add(captured);
-  used.release(device_, make_poisoned(4));
+  used.add(GetParam().default_stream);
+  auto memory = make_poisoned(4);
+  fake_->set_global_capture(true);
+  used.release(device_, std::move(memory));
   EXPECT_EQ(dropped_, 0);
-  EXPECT_EQ(pending_releases(), 0);
   EXPECT_FALSE(fake_->is_capture_broken());
-  fake_->set_capturing(captured, false);
-  before_.allocations += 1;
+  fake_->set_global_capture(false);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }
 
 }  // namespace
