@@ -167,6 +167,7 @@ struct Allocation {
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
   ~Allocation() {
+    if (memory == nullptr) return;
     try {
       const Stream stream = target.backend.work_stream(target.device);
       if (copied.get() != nullptr) target.backend.wait(target.device, stream, copied.get());
@@ -176,7 +177,7 @@ struct Allocation {
   }
 
   const Target target;
-  void* const memory;
+  void* memory;
   Event copied;
 };
 
@@ -195,9 +196,9 @@ int init_device_buffer(const Target& target, const Device& from, ArrowBufferView
   }
   const Stream on = stream != nullptr ? stream : work;
   backend.copy(target.device, allocation->memory, from, source.data.data, source.size_bytes, on);
-  Allocation* const filled = allocation.release();  // kept if there is no event: the copy may run
-  filled->copied.reset(backend.record(target.device, on));
-  allocation.reset(filled);
+  void* const memory = std::exchange(allocation->memory, nullptr);
+  allocation->copied.reset(backend.record(target.device, on));
+  allocation->memory = memory;  // with no event it stays: the copy may still run
   if (stream == nullptr) backend.synchronize(target.device, allocation->copied.get());
   ArrowBufferInit(buffer);
   buffer->data = static_cast<uint8_t*>(allocation->memory);

@@ -202,7 +202,8 @@ TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
     EXPECT_EQ(pending_releases(), 1);
     EXPECT_EQ(dropped_, 0);
     fake_->set_capturing(captured, false);
-    EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+    EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+    EXPECT_EQ(dropped_, 1);
     EXPECT_FALSE(fake_->is_capture_broken());
   }
 }
