@@ -81,6 +81,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     EXPECT_EQ(after.events, before_.events + abandoned_);
     EXPECT_EQ(after.allocations, before_.allocations);
     EXPECT_EQ(fake_->current_context(), GetParam().has_contexts ? 0 : 1);
+    EXPECT_EQ(fake_->capture_mode(), 0);
     set_blocking_release(false);
   }
 

@@ -72,6 +72,7 @@ class FailuresTest : public DeviceTest {
     const bool has_failed = fake_->has_failed();
     fake_->fail_call(0, 0);
     EXPECT_EQ(fake_->current_context(), context_) << "the caller's context is another one";
+    EXPECT_EQ(fake_->capture_mode(), 0);
     EXPECT_EQ(fake_->misuses(), 0);
     fake_->set_current_context(-1);
     return has_failed;

@@ -72,8 +72,8 @@ class FakeDriver {
   /// Makes that of `device` current on this thread; -1: none (HIP has no such state: device 0).
   virtual void set_current_context(int device) = 0;
   virtual int contexts_of(int device) = 0;
-  /// Streams that anybody made and that have work, or wait.
-  virtual int busy_streams() = 0;
+  /// This thread's mode of stream capture: 0 unless somebody left another one behind.
+  virtual int capture_mode() = 0;
 };
 
 }  // namespace arrowdl::testing

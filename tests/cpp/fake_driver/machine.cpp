@@ -711,12 +711,7 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     return m_.retained[static_cast<std::size_t>(device)];
   }
-  int busy_streams() override {
-    const Lock lock(m_.mutex);
-    int busy = 0;
-    for (const auto& [handle, stream] : m_.streams) busy += stream->operations.empty() ? 0 : 1;
-    return busy;
-  }
+  int capture_mode() override { return this_thread.capture_mode; }
 
  private:
   void submit(int device, void* stream, Operation operation) {
