@@ -11,6 +11,7 @@ namespace {
 // The same numbers in CUresult and hipError_t, and in the flags of both.
 constexpr int kOutOfMemory = 2;
 constexpr int kNoDevice = 100;
+constexpr int kInvalidDevice = 101;
 constexpr int kNotReady = 600;
 constexpr int kNotSupported = 801;
 constexpr int kStreamCaptureImplicit = 906;
@@ -114,7 +115,8 @@ std::string StreamRuntime::start() {
     call = &calls_.count_devices;
     status = run(calls_.count_devices, &count);
   }
-  if (status == kNoDevice || (status == 0 && count == 0)) {
+  // HIP 5 has no device 0 where it has none at all.
+  if (status == kNoDevice || status == kInvalidDevice || (status == 0 && count == 0)) {
     return concat(library_name_,
                   " finds no device: see whether the kernel's driver is loaded, and ", "whether ",
                   text_.visible, " hides the devices");

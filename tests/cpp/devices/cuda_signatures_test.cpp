@@ -1,35 +1,13 @@
 // The calls as cuda.cpp writes them down, against cuda.h where a toolkit is at hand (CMake looks
-// for it; nothing needs it): as many arguments, each passed the same way.
+// for it; nothing needs it).
 #include <gtest/gtest.h>
 
 #ifdef HAS_CUDA_H
 #include <cuda.h>
 
-#include <type_traits>
+#include "signatures.hpp"
 
 namespace {
-
-/// How the calling convention sees a type: a pointer or an integer of some size.
-template <typename T>
-constexpr std::size_t passed_as() {
-  static_assert(std::is_pointer_v<T> || std::is_integral_v<T> || std::is_enum_v<T>);
-  return sizeof(T);
-}
-
-template <typename... Ours, typename... Theirs>
-constexpr bool match(int (*)(Ours...), CUresult (*)(Theirs...)) {
-  if constexpr (sizeof...(Ours) != sizeof...(Theirs)) {
-    return false;
-  } else {
-    return ((passed_as<Ours>() == passed_as<Theirs>()) && ...);
-  }
-}
-
-template <typename... Args>
-using Ours = int (*)(Args...);
-
-#define EXPECT_MATCH(theirs, ...) \
-  static_assert(match(Ours<__VA_ARGS__>(nullptr), decltype (&theirs)(nullptr)), #theirs)
 
 // cuda.h's macros turn the plain names into those with a version, as cuda.cpp has them.
 EXPECT_MATCH(cuInit, unsigned);
