@@ -8,6 +8,7 @@
 #include "py_device.hpp"
 #include "py_device_array.hpp"
 #include "py_schema.hpp"
+#include "streams.hpp"
 
 namespace py = pybind11;
 
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   m.doc() = "arrowdl's compiled core. Use it through `arrowdl`.";
   m.attr("__version__") = arrowdl::version();
   register_errors();
+  register_wait_guard();
   register_device(m);
   register_schema(m);
   register_device_array(m);

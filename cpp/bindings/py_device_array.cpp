@@ -263,7 +263,8 @@ PyObject* is_ready(PyObject* self, PyObject*) noexcept {
 
 PyObject* synchronize(PyObject* self, PyObject*) noexcept {
   return guarded([&] {
-    synchronize_without_gil(get(self));
+    const DeviceArray array = get(self);
+    array.synchronize();
     return py::none().release().ptr();
   });
 }
@@ -335,7 +336,6 @@ PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
   return guarded([&] {
     read_arrow_arguments("__arrow_c_array__", args, n, names, false);
     const DeviceArray array = get(self);
-    if (is_host_readable(array.device())) synchronize_without_gil(array);
     return make_pair(array, array.export_array());
   });
 }
@@ -403,14 +403,14 @@ bool wants_cpu(const DeviceArray& array, const std::optional<Device>& device) {
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const DlpackRequest request = read_dlpack_arguments(args, n, names);
-    Borrowed array = borrow(self);
+    // A wait for an event lets other threads run, which may release the array meanwhile.
+    const bool may_wait = borrow(self).sync_event() != nullptr;
+    const DeviceArray held = may_wait ? get(self) : DeviceArray();
+    Borrowed array = may_wait ? held : borrow(self);
     ToDlpackOptions options;
     options.copy = request.copy;
     options.as_cpu = wants_cpu(array, request.device);
     options.order = read_order(array.device(), request.stream);
-    if (array.sync_event() != nullptr && (options.as_cpu || options.order.kind == Order::kHost)) {
-      synchronize_without_gil(get(self));
-    }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
     return make_capsule(std::move(tensor)).release().ptr();

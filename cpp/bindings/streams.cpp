@@ -99,10 +99,15 @@ Stream default_stream(const Device& device) {
                      "itself instead of its capsule");
 }
 
-void synchronize_without_gil(const DeviceArray& array) {
-  if (array.sync_event() == nullptr) return;
-  const py::gil_scoped_release release;
-  array.synchronize();
+void register_wait_guard() {
+  set_wait_guard([](const std::function<void()>& wait) {
+    if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+      wait();
+      return;
+    }
+    const py::gil_scoped_release release;
+    wait();
+  });
 }
 
 Backend* find_recorder(const Device& device) {

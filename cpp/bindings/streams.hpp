@@ -30,8 +30,8 @@ Stream default_stream(const Device& device);
 /// without events, and where the runtime is missing.
 Backend* find_recorder(const Device& device);
 
-/// Waits on the host for `array`, not under the GIL: the work may need it.
-void synchronize_without_gil(const DeviceArray& array);
+/// Makes every wait on the host let go of the GIL: the work that it waits for may need it.
+void register_wait_guard();
 
 /// A stream of ours that holds no other work, for as long as it is in scope.
 class BorrowedStream {

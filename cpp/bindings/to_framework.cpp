@@ -167,7 +167,6 @@ class Converter {
     if (array.device().type != kDLCPU) {
       options.as_cpu = is_host_readable(array.device());
       options.order = choose_order(array.device());
-      if (options.as_cpu || options.order.kind == Order::kHost) synchronize_without_gil(array);
     }
     return to_dlpack(array, options);
   }

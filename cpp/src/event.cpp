@@ -1,10 +1,16 @@
 #include "arrowdl/event.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
+namespace {
+
+std::atomic<WaitGuard> wait_guard{nullptr};
+
+}  // namespace
 
 OwnedEvent::~OwnedEvent() {
   if (handle_ != nullptr) backend_->destroy(device_, handle_);
@@ -46,9 +52,17 @@ void wait_event(const Device& device, Stream stream, void* event) {
   backend.wait(device, stream, event);
 }
 
+void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
+
 void synchronize_event(const Device& device, void* event) {
   if (event == nullptr) return;
-  require_backend(device, "wait for an event").synchronize(device, event);
+  Backend& backend = require_backend(device, "wait for an event");
+  const WaitGuard guard = wait_guard;
+  if (guard == nullptr) {
+    backend.synchronize(device, event);
+  } else {
+    guard([&] { backend.synchronize(device, event); });
+  }
 }
 
 bool is_complete(const Device& device, void* event) {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <deque>
-#include <system_error>
+#include <cstdlib>
+#include <list>
 #include <thread>
 
 #include "arrowdl/event.hpp"
@@ -24,13 +25,26 @@ std::atomic<bool> is_blocking{false};
 
 /// Memory and what has to happen before its owner has it back.
 struct Release {
+  std::vector<KeptStream> streams;  ///< whose work has no event yet
   std::vector<OwnedEvent> events;
   std::shared_ptr<const void> owner;
 
-  bool is_due() const {
-    return std::all_of(events.begin(), events.end(), [](const OwnedEvent& event) {
-      return is_complete(event.device(), event.get());
-    });
+  /// Whether every stream's work has an event. A stream that is captured into a graph can have none
+  /// until that is over; an event recorded later comes later, which is as safe.
+  bool record() {
+    while (!streams.empty()) {
+      const KeptStream& stream = streams.back();
+      if (stream.backend().is_capturing(stream.device(), stream.get())) return false;
+      events.push_back(OwnedEvent::record(stream.device(), stream.get()));
+      streams.pop_back();
+    }
+    return true;
+  }
+
+  bool is_due() {
+    return record() && std::all_of(events.begin(), events.end(), [](const OwnedEvent& event) {
+             return is_complete(event.device(), event.get());
+           });
   }
 
   void wait() const {
@@ -38,8 +52,18 @@ struct Release {
   }
 };
 
-/// A failed device never comes to an end: what its work may have read stays with it.
-void leak(Release release) noexcept { new Release(std::move(release)); }
+/// A failed device never comes to an end: what its work may have read stays with it. Kept where
+/// leak checkers find it, without a lock that a fork might leave locked.
+void leak(Release release) noexcept {
+  struct Leaked {
+    Release release;
+    Leaked* next;
+  };
+  static std::atomic<Leaked*> all{nullptr};
+  auto* const leaked = new Leaked{std::move(release), all.load()};
+  while (!all.compare_exchange_weak(leaked->next, leaked)) {
+  }
+}
 
 void finish(Release release) noexcept {
   try {
@@ -49,8 +73,21 @@ void finish(Release release) noexcept {
   }
 }
 
-/// The releases that wait, and the thread that waits for them. The thread starts with the first one
-/// and lives as long as the process; nothing of this is ever freed, so that exit has no order.
+/// Drops the owner if it may have its memory back. Whether nothing is left to wait for.
+bool try_finish(Release& release) noexcept {
+  try {
+    if (!release.is_due()) return false;
+    const Release done = std::move(release);
+  } catch (...) {
+    leak(std::move(release));
+  }
+  return true;
+}
+
+/// The releases that wait, and the thread that looks after them. It asks instead of waiting, so
+/// that a stream that is behind holds up nobody's memory but its own. The thread starts with the
+/// first release and stops when the process exits, before the runtimes go; nothing of this is ever
+/// freed, so that exit has no order.
 class Reaper {
  public:
   static Reaper& get() {
@@ -62,9 +99,9 @@ class Reaper {
   bool take(Release& release) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (pending_ >= kMaxPending || !start()) return false;
-    queue_.push_back(std::move(release));
+    arrived_.push_back(std::move(release));
     ++pending_;
-    arrived_.notify_one();
+    changed_.notify_all();
     return true;
   }
 
@@ -76,6 +113,8 @@ class Reaper {
   bool is_of_another_process() const { return is_forked_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   Reaper() {
 #if defined(__unix__) || defined(__APPLE__)
     pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
@@ -84,45 +123,83 @@ class Reaper {
   }
 
   bool start() noexcept {
+    if (is_running_ || is_stopping_) return is_running_ && !is_stopping_;
     try {
-      if (!is_running_) std::thread([this] { run(); }).detach();
+      std::thread([this] { run(); }).detach();
       is_running_ = true;
-    } catch (const std::system_error&) {
+      std::atexit([] { get().stop(); });
+    } catch (...) {  // no thread, no memory: the host waits
     }
     return is_running_;
   }
 
-  [[noreturn]] void run() {
-    for (;;) {
-      Release release = next();
-      finish(std::move(release));
-      const std::lock_guard<std::mutex> lock(mutex_);
-      --pending_;
+  void run() noexcept {
+    Clock::duration pause = kShortestPause;
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!is_stopping_) {
+      if (waiting_.empty()) {
+        changed_.wait(lock, [this] { return is_stopping_ || !arrived_.empty(); });
+        pause = kShortestPause;
+      } else {
+        changed_.wait_for(lock, pause, [this] { return is_stopping_; });
+      }
+      waiting_.splice(waiting_.end(), arrived_);
+      if (is_stopping_) break;
+      lock.unlock();
+      const Clock::time_point start = Clock::now();
+      const std::size_t finished = sweep();
+      // However many wait, most of the time is not spent on asking.
+      pause = finished > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
+      pause = std::max(pause, 4 * (Clock::now() - start));
+      lock.lock();
+      pending_ -= finished;
     }
+    is_running_ = false;
+    changed_.notify_all();
   }
 
-  Release next() {
+  std::size_t sweep() noexcept {
+    std::size_t finished = 0;
+    for (auto release = waiting_.begin(); release != waiting_.end();) {
+      if (try_finish(*release)) {
+        release = waiting_.erase(release);
+        ++finished;
+      } else {
+        ++release;
+      }
+    }
+    return finished;
+  }
+
+  /// At exit: the thread leaves the runtimes alone from here on. Not waited for without end, since
+  /// an owner's deleter may wait for what this thread holds.
+  void stop() {
     std::unique_lock<std::mutex> lock(mutex_);
-    arrived_.wait(lock, [this] { return !queue_.empty(); });
-    Release release = std::move(queue_.front());
-    queue_.pop_front();
-    return release;
+    is_stopping_ = true;
+    changed_.notify_all();
+    if (is_forked_) return;
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
   }
 
   /// In a forked child there is no thread, and the runtime must not be asked: what waited stays.
   void abandon() {
-    new std::deque<Release>(std::move(queue_));
-    queue_.clear();
+    abandoned_.splice(abandoned_.end(), arrived_);
     pending_ = 0;
     is_forked_ = true;
     mutex_.unlock();
   }
 
+  static constexpr Clock::duration kShortestPause = std::chrono::microseconds(20);
+  static constexpr Clock::duration kLongestPause = std::chrono::milliseconds(1);
+
   std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Release> queue_;
+  std::condition_variable changed_;
+  std::list<Release> arrived_;
+  std::list<Release> waiting_;    ///< the thread's own; at exit the memory goes with the process
+  std::list<Release> abandoned_;  ///< a forked child's
   std::size_t pending_ = 0;
   bool is_running_ = false;
+  bool is_stopping_ = false;
   std::atomic<bool> is_forked_{false};
 };
 
@@ -131,12 +208,10 @@ class Reaper {
 void UsedStreams::add(const Device& device, Stream stream) {
   Backend& backend = require_backend(device, "keep memory for a stream");
   const std::lock_guard<std::mutex> lock(mutex_);
-  // A backend that copies what it keeps gives other handles for the same stream: one event more.
-  if (std::find(streams_.begin(), streams_.end(), stream) != streams_.end()) return;
-  streams_.reserve(streams_.size() + 1);
-  streams_.push_back(backend.keep_stream(device, stream));
-  backend_ = &backend;
-  device_ = device;
+  // A runtime that counts owners gives another handle each time: then there is one event more.
+  const bool is_known = std::any_of(streams_.begin(), streams_.end(),
+                                    [&](const KeptStream& kept) { return kept.get() == stream; });
+  if (!is_known) streams_.emplace_back(backend, device, stream);
 }
 
 bool UsedStreams::empty() const {
@@ -144,29 +219,25 @@ bool UsedStreams::empty() const {
   return streams_.empty();
 }
 
-void UsedStreams::drop() noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (Stream stream : streams_) backend_->drop_stream(device_, stream);
-  streams_.clear();
-}
-
 void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
-  Release release{{}, std::move(owner)};
+  Release release{{}, {}, std::move(owner)};
   try {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      release.streams.swap(streams_);
+    }
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (Stream stream : streams_) {
-        release.events.push_back(OwnedEvent::record(device_, stream));
-      }
-    }
-    drop();
     if (release.is_due()) return;
-    if (!is_blocking && Reaper::get().take(release)) return;
-    finish(std::move(release));
+    const bool can_wait = release.streams.empty();
+    if (!(is_blocking && can_wait) && Reaper::get().take(release)) return;
+    if (can_wait) {
+      finish(std::move(release));
+    } else {
+      leak(std::move(release));
+    }
   } catch (...) {  // the device or the stream is no more: nobody can tell when it is safe
     leak(std::move(release));
   }

@@ -22,7 +22,7 @@ LAYERS = [
     ["error", "version", "dlpack"],
     ["device", "dtype"],
     ["backend"],
-    ["event"],
+    ["event", "arrow_device"],
     ["used_streams"],
     ["owned", "tensor_view"],
     ["schema"],

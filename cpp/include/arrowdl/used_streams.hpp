@@ -3,36 +3,59 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
 
 namespace arrowdl {
 
-/// The streams whose work may read some memory on one device. Safe to use from many threads.
+/// A stream that the runtime keeps for us, where it counts the owners of its streams: see
+/// `Backend::keep_stream`.
+class KeptStream {
+ public:
+  KeptStream(Backend& backend, const Device& device, Stream stream)
+      : backend_(&backend), device_(device), stream_(backend.keep_stream(device, stream)) {}
+  KeptStream(KeptStream&& other) noexcept { swap(other); }
+  KeptStream& operator=(KeptStream&& other) noexcept {
+    KeptStream(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~KeptStream() {
+    if (backend_ != nullptr) backend_->drop_stream(device_, stream_);
+  }
+
+  Backend& backend() const noexcept { return *backend_; }
+  const Device& device() const noexcept { return device_; }
+  Stream get() const noexcept { return stream_; }
+  void swap(KeptStream& other) noexcept {
+    std::swap(backend_, other.backend_);
+    std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
+  }
+
+ private:
+  Backend* backend_ = nullptr;
+  Device device_;
+  Stream stream_ = nullptr;
+};
+
+/// The streams whose work may read some memory. Safe to use from many threads.
 class UsedStreams {
  public:
-  UsedStreams() = default;
-  ~UsedStreams() { drop(); }
-  UsedStreams(const UsedStreams&) = delete;
-  UsedStreams& operator=(const UsedStreams&) = delete;
-
   /// `stream` may read the memory until its present and later work is done. Raises BufferError
   /// where there is no backend to ask when that is.
   void add(const Device& device, Stream stream);
   bool empty() const;
   /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
   /// a thread of ours; with `set_blocking_release`, and when very many wait already, the host waits
-  /// here. In a forked child, which cannot ask the runtime, `owner` is never dropped.
+  /// here. A stream that is captured into a graph is asked once the capture is over. In a forked
+  /// child, which cannot ask the runtime, `owner` is never dropped.
   void release(std::shared_ptr<const void> owner) noexcept;
 
  private:
-  void drop() noexcept;
-
   mutable std::mutex mutex_;
-  Backend* backend_ = nullptr;
-  Device device_;
-  std::vector<Stream> streams_;  // kept by the backend
+  std::vector<KeptStream> streams_;
 };
 
 /// Whether releases wait on the host for the streams instead of being deferred.

@@ -1,10 +1,143 @@
+#include "cuda.hpp"
+
 #include "registry.hpp"
+#include "stream_runtime.hpp"
+
+// The driver's API, written down after its documentation: there is no toolkit at build time.
+// tests/cpp/devices/cuda_signatures_test.cpp holds it to cuda.h where there is one.
 
 namespace arrowdl {
+namespace {
+
+constexpr RuntimeText kText = {
+    {kDLCUDA, kDLCUDAHost, kDLCUDAManaged},
+    "CUDA",
+    "NVIDIA's driver",
+    "CUDA_VISIBLE_DEVICES",
+    "the driver is older than CUDA 10: install a newer one",
+    "install the driver, or give a container access to it (docker run --gpus all)",
+};
+
+struct CudaCalls : StreamCalls {
+  Call<int*, int> get_device;        // device, ordinal
+  Call<void**, int> retain_primary;  // context, device
+  Call<void*> push_context;
+  Call<void**> pop_context;
+  Call<void*, const void*, std::size_t, void*> copy;
+  Call<int, const char**> get_error_name;
+  Call<int, const char**> get_error_string;
+};
+
+template <auto Member>
+constexpr Symbol<CudaCalls> row(const char* name, bool is_optional = false) {
+  return {name, find_slot<CudaCalls, Member>, is_optional};
+}
+
+constexpr bool kOptional = true;
+
+// Where a name has a version, the one without is of CUDA 3 and other types.
+constexpr Symbol<CudaCalls> kSymbols[] = {
+    row<&CudaCalls::init>("cuInit"),
+    row<&CudaCalls::get_version>("cuDriverGetVersion"),
+    row<&CudaCalls::count_devices>("cuDeviceGetCount"),
+    row<&CudaCalls::exchange_capture_mode>("cuThreadExchangeStreamCaptureMode", kOptional),
+    row<&CudaCalls::create_event>("cuEventCreate"),
+    row<&CudaCalls::record_event>("cuEventRecord"),
+    row<&CudaCalls::query_event>("cuEventQuery"),
+    row<&CudaCalls::synchronize_event>("cuEventSynchronize"),
+    row<&CudaCalls::destroy_event>("cuEventDestroy_v2"),
+    row<&CudaCalls::create_stream>("cuStreamCreate"),
+    row<&CudaCalls::wait_for_event>("cuStreamWaitEvent"),
+    row<&CudaCalls::query_stream>("cuStreamQuery"),
+    row<&CudaCalls::synchronize_stream>("cuStreamSynchronize"),
+    row<&CudaCalls::destroy_stream>("cuStreamDestroy_v2"),
+    row<&CudaCalls::is_capturing>("cuStreamIsCapturing"),
+    row<&CudaCalls::allocate_async>("cuMemAllocAsync", kOptional),
+    row<&CudaCalls::free_async>("cuMemFreeAsync", kOptional),
+    row<&CudaCalls::allocate>("cuMemAlloc_v2"),
+    row<&CudaCalls::free>("cuMemFree_v2"),
+    row<&CudaCalls::allocate_host>("cuMemHostAlloc"),
+    row<&CudaCalls::free_host>("cuMemFreeHost"),
+    row<&CudaCalls::allocate_managed>("cuMemAllocManaged"),
+    row<&CudaCalls::get_device>("cuDeviceGet"),
+    row<&CudaCalls::retain_primary>("cuDevicePrimaryCtxRetain"),
+    row<&CudaCalls::push_context>("cuCtxPushCurrent_v2"),
+    row<&CudaCalls::pop_context>("cuCtxPopCurrent_v2"),
+    row<&CudaCalls::copy>("cuMemcpyAsync"),
+    row<&CudaCalls::get_error_name>("cuGetErrorName"),
+    row<&CudaCalls::get_error_string>("cuGetErrorString"),
+};
+
+class CudaRuntime final : public StreamRuntime {
+ public:
+  CudaRuntime(std::string library_name, const CudaCalls& calls)
+      : StreamRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+
+ protected:
+  void prepare_devices(int64_t count) override {
+    contexts_.resize(static_cast<std::size_t>(count));
+  }
+
+  int enter(const Device& device) override {
+    require(device, calls_.push_context, find_context(device));
+    return 0;
+  }
+
+  void leave(int) noexcept override {
+    void* popped;
+    run(calls_.pop_context, &popped);
+  }
+
+  int copy_async(void* target, const void* source, std::size_t size, Stream stream) override {
+    return run(calls_.copy, target, source, size, stream);
+  }
+  const char* copy_name() const noexcept override { return calls_.copy.name; }
+
+  std::string format_version(int version) const override {
+    return concat("driver for CUDA ", version / 1000, '.', version % 1000 / 10);
+  }
+
+  std::string describe(int status) const override {
+    const char* name = nullptr;
+    const char* text = nullptr;
+    calls_.get_error_name(status, &name);
+    calls_.get_error_string(status, &text);
+    if (name == nullptr || text == nullptr) return concat("CUresult ", status);
+    return concat(name, ": ", text);
+  }
+
+ private:
+  /// The device's primary context, the one that the CUDA runtime of every framework works in. It is
+  /// retained by the first use of the device and kept for as long as the process: retaining one
+  /// takes device memory, so no device is touched that nobody asked for.
+  void* find_context(const Device& device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    void*& context = contexts_[static_cast<std::size_t>(device.id)];
+    if (context != nullptr) return context;
+    int handle = 0;
+    void* retained = nullptr;
+    require(device, calls_.get_device, &handle, static_cast<int>(device.id));
+    require(device, calls_.retain_primary, &retained, handle);
+    return context = retained;
+  }
+
+  const CudaCalls calls_;
+  std::mutex mutex_;
+  std::vector<void*> contexts_;
+};
+
+}  // namespace
+
+Backend* open_cuda(const std::vector<const char*>& library_names, std::string* why_not) {
+  return open_stream_runtime<CudaRuntime>(kText, library_names, kSymbols, why_not);
+}
 
 Backend* open_cuda(std::string* why_not) {
-  *why_not = "not yet";
-  return nullptr;
+#ifdef _WIN32
+  return open_cuda({"nvcuda.dll"}, why_not);
+#else
+  return open_cuda({"libcuda.so.1", "libcuda.so"}, why_not);
+#endif
 }
 
 }  // namespace arrowdl

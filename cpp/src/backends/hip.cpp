@@ -1,10 +1,127 @@
+#include "hip.hpp"
+
 #include "registry.hpp"
+#include "stream_runtime.hpp"
+
+// HIP's API, written down after its documentation: there is no ROCm at build time.
 
 namespace arrowdl {
+namespace {
+
+constexpr RuntimeText kText = {
+    {kDLROCM, kDLROCMHost, 0},
+    "ROCm",
+    "AMD's HIP runtime",
+    "HIP_VISIBLE_DEVICES",
+    "the runtime is older than ROCm 5: install a newer one",
+    "install ROCm's HIP runtime, or import a framework that brings it",
+};
+
+struct HipCalls : StreamCalls {
+  Call<int*> get_device;
+  Call<int> set_device;
+  Call<void*, const void*, std::size_t, int, void*> copy;
+  Call<> get_last_error;
+  AnyCall get_error_name;  // these two return the text
+  AnyCall get_error_string;
+};
+
+template <auto Member>
+constexpr Symbol<HipCalls> row(const char* name, bool is_optional = false) {
+  return {name, find_slot<HipCalls, Member>, is_optional};
+}
+
+constexpr bool kOptional = true;
+
+constexpr Symbol<HipCalls> kSymbols[] = {
+    row<&HipCalls::init>("hipInit"),
+    row<&HipCalls::get_version>("hipRuntimeGetVersion"),
+    row<&HipCalls::count_devices>("hipGetDeviceCount"),
+    row<&HipCalls::exchange_capture_mode>("hipThreadExchangeStreamCaptureMode", kOptional),
+    row<&HipCalls::create_event>("hipEventCreateWithFlags"),
+    row<&HipCalls::record_event>("hipEventRecord"),
+    row<&HipCalls::query_event>("hipEventQuery"),
+    row<&HipCalls::synchronize_event>("hipEventSynchronize"),
+    row<&HipCalls::destroy_event>("hipEventDestroy"),
+    row<&HipCalls::create_stream>("hipStreamCreateWithFlags"),
+    row<&HipCalls::wait_for_event>("hipStreamWaitEvent"),
+    row<&HipCalls::query_stream>("hipStreamQuery"),
+    row<&HipCalls::synchronize_stream>("hipStreamSynchronize"),
+    row<&HipCalls::destroy_stream>("hipStreamDestroy"),
+    row<&HipCalls::is_capturing>("hipStreamIsCapturing"),
+    row<&HipCalls::allocate_async>("hipMallocAsync", kOptional),
+    row<&HipCalls::free_async>("hipFreeAsync", kOptional),
+    row<&HipCalls::allocate>("hipMalloc"),
+    row<&HipCalls::free>("hipFree"),
+    row<&HipCalls::allocate_host>("hipHostMalloc"),
+    row<&HipCalls::free_host>("hipHostFree"),
+    row<&HipCalls::get_device>("hipGetDevice"),
+    row<&HipCalls::set_device>("hipSetDevice"),
+    row<&HipCalls::copy>("hipMemcpyAsync"),
+    row<&HipCalls::get_last_error>("hipGetLastError"),
+    row<&HipCalls::get_error_name>("hipGetErrorName"),
+    row<&HipCalls::get_error_string>("hipGetErrorString"),
+};
+
+constexpr int kCopyByAddress = 4;  // hipMemcpyDefault
+
+class HipRuntime final : public StreamRuntime {
+ public:
+  HipRuntime(std::string library_name, const HipCalls& calls)
+      : StreamRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+
+ protected:
+  int enter(const Device& device) override {
+    int before = 0;
+    require(device, calls_.get_device, &before);
+    const int status = run(calls_.set_device, static_cast<int>(device.id));
+    if (status != 0) {
+      leave(before);
+      raise(device, calls_.set_device.name, status);
+    }
+    return before;
+  }
+
+  void leave(int before) noexcept override { run(calls_.set_device, before); }
+
+  int copy_async(void* target, const void* source, std::size_t size, Stream stream) override {
+    return run(calls_.copy, target, source, size, kCopyByAddress, stream);
+  }
+  const char* copy_name() const noexcept override { return calls_.copy.name; }
+
+  std::string format_version(int version) const override {
+    return concat("HIP ", version / 10000000, '.', version / 100000 % 100, '.', version % 100000);
+  }
+
+  std::string describe(int status) const override {
+    return concat(text_of(calls_.get_error_name, status), ": ",
+                  text_of(calls_.get_error_string, status));
+  }
+
+  // As in CUDA's runtime API: otherwise the next check of a framework finds our failure.
+  void forget_error() noexcept override { calls_.get_last_error(); }
+
+ private:
+  static const char* text_of(const AnyCall& call, int status) noexcept {
+    return reinterpret_cast<const char* (*)(int)>(call.function)(status);
+  }
+
+  const HipCalls calls_;
+};
+
+}  // namespace
+
+Backend* open_hip(const std::vector<const char*>& library_names, std::string* why_not) {
+  return open_stream_runtime<HipRuntime>(kText, library_names, kSymbols, why_not);
+}
 
 Backend* open_hip(std::string* why_not) {
-  *why_not = "not yet";
-  return nullptr;
+#ifdef _WIN32
+  return open_hip({"amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"}, why_not);
+#else
+  return open_hip({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+                  why_not);
+#endif
 }
 
 }  // namespace arrowdl

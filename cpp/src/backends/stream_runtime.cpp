@@ -1,0 +1,343 @@
+#include "stream_runtime.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "fork_count.hpp"
+
+namespace arrowdl {
+namespace {
+
+// The same numbers in CUresult and hipError_t, and in the flags of both.
+constexpr int kOutOfMemory = 2;
+constexpr int kNoDevice = 100;
+constexpr int kInvalidDevice = 101;
+constexpr int kNotReady = 600;
+constexpr int kNotSupported = 801;
+constexpr int kStreamCaptureImplicit = 906;
+
+constexpr unsigned kDisableTiming = 2;
+constexpr unsigned kNonBlocking = 1;
+constexpr unsigned kHostPortable = 1;
+constexpr unsigned kAttachGlobal = 1;
+constexpr int kRelaxedCapture = 2;
+
+/// More of them idle are of no use: nobody has that many imports in flight at once.
+constexpr std::size_t kMaxIdleStreams = 32;
+
+enum class Memory { kDevice, kHost, kManaged };
+
+Memory find_memory(const Device& device) noexcept {
+  switch (device.type) {
+    case kDLCUDAHost:
+    case kDLROCMHost:
+      return Memory::kHost;
+    case kDLCUDAManaged:
+      return Memory::kManaged;
+    default:
+      return Memory::kDevice;
+  }
+}
+
+}  // namespace
+
+struct StreamRuntime::DeviceState {
+  std::mutex mutex;
+  std::deque<Stream> given;  ///< streams of ours nobody has, some of them still at work
+  Stream work = nullptr;
+  std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
+};
+
+/// The device is the current one of this thread, as is a capture mode that lets us ask about events
+/// while a graph is captured elsewhere. Both are the caller's again afterwards.
+class StreamRuntime::Scope {
+ public:
+  Scope(StreamRuntime& runtime, const Device& device) : runtime_(runtime) {
+    if (runtime.is_of_another_process()) {
+      throw Error(
+          ErrorKind::kRuntime,
+          concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                 runtime.name(), ": start it another way (multiprocessing's \"spawn\")"));
+    }
+    runtime.find_state(device);
+    before_ = runtime.enter(device);
+    const auto& exchange = runtime.calls_.exchange_capture_mode;
+    if (exchange.function == nullptr) return;
+    if (const int status = runtime.run(exchange, &capture_mode_); status != 0) {
+      runtime.leave(before_);
+      runtime.raise(device, exchange.name, status);
+    }
+  }
+  ~Scope() {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function != nullptr) runtime_.run(exchange, &capture_mode_);
+    runtime_.leave(before_);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  StreamRuntime& runtime_;
+  int before_ = 0;
+  int capture_mode_ = kRelaxedCapture;
+};
+
+class StreamRuntime::TakenStream {
+ public:
+  TakenStream(StreamRuntime& runtime, const Device& device)
+      : runtime_(runtime), device_(device), stream_(runtime.take_stream(device)) {}
+  ~TakenStream() { runtime_.give_stream(device_, stream_); }
+  TakenStream(const TakenStream&) = delete;
+  TakenStream& operator=(const TakenStream&) = delete;
+
+  Stream get() const noexcept { return stream_; }
+
+ private:
+  StreamRuntime& runtime_;
+  const Device device_;
+  const Stream stream_;
+};
+
+StreamRuntime::StreamRuntime(const RuntimeText& text, std::string library_name,
+                             const StreamCalls& calls)
+    : text_(text),
+      library_name_(std::move(library_name)),
+      calls_(calls),
+      fork_count_(fork_count()) {}
+
+StreamRuntime::~StreamRuntime() = default;
+
+std::string StreamRuntime::start() {
+  int count = 0;
+  const AnyCall* call = &calls_.init;
+  int status = run(calls_.init, 0U);
+  if (status == 0) {
+    call = &calls_.count_devices;
+    status = run(calls_.count_devices, &count);
+  }
+  // HIP 5 has no device 0 where it has none at all.
+  if (status == kNoDevice || status == kInvalidDevice || (status == 0 && count == 0)) {
+    return concat(library_name_,
+                  " finds no device: see whether the kernel's driver is loaded, and ", "whether ",
+                  text_.visible, " hides the devices");
+  }
+  if (status != 0) {
+    return concat(library_name_, " does not start, ", call->name, " says ", describe(status),
+                  ": see whether the kernel's driver is loaded and of its version");
+  }
+  device_count_ = count;
+  devices_ = std::make_unique<DeviceState[]>(static_cast<std::size_t>(count));
+  const bool has_pools =
+      calls_.allocate_async.function != nullptr && calls_.free_async.function != nullptr;
+  for (int i = 0; i < count; ++i) devices_[static_cast<std::size_t>(i)].has_pools = has_pools;
+  prepare_devices(count);
+  return {};
+}
+
+std::string StreamRuntime::version() {
+  int version = 0;
+  require(Device{text_.types[0], 0}, calls_.get_version, &version);
+  return concat(format_version(version), " (", library_name_, ")");
+}
+
+void StreamRuntime::raise(const Device& device, const char* call, int status) const {
+  throw Error(status == kOutOfMemory ? ErrorKind::kMemory : ErrorKind::kRuntime,
+              concat(call, " failed on ", to_string(device), ": ", describe(status)));
+}
+
+bool StreamRuntime::is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
+
+bool StreamRuntime::has_type(const Device& device) const noexcept {
+  return std::find(std::begin(text_.types), std::end(text_.types), device.type) !=
+         std::end(text_.types);
+}
+
+StreamRuntime::DeviceState& StreamRuntime::find_state(const Device& device) {
+  if (device.id < 0 || device.id >= device_count_) {
+    raise_buffer_error("there is no ", to_string(device), ": ", text_.name, " sees ", device_count_,
+                       device_count_ == 1 ? " device" : " devices", ", the last one ",
+                       to_string(Device{device.type, device_count_ - 1}), " (", text_.visible,
+                       " may hide others)");
+  }
+  return devices_[static_cast<std::size_t>(device.id)];
+}
+
+// ---------------------------------------------------------------- events
+
+void* StreamRuntime::record(const Device& device, Stream stream) {
+  const Scope scope(*this, device);
+  auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
+  require(device, calls_.create_event, cell.get(), kDisableTiming);
+  const int status = run(calls_.record_event, *cell, stream);
+  if (status != 0) {
+    run(calls_.destroy_event, *cell);
+    raise(device, calls_.record_event.name, status);
+  }
+  return cell.release();
+}
+
+void StreamRuntime::wait(const Device& device, Stream stream, void* event) {
+  const Scope scope(*this, device);
+  require(device, calls_.wait_for_event, stream, *static_cast<void**>(event), 0U);
+}
+
+void StreamRuntime::synchronize(const Device& device, void* event) {
+  const Scope scope(*this, device);
+  require(device, calls_.synchronize_event, *static_cast<void**>(event));
+}
+
+bool StreamRuntime::is_complete(const Device& device, void* event) {
+  const Scope scope(*this, device);
+  const int status = run(calls_.query_event, *static_cast<void**>(event));
+  if (status != 0 && status != kNotReady) raise(device, calls_.query_event.name, status);
+  return status == 0;
+}
+
+void StreamRuntime::destroy(const Device& device, void* event) noexcept {
+  if (event == nullptr || is_of_another_process()) return;
+  const std::unique_ptr<void*> cell(static_cast<void**>(event));
+  try {
+    const Scope scope(*this, device);
+    run(calls_.destroy_event, *cell);
+  } catch (...) {  // the driver has ended, and with it the event
+  }
+}
+
+void* StreamRuntime::join(const Device& device, const std::vector<void*>& events) {
+  std::vector<void*> pending;
+  for (void* event : events) {
+    if (!is_complete(device, event)) pending.push_back(event);
+  }
+  if (pending.empty()) return nullptr;
+  const TakenStream stream(*this, device);
+  for (void* event : pending) wait(device, stream.get(), event);
+  return record(device, stream.get());
+}
+
+// ---------------------------------------------------------------- streams
+
+Stream StreamRuntime::make_stream(const Device& device) {
+  Stream stream = nullptr;
+  require(device, calls_.create_stream, &stream, kNonBlocking);
+  return stream;
+}
+
+Stream StreamRuntime::find_idle_stream(const Device& device, DeviceState& state) {
+  for (auto it = state.given.begin(); it != state.given.end(); ++it) {
+    const int status = run(calls_.query_stream, *it);
+    if (status == kNotReady) continue;
+    if (status != 0) raise(device, calls_.query_stream.name, status);
+    const Stream stream = *it;
+    state.given.erase(it);
+    return stream;
+  }
+  return nullptr;
+}
+
+Stream StreamRuntime::take_stream(const Device& device) {
+  const Scope scope(*this, device);
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const Stream idle = find_idle_stream(device, state);
+  return idle != nullptr ? idle : make_stream(device);
+}
+
+void StreamRuntime::give_stream(const Device& device, Stream stream) noexcept {
+  if (is_of_another_process()) return;
+  try {
+    const Scope scope(*this, device);
+    DeviceState& state = find_state(device);
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    if (state.given.size() < kMaxIdleStreams) {
+      state.given.push_back(stream);
+    } else {
+      run(calls_.destroy_stream, stream);  // the driver does so once its work is done
+    }
+  } catch (...) {  // the driver has ended, or there is no memory: the stream stays with it
+  }
+}
+
+Stream StreamRuntime::work_stream(const Device& device) {
+  const Scope scope(*this, device);
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.work == nullptr) state.work = make_stream(device);
+  return state.work;
+}
+
+bool StreamRuntime::is_capturing(const Device& device, Stream stream) {
+  const Scope scope(*this, device);
+  int capture = 0;
+  const int status = run(calls_.is_capturing, stream, &capture);
+  // The default stream may not even be asked while another one is captured.
+  if (status == kStreamCaptureImplicit) return true;
+  if (status != 0) raise(device, calls_.is_capturing.name, status);
+  return capture != 0;
+}
+
+// ---------------------------------------------------------------- memory
+
+void* StreamRuntime::allocate_on_device(const Device& device, std::size_t size, Stream stream) {
+  DeviceState& state = find_state(device);
+  void* memory = nullptr;
+  if (state.has_pools) {
+    const int status = run(calls_.allocate_async, &memory, size, stream);
+    if (status == 0) return memory;
+    if (status != kNotSupported) raise(device, calls_.allocate_async.name, status);
+    state.has_pools = false;  // virtual GPUs and old cards
+  }
+  require(device, calls_.allocate, &memory, size);
+  return memory;
+}
+
+void* StreamRuntime::allocate(const Device& device, int64_t size, Stream stream) {
+  if (size < 0) raise_value_error("cannot allocate ", size, " bytes");
+  const Scope scope(*this, device);
+  const auto bytes = static_cast<std::size_t>(std::max<int64_t>(size, 1));
+  void* memory = nullptr;
+  switch (find_memory(device)) {
+    case Memory::kDevice:
+      return allocate_on_device(device, bytes, stream);
+    case Memory::kHost:
+      require(device, calls_.allocate_host, &memory, bytes, kHostPortable);
+      break;
+    case Memory::kManaged:
+      require(device, calls_.allocate_managed, &memory, bytes, kAttachGlobal);
+      break;
+  }
+  return memory;
+}
+
+void StreamRuntime::free(const Device& device, void* memory, Stream stream) noexcept {
+  if (memory == nullptr || is_of_another_process()) return;
+  try {
+    const Scope scope(*this, device);
+    const Memory kind = find_memory(device);
+    if (kind == Memory::kDevice && find_state(device).has_pools) {
+      run(calls_.free_async, memory, stream);
+      return;
+    }
+    // What the stream does with the memory is not known to be over: rather leaked than reused.
+    if (run(calls_.synchronize_stream, stream) != 0) return;
+    run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
+  } catch (...) {  // the driver has ended, and with it the memory
+  }
+}
+
+void StreamRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
+                         int64_t size, Stream stream) {
+  for (const Device& device : {to, from}) {
+    if (device.type != kDLCPU && !has_type(device)) {
+      raise_buffer_error(text_.name, " cannot copy between ", to_string(from), " and ",
+                         to_string(to), ": copy to the CPU first");
+    }
+  }
+  if (size <= 0) return;
+  const Device& device = to.type == kDLCPU ? from : to;
+  const Scope scope(*this, device);
+  // Addresses are unified: the driver sees by them what lies where, on other devices too.
+  const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
+  if (status != 0) raise(device, copy_name(), status);
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,209 @@
+// What CUDA's driver and HIP have in common: the same calls under two names, the same numbers for
+// the same states. cuda.cpp and hip.cpp hold the names and the little that differs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/error.hpp"
+#include "dynamic_library.hpp"
+
+namespace arrowdl {
+
+/// A function of the driver and the name it goes by there.
+struct AnyCall {
+  const char* name = nullptr;
+  LibraryFunction function = nullptr;
+};
+
+/// One that takes `Args` and returns a status. The drivers' own types are declared as what they are
+/// to the calling convention: handles and device addresses are pointers, enumerations are ints.
+template <typename... Args>
+struct Call : AnyCall {
+  int operator()(Args... args) const noexcept {
+    return reinterpret_cast<int (*)(Args...)>(function)(args...);
+  }
+};
+
+static_assert(sizeof(unsigned long long) == sizeof(void*),
+              "CUdeviceptr, an unsigned long long, is passed as a pointer");
+
+struct StreamCalls {
+  Call<unsigned> init;
+  Call<int*> get_version;
+  Call<int*> count_devices;
+  Call<int*> exchange_capture_mode;  // optional
+
+  Call<void**, unsigned> create_event;
+  Call<void*, void*> record_event;  // event, stream
+  Call<void*> query_event;
+  Call<void*> synchronize_event;
+  Call<void*> destroy_event;
+
+  Call<void**, unsigned> create_stream;
+  Call<void*, void*, unsigned> wait_for_event;  // stream, event
+  Call<void*> query_stream;
+  Call<void*> synchronize_stream;
+  Call<void*> destroy_stream;
+  Call<void*, int*> is_capturing;
+
+  Call<void**, std::size_t, void*> allocate_async;  // optional, as free_async
+  Call<void*, void*> free_async;
+  Call<void**, std::size_t> allocate;
+  Call<void*> free;
+  Call<void**, std::size_t, unsigned> allocate_host;
+  Call<void*> free_host;
+  Call<void**, std::size_t, unsigned> allocate_managed;  // optional
+};
+
+/// A row of a driver's symbol table: which slot of `Calls` the library's `name` fills.
+template <typename Calls>
+struct Symbol {
+  const char* name;
+  AnyCall& (*slot)(Calls& calls);
+  bool is_optional = false;
+};
+
+template <typename Calls, auto Member>
+AnyCall& find_slot(Calls& calls) {
+  return calls.*Member;
+}
+
+/// Fills `calls`. The name of a symbol that is missing and not optional, or nullptr.
+template <typename Calls, std::size_t kCount>
+const char* find_missing(const DynamicLibrary& library, const Symbol<Calls> (&symbols)[kCount],
+                         Calls& calls) noexcept {
+  for (const Symbol<Calls>& symbol : symbols) {
+    AnyCall& call = symbol.slot(calls);
+    call.name = symbol.name;
+    call.function = library.find(symbol.name);
+    if (call.function == nullptr && !symbol.is_optional) return symbol.name;
+  }
+  return nullptr;
+}
+
+/// What people have to know of a runtime.
+struct RuntimeText {
+  int32_t types[3];       ///< the device types of its memory; 0 ends them
+  const char* name;       ///< "CUDA"
+  const char* library;    ///< what it is for people: "NVIDIA's driver"
+  const char* visible;    ///< the environment variable that hides devices
+  const char* too_old;    ///< what to do about a missing symbol
+  const char* to_get_it;  ///< what to do about a missing library
+};
+
+class StreamRuntime : public Backend {
+ public:
+  ~StreamRuntime() override;
+
+  const char* name() const noexcept override { return text_.name; }
+  std::string version() override;
+  int64_t device_count() override { return device_count_; }
+
+  void* record(const Device& device, Stream stream) override;
+  void wait(const Device& device, Stream stream, void* event) override;
+  void synchronize(const Device& device, void* event) override;
+  bool is_complete(const Device& device, void* event) override;
+  void destroy(const Device& device, void* event) noexcept override;
+  void* join(const Device& device, const std::vector<void*>& events) override;
+
+  Stream take_stream(const Device& device) override;
+  void give_stream(const Device& device, Stream stream) noexcept override;
+  Stream work_stream(const Device& device) override;
+  bool is_capturing(const Device& device, Stream stream) override;
+
+  /// No bytes are given as one, so that every answer is an address.
+  void* allocate(const Device& device, int64_t size, Stream stream) override;
+  /// Waits on the host for the stream unless the memory came from a pool of the device.
+  void free(const Device& device, void* memory, Stream stream) noexcept override;
+  /// Memory of the CPU that the driver does not know (pageable) goes through a staging area of the
+  /// driver: a copy from it returns when `source` has been read, one to it may return only when it
+  /// is done. Pinned memory (CUDA_HOST) never waits.
+  void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
+            Stream stream) override;
+
+  /// Finds the devices. Why that was not possible, or nothing.
+  std::string start();
+
+ protected:
+  StreamRuntime(const RuntimeText& text, std::string library_name, const StreamCalls& calls);
+
+  /// Makes the device, which exists, the calling thread's current one. Returns what `leave` needs
+  /// to undo that; throws with nothing changed.
+  virtual int enter(const Device& device) = 0;
+  virtual void leave(int before) noexcept = 0;
+  virtual int copy_async(void* target, const void* source, std::size_t size, Stream stream) = 0;
+  virtual const char* copy_name() const noexcept = 0;
+  virtual std::string format_version(int version) const = 0;
+  /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
+  virtual std::string describe(int status) const = 0;
+  /// Takes back what a failed call left behind for the caller to find.
+  virtual void forget_error() noexcept {}
+  /// Once the number of devices is known.
+  virtual void prepare_devices(int64_t) {}
+
+  template <typename... Args, typename... Given>
+  int run(const Call<Args...>& call, Given... args) noexcept {
+    const int status = call(args...);
+    if (status != 0) forget_error();
+    return status;
+  }
+  /// The same; a failure becomes an Error that names the call.
+  template <typename... Args, typename... Given>
+  void require(const Device& device, const Call<Args...>& call, Given... args) {
+    const int status = run(call, args...);
+    if (status != 0) raise(device, call.name, status);
+  }
+  [[noreturn]] void raise(const Device& device, const char* call, int status) const;
+
+ private:
+  class Scope;
+  class TakenStream;
+  struct DeviceState;
+
+  bool has_type(const Device& device) const noexcept;
+  DeviceState& find_state(const Device& device);
+  Stream make_stream(const Device& device);
+  Stream find_idle_stream(const Device& device, DeviceState& state);
+  void* allocate_on_device(const Device& device, std::size_t size, Stream stream);
+  bool is_of_another_process() const noexcept;
+
+  const RuntimeText& text_;
+  const std::string library_name_;
+  const StreamCalls calls_;
+  const uint64_t fork_count_;
+  int64_t device_count_ = 0;
+  std::unique_ptr<DeviceState[]> devices_;
+};
+
+/// Opens the first of `names` as a `Runtime`, whose constructor takes the library's name and the
+/// `Calls` of `symbols`. nullptr and why not in `*why_not` when that fails: nothing is left then
+/// but a loaded library, and it can be tried again.
+template <typename Runtime, typename Calls, std::size_t kCount>
+Backend* open_stream_runtime(const RuntimeText& text, const std::vector<const char*>& names,
+                             const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {
+  DynamicLibrary library = DynamicLibrary::open(names);
+  if (!library) {
+    *why_not = concat(text.library, " is not there (looked for");
+    for (const char* name : names) *why_not += concat(' ', name);
+    *why_not += concat("): ", text.to_get_it);
+    return nullptr;
+  }
+  Calls calls;
+  if (const char* missing = find_missing(library, symbols, calls)) {
+    *why_not = concat(library.name(), " has no ", missing, ": ", text.too_old);
+    return nullptr;
+  }
+  auto runtime = std::make_unique<Runtime>(library.name(), calls);
+  library.keep();  // a driver that has been called may have threads: it is never unloaded
+  *why_not = runtime->start();
+  return why_not->empty() ? runtime.release() : nullptr;
+}
+
+}  // namespace arrowdl

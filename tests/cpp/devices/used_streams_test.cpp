@@ -1,0 +1,224 @@
+// Deferred release: what a stream may still read is not given back.
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+#include "device_test.hpp"
+
+namespace arrowdl {
+namespace {
+
+using testing::DeviceTest;
+using testing::eventually;
+
+using Bytes = std::vector<uint8_t>;
+
+class UsedStreamsTest : public DeviceTest {
+ protected:
+  /// Memory full of 5s that is poisoned at once, in no stream's order, when it is dropped: what an
+  /// allocator does that hands a block out again.
+  std::shared_ptr<uint8_t> make_poisoned(std::size_t size) {
+    const auto memory = make_memory(static_cast<int64_t>(size));
+    std::fill_n(memory.get(), size, uint8_t{5});
+    return {memory.get(), [this, memory, size](uint8_t* bytes) {
+              std::fill_n(bytes, size, testing::FakeDriver::kPoison);
+              ++dropped_;
+            }};
+  }
+
+  std::atomic<int> dropped_{0};
+};
+INSTANTIATE_DEVICE_TESTS(UsedStreamsTest);
+
+TEST_P(UsedStreamsTest, WithoutItTheConsumerReadsPoison) {
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  memory.reset();
+  fake_->open_gate(consumer.gate);
+  fake_->drain(0, consumer.stream);
+  EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
+}
+
+TEST_P(UsedStreamsTest, MemoryStaysUntilTheConsumerHasReadIt) {
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  UsedStreams used;
+  EXPECT_TRUE(used.empty());
+  used.add(consumer.stream);
+  used.add(consumer.stream);
+  EXPECT_FALSE(used.empty());
+  used.release(device_, std::move(memory));
+  EXPECT_EQ(dropped_, 0) << "and nobody has waited: the gate is closed";
+  EXPECT_EQ(pending_releases(), 1);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(*read, Bytes(4, 5));
+}
+
+TEST_P(UsedStreamsTest, EveryStreamCounts) {
+  const Gated first = take_gated_stream();
+  const Gated second = take_gated_stream();
+  UsedStreams used;
+  used.add(first.stream);
+  used.add(second.stream);
+  auto memory = make_poisoned(4);
+  const auto read = read_on(second.stream, memory.get(), 4);
+  used.release(device_, std::move(memory));
+  fake_->open_gate(first.gate);
+  fake_->drain(0, first.stream);
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(second.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(*read, Bytes(4, 5));
+}
+
+TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
+  UsedStreams used;
+  used.add(take_stream());
+  fake_->drain(0, nullptr);
+  const Stream stream = streams_.back();
+  auto memory = make_poisoned(4);
+  void* event = backend_->record(device_, stream);
+  backend_->synchronize(device_, event);
+  backend_->destroy(device_, event);
+  used.release(device_, std::move(memory));
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  UsedStreams one;
+  one.add(stuck.stream);
+  one.release(device_, make_poisoned(4));
+  UsedStreams other;
+  other.add(quick.stream);
+  other.release(device_, make_poisoned(4));
+  fake_->open_gate(quick.gate);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 1; }));
+  EXPECT_EQ(dropped_, 1);
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, BlockingReleaseWaitsHere) {
+  set_blocking_release(true);
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  UsedStreams used;
+  used.add(consumer.stream);
+  std::thread opener([&] { fake_->open_gate(consumer.gate); });
+  used.release(device_, std::move(memory));
+  EXPECT_EQ(dropped_, 1);
+  EXPECT_EQ(*read, Bytes(4, 5));
+  opener.join();
+}
+
+TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
+  const Gated consumer = take_gated_stream();
+  constexpr int kReleases = 1100;
+  std::atomic<int> released{0};
+  std::thread releaser([&] {
+    for (int i = 0; i < kReleases; ++i) {
+      UsedStreams used;
+      used.add(consumer.stream);
+      used.release(device_, make_poisoned(1));
+      ++released;
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return released == 1024; }));
+  EXPECT_EQ(pending_releases(), 1024);
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  EXPECT_TRUE(eventually([&] { return dropped_ == kReleases; }));
+}
+
+TEST_P(UsedStreamsTest, ManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 50;
+  std::vector<Stream> streams;
+  for (int i = 0; i < kThreads; ++i) streams.push_back(take_stream());
+  std::vector<std::shared_ptr<Bytes>> reads(kThreads * kRounds);
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::size_t i = 0; i < kRounds; ++i) {
+        const Stream stream = streams[thread];
+        auto memory = make_poisoned(64);
+        auto& target = reads[thread * kRounds + i];
+        target = std::make_shared<Bytes>(64);
+        fake_->enqueue_copy(0, stream, target->data(), memory.get(), 64);
+        UsedStreams used;
+        used.add(stream);
+        used.add(streams[(thread + 1) % kThreads]);
+        used.release(device_, std::move(memory));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return dropped_ == kThreads * kRounds; }));
+  for (const auto& read : reads) EXPECT_EQ(*read, Bytes(64, 5));
+}
+
+TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exit_with_pending = [this] {
+    const Gated consumer = take_gated_stream();  // a gate that nobody opens
+    UsedStreams used;
+    used.add(consumer.stream);
+    used.release(device_, {this, [](const void*) { std::_Exit(2); }});
+    std::exit(pending_releases() == 1 ? 0 : 3);
+  };
+  EXPECT_EXIT(exit_with_pending(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
+  const Gated consumer = take_gated_stream();
+  UsedStreams used;
+  used.add(consumer.stream);
+  used.release(device_, make_poisoned(4));
+  fake_->enqueue_failure(0, take_stream());
+  fake_->drain(0, streams_.back());
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+  EXPECT_EQ(dropped_, 0) << "nobody can tell when it is safe";
+  abandoned_ = 1;
+  before_.allocations += 1;
+}
+
+TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
+  for (const bool blocking : {false, true}) {
+    set_blocking_release(blocking);
+    dropped_ = 0;
+    const Stream captured = take_stream();
+    fake_->set_capturing(captured, true);
+    UsedStreams used;
+    used.add(captured);
+    used.release(device_, make_poisoned(4));
+    EXPECT_EQ(pending_releases(), 1);
+    EXPECT_EQ(dropped_, 0);
+    fake_->set_capturing(captured, false);
+    EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+    EXPECT_EQ(dropped_, 1);
+    EXPECT_FALSE(fake_->is_capture_broken());
+  }
+}
+
+TEST_P(UsedStreamsTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
+  UsedStreams used;
+  used.add(GetParam().default_stream);
+  auto memory = make_poisoned(4);
+  fake_->set_global_capture(true);
+  used.release(device_, std::move(memory));
+  EXPECT_EQ(dropped_, 0);
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_global_capture(false);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+}  // namespace
+}  // namespace arrowdl

@@ -1,0 +1,61 @@
+// The fake driver under the names of CUDA's.
+#include "fake_driver.hpp"
+#include "machine.hpp"
+
+#define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace fake = arrowdl::testing::fake;
+
+// Named in the build of a library that plays a driver of before CUDA 10.
+#ifndef FAKE_OLD_DRIVER
+FAKE_EXPORT int cuStreamIsCapturing(void* s, int* status) { return fake::is_capturing(s, status); }
+#endif
+
+FAKE_EXPORT int cuInit(unsigned flags) { return fake::init(flags); }
+FAKE_EXPORT int cuDriverGetVersion(int* version) { return fake::get_version(version, 12040); }
+FAKE_EXPORT int cuDeviceGetCount(int* count) { return fake::count_devices(count); }
+FAKE_EXPORT int cuDeviceGet(int* device, int i) { return fake::get_device(device, i); }
+FAKE_EXPORT int cuThreadExchangeStreamCaptureMode(int* m) { return fake::exchange_capture_mode(m); }
+FAKE_EXPORT int cuDevicePrimaryCtxRetain(void** c, int d) { return fake::retain_primary(c, d); }
+FAKE_EXPORT int cuCtxPushCurrent_v2(void* context) { return fake::push_context(context); }
+FAKE_EXPORT int cuCtxPopCurrent_v2(void** context) { return fake::pop_context(context); }
+
+FAKE_EXPORT int cuEventCreate(void** event, unsigned f) { return fake::create_event(event, f); }
+FAKE_EXPORT int cuEventRecord(void* event, void* s) { return fake::record_event(event, s); }
+FAKE_EXPORT int cuEventQuery(void* event) { return fake::query_event(event); }
+FAKE_EXPORT int cuEventSynchronize(void* event) { return fake::synchronize_event(event); }
+FAKE_EXPORT int cuEventDestroy_v2(void* event) { return fake::destroy_event(event); }
+
+FAKE_EXPORT int cuStreamCreate(void** stream, unsigned f) { return fake::create_stream(stream, f); }
+FAKE_EXPORT int cuStreamWaitEvent(void* s, void* e, unsigned f) {
+  return fake::wait_for_event(s, e, f);
+}
+FAKE_EXPORT int cuStreamQuery(void* stream) { return fake::query_stream(stream); }
+FAKE_EXPORT int cuStreamSynchronize(void* stream) { return fake::synchronize_stream(stream); }
+FAKE_EXPORT int cuStreamDestroy_v2(void* stream) { return fake::destroy_stream(stream); }
+
+FAKE_EXPORT int cuMemAlloc_v2(void** memory, std::size_t n) { return fake::allocate(memory, n); }
+FAKE_EXPORT int cuMemFree_v2(void* memory) { return fake::free(memory); }
+FAKE_EXPORT int cuMemAllocAsync(void** memory, std::size_t n, void* s) {
+  return fake::allocate_async(memory, n, s);
+}
+FAKE_EXPORT int cuMemFreeAsync(void* memory, void* s) { return fake::free_async(memory, s); }
+FAKE_EXPORT int cuMemHostAlloc(void** memory, std::size_t n, unsigned f) {
+  return fake::allocate_host(memory, n, f);
+}
+FAKE_EXPORT int cuMemFreeHost(void* memory) { return fake::free_host(memory); }
+FAKE_EXPORT int cuMemAllocManaged(void** memory, std::size_t n, unsigned f) {
+  return fake::allocate_managed(memory, n, f);
+}
+FAKE_EXPORT int cuMemcpyAsync(void* to, const void* from, std::size_t n, void* s) {
+  return fake::copy_async(to, from, n, s);
+}
+
+FAKE_EXPORT int cuGetErrorName(int status, const char** name) {
+  *name = fake::name_of(status);
+  return fake::kSuccess;
+}
+FAKE_EXPORT int cuGetErrorString(int, const char** text) {
+  *text = "so says the fake driver";
+  return fake::kSuccess;
+}
