@@ -164,6 +164,16 @@ py::object make_capsule(OwnedTensor tensor) {
   return make_tensor_capsule(tensor.take_legacy());
 }
 
+const DLTensor* peek_tensor(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kVersionedTensor)) {
+    const auto* managed = static_cast<const DLManagedTensorVersioned*>(
+        PyCapsule_GetPointer(capsule, kVersionedTensor));
+    return managed->version.major == DLPACK_MAJOR_VERSION ? &managed->dl_tensor : nullptr;
+  }
+  if (!PyCapsule_IsValid(capsule, kTensor)) return nullptr;
+  return &static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, kTensor))->dl_tensor;
+}
+
 OwnedTensor take_tensor(PyObject* capsule) {
   using Legacy = TensorCapsule<DLManagedTensor>;
   using Versioned = TensorCapsule<DLManagedTensorVersioned>;

@@ -18,6 +18,10 @@ pybind11::object make_capsule(OwnedTensor tensor);
 /// "dlpack_exchange_api"; `api` lives as long as the process.
 pybind11::object make_capsule(const DLPackExchangeAPI& api);
 
+/// The tensor in a DLPack capsule that nobody has consumed, still owned by it; nullptr for any
+/// other object and for a version that arrowdl does not read.
+const DLTensor* peek_tensor(PyObject* capsule);
+
 // Out of Python. Raises TypeError for anything but the right capsule, ValueError for one that has
 // been consumed; the capsule keeps its struct then.
 OwnedTensor take_tensor(PyObject* capsule);

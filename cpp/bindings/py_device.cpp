@@ -90,9 +90,12 @@ void register_device(py::module_& m) {
       .def("__repr__", [](const Device& self) {
         return concat("Device(\"", find_device_type(self.type)->name, "\", ", self.id, ")");
       });
+  py::options options;
+  options.disable_function_signatures();  // pybind11's are not what inspect.signature reads
   m.def(
       "register_synchronizer", &register_python_synchronizer, py::arg("device_type"),
       py::arg("function"),
+      "register_synchronizer(device_type, function)\n--\n\n"
       "Let arrays of a device type that arrowdl has no backend for carry events.\n\n"
       "Parameters\n----------\n"
       "device_type : int\n"
@@ -105,9 +108,12 @@ void register_device(py::module_& m) {
       "ValueError\n    A type whose events are always NULL, or that has a backend.");
   m.def(
       "set_blocking_release", &set_blocking_release, py::arg("blocking"),
-      "Whether giving memory back waits on the host for the streams that used it.\n\n"
-      "By default it does not: the memory goes back from a thread of arrowdl's own, once the work "
-      "is done.");
+      "set_blocking_release(blocking)\n--\n\n"
+      "Choose whether giving memory back waits on the host for the streams that used it.\n\n"
+      "Parameters\n----------\n"
+      "blocking : bool\n"
+      "    False, the default: the memory goes back from a thread of arrowdl's own, once the work\n"
+      "    is done. True: whoever drops the last reference waits for that.");
   m.def("pending_releases", &pending_releases,
         "How many pieces of memory wait for the work of streams before they are given back.");
   py::dict types;

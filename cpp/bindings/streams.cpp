@@ -78,6 +78,7 @@ std::optional<Stream> read_stream(const Device& device, PyObject* stream) {
 
 Order read_order(const Device& device, PyObject* stream) {
   if (stream == nullptr || stream == Py_None) return {};
+  if (device.type == kDLCPU && PyIndex_Check(stream) == 0) read_int("stream", stream);  // raises
   if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
   return {Order::kStream, *read_stream(device, stream)};
 }
@@ -113,8 +114,13 @@ void register_wait_guard() {
 Backend* find_recorder(const Device& device) {
   const DeviceType* type = find_device_type(device.type);
   if (type == nullptr || type->event_type == nullptr) return nullptr;
-  Backend* backend = find_backend(device.type);
-  return backend != nullptr && backend->has_streams() ? backend : nullptr;
+  std::string why_not;
+  Backend* backend = find_backend(device.type, &why_not);
+  if (backend != nullptr) return backend->has_streams() ? backend : nullptr;
+  if (has_runtime(device.type)) {
+    raise_buffer_error("the work on ", to_string(device), " cannot be ordered: ", why_not);
+  }
+  return nullptr;
 }
 
 }  // namespace arrowdl::python

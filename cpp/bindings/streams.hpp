@@ -27,7 +27,8 @@ pybind11::object to_dlpack_stream(Stream stream);
 Stream default_stream(const Device& device);
 
 /// The runtime that can record what a stream on `device` holds, or nullptr: for the CPU, for types
-/// without events, and where the runtime is missing.
+/// without events, and where no such runtime is in the process, so that no work can be pending.
+/// Raises BufferError where one is and arrowdl cannot use it.
 Backend* find_recorder(const Device& device);
 
 /// Makes every wait on the host let go of the GIL: the work that it waits for may need it.

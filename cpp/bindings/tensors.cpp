@@ -114,6 +114,10 @@ TakenTensor record_stream_of(OwnedTensor tensor, PyObject* stream) {
 }
 
 TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
+  const bool is_given = stream != nullptr && stream != Py_None;
+  if (const DLTensor* tensor = is_given ? peek_tensor(capsule) : nullptr) {
+    read_stream(from_dl_device(tensor->device), stream);  // raises while the capsule is whole
+  }
   return record_stream_of(take_tensor(capsule), stream);
 }
 
@@ -151,23 +155,30 @@ TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, 
   return {std::move(tensor), OwnedEvent::record(device, ordered)};
 }
 
+/// A capsule says where the memory lies, whatever the producer said before. torch's pinned tensors
+/// are on cuda_host and export CPU memory.
+TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told) {
+  const Device actual = from_dl_device(taken.tensor->device);
+  if (actual == told) return taken;
+  if (actual.type == kDLCPU && is_host_readable(told)) {
+    synchronize_event(told, taken.event.get());
+    return {std::move(taken.tensor), {}};
+  }
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name, " says it is on ", to_string(told),
+                     " and exports memory on ", to_string(actual));
+}
+
 TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
                            PyObject* stream) {
   check_unmasked(object);
   const Device device = ask_device(object);
-  Backend* backend = find_recorder(device);
-  if (backend == nullptr) {  // nothing to order by: the producer hands out finished work
-    return take_from_capsule(call_dlpack(method, copy, py::none()).capsule.ptr(), stream);
+  if (Backend* backend = find_recorder(device)) {
+    return check_device(take_ordered(object, method, copy, *backend, device, stream), object,
+                        device);
   }
-  TakenTensor taken = take_ordered(object, method, copy, *backend, device, stream);
-  const Device actual = from_dl_device(taken.tensor->device);
-  if (actual == device) return taken;
-  if (actual.type == kDLCPU) {  // torch's pinned tensors say one thing and export another
-    synchronize_event(device, taken.event.get());
-    return {std::move(taken.tensor), {}};
-  }
-  raise_buffer_error("the ", Py_TYPE(object)->tp_name, " says it is on ", to_string(device),
-                     " and exports memory on ", to_string(actual));
+  read_stream(device, stream);  // raises for what is none
+  OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
+  return check_device({std::move(tensor), {}}, object, device);
 }
 
 PyObject* dlpack_name() {
@@ -317,8 +328,8 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
   return guarded(
       [&] {
         const Device device = from_dl_device(DLDevice{type, id});
-        Backend* backend = find_recorder(device);
-        *out = backend == nullptr ? nullptr : backend->work_stream(device);
+        const bool has_streams = device.type != kDLCPU;
+        *out = has_streams ? require_backend(device, "name a stream").work_stream(device) : nullptr;
         return 0;
       },
       -1);

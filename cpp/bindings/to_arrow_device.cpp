@@ -85,7 +85,8 @@ DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
   if (is_default(arguments.options) && !has_stream) return take_array_of(tensor);
   if (is_tensor(tensor)) return convert_tensor(tensor, arguments);
   if (has_stream) {
-    raise_buffer_error("stream= is for tensors; ", Py_TYPE(tensor)->tp_name,
+    raise_buffer_error("stream=", py::repr(arguments.stream).cast<std::string>(),
+                       " is for tensors; ", Py_TYPE(tensor)->tp_name,
                        " is Arrow data, which carries its own event: leave it out");
   }
   raise_buffer_error("copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,

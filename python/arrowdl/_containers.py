@@ -16,6 +16,8 @@ def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceAr
 
 
 def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
+    if not len(tensors) and options.get("stream") is not None:
+        raise BufferError(f"stream={options['stream']!r}: a dict without tensors has no work")
     names: list[str] = []
     arrays: list[_core.DeviceArray] = []
     for name, value in tensors.items():

@@ -457,7 +457,7 @@ def test_a_pending_event_is_never_ignored(device: tuple[int, int]) -> None:
     assert "pending" in repr(array)
     for refused in (
         lambda: array.__dlpack__(),
-        lambda: array.__dlpack__(stream=-1),
+        lambda: array.__dlpack__(stream=12345),
         lambda: array.__dlpack__(dl_device=(1, 0)),
         lambda: array.__arrow_c_array__(),
         lambda: arrowdl.to_torch(array),
@@ -572,7 +572,7 @@ REFUSED = {
     "a later major version": {"version": (2, 0)},
     "lanes": {"dtype": (2, 32, 4)},
     "a sub-byte type": {"dtype": (0, 4)},
-    "a device without a backend": {"device": (2, 0)},
+    "an unknown device": {"device": (77, 0)},
     "a negative extent": {"shape": (-1,)},
 }
 
@@ -634,8 +634,9 @@ def test_the_table_knows_the_stream_of_the_cpu_alone(api: ExchangeAPI) -> None:
     stream = ctypes.c_void_p(1)
     assert api.current_work_stream(1, 0, ctypes.byref(stream)) == 0
     assert stream.value is None
-    with pytest.raises(BufferError, match="CPU"):
-        api.current_work_stream(2, 0, ctypes.byref(stream))
+    for device in 2, 8, 10, 14:  # no runtime here
+        with pytest.raises(BufferError, match="cannot name a stream"):
+            api.current_work_stream(device, 0, ctypes.byref(stream))
 
 
 def test_tvm_ffi_takes_and_gives_device_arrays_by_the_table() -> None:

@@ -73,7 +73,6 @@ REFUSED = {
     "dtype": ({"dtype": (0, 4)}, {}),
     "negative extent": ({"shape": (-1,)}, {}),
     "copy": ({"strides": (2,), "shape": (1 + 1,)}, {"copy": False}),
-    "device": ({"device": (2, 0)}, {}),
     "unknown device": ({"device": (77, 0)}, {}),
     "mask": ({}, {"mask": np.ones(5, bool)}),
     "mask type": ({}, {"mask": "text"}),

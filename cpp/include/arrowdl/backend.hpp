@@ -78,6 +78,10 @@ class Backend {
 /// says which, and what to do.
 Backend* find_backend(int32_t device_type, std::string* why_not = nullptr) noexcept;
 
+/// Whether a library of the type's runtime is in the process: without one, no memory of that type
+/// can have work pending here, whatever a tensor says of itself.
+bool has_runtime(int32_t device_type);
+
 /// The same; raises BufferError, "cannot `verb` on cuda:0: …", when there is none.
 Backend& require_backend(const Device& device, const char* verb);
 

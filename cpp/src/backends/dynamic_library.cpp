@@ -49,6 +49,10 @@ DynamicLibrary DynamicLibrary::open(const std::vector<const char*>& names) {
   return {};
 }
 
+bool DynamicLibrary::is_loaded(const char* name) {
+  return static_cast<bool>(DynamicLibrary(find_loaded(name), name));
+}
+
 LibraryFunction DynamicLibrary::find(const char* symbol) const noexcept {
   return find_function(handle_, symbol);
 }

@@ -27,6 +27,9 @@ class DynamicLibrary {
   /// else the first that the system finds. Empty when there is none.
   static DynamicLibrary open(const std::vector<const char*>& names);
 
+  /// Whether the process has loaded a library of that name already.
+  static bool is_loaded(const char* name);
+
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   const std::string& name() const noexcept { return name_; }
   /// The function `symbol`, or nullptr.

@@ -1,9 +1,12 @@
 #include "registry.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 
 #include "arrowdl/error.hpp"
+#include "dynamic_library.hpp"
 #include "synchronizer.hpp"
 
 namespace arrowdl {
@@ -12,14 +15,17 @@ namespace {
 struct Row {
   int32_t types[3];  ///< the device types of one runtime; 0 ends them
   Backend* (*open)(std::string* why_not);
+  const char* libraries[4];  ///< of the runtime: none in the process, no work on its devices
 };
 
 // A backend is one file and one row here.
 constexpr Row kRows[] = {
-    {{kDLCUDA, kDLCUDAHost, kDLCUDAManaged}, open_cuda},
-    {{kDLROCM, kDLROCMHost, 0}, open_hip},
-    {{kDLOneAPI, 0, 0}, open_oneapi},
-    {{kDLOpenCL, 0, 0}, open_opencl},
+    {{kDLCUDA, kDLCUDAHost, kDLCUDAManaged}, open_cuda, {"libcuda.so.1"}},
+    {{kDLROCM, kDLROCMHost, 0},
+     open_hip,
+     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
+    {{kDLOneAPI, 0, 0}, open_oneapi, {"libsycl.so.9", "libsycl.so.8", "libsycl.so.7"}},
+    {{kDLOpenCL, 0, 0}, open_opencl, {"libOpenCL.so.1"}},
 };
 constexpr std::size_t kRowCount = std::size(kRows);
 
@@ -66,6 +72,14 @@ Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
     *reason = error.what();
   }
   return nullptr;
+}
+
+bool has_runtime(int32_t device_type) {
+  const Row* row = find_row(device_type);
+  if (row == nullptr) return false;
+  return std::any_of(std::begin(row->libraries), std::end(row->libraries), [](const char* name) {
+    return name != nullptr && DynamicLibrary::is_loaded(name);
+  });
 }
 
 Backend& require_backend(const Device& device, const char* verb) {

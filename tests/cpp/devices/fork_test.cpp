@@ -55,15 +55,15 @@ TEST_P(ForkTest, AChildIsToldWhatToDo) {
 TEST_P(ForkTest, AChildKeepsMemoryThatStreamsUse) {
   const Gated gated = take_gated_stream();
   auto* used = new UsedStreams;
-  used->add(gated.stream);
+  used->add(device_, gated.stream);
   bool is_dropped = false;
   std::shared_ptr<const void> owner(&is_dropped, [&](const void*) { is_dropped = true; });
   expect_in_child([&] {
-    used->release(device_, std::move(owner));
+    used->release(std::move(owner));
     return !is_dropped && fake_->calls_of_forked_child() == 0;
   });
   fake_->open_gate(gated.gate);
-  used->release(device_, std::move(owner));
+  used->release(std::move(owner));
   EXPECT_TRUE(testing::eventually([] { return pending_releases() == 0; }));
   EXPECT_TRUE(is_dropped);
   delete used;
@@ -73,8 +73,8 @@ TEST_P(ForkTest, AChildKeepsWhatWaitedWhenItWasForked) {
   const Gated gated = take_gated_stream();
   std::atomic<bool> is_dropped{false};
   UsedStreams used;
-  used.add(gated.stream);
-  used.release(device_, {&is_dropped, [&](const void*) { is_dropped = true; }});
+  used.add(device_, gated.stream);
+  used.release({&is_dropped, [&](const void*) { is_dropped = true; }});
   EXPECT_EQ(pending_releases(), 1);
   expect_in_child([&] {
     return pending_releases() == 0 && !is_dropped && fake_->calls_of_forked_child() == 0;

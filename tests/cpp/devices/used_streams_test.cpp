@@ -46,10 +46,10 @@ TEST_P(UsedStreamsTest, MemoryStaysUntilTheConsumerHasReadIt) {
   const auto read = read_on(consumer.stream, memory.get(), 4);
   UsedStreams used;
   EXPECT_TRUE(used.empty());
-  used.add(consumer.stream);
-  used.add(consumer.stream);
+  used.add(device_, consumer.stream);
+  used.add(device_, consumer.stream);
   EXPECT_FALSE(used.empty());
-  used.release(device_, std::move(memory));
+  used.release(std::move(memory));
   EXPECT_EQ(dropped_, 0) << "and nobody has waited: the gate is closed";
   EXPECT_EQ(pending_releases(), 1);
   fake_->open_gate(consumer.gate);
@@ -61,11 +61,11 @@ TEST_P(UsedStreamsTest, EveryStreamCounts) {
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
   UsedStreams used;
-  used.add(first.stream);
-  used.add(second.stream);
+  used.add(device_, first.stream);
+  used.add(device_, second.stream);
   auto memory = make_poisoned(4);
   const auto read = read_on(second.stream, memory.get(), 4);
-  used.release(device_, std::move(memory));
+  used.release(std::move(memory));
   fake_->open_gate(first.gate);
   fake_->drain(0, first.stream);
   EXPECT_EQ(dropped_, 0);
@@ -76,14 +76,14 @@ TEST_P(UsedStreamsTest, EveryStreamCounts) {
 
 TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
   UsedStreams used;
-  used.add(take_stream());
+  used.add(device_, take_stream());
   fake_->drain(0, nullptr);
   const Stream stream = streams_.back();
   auto memory = make_poisoned(4);
   void* event = backend_->record(device_, stream);
   backend_->synchronize(device_, event);
   backend_->destroy(device_, event);
-  used.release(device_, std::move(memory));
+  used.release(std::move(memory));
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }
 
@@ -91,11 +91,11 @@ TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
   const Gated stuck = take_gated_stream();
   const Gated quick = take_gated_stream();
   UsedStreams one;
-  one.add(stuck.stream);
-  one.release(device_, make_poisoned(4));
+  one.add(device_, stuck.stream);
+  one.release(make_poisoned(4));
   UsedStreams other;
-  other.add(quick.stream);
-  other.release(device_, make_poisoned(4));
+  other.add(device_, quick.stream);
+  other.release(make_poisoned(4));
   fake_->open_gate(quick.gate);
   EXPECT_TRUE(eventually([] { return pending_releases() == 1; }));
   EXPECT_EQ(dropped_, 1);
@@ -109,9 +109,9 @@ TEST_P(UsedStreamsTest, BlockingReleaseWaitsHere) {
   auto memory = make_poisoned(4);
   const auto read = read_on(consumer.stream, memory.get(), 4);
   UsedStreams used;
-  used.add(consumer.stream);
+  used.add(device_, consumer.stream);
   std::thread opener([&] { fake_->open_gate(consumer.gate); });
-  used.release(device_, std::move(memory));
+  used.release(std::move(memory));
   EXPECT_EQ(dropped_, 1);
   EXPECT_EQ(*read, Bytes(4, 5));
   opener.join();
@@ -124,8 +124,8 @@ TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
   std::thread releaser([&] {
     for (int i = 0; i < kReleases; ++i) {
       UsedStreams used;
-      used.add(consumer.stream);
-      used.release(device_, make_poisoned(1));
+      used.add(device_, consumer.stream);
+      used.release(make_poisoned(1));
       ++released;
     }
   });
@@ -153,9 +153,9 @@ TEST_P(UsedStreamsTest, ManyThreads) {
         target = std::make_shared<Bytes>(64);
         fake_->enqueue_copy(0, stream, target->data(), memory.get(), 64);
         UsedStreams used;
-        used.add(stream);
-        used.add(streams[(thread + 1) % kThreads]);
-        used.release(device_, std::move(memory));
+        used.add(device_, stream);
+        used.add(device_, streams[(thread + 1) % kThreads]);
+        used.release(std::move(memory));
       }
     });
   }
@@ -169,8 +169,8 @@ TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
   const auto exit_with_pending = [this] {
     const Gated consumer = take_gated_stream();  // a gate that nobody opens
     UsedStreams used;
-    used.add(consumer.stream);
-    used.release(device_, {this, [](const void*) { std::_Exit(2); }});
+    used.add(device_, consumer.stream);
+    used.release({this, [](const void*) { std::_Exit(2); }});
     std::exit(pending_releases() == 1 ? 0 : 3);
   };
   EXPECT_EXIT(exit_with_pending(), ::testing::ExitedWithCode(0), "");
@@ -179,8 +179,8 @@ TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
 TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
   const Gated consumer = take_gated_stream();
   UsedStreams used;
-  used.add(consumer.stream);
-  used.release(device_, make_poisoned(4));
+  used.add(device_, consumer.stream);
+  used.release(make_poisoned(4));
   fake_->enqueue_failure(0, take_stream());
   fake_->drain(0, streams_.back());
   fake_->open_gate(consumer.gate);
@@ -197,8 +197,8 @@ TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
     const Stream captured = take_stream();
     fake_->set_capturing(captured, true);
     UsedStreams used;
-    used.add(captured);
-    used.release(device_, make_poisoned(4));
+    used.add(device_, captured);
+    used.release(make_poisoned(4));
     EXPECT_EQ(pending_releases(), 1);
     EXPECT_EQ(dropped_, 0);
     fake_->set_capturing(captured, false);
@@ -210,10 +210,10 @@ TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
 
 TEST_P(UsedStreamsTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
   UsedStreams used;
-  used.add(GetParam().default_stream);
+  used.add(device_, GetParam().default_stream);
   auto memory = make_poisoned(4);
   fake_->set_global_capture(true);
-  used.release(device_, std::move(memory));
+  used.release(std::move(memory));
   EXPECT_EQ(dropped_, 0);
   EXPECT_FALSE(fake_->is_capture_broken());
   fake_->set_global_capture(false);
