@@ -52,9 +52,10 @@ class FailuresTest : public DeviceTest {
   /// and report earlier failures then; what cannot even be asked for stays with the driver.
   int fail_undoing(const Make& make, const Undo& undo) {
     for (int n = 1;; ++n) {
-      void* made = make(*backend_);
+      const std::unique_ptr<Backend> backend = open();  // what it learns is its own
+      void* made = make(*backend);
       enter_as_caller(n);
-      undo(*backend_, made);
+      undo(*backend, made);
       if (!leave_as_caller()) return n - 1;
     }
   }
