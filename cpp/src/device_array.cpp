@@ -115,7 +115,8 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
 void DeviceArray::wait(Stream stream) const {
   wait_event(device(), stream, sync_event());
   // Where there is no runtime, there is no work that could still read the memory.
-  if (find_backend(device().type) != nullptr) record_stream(stream);
+  const Backend* backend = find_backend(device().type);
+  if (backend != nullptr && backend->has_streams()) record_stream(stream);
 }
 
 void DeviceArray::record_stream(Stream stream) const {

@@ -8,6 +8,7 @@
 #include <list>
 #include <thread>
 
+#include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -207,6 +208,10 @@ class Reaper {
 
 void UsedStreams::add(const Device& device, Stream stream) {
   Backend& backend = require_backend(device, "keep memory for a stream");
+  if (!backend.has_streams()) {
+    raise_buffer_error("cannot keep memory for a stream on ", to_string(device),
+                       ": arrowdl knows a synchronizer for it and no streams");
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   // A runtime that counts owners gives another handle each time: then there is one event more.
   const bool is_known = std::any_of(streams_.begin(), streams_.end(),

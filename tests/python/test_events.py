@@ -1,0 +1,84 @@
+"""Events of devices without a runtime here: carried, refused, or waited for by the user."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
+
+METAL = int(arrowdl.device_types.metal)
+EVENT = ctypes.c_void_p(1)
+
+
+def make_pending() -> arrowdl.DeviceArray:
+    made = MadeArray(3, [None, np.arange(3, dtype="int32")])
+    array = MadeDeviceArray(made, (METAL, 2), ctypes.addressof(EVENT))
+    return arrowdl.from_arrow((MadeSchema("i").capsule(), array.capsule()))
+
+
+@pytest.fixture
+def calls() -> Iterator[list[tuple[int, int]]]:
+    seen: list[tuple[int, int]] = []
+    arrowdl.register_synchronizer(METAL, lambda event, id: seen.append((event, id)))
+    yield seen
+    arrowdl.register_synchronizer(METAL, None)
+
+
+def test_without_an_event_the_memory_is_there() -> None:
+    array = arrowdl.from_arrow(pa.array([1, 2]))
+    assert array.sync_event is None
+    assert array.ready()
+    array.synchronize()
+
+
+def test_an_event_that_nobody_can_wait_for_is_refused_by_name() -> None:
+    pending = make_pending()
+    assert pending.sync_event == ctypes.addressof(EVENT)
+    for use in pending.ready, pending.synchronize, pending.__dlpack__:
+        with pytest.raises(BufferError, match=r"metal:2.*register_synchronizer"):
+            use()
+
+
+def test_a_registered_synchronizer_waits(calls: list[tuple[int, int]]) -> None:
+    pending = make_pending()
+    assert not pending.ready()  # it can wait, and not ask
+    pending.synchronize()
+    assert calls == [(ctypes.addressof(EVENT), 2)]
+    pending.__dlpack__()
+    assert len(calls) == 2
+    pending.__dlpack__(stream=-1)
+    assert len(calls) == 2
+    with pytest.raises(BufferError, match="knows a synchronizer"):
+        arrowdl.to_arrow_device({"a": pending, "b": pending}).record_stream(5)
+
+
+def test_a_synchronizer_that_fails_is_heard_of() -> None:
+    pending = make_pending()
+
+    def fail(event: int, id: int) -> None:
+        raise OSError("the device is gone")
+
+    arrowdl.register_synchronizer(METAL, fail)
+    try:
+        with pytest.raises(RuntimeError, match="the device is gone"):
+            pending.synchronize()
+    finally:
+        arrowdl.register_synchronizer(METAL, None)
+    with pytest.raises(BufferError):
+        pending.synchronize()
+
+
+@pytest.mark.parametrize(
+    ("type", "says"),
+    [(1, "no events for cpu"), (2, "itself"), (14, "itself"), (15, "webgpu"), (99, "unknown")],
+)
+def test_a_synchronizer_has_to_make_sense(type: int, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        arrowdl.register_synchronizer(type, lambda event, id: None)
+    with pytest.raises(TypeError, match="function of"):
+        arrowdl.register_synchronizer(METAL, 5)  # type: ignore[arg-type]
