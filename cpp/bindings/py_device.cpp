@@ -66,6 +66,32 @@ void register_python_synchronizer(int32_t device_type, const py::object& functio
   register_synchronizer(device_type, PythonSynchronizer{std::move(held)});
 }
 
+/// One row for each runtime: what it says of itself, or why it cannot be used.
+py::list list_backends() {
+  py::list rows;
+  for (const std::vector<int32_t>& types : list_runtimes()) {
+    py::list names;
+    for (const int32_t type : types) names.append(find_device_type(type)->name);
+    py::dict row;
+    row["types"] = names;
+    row["problem"] = "";
+    try {
+      std::string why_not;
+      Backend* backend = find_backend(types.front(), &why_not);
+      row["problem"] = why_not;
+      if (backend != nullptr) {
+        row["name"] = backend->name();
+        row["version"] = backend->version();
+        row["device_count"] = backend->device_count();
+      }
+    } catch (const Error& error) {
+      row["problem"] = error.what();
+    }
+    rows.append(row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 void register_device(py::module_& m) {
@@ -116,6 +142,8 @@ void register_device(py::module_& m) {
       "    is done. True: whoever drops the last reference waits for that.");
   m.def("pending_releases", &pending_releases,
         "How many pieces of memory wait for the work of streams before they are given back.");
+  m.def("list_backends", &list_backends, "What arrowdl's backends find on this machine.");
+  m.attr("dlpack_version") = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   py::dict types;
   for (const DeviceType& row : DeviceTypes()) types[row.name] = row.value;
   m.attr("device_type_numbers") = types;

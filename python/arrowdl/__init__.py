@@ -28,12 +28,29 @@ from arrowdl._core import (
 device_types = IntEnum("device_types", device_type_numbers, module=__name__)  # type: ignore[misc]
 device_types.__doc__ = "DLPack's device types by name; Arrow's numbers are the same."
 
+
+def doctor() -> str:
+    """Say what arrowdl finds: device runtimes, array and Arrow libraries, and how it meets them.
+
+    The first thing to paste into a bug report; ``python -m arrowdl doctor`` prints it. Imports the
+    array libraries that are installed.
+
+    Returns
+    -------
+    str
+    """
+    from arrowdl import _doctor
+
+    return _doctor.report()
+
+
 __all__ = [
     "Device",
     "DeviceArray",
     "Schema",
     "__version__",
     "device_types",
+    "doctor",
     "from_address",
     "from_arrow",
     "register_synchronizer",

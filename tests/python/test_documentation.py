@@ -114,8 +114,7 @@ def test_docstring_is_numpydoc(name: str) -> None:
     summary, *_ = text.split("\n\n")
     assert summary.endswith("."), summary
     parameters = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", text, re.M | re.S)
-    assert parameters is not None
-    documented = re.findall(r"^(\w+) :", parameters[1], re.M)
+    documented = re.findall(r"^(\w+) :", parameters[1] if parameters else "", re.M)
     assert documented == list(inspect.signature(function).parameters)
     assert all(len(line) <= 100 for line in text.splitlines()), "too wide for help()"
 

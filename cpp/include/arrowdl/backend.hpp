@@ -78,6 +78,9 @@ class Backend {
 /// says which, and what to do.
 Backend* find_backend(int32_t device_type, std::string* why_not = nullptr) noexcept;
 
+/// The device types of each runtime that arrowdl has a backend for, its first type first.
+std::vector<std::vector<int32_t>> list_runtimes();
+
 /// Whether a library of the type's runtime is in the process: without one, no memory of that type
 /// can have work pending here, whatever a tensor says of itself.
 bool has_runtime(int32_t device_type);

@@ -74,6 +74,15 @@ Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   return nullptr;
 }
 
+std::vector<std::vector<int32_t>> list_runtimes() {
+  std::vector<std::vector<int32_t>> runtimes;
+  for (const Row& row : kRows) {
+    std::vector<int32_t>& types = runtimes.emplace_back(std::begin(row.types), std::end(row.types));
+    types.erase(std::remove(types.begin(), types.end(), 0), types.end());
+  }
+  return runtimes;
+}
+
 bool has_runtime(int32_t device_type) {
   const Row* row = find_row(device_type);
   if (row == nullptr) return false;

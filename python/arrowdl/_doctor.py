@@ -1,0 +1,99 @@
+"""What arrowdl finds on this machine: the first thing to paste into a bug report."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from arrowdl import _core
+
+# A small array of each library, to see what it exports.
+_ARRAY_LIBRARIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "numpy": ("numpy", lambda np: np.zeros(1)),
+    "torch": ("torch", lambda torch: torch.zeros(1)),
+    "jax": ("jax", lambda jax: jax.numpy.zeros(1)),
+    "cupy": ("cupy", lambda cupy: cupy.zeros(1)),
+    "dpctl": ("dpctl.tensor", lambda dpt: dpt.zeros(1)),
+    "dpnp": ("dpnp", lambda dpnp: dpnp.zeros(1)),
+    "tensorflow": ("tensorflow", lambda tf: tf.zeros(1)),
+    "paddle": ("paddle", lambda paddle: paddle.zeros([1])),
+    "mlx": ("mlx.core", lambda mx: mx.zeros(1)),
+}
+_ARROW_LIBRARIES = ("pyarrow", "polars", "duckdb", "nanoarrow", "arro3.core", "pandas", "cudf")
+_DISTRIBUTIONS = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "arro3.core": ("arro3-core",)}
+_DISTRIBUTIONS["paddle"] = ("paddlepaddle", "paddlepaddle-gpu")
+
+
+def report() -> str:
+    libraries = _installed(_ARRAY_LIBRARIES, _array_library)  # some bring a runtime with them
+    sections = [
+        ("arrowdl", _own()),
+        ("device runtimes", [_runtime(found) for found in _core.list_backends()]),
+        ("array libraries", libraries),
+        ("Arrow libraries", _installed(_ARROW_LIBRARIES, _arrow_library)),
+    ]
+    return "\n\n".join(
+        "\n".join([title, *(f"  {line}" for line in lines or ["none"])])
+        for title, lines in sections
+    )
+
+
+def _own() -> list[str]:
+    return [
+        f"version   {_core.__version__}",
+        f"DLPack    {_core.dlpack_version[0]}.{_core.dlpack_version[1]}",
+        f"Python    {platform.python_version()} on {platform.platform()}, {platform.machine()}",
+        f"module    {_core.__file__}",
+    ]
+
+
+def _runtime(found: dict[str, Any]) -> str:
+    types = ", ".join(found["types"])
+    if found["problem"]:
+        return f"{types}: {found['problem']}"
+    count = found["device_count"]
+    return f"{types}: {found['name']} {found['version']}, {count} device{'s' * (count != 1)}"
+
+
+def _installed(names: Any, describe: Callable[[str, str], str]) -> list[str]:
+    versions = ((name, _version(name)) for name in names)
+    return [describe(name, version) for name, version in versions if version is not None]
+
+
+def _version(name: str) -> str | None:
+    for distribution in _DISTRIBUTIONS.get(name, (name,)):
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _array_library(name: str, version: str) -> str:
+    module, make = _ARRAY_LIBRARIES[name]
+    try:
+        array = make(importlib.import_module(module))
+        return f"{name} {version}: {_door(array)}"
+    except Exception as error:  # a library that fails on this machine is what doctor is for
+        return f"{name} {version}: does not work here: {type(error).__name__}: {error}"
+
+
+def _door(array: Any) -> str:
+    """How arrowdl takes a tensor of this class."""
+    if hasattr(type(array), "__dlpack_c_exchange_api__"):
+        return "DLPack's C exchange API"
+    try:
+        capsule = array.__dlpack__(max_version=_core.dlpack_version)
+    except TypeError:
+        capsule = array.__dlpack__()
+    versioned = '"dltensor_versioned"' in repr(capsule)
+    return f"__dlpack__, {'versioned' if versioned else 'legacy'} capsules"
+
+
+def _arrow_library(name: str, version: str) -> str:
+    loaded = " (imported)" if name in sys.modules else ""
+    return f"{name} {version}{loaded}: Arrow's PyCapsule protocols"
