@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "arrowdl/owned.hpp"
+#include "arrowdl/used_streams.hpp"
 #include "arrowdl/version.hpp"
 #include "errors.hpp"
 #include "functions.hpp"
@@ -18,6 +19,11 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   m.attr("__version__") = arrowdl::version();
   register_errors();
   register_wait_guard();
+  // Before the interpreter goes: no thread of ours may drop what needs it later.
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    const py::gil_scoped_release release;
+    arrowdl::stop_releases();
+  }));
   register_device(m);
   register_schema(m);
   register_device_array(m);

@@ -403,16 +403,18 @@ bool wants_cpu(const DeviceArray& array, const std::optional<Device>& device) {
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const DlpackRequest request = read_dlpack_arguments(args, n, names);
-    // A wait for an event lets other threads run, which may release the array meanwhile.
-    const bool may_wait = borrow(self).sync_event() != nullptr;
-    const DeviceArray held = may_wait ? get(self) : DeviceArray();
-    Borrowed array = may_wait ? held : borrow(self);
+    // Reading a stream runs Python code, and a wait lets other threads run: the array may be
+    // released meanwhile.
+    const bool is_on_device = borrow(self).device().type != kDLCPU;
+    const DeviceArray held = is_on_device ? get(self) : DeviceArray();
+    Borrowed array = is_on_device ? held : borrow(self);
     ToDlpackOptions options;
     options.copy = request.copy;
     options.as_cpu = wants_cpu(array, request.device);
     options.order = read_order(array.device(), request.stream);
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
+    if (is_on_device && !options.as_cpu) record_assumed_stream(array, request.stream);
     return make_capsule(std::move(tensor)).release().ptr();
   });
 }

@@ -31,7 +31,10 @@ Stream read_handle(const Device& device, PyObject* stream) {
   const bool is_ambiguous = is_cuda(device.type) && handle == 0;
   const bool is_cuda_alone = is_rocm(device.type) && (handle == 1 || handle == 2);
   const bool is_null_queue = device.type == kDLOneAPI && handle == 0;
-  if (handle < 0 || is_ambiguous || is_cuda_alone || is_null_queue) raise_no_stream(device, stream);
+  const bool has_streams = is_cuda(device.type) || is_rocm(device.type) || device.type == kDLOneAPI;
+  if (handle < 0 || is_ambiguous || is_cuda_alone || is_null_queue || !has_streams) {
+    raise_no_stream(device, stream);
+  }
   return to_stream(handle);
 }
 
@@ -53,7 +56,10 @@ std::optional<Stream> read_object(const Device& device, PyObject* stream) {
   static constexpr const char* kOneApi[] = {"addressof_ref", "sycl_queue"};
   if (is_cuda(device.type) || is_rocm(device.type)) {
     for (const char* name : kCuda) {
-      if (const auto handle = find_handle(stream, name)) return handle;
+      // Libraries write 0 for the default stream, which DLPack has a name of its own for.
+      if (const auto handle = find_handle(stream, name)) {
+        return *handle == nullptr ? default_stream(device) : *handle;
+      }
     }
   } else if (device.type == kDLOneAPI) {
     for (const char* name : kOneApi) {
@@ -81,6 +87,13 @@ Order read_order(const Device& device, PyObject* stream) {
   if (device.type == kDLCPU && PyIndex_Check(stream) == 0) read_int("stream", stream);  // raises
   if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
   return {Order::kStream, *read_stream(device, stream)};
+}
+
+void record_assumed_stream(const DeviceArray& array, PyObject* stream) {
+  const Device device = array.device();
+  const bool has_default = is_cuda(device.type) || is_rocm(device.type);
+  if ((stream != nullptr && stream != Py_None) || !has_default) return;
+  if (find_recorder(device) != nullptr) array.record_stream(default_stream(device));
 }
 
 std::optional<Stream> find_queue(PyObject* object) {

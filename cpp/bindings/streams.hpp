@@ -17,6 +17,10 @@ std::optional<Stream> read_stream(const Device& device, PyObject* stream);
 /// What the `stream` of `__dlpack__` asks for on `device`: the host waits for None, nobody for -1.
 Order read_order(const Device& device, PyObject* stream);
 
+/// A consumer that names no stream computes on the default one, by DLPack: it counts among those
+/// that use the memory of `array`.
+void record_assumed_stream(const DeviceArray& array, PyObject* stream);
+
 /// The queue that `object`, an array of dpctl or dpnp, computes on; empty for other objects.
 std::optional<Stream> find_queue(PyObject* object);
 

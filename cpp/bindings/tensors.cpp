@@ -189,7 +189,8 @@ PyObject* dlpack_name() {
 /// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
 /// in words for people; torch's API speaks of storage and C++ frames where a layout is the reason.
 /// The device is not asked for first: torch's answer fails for those layouts.
-TakenTensor take_refused(PyObject* object, Copy copy, PyObject* stream) {
+TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
+                         PyObject* stream) {
   py::object method;
   {
     const PendingError refusal;
@@ -197,7 +198,12 @@ TakenTensor take_refused(PyObject* object, Copy copy, PyObject* stream) {
   }
   if (method) {
     PyErr_Clear();
-    return take_from_capsule(call_dlpack(method, copy, py::none()).capsule.ptr(), stream);
+    OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
+    const Device device = from_dl_device(tensor->device);
+    const std::optional<Stream> given = read_stream(device, stream);
+    if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
+    const Stream work = given ? *given : ask_work_stream(api, device);
+    return {std::move(tensor), OwnedEvent::record(device, work)};
   }
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   raise_buffer_error(Py_TYPE(object)->tp_name, " refused its DLPack exchange API without a reason");
@@ -207,7 +213,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
                              PyObject* stream) {
   DLManagedTensorVersioned* managed = nullptr;
   if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
-    return take_refused(object, copy, stream);
+    return take_refused(api, object, copy, stream);
   }
   OwnedTensor tensor(managed);
   check_exportable(object, *tensor);

@@ -30,7 +30,7 @@ class Tensor {
   py::object dlpack(const py::object& stream, const py::object& max_version, const py::object&,
                     const py::object&) {
     const Device device = from_dl_device(require()->device);
-    if (device.type != kDLCPU) order_consumer(array_, read_order(device, stream.ptr()));
+    if (device.type != kDLCPU && array_) order_consumer(array_, read_order(device, stream.ptr()));
     if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
     return make_capsule(std::move(tensor_));
   }
@@ -171,6 +171,13 @@ class Converter {
     return to_dlpack(array, options);
   }
 
+  /// Offsets, which the host has read already.
+  static OwnedTensor export_positions(const DeviceArray& offsets) {
+    ToDlpackOptions options;
+    options.as_cpu = offsets.device().type != kDLCPU;
+    return to_dlpack(offsets, options);
+  }
+
   Order choose_order(const Device& device) const {
     if (framework_.api == nullptr) return {Order::kNone, {}};
     if (find_recorder(device) == nullptr) return {};
@@ -282,7 +289,7 @@ class Converter {
 
   py::object jag(const ListParts& parts) const {
     const py::object values = convert_elements(parts.values);
-    const py::object offsets = make_positions(to_dlpack(parts.offsets));
+    const py::object offsets = make_positions(export_positions(parts.offsets));
     return checked(
         PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
   }
@@ -294,12 +301,13 @@ class Converter {
     const ListParts parts = split(rows);
     ToDlpackOptions options;
     options.nulls = Nulls::kFill;
+    options.as_cpu = array.device().type != kDLCPU;
     OwnedTensor shapes = to_dlpack(shape_field.with_nulls_of(rows), options);
     check_shapes(parts, shapes, *array.type().tensor);
     py::list permutation;
     for (const int64_t dim : array.type().tensor->permutation) permutation.append(dim);
     const py::object values = convert_elements(parts.values);
-    const py::object offsets = make_positions(to_dlpack(parts.offsets));
+    const py::object offsets = make_positions(export_positions(parts.offsets));
     const py::object shape_object = make(std::move(shapes));
     py::object tensors =
         checked(PyObject_CallFunctionObjArgs(framework_.make_variable, values.ptr(), offsets.ptr(),

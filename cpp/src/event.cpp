@@ -34,6 +34,10 @@ OwnedEvent OwnedEvent::join(const Device& device, std::vector<void*> events) {
   events.erase(std::remove(events.begin(), events.end(), nullptr), events.end());
   if (events.empty()) return {};
   Backend& backend = require_backend(device, "join events");
+  if (!backend.has_streams()) {
+    for (void* event : events) synchronize_event(device, event);
+    return {};
+  }
   OwnedEvent event;
   event.handle_ = backend.join(device, events);
   event.backend_ = &backend;
@@ -44,6 +48,10 @@ OwnedEvent OwnedEvent::join(const Device& device, std::vector<void*> events) {
 void wait_event(const Device& device, Stream stream, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "order a stream after an event");
+  if (!backend.has_streams()) {
+    synchronize_event(device, event);
+    return;
+  }
   if (backend.is_capturing(device, stream)) {
     raise_buffer_error("the stream on ", to_string(device),
                        " is being captured into a graph, which cannot wait for work outside of it: "

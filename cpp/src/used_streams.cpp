@@ -113,6 +113,21 @@ class Reaper {
 
   bool is_of_another_process() const { return is_forked_; }
 
+  bool is_stopped() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return is_stopping_;
+  }
+
+  /// At exit: the thread leaves the runtimes alone from here on. Not waited for without end, since
+  /// an owner's deleter may wait for what this thread holds.
+  void stop() {
+    if (is_forked_) return;  // its condition variable may have been forked in use
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_stopping_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -172,16 +187,6 @@ class Reaper {
     return finished;
   }
 
-  /// At exit: the thread leaves the runtimes alone from here on. Not waited for without end, since
-  /// an owner's deleter may wait for what this thread holds.
-  void stop() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    is_stopping_ = true;
-    changed_.notify_all();
-    if (is_forked_) return;
-    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
-  }
-
   /// In a forked child there is no thread, and the runtime must not be asked: what waited stays.
   void abandon() {
     abandoned_.splice(abandoned_.end(), arrived_);
@@ -217,11 +222,7 @@ void UsedStreams::add(const Device& device, Stream stream) {
   const bool is_known = std::any_of(streams_.begin(), streams_.end(),
                                     [&](const KeptStream& kept) { return kept.get() == stream; });
   if (!is_known) streams_.emplace_back(backend, device, stream);
-}
-
-bool UsedStreams::empty() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return streams_.empty();
+  is_used_ = true;
 }
 
 void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
@@ -230,12 +231,17 @@ void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       release.streams.swap(streams_);
+      is_used_ = false;
     }
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
     if (release.is_due()) return;
+    if (Reaper::get().is_stopped()) {  // the process ends: nobody waits, nothing is dropped
+      leak(std::move(release));
+      return;
+    }
     const bool can_wait = release.streams.empty();
     if (!(is_blocking && can_wait) && Reaper::get().take(release)) return;
     if (can_wait) {
@@ -249,6 +255,13 @@ void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
 }
 
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
+
+void stop_releases() noexcept {
+  try {
+    Reaper::get().stop();
+  } catch (...) {  // a lock that fails: the thread goes with the process
+  }
+}
 
 int64_t pending_releases() noexcept {
   try {

@@ -53,7 +53,7 @@ def test_a_registered_synchronizer_waits(calls: list[tuple[int, int]]) -> None:
     assert len(calls) == 2
     pending.__dlpack__(stream=-1)
     assert len(calls) == 2
-    with pytest.raises(BufferError, match="knows a synchronizer"):
+    with pytest.raises(BufferError, match="is no stream of metal"):
         arrowdl.to_arrow_device({"a": pending, "b": pending}).record_stream(5)
 
 
@@ -82,3 +82,49 @@ def test_a_synchronizer_has_to_make_sense(type: int, says: str) -> None:
         arrowdl.register_synchronizer(type, lambda event, id: None)
     with pytest.raises(TypeError, match="function of"):
         arrowdl.register_synchronizer(METAL, 5)  # type: ignore[arg-type]
+
+
+def test_a_synchronizer_that_is_replaced_is_dropped_under_no_lock() -> None:
+    class Old:
+        def __call__(self, event: int, id: int) -> None: ...
+
+        def __del__(self) -> None:
+            make_pending().ready()  # asks for the synchronizer while the last one goes
+
+    arrowdl.register_synchronizer(METAL, Old())
+    arrowdl.register_synchronizer(METAL, lambda event, id: None)
+    arrowdl.register_synchronizer(METAL, None)
+
+
+def test_lists_in_pinned_memory_are_read_as_the_cpus() -> None:
+    values = MadeArray(4, [None, np.arange(4, dtype="int32")])
+    lists = MadeArray(2, [None, np.array([0, 1, 4], "int32")], children=[values])
+    schema = MadeSchema("+l", children=[MadeSchema("i", "item")])
+    pinned = arrowdl.from_arrow((schema.capsule(), MadeDeviceArray(lists, (3, 0)).capsule()))
+    read, offsets = arrowdl.to_numpy(pinned)
+    assert (read.tolist(), offsets.tolist()) == ([0, 1, 2, 3], [0, 1, 4])
+    assert [row.tolist() for row in arrowdl.to_torch(pinned).unbind()] == [[0], [1, 2, 3]]
+
+
+def test_an_array_that_is_released_while_its_stream_is_read_stays_whole() -> None:
+    made = MadeArray(3, [None, np.arange(3, dtype="int32")])
+    array = arrowdl.from_arrow((MadeSchema("i").capsule(), MadeDeviceArray(made, (2, 0)).capsule()))
+
+    class Stream:
+        @property
+        def ptr(self) -> int:
+            array.release()
+            return 12345
+
+    assert array.__dlpack__(stream=Stream()) is not None
+    assert array.released
+
+
+@pytest.mark.parametrize("stream", [0, 1, 12345])
+def test_a_device_type_without_streams_takes_none(stream: int) -> None:
+    made = MadeArray(3, [None, np.arange(3, dtype="int32")])
+    array = arrowdl.from_arrow(
+        (MadeSchema("i").capsule(), MadeDeviceArray(made, (METAL, 0)).capsule())
+    )
+    with pytest.raises(BufferError, match="is no stream of metal:0"):
+        array.__dlpack__(stream=stream)

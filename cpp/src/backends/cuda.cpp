@@ -73,6 +73,13 @@ class CudaRuntime final : public StreamRuntime {
   CudaRuntime(std::string library_name, const CudaCalls& calls)
       : StreamRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
+  /// The per-thread default stream (2) is another one on every thread, and memory may go back on
+  /// any: the legacy default stream (1) comes after the work of all of them.
+  Stream keep_stream(const Device&, Stream stream) override {
+    const auto number = reinterpret_cast<uintptr_t>(stream);
+    return number == 2 ? reinterpret_cast<Stream>(uintptr_t{1}) : stream;
+  }
+
  protected:
   void prepare_devices(int64_t count) override {
     contexts_.resize(static_cast<std::size_t>(count));

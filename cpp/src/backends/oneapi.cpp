@@ -20,6 +20,7 @@ namespace {
 // The values of dpctl's enums that are used here.
 constexpr int kAnyDevice = (((1 << 5) - 1) << 16) | ((1 << 6) - 1);  // all backends, all types
 constexpr int kInOrder = 1 << 2;
+constexpr int kUnknown = 0;
 constexpr int kComplete = 3;
 
 /// The functions, in dpctl's own types where they are more than pointers.
@@ -126,15 +127,14 @@ class OneApi final : public Backend {
   void synchronize(const Device& device, void* event) override {
     require_process(device);
     f_.event_wait(event);
-    if (f_.event_status(event) != kComplete) {
-      throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
-                                              " failed: SYCL reports no completion"));
-    }
+    if (f_.event_status(event) != kComplete) raise_failed(device);
   }
 
   bool is_complete(const Device& device, void* event) override {
     require_process(device);
-    return f_.event_status(event) == kComplete;
+    const int status = f_.event_status(event);
+    if (status == kUnknown) raise_failed(device);
+    return status == kComplete;
   }
 
   void destroy(const Device&, void* event) noexcept override {
@@ -199,6 +199,11 @@ class OneApi final : public Backend {
   }
 
  private:
+  [[noreturn]] static void raise_failed(const Device& device) {
+    throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
+                                            " failed: SYCL reports no completion"));
+  }
+
   static void* require(void* result, const Device& device, const char* verb) {
     if (result != nullptr) return result;
     throw Error(ErrorKind::kRuntime, concat("oneAPI cannot ", verb, " on ", to_string(device),

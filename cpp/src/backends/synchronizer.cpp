@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "arrowdl/error.hpp"
 
@@ -12,9 +13,11 @@ namespace {
 /// All it can do is wait on the host.
 class SynchronizerBackend final : public Backend {
  public:
-  void set(Synchronizer synchronizer) {
+  /// Returns the last one, to be dropped when no lock is held: its deleter may run any code.
+  std::shared_ptr<Synchronizer> set(Synchronizer synchronizer) {
+    auto next = std::make_shared<Synchronizer>(std::move(synchronizer));
     const std::lock_guard<std::mutex> lock(mutex_);
-    synchronizer_ = std::make_shared<Synchronizer>(std::move(synchronizer));
+    return std::exchange(synchronizer_, std::move(next));
   }
 
   bool is_set() {
@@ -86,10 +89,11 @@ Backend* find_synchronizer(int32_t device_type) {
 }
 
 void set_synchronizer(int32_t device_type, Synchronizer synchronizer) {
+  std::shared_ptr<Synchronizer> last;
   const std::lock_guard<std::mutex> lock(registered().mutex);
   std::unique_ptr<SynchronizerBackend>& backend = registered().backends[device_type];
   if (backend == nullptr) backend = std::make_unique<SynchronizerBackend>();
-  backend->set(std::move(synchronizer));
+  last = backend->set(std::move(synchronizer));
 }
 
 }  // namespace arrowdl
