@@ -167,7 +167,7 @@ TEST_P(FailuresTest, Memory) {
 
 TEST_P(FailuresTest, Copies) {
   const Stream stream = take_stream();
-  const auto memory = make_memory(8);
+  const auto memory = make_memory(8, stream);
   const std::vector<uint8_t> source(8, 1);
   EXPECT_GE(fail_making(
                 [&](Backend& backend) -> void* {
@@ -176,6 +176,8 @@ TEST_P(FailuresTest, Copies) {
                 },
                 do_nothing),
             5);
+  const OwnedEvent copied = OwnedEvent::record(device_, stream);
+  synchronize_event(device_, copied.get());  // `source` is read until then
 }
 
 }  // namespace
