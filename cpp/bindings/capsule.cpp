@@ -201,6 +201,17 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
   return DeviceArray::import(std::move(owned_schema), std::move(owned), release_with_gil);
 }
 
+std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
+  auto* schema = find_struct<ArrowSchema>(capsule, kSchema);
+  OwnedSchema owned;
+  {
+    const CriticalSection section(capsule);
+    if (schema->release == nullptr) raise_consumed(kSchema);
+    owned.reset(schema);
+  }
+  return share_schema(std::move(owned), release_with_gil);
+}
+
 DeviceArray take_stream(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
     return read_all<OwnedDeviceArrayStream>(

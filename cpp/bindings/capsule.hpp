@@ -27,6 +27,9 @@ const DLTensor* peek_tensor(PyObject* capsule);
 OwnedTensor take_tensor(PyObject* capsule);
 /// Takes the pair of `__arrow_c_array__` or `__arrow_c_device_array__`, both or neither.
 DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
+/// Moves the schema out of an "arrow_schema" capsule and parses it.
+std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule);
+
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
 DeviceArray take_stream(PyObject* capsule);
 

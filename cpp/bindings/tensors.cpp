@@ -361,10 +361,13 @@ bool is_tensor(PyObject* object) {
 }
 
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
+  return take_tensor_of(object, find_exchange_api(Py_TYPE(object)), copy, stream);
+}
+
+TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
+                           PyObject* stream) {
+  if (api != nullptr) return take_by_exchange(*api, object, copy, stream);
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
-  if (const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object)); api != nullptr) {
-    return take_by_exchange(*api, object, copy, stream);
-  }
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
     if (PyObject_CheckBuffer(object) != 0) return record_stream_of(take_buffer(object), stream);
