@@ -164,14 +164,17 @@ py::object make_capsule(OwnedTensor tensor) {
   return make_tensor_capsule(tensor.take_legacy());
 }
 
-const DLTensor* peek_tensor(PyObject* capsule) {
+std::optional<Device> peek_device(PyObject* capsule) {
+  const CriticalSection section(capsule);
   if (PyCapsule_IsValid(capsule, kVersionedTensor)) {
     const auto* managed = static_cast<const DLManagedTensorVersioned*>(
         PyCapsule_GetPointer(capsule, kVersionedTensor));
-    return managed->version.major == DLPACK_MAJOR_VERSION ? &managed->dl_tensor : nullptr;
+    if (managed->version.major != DLPACK_MAJOR_VERSION) return {};
+    return from_dl_device(managed->dl_tensor.device);
   }
-  if (!PyCapsule_IsValid(capsule, kTensor)) return nullptr;
-  return &static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, kTensor))->dl_tensor;
+  if (!PyCapsule_IsValid(capsule, kTensor)) return {};
+  const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, kTensor));
+  return from_dl_device(managed->dl_tensor.device);
 }
 
 OwnedTensor take_tensor(PyObject* capsule) {

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
+
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
@@ -18,9 +20,9 @@ pybind11::object make_capsule(OwnedTensor tensor);
 /// "dlpack_exchange_api"; `api` lives as long as the process.
 pybind11::object make_capsule(const DLPackExchangeAPI& api);
 
-/// The tensor in a DLPack capsule that nobody has consumed, still owned by it; nullptr for any
-/// other object and for a version that arrowdl does not read.
-const DLTensor* peek_tensor(PyObject* capsule);
+/// Where the tensor lies in a DLPack capsule that nobody has consumed; nothing for any other object
+/// and for a version that arrowdl does not read.
+std::optional<Device> peek_device(PyObject* capsule);
 
 // Out of Python. Raises TypeError for anything but the right capsule, ValueError for one that has
 // been consumed; the capsule keeps its struct then.

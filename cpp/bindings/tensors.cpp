@@ -103,22 +103,20 @@ Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream
   return {checked(PyObject_CallNoArgs(method.ptr())), false};
 }
 
-/// `tensor` with an event for the work of `stream`, or of the stream that a producer assumes which
-/// is told none.
-TakenTensor record_stream_of(OwnedTensor tensor, PyObject* stream) {
-  const Device device = from_dl_device(tensor->device);
+/// An event for the work of `stream`, or of the stream that a producer assumes which is told none.
+OwnedEvent record_work(const Device& device, PyObject* stream) {
   const std::optional<Stream> given = read_stream(device, stream);
-  if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
-  OwnedEvent event = OwnedEvent::record(device, given ? *given : default_stream(device));
-  return {std::move(tensor), std::move(event)};
+  if (find_recorder(device) == nullptr) return {};
+  return OwnedEvent::record(device, given ? *given : default_stream(device));
 }
 
+/// What can fail does so while the capsule is whole.
 TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
-  const bool is_given = stream != nullptr && stream != Py_None;
-  if (const DLTensor* tensor = is_given ? peek_tensor(capsule) : nullptr) {
-    read_stream(from_dl_device(tensor->device), stream);  // raises while the capsule is whole
+  OwnedEvent event;
+  if (const std::optional<Device> device = peek_device(capsule)) {
+    event = record_work(*device, stream);
   }
-  return record_stream_of(take_tensor(capsule), stream);
+  return {take_tensor(capsule), std::move(event)};
 }
 
 /// numpy exports a masked array without its mask: nulls would turn into values.
@@ -370,7 +368,10 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
-    if (PyObject_CheckBuffer(object) != 0) return record_stream_of(take_buffer(object), stream);
+    if (PyObject_CheckBuffer(object) != 0) {
+      read_stream(Device{}, stream);  // raises: memory of the CPU has none
+      return {take_buffer(object), {}};
+    }
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
                      ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
                      "of such tensors");
