@@ -1,5 +1,8 @@
 #include "py_device.hpp"
 
+#include <charconv>
+
+#include "arguments.hpp"
 #include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
@@ -11,12 +14,22 @@ namespace {
 
 namespace py = pybind11;
 
+/// `name` without the id behind a colon, which is parsed into `*id`; others are left as they are.
+std::string split_id(const std::string& name, int64_t* id) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos) return name;
+  const char* const first = name.data() + colon + 1;
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(first, last, *id);
+  return error == std::errc() && end == last && *id >= 0 ? name.substr(0, colon) : name;
+}
+
 Device make_device(const py::object& type, int64_t id) {
   const DeviceType* row = nullptr;
   if (py::isinstance<py::str>(type)) {
-    row = find_device_type(py::cast<std::string>(type));
+    row = find_device_type(split_id(py::cast<std::string>(type), &id));
   } else {
-    row = find_device_type(py::cast<int32_t>(type));
+    row = find_device_type(read_int32("a device type", type.ptr()));
   }
   if (row == nullptr) {
     std::string known;
@@ -93,6 +106,22 @@ py::list list_backends() {
 }
 
 }  // namespace
+
+Device read_device(PyObject* object) {
+  const auto given = py::reinterpret_borrow<py::object>(object);
+  if (py::isinstance<Device>(given)) return py::cast<Device>(given);
+  if (py::isinstance<py::str>(given)) return make_device(given, 0);
+  if (py::isinstance<py::tuple>(given) && py::len(given) == 2) {
+    const py::object id = given[py::int_(1)];
+    return make_device(given[py::int_(0)], id.is_none() ? 0 : read_int("a device id", id.ptr()));
+  }
+  if (py::hasattr(given, "type") && py::hasattr(given, "index")) {  // torch.device
+    const py::object id = given.attr("index");
+    return make_device(given.attr("type"), id.is_none() ? 0 : read_int("a device id", id.ptr()));
+  }
+  raise_type_error("a device is a Device, a name such as \"cuda:0\" or a pair (type, id), got ",
+                   py::repr(given).cast<std::string>());
+}
 
 void register_device(py::module_& m) {
   py::class_<Device>(m, "Device", py::is_final(),

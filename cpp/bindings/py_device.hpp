@@ -3,7 +3,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include "arrowdl/device.hpp"
+
 namespace arrowdl::python {
+
+/// The device that `object` names: a Device, a name ("cpu", "cuda:1"), a pair (type, id), or a
+/// framework's device object with `type` and `index`. Raises TypeError or ValueError otherwise.
+Device read_device(PyObject* object);
 
 void register_device(pybind11::module_& m);
 

@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "arrowdl/convert.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "capsule.hpp"
 #include "describe.hpp"
@@ -296,6 +297,29 @@ PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
                     });
 }
 
+PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    if (n == 0) raise_type_error("to() needs a device");
+    CopyOptions options;
+    PyObject* stream = nullptr;
+    read_keywords("to", n, 1, args, names, [&](std::string_view name, PyObject* value) {
+      if (name == "stream") {
+        stream = value;
+      } else if (name == "non_blocking") {
+        options.non_blocking = read_bool("non_blocking", value);
+      } else {
+        return false;
+      }
+      return true;
+    });
+    const DeviceArray array = get(self);
+    const Device device = read_device(args[0]);
+    options.stream = read_stream(device.type == kDLCPU ? array.device() : device, stream);
+    if (options.stream) options.stream_owner = find_stream_owner(stream);
+    return wrap(copy_to(array, device, options)).release().ptr();
+  });
+}
+
 PyObject* get_dictionary(PyObject* self, void*) noexcept {
   return guarded([&] { return wrap(get(self).dictionary()).release().ptr(); });
 }
@@ -373,7 +397,7 @@ bool is_versioned(PyObject* max_version) {
   return read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
-Device read_device(PyObject* dl_device) {
+Device read_dl_device(PyObject* dl_device) {
   if (PyTuple_Check(dl_device) == 0 || PyTuple_GET_SIZE(dl_device) != 2) {
     raise_type_error("dl_device must be a tuple (device_type, device_id), got ",
                      py::repr(dl_device).cast<std::string>());
@@ -393,7 +417,7 @@ DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObjec
   DlpackRequest request;
   request.stream = values[0];
   if (is_given(1)) request.versioned = is_versioned(values[1]);
-  if (is_given(2)) request.device = read_device(values[2]);
+  if (is_given(2)) request.device = read_dl_device(values[2]);
   if (is_given(3)) request.copy = read_copy(values[3]);
   return request;
 }
@@ -478,6 +502,28 @@ PyMethodDef methods[] = {
      "record_stream($self, stream, /)\n--\n\nGive the memory back only when the work that `stream` "
      "holds at that time is done.\n\nFor streams that read it without having come through "
      "arrowdl. The stream must live as long."},
+    {"to", as_method(to), kFast,
+     "to($self, device, *, stream=None, non_blocking=True)\n--\n\nThe same rows on another "
+     "device.\n\n"
+     "Copies the bytes that the rows take, nested values and dictionaries included, into one "
+     "piece\n"
+     "of new memory. On a device that carries one event for all of them.\n\n"
+     "Parameters\n----------\n"
+     "device : Device, str, tuple or device object\n"
+     "    ``Device(\"cuda\", 0)``, ``\"cuda:0\"``, ``(2, 0)`` or ``torch.device(\"cuda\")``.\n"
+     "stream : int or stream object, optional\n"
+     "    What runs the copies: a stream of the device that is not the CPU, of the target's when\n"
+     "    neither is. None: one of arrowdl's own.\n"
+     "non_blocking : bool\n"
+     "    Whether the copies may still be under way on return. To the CPU they never are.\n\n"
+     "Returns\n-------\n"
+     "DeviceArray\n"
+     "    This one where it lies there already. Host memory of a device (cuda_host, cuda_managed)\n"
+     "    becomes the CPU's without a copy.\n\n"
+     "Raises\n------\n"
+     "BufferError\n"
+     "    A device without a runtime, a stream that is captured into a graph, string and binary\n"
+     "    views."},
     {"release", as_method(release), METH_NOARGS,
      "release($self, /)\n--\n\nGive this object's hold on the memory back now. Exports made "
      "before stay valid."},

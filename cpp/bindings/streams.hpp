@@ -41,21 +41,4 @@ Backend* find_recorder(const Device& device);
 /// Makes every wait on the host let go of the GIL: the work that it waits for may need it.
 void register_wait_guard();
 
-/// A stream of ours that holds no other work, for as long as it is in scope.
-class BorrowedStream {
- public:
-  BorrowedStream(Backend& backend, const Device& device)
-      : backend_(backend), device_(device), stream_(backend.take_stream(device)) {}
-  ~BorrowedStream() { backend_.give_stream(device_, stream_); }
-  BorrowedStream(const BorrowedStream&) = delete;
-  BorrowedStream& operator=(const BorrowedStream&) = delete;
-
-  Stream get() const noexcept { return stream_; }
-
- private:
-  Backend& backend_;
-  Device device_;
-  Stream stream_;
-};
-
 }  // namespace arrowdl::python

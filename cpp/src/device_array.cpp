@@ -135,19 +135,22 @@ void DeviceArray::record_stream(Stream stream, std::shared_ptr<const void> owner
   storage_->used_streams.add(device(), stream, std::move(owner));
 }
 
-int64_t DeviceArray::null_count() const {
+int64_t DeviceArray::known_null_count() const noexcept {
   if (type_->layout == Layout::kNull) return length_;
-  const uint8_t* bits = validity();
-  if (bits == nullptr || length_ == 0) return 0;
+  if (validity() == nullptr || length_ == 0) return 0;
   const bool whole = offset_ == node_->offset && length_ == node_->length;
-  if (whole && node_->null_count >= 0) return node_->null_count;
+  return whole && node_->null_count >= 0 ? node_->null_count : -1;
+}
+
+int64_t DeviceArray::null_count() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known;
   if (!is_host_readable(device())) {
     raise_buffer_error("the nulls of an array on ", to_string(device()),
                        " are not counted, and the host cannot read its validity bitmap: give the "
                        "producer's array a null_count, or copy it to the CPU first");
   }
   synchronize();
-  return length_ - count_set_bits(bits, offset_, length_);
+  return length_ - count_set_bits(validity(), offset_, length_);
 }
 
 DeviceArray DeviceArray::slice(int64_t start, int64_t length) const {

@@ -280,6 +280,18 @@ void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
   }
 }
 
+void release_after(const Device& device, Stream stream,
+                   std::shared_ptr<const void> owner) noexcept {
+  UsedStreams used;
+  try {
+    used.add(device, stream);
+  } catch (...) {
+    leak({nullptr, std::move(owner)});
+    return;
+  }
+  used.release(std::move(owner));
+}
+
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
 
 void stop_releases() noexcept {

@@ -27,7 +27,7 @@ LAYERS = [
     ["owned", "tensor_view"],
     ["schema"],
     ["device_array"],
-    ["convert", "stream"],
+    ["convert", "copy", "stream"],
 ]
 LAYER = {concern: i for i, layer in enumerate(LAYERS) for concern in layer}
 

@@ -69,10 +69,29 @@ class Backend {
   virtual void* allocate(const Device& device, int64_t size, Stream stream) = 0;
   /// Gives memory of `allocate` back once the work that `stream` holds now is done.
   virtual void free(const Device& device, void* memory, Stream stream) noexcept = 0;
+  /// Whether `copy` does without a stop on the CPU.
+  virtual bool can_copy(const Device&, const Device&) { return true; }
   /// Copies `size` bytes on `stream`, a stream of whichever device is not the CPU (of `to` when
   /// neither is). Does not wait where the runtime need not.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,
                     int64_t size, Stream stream) = 0;
+};
+
+/// A stream of ours that holds no other work, for as long as it is in scope.
+class BorrowedStream {
+ public:
+  BorrowedStream(Backend& backend, const Device& device)
+      : backend_(backend), device_(device), stream_(backend.take_stream(device)) {}
+  ~BorrowedStream() { backend_.give_stream(device_, stream_); }
+  BorrowedStream(const BorrowedStream&) = delete;
+  BorrowedStream& operator=(const BorrowedStream&) = delete;
+
+  Stream get() const noexcept { return stream_; }
+
+ private:
+  Backend& backend_;
+  const Device device_;
+  const Stream stream_;
 };
 
 /// The backend of `device_type`, opened by the first call. nullptr when there is none: a type that

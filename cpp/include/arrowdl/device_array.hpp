@@ -77,6 +77,8 @@ class DeviceArray {
   /// Nulls in the window. Counts the bitmap when it has to; raises BufferError when that would
   /// mean to read memory that the host can't.
   int64_t null_count() const;
+  /// The same where that takes no reading of memory, else -1.
+  int64_t known_null_count() const noexcept;
   /// Whether the memory is there: no event, or one that has happened. Does not wait.
   bool is_ready() const { return is_complete(device(), sync_event()); }
   /// Waits on the host until the memory is there.
@@ -93,6 +95,11 @@ class DeviceArray {
 
   /// Rows `start` to `start + length`, zero-copy. Raises IndexError when they are not all there.
   DeviceArray slice(int64_t start, int64_t length) const;
+  /// The same window with `lead` rows more before it. Requires that they are there: lead <=
+  /// offset().
+  DeviceArray widened(int64_t lead) const noexcept {
+    return DeviceArray(storage_, type_, node_, offset_ - lead, length_ + lead);
+  }
   /// Child `i` as it lies under this window: of a struct or sparse union the same rows, of a
   /// fixed-size list rows times list_size, of other layouts the whole child. This node's own nulls
   /// are NOT in it.

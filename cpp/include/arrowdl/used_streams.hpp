@@ -72,6 +72,9 @@ class UsedStreams {
   std::atomic<UsedStream*> first_{nullptr};
 };
 
+/// Drops `owner` once the work that `stream` holds now is done, as UsedStreams::release does.
+void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner) noexcept;
+
 /// Whether releases wait on the host for the streams instead of being deferred.
 void set_blocking_release(bool blocking) noexcept;
 

@@ -194,6 +194,11 @@ class OneApi final : public Backend {
     }
   }
 
+  /// Devices have a context each, and a queue reaches memory of its own.
+  bool can_copy(const Device& from, const Device& to) override {
+    return from.type == kDLCPU || to.type == kDLCPU || from.id == to.id;
+  }
+
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             Stream queue) override {
     const Device& device = to.type == kDLOneAPI ? to : from;

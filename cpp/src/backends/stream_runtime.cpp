@@ -96,22 +96,6 @@ class StreamRuntime::Scope {
   int capture_mode_ = kRelaxedCapture;
 };
 
-class StreamRuntime::TakenStream {
- public:
-  TakenStream(StreamRuntime& runtime, const Device& device)
-      : runtime_(runtime), device_(device), stream_(runtime.take_stream(device)) {}
-  ~TakenStream() { runtime_.give_stream(device_, stream_); }
-  TakenStream(const TakenStream&) = delete;
-  TakenStream& operator=(const TakenStream&) = delete;
-
-  Stream get() const noexcept { return stream_; }
-
- private:
-  StreamRuntime& runtime_;
-  const Device device_;
-  const Stream stream_;
-};
-
 StreamRuntime::StreamRuntime(const RuntimeText& text, std::string library_name,
                              const StreamCalls& calls)
     : text_(text),
@@ -223,7 +207,7 @@ void* StreamRuntime::join(const Device& device, const std::vector<void*>& events
     if (!is_complete(device, event)) pending.push_back(event);
   }
   if (pending.empty()) return nullptr;
-  const TakenStream stream(*this, device);
+  const BorrowedStream stream(*this, device);
   for (void* event : pending) wait(device, stream.get(), event);
   return record(device, stream.get());
 }

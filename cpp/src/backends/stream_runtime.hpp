@@ -167,7 +167,6 @@ class StreamRuntime : public Backend {
 
  private:
   class Scope;
-  class TakenStream;
   struct DeviceState;
 
   bool has_type(const Device& device) const noexcept;

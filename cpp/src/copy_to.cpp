@@ -1,0 +1,352 @@
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t bytes_of_bits(int64_t bits) { return (bits + 7) / 8; }
+
+/// Bytes on their way: from where, and where in the new memory.
+struct Piece {
+  const void* source = nullptr;  ///< nullptr: no buffer
+  int64_t size = 0;
+  int64_t position = 0;
+};
+
+/// One node of the copy.
+struct Plan {
+  int64_t length = 0;
+  int64_t offset = 0;
+  int64_t null_count = 0;
+  std::vector<Piece> buffers;
+  std::vector<Plan> children;
+  std::unique_ptr<Plan> dictionary;
+};
+
+/// Memory of a backend. Nothing uses it any more when it goes.
+class DeviceMemory : private Counted {
+ public:
+  DeviceMemory(Backend& backend, const Device& device, int64_t size, Stream stream)
+      : backend_(backend), device_(device), memory_(backend.allocate(device, size, stream)) {}
+  ~DeviceMemory() {
+    try {
+      const BorrowedStream idle(backend_, device_);
+      backend_.free(device_, memory_, idle.get());
+    } catch (const std::exception&) {  // the driver has ended, and with it the memory
+    }
+  }
+
+  uint8_t* address() const noexcept { return static_cast<uint8_t*>(memory_); }
+
+ private:
+  Backend& backend_;
+  Device device_;
+  void* memory_;
+};
+
+/// The stream of the copies, and all that they use: kept until they are done, whatever happens.
+class Transfer {
+ public:
+  Transfer(Backend& backend, const Device& device, const CopyOptions& options)
+      : backend_(backend), device_(device) {
+    if (!options.stream) borrowed_.emplace(backend, device);
+    stream_ = options.stream ? *options.stream : borrowed_->get();
+    if (backend.is_capturing(device, stream_)) {
+      raise_buffer_error("the stream on ", to_string(device),
+                         " is being captured into a graph, which would copy at every launch: copy "
+                         "before or after the capture");
+    }
+  }
+  ~Transfer() { release_after(device_, stream_, std::move(held_)); }
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  Backend& backend() const noexcept { return backend_; }
+  Stream stream() const noexcept { return stream_; }
+  void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
+  OwnedEvent record() const { return OwnedEvent::record(device_, stream_); }
+  void wait() const { synchronize_event(device_, record().get()); }
+
+ private:
+  Backend& backend_;
+  const Device device_;
+  std::optional<BorrowedStream> borrowed_;
+  Stream stream_ = nullptr;
+  using Held = std::vector<std::shared_ptr<const void>>;
+  std::shared_ptr<Held> held_ = std::make_shared<Held>();
+};
+
+[[noreturn]] void raise_bad_offsets(const DeviceArray& array, int64_t first, int64_t last) {
+  raise_value_error("the offsets of an array of ", to_string(array.type()), " go from ", first,
+                    " to ", last, ", beyond its values");
+}
+
+/// What has to be copied, for the layouts one by one. Windows start at a multiple of eight rows, so
+/// that bits need no shift.
+class Planner {
+ public:
+  Planner(const Device& from, const Device& to, Transfer& transfer)
+      : from_(from), to_(to), transfer_(transfer) {}
+
+  int64_t size() const noexcept { return size_; }
+
+  Plan plan(const DeviceArray& window) {
+    const DeviceArray array = window.widened(window.offset() % 8);
+    const Type& type = array.type();
+    Plan node;
+    node.length = window.length();
+    node.offset = array.length() - window.length();
+    node.null_count = count_nulls(window);
+    if (type.has_validity()) {
+      const bool has_nulls = node.null_count != 0 && array.validity() != nullptr;
+      node.buffers.push_back(has_nulls ? bits(array, 0) : Piece{});
+    }
+    plan_layout(array, node);
+    if (type.dictionary != nullptr) {
+      node.dictionary = std::make_unique<Plan>(plan(array.dictionary()));
+    }
+    return node;
+  }
+
+ private:
+  /// Those of memory that the host cannot read stay unknown, where they are.
+  int64_t count_nulls(const DeviceArray& window) const {
+    if (window.validity() == nullptr && window.type().has_validity()) return 0;
+    if (is_host_readable(from_)) return window.null_count();
+    return window.known_null_count();
+  }
+
+  Piece piece(const void* source, int64_t size) {
+    if (source == nullptr || size == 0) return {};
+    const int64_t position = size_;
+    size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
+    return {source, size, position};
+  }
+
+  /// The part of buffer `i` that the rows of `array` take at `width` bytes each.
+  Piece rows(const DeviceArray& array, int64_t i, int64_t width, int64_t extra = 0) {
+    if (array.buffer(i) == nullptr) return {};
+    return piece(array.buffer_as<uint8_t>(i) + array.offset() * width,
+                 (array.length() + extra) * width);
+  }
+
+  Piece bits(const DeviceArray& array, int64_t i) {
+    if (array.buffer(i) == nullptr) return {};
+    return piece(array.buffer_as<uint8_t>(i) + array.offset() / 8, bytes_of_bits(array.length()));
+  }
+
+  void plan_layout(const DeviceArray& array, Plan& node) {
+    switch (array.type().layout) {
+      case Layout::kNull:
+        break;
+      case Layout::kBoolean:
+        node.buffers.push_back(bits(array, 1));
+        break;
+      case Layout::kFixedWidth:
+        node.buffers.push_back(rows(array, 1, array.type().byte_width));
+        break;
+      case Layout::kBinary:
+      case Layout::kList:
+        plan_offsets<int32_t>(array, node);
+        break;
+      case Layout::kLargeBinary:
+      case Layout::kLargeList:
+        plan_offsets<int64_t>(array, node);
+        break;
+      case Layout::kBinaryView:
+        raise_buffer_error("an array of ", to_string(array.type()), " cannot be copied from ",
+                           to_string(from_), " to ", to_string(to_),
+                           ": Arrow does not say where the sizes of its buffers lie on a device; "
+                           "cast it to string or binary first");
+      case Layout::kListView:
+      case Layout::kLargeListView: {
+        const int64_t width = array.type().layout == Layout::kListView ? 4 : 8;
+        node.buffers.push_back(rows(array, 1, width));
+        node.buffers.push_back(rows(array, 2, width));
+        plan_children(array, node);
+        break;
+      }
+      case Layout::kSparseUnion:
+        node.buffers.push_back(rows(array, 0, 1));
+        plan_children(array, node);
+        break;
+      case Layout::kDenseUnion:
+        node.buffers.push_back(rows(array, 0, 1));
+        node.buffers.push_back(rows(array, 1, 4));
+        plan_children(array, node);
+        break;
+      case Layout::kRunEndEncoded:
+        node.offset = array.offset() + node.offset;  // its children count from the first run on
+        plan_children(array, node);
+        break;
+      case Layout::kFixedSizeList:
+      case Layout::kStruct:
+        plan_children(array, node);
+        break;
+    }
+  }
+
+  void plan_children(const DeviceArray& array, Plan& node) {
+    for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+      node.children.push_back(plan(array.child(static_cast<int64_t>(i))));
+    }
+  }
+
+  /// Offsets, and what lies between the first and the last of them. Offsets that the host can read
+  /// are counted from 0 anew; with others everything before them comes along.
+  template <typename Offset>
+  void plan_offsets(const DeviceArray& array, Plan& node) {
+    const bool is_list = !array.type().children.empty();
+    int64_t first = 0;
+    int64_t last = 0;
+    if (array.length() == 0 || array.buffer(1) == nullptr) {
+      node.buffers.emplace_back();
+    } else {
+      const Offset* offsets = array.buffer_as<Offset>(1) + array.offset();
+      if (is_host_readable(from_)) array.synchronize();
+      last = read(offsets + array.length());
+      first = read(offsets);
+      if (first < 0 || last < first || (is_list && last > array.child(0).length())) {
+        raise_bad_offsets(array, first, last);
+      }
+      if (is_host_readable(from_)) {
+        offsets = rebase(offsets, array.length() + 1);
+      } else {
+        first = 0;
+      }
+      const auto width = static_cast<int64_t>(sizeof(Offset));
+      node.buffers.push_back(piece(offsets, (array.length() + 1) * width));
+    }
+    if (is_list) {
+      node.children.push_back(plan(array.child(0).slice(first, last - first)));
+    } else {
+      const auto* data = array.buffer_as<uint8_t>(2);
+      node.buffers.push_back(data == nullptr ? Piece{} : piece(data + first, last - first));
+    }
+  }
+
+  template <typename Offset>
+  int64_t read(const Offset* offset) {
+    Offset value = 0;
+    if (is_host_readable(from_)) {
+      std::memcpy(&value, offset, sizeof(value));
+    } else {
+      transfer_.backend().copy(Device{}, &value, from_, offset, sizeof(value), transfer_.stream());
+      transfer_.wait();
+    }
+    return value;
+  }
+
+  template <typename Offset>
+  const Offset* rebase(const Offset* offsets, int64_t count) {
+    if (offsets[0] == 0) return offsets;
+    uint8_t* target;
+    const Buffer rebased = Buffer::allocate(count * static_cast<int64_t>(sizeof(Offset)), &target);
+    transfer_.hold(rebased.owner());
+    auto* values = reinterpret_cast<Offset*>(target);
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = static_cast<Offset>(offsets[i] - offsets[0]);
+    }
+    return values;
+  }
+
+  const Device from_;
+  const Device to_;
+  Transfer& transfer_;
+  int64_t size_ = 0;
+};
+
+/// New memory on a device, and what is copied to it.
+class Target {
+ public:
+  Target(const Device& from, const Device& to, int64_t size, Transfer& transfer)
+      : from_(from), to_(to), transfer_(transfer) {
+    if (to.type == kDLCPU) {
+      owner_ = Buffer::allocate(size, &memory_).owner();
+    } else {
+      auto memory = std::make_shared<DeviceMemory>(transfer.backend(), to, size, transfer.stream());
+      memory_ = memory->address();
+      owner_ = std::move(memory);
+    }
+    transfer.hold(owner_);
+  }
+
+  OwnedArray copy(const Plan& plan) {
+    ArrayParts parts;
+    parts.length = plan.length;
+    parts.offset = plan.offset;
+    parts.null_count = plan.null_count;
+    for (const Piece& piece : plan.buffers) parts.buffers.push_back(copy(piece));
+    for (const Plan& child : plan.children) parts.children.push_back(copy(child));
+    if (plan.dictionary != nullptr) parts.dictionary = copy(*plan.dictionary);
+    return make_array(std::move(parts));
+  }
+
+ private:
+  Buffer copy(const Piece& piece) {
+    if (piece.source == nullptr) return Buffer();
+    uint8_t* target = memory_ + piece.position;
+    transfer_.backend().copy(to_, target, from_, piece.source, piece.size, transfer_.stream());
+    return Buffer(owner_, target, piece.size);
+  }
+
+  const Device from_;
+  const Device to_;
+  Transfer& transfer_;
+  uint8_t* memory_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+/// `array`, which the host can read, as the CPU's.
+DeviceArray relabel(const DeviceArray& array) {
+  array.synchronize();
+  return DeviceArray::import(array.export_schema(), share_array(array));
+}
+
+Backend& require_copier(const Device& device) {
+  Backend& backend = require_backend(device, "copy");
+  if (!backend.has_streams()) {
+    raise_buffer_error("cannot copy on ", to_string(device),
+                       ": arrowdl knows a synchronizer for it, and no runtime that copies");
+  }
+  return backend;
+}
+
+}  // namespace
+
+DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOptions& options) {
+  const Device from = array.device();
+  if (from == device) return array;
+  if (device.type == kDLCPU && is_host_readable(from)) return relabel(array);
+  const Device& at = device.type == kDLCPU ? from : device;
+  Backend& backend = require_copier(at);
+  const bool is_of_two_runtimes = from.type != kDLCPU && &require_copier(from) != &backend;
+  if (is_of_two_runtimes || !backend.can_copy(from, device)) {
+    return copy_to(copy_to(array, Device{}), device, options);
+  }
+
+  Transfer transfer(backend, at, options);
+  transfer.hold(array.storage());
+  wait_event(from, transfer.stream(), array.sync_event());
+  Planner planner(from, device, transfer);
+  const Plan plan = planner.plan(array);
+  Target target(from, device, planner.size(), transfer);
+  OwnedArray copied = target.copy(plan);
+  if (device.type == kDLCPU) {
+    transfer.wait();
+    return DeviceArray::import(array.export_schema(), std::move(copied));
+  }
+  const DeviceArray result =
+      DeviceArray::import(array.export_schema(), std::move(copied), device, transfer.record());
+  if (options.stream) result.record_stream(*options.stream, options.stream_owner);
+  if (!options.non_blocking) result.synchronize();
+  return result;
+}
+
+}  // namespace arrowdl
