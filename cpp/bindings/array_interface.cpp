@@ -98,9 +98,8 @@ class Interface {
 
   /// The entry `key`, empty where there is none or None.
   py::object find(const char* key) const {
-    PyObject* entry = PyDict_GetItemString(entries_.ptr(), key);
-    if (entry == nullptr || entry == Py_None) return {};
-    return py::reinterpret_borrow<py::object>(entry);
+    py::object entry = checked(PyObject_CallMethod(entries_.ptr(), "get", "s", key));
+    return entry.is_none() ? py::object() : entry;
   }
   py::object require(const char* key) const {
     if (py::object entry = find(key)) return entry;
@@ -232,8 +231,8 @@ OwnedTensor hold(PyObject* object, const Interface& interface, const Description
 
 // ---------------------------------------------------------------- taking CUDA's
 
-/// The runtime whose memory a `__cuda_array_interface__` describes: CUDA's, or that of ROCm, where
-/// cupy and numba speak it as well.
+/// The runtime whose memory a `__cuda_array_interface__` describes: CUDA's, or ROCm's, where some
+/// libraries speak it as well.
 struct CudaLike {
   int32_t type;
   Backend* backend;
@@ -328,8 +327,11 @@ py::object or_attribute_error(const Make& make) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kBuffer) throw;
     PyErr_SetString(PyExc_AttributeError, error.what());
-    throw py::error_already_set();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_BufferError)) throw;
+    PyErr_SetObject(PyExc_AttributeError, py::str(error.value()).ptr());
   }
+  throw py::error_already_set();
 }
 
 py::tuple to_tuple(const int64_t* values, int32_t count, int64_t factor) {
@@ -393,6 +395,7 @@ py::object order_cuda(const DeviceArray& array) {
 /// context and has no word on order: consumers read at once, so the host waits, as dpctl's does.
 py::object order_sycl(const DeviceArray& array) {
   const Device device = array.device();
+  require_backend(device, "order a consumer");
   const py::object find_queue = py::module_::import("arrowdl._dpctl").attr("find_queue");
   py::object queue = find_queue(device.id);
   array.synchronize();

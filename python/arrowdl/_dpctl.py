@@ -39,7 +39,10 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
 def find_queue(device_id: int) -> Any:
     """The queue on which dpctl computes on a device unless told another one."""
     dpctl = _import_dpctl()
-    return dpctl.get_device_cached_queue(dpctl.get_devices()[device_id])
+    devices = dpctl.get_devices()
+    if device_id >= len(devices):
+        raise BufferError(f"oneapi:{device_id} does not exist: dpctl has {len(devices)} devices")
+    return dpctl.get_device_cached_queue(devices[device_id])
 
 
 def _import_dpctl() -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
-from helpers.fake_cuda import FOLDER, HasInterface
+from helpers.fake_cuda import FOLDERS, HasInterface
 from helpers.processes import run_python
 
 CUDA = {"shape": (3,), "typestr": "<f4", "data": (4096, False), "version": 3}
@@ -156,6 +156,7 @@ def test_what_a_device_array_gives(device: str) -> None:
     ("array", "says"),
     [
         (lambda: arrowdl.to_arrow_device(np.arange(3)), "on cpu:0 has no"),
+        (lambda: on_device(14, [None, np.arange(3, dtype="i4")]), "on oneapi:0 has no"),
         (lambda: on_device(3, [None, np.arange(3, dtype="i4")]), "on cuda_host:0 has no"),
         (
             lambda: on_device(2, [np.array([5], "u1"), np.arange(3, dtype="i4")], null_count=1),
@@ -164,7 +165,7 @@ def test_what_a_device_array_gives(device: str) -> None:
         (lambda: on_device(2, [None, np.array([5], "u1")], "b"), "unpacked"),
         (lambda: on_device(2, [None, np.arange(4, dtype="i4"), None], "u"), "tensor"),
     ],
-    ids=["cpu", "pinned", "nulls", "bits", "strings"],
+    ids=["cpu", "oneapi", "pinned", "nulls", "bits", "strings"],
 )
 def test_what_has_no_interface_says_so_to_hasattr(array: Any, says: str) -> None:
     made = array()
@@ -200,12 +201,13 @@ def refused(error, says, use):
 
 @pytest.fixture
 def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs code in a process whose CUDA driver is the fake one."""
-    if not (FOLDER / "libcuda.so.1").exists():
-        pytest.skip("the fake driver is built with the C++ tests: make test-cpp")
-    paths = {"LD_LIBRARY_PATH": FOLDER, "PYTHONPATH": Path(__file__).parent}
-    for name, path in paths.items():
-        monkeypatch.setenv(name, os.pathsep.join(filter(None, [str(path), os.environ.get(name)])))
+    """Runs code in a process whose CUDA driver, and HIP, are the fake ones."""
+    if not all(folder.exists() for folder in FOLDERS):
+        pytest.skip("the fake drivers are built with the C++ tests: make test-cpp")
+    paths = {"LD_LIBRARY_PATH": FOLDERS, "PYTHONPATH": [Path(__file__).parent]}
+    for name, added in paths.items():
+        known = [path for path in [os.environ.get(name)] if path]
+        monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
 
     def run(code: str) -> None:
         run_python(PREAMBLE + code)
@@ -260,6 +262,29 @@ refused(BufferError, "CUDA knows no memory of a device",
 array = arrowdl.to_arrow_device(cuda.tensor(0, (0, 3), stream=cuda.make_stream()))
 assert (array.shape, array.device, array.sync_event) == ((0, 3), arrowdl.Device("cuda", 0), None)
 """)
+
+
+def test_rocm_speaks_it_too_and_both_at_once_are_refused(on_fake_cuda: Any) -> None:
+    on_fake_cuda("""
+both = cuda.tensor(cuda.allocate(16), (4,))
+hip = ctypes.CDLL("libamdhip64.so.6")
+refused(BufferError, "both CUDA and ROCm are loaded", lambda: arrowdl.to_arrow_device(both))
+""")
+    run_python("""
+        import ctypes
+        import arrowdl
+        from helpers.fake_cuda import HasInterface
+
+        hip = ctypes.CDLL("libamdhip64.so.6")
+        memory = ctypes.c_void_p()
+        assert hip.hipInit(0) == hip.hipMalloc(ctypes.byref(memory), ctypes.c_size_t(16)) == 0
+        entries = {"shape": (4,), "typestr": "<f4", "data": (memory.value, False), "version": 2}
+        for stream in ({}, {"stream": 1, "version": 3}):
+            array = arrowdl.to_arrow_device(HasInterface({**entries, **stream}))
+            assert array.device == arrowdl.Device("rocm", 0)
+            assert array.sync_event is not None
+            assert not hasattr(array, "__cuda_array_interface__")
+    """)
 
 
 def test_strides_are_in_bytes_both_ways(on_fake_cuda: Any) -> None:

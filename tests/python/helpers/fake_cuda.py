@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDER = ROOT / "build/dev/tests/cpp/fake_driver/fake_cuda"
+FOLDERS = [ROOT / "build/dev/tests/cpp/fake_driver" / name for name in ("fake_cuda", "fake_hip")]
 
 
 class HasInterface:
