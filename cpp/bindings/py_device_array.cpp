@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "arguments.hpp"
+#include "array_interface.hpp"
 #include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
@@ -476,6 +477,14 @@ PyObject* array_interface(PyObject* self, PyObject* const* args, Py_ssize_t n,
   });
 }
 
+PyObject* get_cuda_array_interface(PyObject* self, void*) noexcept {
+  return read_property(self, make_cuda_array_interface);
+}
+
+PyObject* get_sycl_usm_array_interface(PyObject* self, void*) noexcept {
+  return read_property(self, make_sycl_usm_array_interface);
+}
+
 // ---------------------------------------------------------------- the type
 
 template <typename Function>
@@ -573,6 +582,24 @@ PyGetSetDef properties[] = {
     {"dictionary", get_dictionary, nullptr, "The values of a dictionary array.", nullptr},
     {"validity", get_validity, nullptr,
      "The validity bitmap as a boolean array, or None when there is none.", nullptr},
+    {"__cuda_array_interface__", get_cuda_array_interface, nullptr,
+     "The memory as the CUDA array interface, version 3, describes it.\n\n"
+     "Read-only. A consumer has to come after ``stream``, which the data is ordered on and which "
+     "is "
+     "None\nwhere it is there. By the protocol, who uses the memory keeps this array alive.\n\n"
+     "Raises\n------\n"
+     "AttributeError\n    Other devices than cuda and cuda_managed, nulls, and types without a "
+     "typestr.",
+     nullptr},
+    {"__sycl_usm_array_interface__", get_sycl_usm_array_interface, nullptr,
+     "The memory as dpctl's protocol for SYCL's unified shared memory, version 1, describes it.\n\n"
+     "Read-only. ``syclobj`` is dpctl's own queue of the device. The protocol knows no order: the "
+     "host\nwaits until the memory is there. By the protocol, who uses it keeps this array "
+     "alive.\n\n"
+     "Raises\n------\n"
+     "AttributeError\n    Other devices than oneapi, nulls, and types without a typestr; dpctl is "
+     "not there.",
+     nullptr},
     {"released", is_released, nullptr, "Whether release() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -585,7 +612,8 @@ PyMemberDef members[] = {
 constexpr const char* kDoc =
     "An Arrow array with its schema, on any device: owned, immutable, cheap to slice.\n\n"
     "Made by `to_arrow_device`, `from_arrow` and `from_address`. Speaks the Arrow PyCapsule "
-    "protocols, DLPack\nand its C exchange API, and numpy's `__array__`.";
+    "protocols, DLPack\nand its C exchange API, numpy's `__array__`, and on CUDA and SYCL devices "
+    "their array interfaces.";
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(kDoc)},

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "arguments.hpp"
+#include "array_interface.hpp"
 #include "arrowdl/error.hpp"
 #include "buffers.hpp"
 #include "capsule.hpp"
@@ -355,7 +356,8 @@ const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
 bool is_tensor(PyObject* object) {
   if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
   if (PyType_Check(object) != 0) return false;
-  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name());
+  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name()) ||
+         has_array_interface(object);
 }
 
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
@@ -368,13 +370,16 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
+    // Before the buffer protocol: what dpctl's memory exports by that may still be written.
+    if (has_array_interface(object)) return take_array_interface(object, stream);
     if (PyObject_CheckBuffer(object) != 0) {
       read_stream(Device{}, stream);  // raises: memory of the CPU has none
       return {take_buffer(object), {}};
     }
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
-                     ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
-                     "of such tensors");
+                     ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), "
+                     "__cuda_array_interface__ or __sycl_usm_array_interface__, or to be a dict of "
+                     "such tensors");
   }
   return take_by_method(object, method, copy, stream);
 }

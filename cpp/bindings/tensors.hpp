@@ -20,10 +20,10 @@ struct TakenTensor {
 };
 
 /// The tensor of a producer: exchange API, `__dlpack__` of any vintage, a raw capsule, or where
-/// there is nothing better the buffer protocol. Its event is recorded on `stream`, where that is
-/// not None, on the stream that the producer computes on, or on one of ours that the producer
-/// ordered its work before; the host waits for none. Raises what the producer raises, BufferError
-/// for what its own exporter would refuse.
+/// there is nothing better an array interface of CUDA or SYCL, or the buffer protocol. Its event is
+/// recorded on `stream`, where that is not None, on the stream that the producer computes on, or on
+/// one of ours that the producer ordered its work before; the host waits for none. Raises what the
+/// producer raises, BufferError for what its own exporter would refuse.
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream = nullptr);
 /// The same where the exchange API of its class has been looked for already.
 TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ _COPY = _LIBRARY.with_name("libintelocl_second.so")
 if not _COPY.exists():
     shutil.copy(_LIBRARY.resolve(), _COPY)
 os.environ["OCL_ICD_FILENAMES"] = f"{_LIBRARY}:{_COPY}"
+os.environ["OCL_ICD_VENDORS"] = str(_LIBRARY.with_name("no-vendors"))  # not the system's besides
 warnings.filterwarnings("ignore", category=DeprecationWarning, message="dpctl.tensor")
 
 import arrowdl  # noqa: E402
@@ -260,6 +262,215 @@ def test_the_second_device() -> None:
         assert array.device == arrowdl.Device("oneapi", 1)
         gate.open()
         assert values_of(dpt.from_dlpack(array)).tolist() == [4.0] * ROWS
+
+
+# ---------------------------------------------------------------- __sycl_usm_array_interface__
+
+
+class Interface:
+    """An object with the interface of `array` and nothing better, some entries replaced.
+
+    dpctl's own property waits for its queue, so it is read once: before a gate is closed.
+    """
+
+    def __init__(self, array: Any, **entries: Any) -> None:
+        self.array = array
+        self.__sycl_usm_array_interface__ = {**array.__sycl_usm_array_interface__, **entries}
+
+
+def test_the_interface_is_imported_before_the_data_exists(queue: Any) -> None:
+    tensor = zeros(queue)
+    interface = Interface(tensor)
+    with Gate(queue) as gate:
+        gate.fill(tensor, 7.0)
+        array = arrowdl.to_arrow_device(interface)
+        assert gate.is_closed()
+        assert array.device == arrowdl.Device("oneapi", 0)
+        assert not array.ready()
+        gate.open()
+        array.synchronize()
+        assert values_of(tensor).tolist() == [7.0] * ROWS
+
+
+SYCLOBJ: dict[str, Callable[[Any], Any]] = {
+    "queue": lambda queue: queue,
+    "queue in a capsule": lambda queue: queue._get_capsule(),
+    "context": lambda queue: queue.sycl_context,
+    "context in a capsule": lambda queue: queue.sycl_context._get_capsule(),
+    "device": lambda queue: queue.sycl_device,
+    "filter string": lambda queue: queue.sycl_device.filter_string,
+}
+
+
+@pytest.mark.parametrize("kind", SYCLOBJ)
+@pytest.mark.parametrize("device", [0, 1])
+def test_every_kind_of_syclobj(kind: str, device: int) -> None:
+    queue = make_queue(device=device)
+    tensor = dpt.arange(ROWS, dtype="f4", sycl_queue=queue)
+    queue.wait()
+    array = arrowdl.to_arrow_device(Interface(tensor, syclobj=SYCLOBJ[kind](queue)))
+    assert array.device == arrowdl.Device("oneapi", device)
+    assert values_of(dpt.from_dlpack(array)).tolist() == list(range(ROWS))
+
+
+@pytest.mark.parametrize("kind", ["queue", "queue in a capsule"])
+def test_the_queue_of_the_interface_is_the_one_that_is_recorded(kind: str) -> None:
+    queue = make_queue()
+    tensor = Interface(zeros(queue), syclobj=SYCLOBJ[kind](queue))
+    with Gate(queue):
+        assert not arrowdl.to_arrow_device(tensor).ready()
+
+
+def test_the_work_of_an_interface_may_be_elsewhere() -> None:
+    queue, elsewhere = make_queue(), make_queue()
+    tensor = Interface(zeros(queue), syclobj=queue.sycl_context)
+    with Gate(elsewhere):
+        arrowdl.to_arrow_device(tensor).synchronize()  # a context names no queue
+        assert not arrowdl.to_arrow_device(tensor, stream=elsewhere).ready()
+
+
+def test_strides_and_offsets_of_an_interface_are_in_elements() -> None:
+    base = dpt.reshape(dpt.arange(24, dtype="i4"), (4, 6))
+    base.sycl_queue.wait()
+    for tensor in (
+        base[1:],
+        base[2:, :][:, :],
+        dpt.permute_dims(dpt.reshape(base, (4, 2, 3)), (0, 2, 1)),
+    ):
+        array = arrowdl.to_arrow_device(Interface(tensor))
+        assert values_of(dpt.from_dlpack(array)).tolist() == values_of(tensor).tolist()
+    with pytest.raises(BufferError, match="copy"):
+        arrowdl.to_arrow_device(Interface(base[:, ::2]), copy=False)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])
+def test_types_there_and_back(dtype: str) -> None:
+    tensor = dpt.zeros(3, dtype=dtype)
+    tensor.sycl_queue.wait()
+    array = arrowdl.to_arrow_device(Interface(tensor))
+    assert array.dtype == tensor.dtype.name
+    back = dpt.asarray(array)
+    assert back.dtype == tensor.dtype
+    assert back.usm_data._pointer == tensor.usm_data._pointer
+
+
+def test_the_object_of_an_interface_lives_as_long_as_the_array() -> None:
+    tensor = Interface(zeros(make_queue()))
+    gone = weakref.ref(tensor)
+    array = arrowdl.to_arrow_device(tensor)
+    part = array[3:]
+    del tensor, array
+    gc.collect()
+    assert gone() is not None
+    del part
+    gc.collect()
+    settle()
+    assert gone() is None
+
+
+def test_no_elements() -> None:
+    tensor = dpt.zeros((0, 3), dtype="f4")
+    array = arrowdl.to_arrow_device(Interface(tensor))
+    assert (array.shape, array.device) == ((0, 3), arrowdl.Device("oneapi", 0))
+    array = arrowdl.to_arrow_device(Interface(tensor, data=(0, False)))
+    assert (array.shape, array.sync_event) == ((0, 3), None)
+    with pytest.raises(AttributeError, match="without rows"):  # dpctl takes no address of 0
+        array.__sycl_usm_array_interface__  # noqa: B018
+    assert dpt.asarray(arrowdl.to_arrow_device(zeros(make_queue()))[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("make", ["MemoryUSMDevice", "MemoryUSMShared", "MemoryUSMHost"])
+def test_memory_of_dpctl_is_on_its_device(make: str) -> None:
+    """By the buffer protocol it would be the CPU's, ready or not."""
+    queue = make_queue()
+    memory = getattr(dpctl.memory, make)(16, queue=queue)
+    array = arrowdl.to_arrow_device(memory)
+    assert (array.device.name, array.dtype, len(array)) == ("oneapi", "uint8", 16)
+
+
+@pytest.mark.parametrize(
+    ("entries", "error", "says"),
+    [
+        ({"version": 2}, BufferError, "version 2"),
+        ({"syclobj": None}, ValueError, "no 'syclobj'"),
+        ({"syclobj": object()}, BufferError, "does not find the memory"),
+        ({"syclobj": "no:such:device"}, BufferError, "does not find the memory"),
+        ({"offset": -1}, ValueError, "'offset' is -1"),
+        ({"offset": 2**62}, ValueError, "'offset' is"),
+        ({"data": (4096, False)}, BufferError, "does not find the memory"),
+        ({"strides": (1, 1)}, ValueError, "'strides' has 2 entries"),
+    ],
+)
+def test_a_wrong_interface_is_refused(
+    entries: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        arrowdl.to_arrow_device(Interface(zeros(make_queue()), **entries))
+
+
+def test_memory_of_another_context_is_refused() -> None:
+    device = dpctl.get_devices()[0]
+    queue = dpctl.SyclQueue(dpctl.SyclContext([device]), device)
+    with pytest.raises(BufferError, match="another SYCL context"):
+        arrowdl.to_arrow_device(Interface(dpt.zeros(3, sycl_queue=queue)))
+
+
+def test_the_interface_waits_as_dpctls_own_does(queue: Any) -> None:
+    """Its consumers do not: dpctl's property waits for its queue for that reason."""
+    tensor = zeros(queue)
+    given: list[dict[str, Any]] = []
+    with Gate(queue) as gate:
+        gate.fill(tensor, 7.0)
+        array = arrowdl.to_arrow_device(tensor)
+        consumer = threading.Thread(target=lambda: given.append(array.__sycl_usm_array_interface__))
+        consumer.start()  # waits on the host, with the GIL free for this thread
+        assert given == []
+        gate.open()
+        consumer.join()
+        assert array.ready()
+    (entries,) = given
+    assert isinstance(entries["syclobj"], dpctl.SyclQueue)
+    assert entries["data"] == (tensor.__sycl_usm_array_interface__["data"][0], True)
+    assert (entries["shape"], entries["strides"], entries["offset"]) == ((ROWS,), None, 0)
+    assert (entries["typestr"], entries["version"]) == ("<f4", 1)
+
+
+def test_what_dpctl_makes_of_the_interface() -> None:
+    tensor = dpt.reshape(dpt.arange(24, dtype="i4"), (4, 2, 3))
+    array = arrowdl.to_arrow_device(dpt.permute_dims(tensor, (0, 2, 1)))[1:]
+    assert array.__sycl_usm_array_interface__["strides"] == (6, 1, 3)
+    consumed = dpt.asarray(array)
+    assert values_of(consumed).tolist() == values_of(tensor)[1:].transpose(0, 2, 1).tolist()
+    assert not consumed.flags.writable
+    assert consumed.sycl_queue == dpt.zeros(1).sycl_queue  # so that both can be computed with
+    memory = dpctl.memory.as_usm_memory(array)
+    assert (memory.nbytes, memory.sycl_device) == (18 * 4, tensor.sycl_device)
+    assert isinstance(dpt.usm_ndarray((18,), "i4", buffer=memory), dpt.usm_ndarray)
+
+
+def test_the_array_is_kept_while_its_interface_is_used() -> None:
+    array = arrowdl.to_arrow_device(zeros(make_queue()))
+    consumed = dpt.asarray(array)
+    before = debug.live_objects()
+    del array
+    gc.collect()
+    assert debug.live_objects() == before
+    queue = consumed.sycl_queue
+    with Gate(queue):
+        del consumed
+        gc.collect()
+        assert debug.pending_releases() == 1  # the queue is known to read it
+    settle()
+
+
+def test_what_has_no_interface_says_so() -> None:
+    tensor = zeros(make_queue())
+    array = arrowdl.to_arrow_device(tensor)
+    assert hasattr(array, "__sycl_usm_array_interface__")
+    assert not hasattr(array, "__cuda_array_interface__")
+    bits = arrowdl.to_arrow_device({"x": tensor})
+    assert not hasattr(bits, "__sycl_usm_array_interface__")
+    assert not hasattr(arrowdl.to_arrow_device(np.arange(3)), "__sycl_usm_array_interface__")
 
 
 # ---------------------------------------------------------------- giving memory back

@@ -36,6 +36,10 @@ class Backend {
   /// it can do is `synchronize`.
   virtual bool has_streams() const noexcept { return true; }
 
+  /// Where `memory`, an address that anybody's allocation holds, lies. Raises BufferError for one
+  /// that the runtime does not know, or where an address alone does not say.
+  virtual Device find_device(const void* memory);
+
   /// A new event for the work that `stream` holds now. Does not wait.
   virtual void* record(const Device& device, Stream stream) = 0;
   /// Makes what `stream` is given from now on run after `event`. Does not wait on the host.

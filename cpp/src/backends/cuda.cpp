@@ -60,6 +60,7 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::allocate_host>("cuMemHostAlloc"),
     row<&CudaCalls::free_host>("cuMemFreeHost"),
     row<&CudaCalls::allocate_managed>("cuMemAllocManaged"),
+    row<&CudaCalls::get_pointer_attribute>("cuPointerGetAttribute"),
     row<&CudaCalls::get_device>("cuDeviceGet"),
     row<&CudaCalls::retain_primary>("cuDevicePrimaryCtxRetain"),
     row<&CudaCalls::push_context>("cuCtxPushCurrent_v2"),
@@ -69,6 +70,11 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::get_error_name>("cuGetErrorName"),
     row<&CudaCalls::get_error_string>("cuGetErrorString"),
 };
+
+// CUpointer_attribute and CUmemorytype.
+constexpr int kMemoryType = 2;
+constexpr int kIsManaged = 8;
+constexpr int kHostMemory = 1;
 
 class CudaRuntime final : public StreamRuntime {
  public:
@@ -109,6 +115,11 @@ class CudaRuntime final : public StreamRuntime {
     return run(calls_.copy, target, source, size, stream);
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
+
+  int32_t find_type(const void* memory) override {
+    if (find_attribute(kIsManaged, memory).value_or(0) != 0) return kDLCUDAManaged;
+    return find_attribute(kMemoryType, memory) == kHostMemory ? kDLCUDAHost : kDLCUDA;
+  }
 
   std::string format_version(int version) const override {
     return concat("driver for CUDA ", version / 1000, '.', version % 1000 / 10);

@@ -56,6 +56,7 @@ constexpr Symbol<HipCalls> kSymbols[] = {
     row<&HipCalls::free>("hipFree"),
     row<&HipCalls::allocate_host>("hipHostMalloc"),
     row<&HipCalls::free_host>("hipHostFree"),
+    row<&HipCalls::get_pointer_attribute>("hipPointerGetAttribute", kOptional),
     row<&HipCalls::get_device>("hipGetDevice"),
     row<&HipCalls::set_device>("hipSetDevice"),
     row<&HipCalls::get_stream_device>("hipStreamGetDevice", kOptional),
@@ -91,6 +92,10 @@ class HipRuntime final : public StreamRuntime {
     return run(calls_.copy, target, source, size, kCopyByAddress, stream);
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
+
+  /// The numbers of the memory types differ between ROCm 5 and 6, and all that has a device is
+  /// memory that the device may use.
+  int32_t find_type(const void*) override { return kDLROCM; }
 
   std::string format_version(int version) const override {
     return concat("HIP ", version / 10000000, '.', version / 100000 % 100, '.', version % 100000);

@@ -59,6 +59,10 @@ Backend* open(const Row& row, std::string* why_not) {
 
 }  // namespace
 
+Device Backend::find_device(const void* memory) {
+  raise_buffer_error(name(), " cannot tell by the address ", memory, " alone where it lies");
+}
+
 Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   std::string ignored;
   std::string* reason = why_not == nullptr ? &ignored : why_not;

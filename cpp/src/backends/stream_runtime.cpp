@@ -21,6 +21,7 @@ constexpr unsigned kNonBlocking = 1;
 constexpr unsigned kHostPortable = 1;
 constexpr unsigned kAttachGlobal = 1;
 constexpr int kRelaxedCapture = 2;
+constexpr int kDeviceOrdinal = 9;
 
 /// More of them idle are of no use: nobody has that many imports in flight at once.
 constexpr std::size_t kMaxIdleStreams = 32;
@@ -73,12 +74,7 @@ class StreamRuntime::Scope {
 
  private:
   void check(const Device& device) const {
-    if (runtime_.is_of_another_process()) {
-      throw Error(
-          ErrorKind::kRuntime,
-          concat("cannot use ", to_string(device), " in a process forked from one that used ",
-                 runtime_.name(), ": start it another way (multiprocessing's \"spawn\")"));
-    }
+    runtime_.check_process(device);
     runtime_.find_state(device);
   }
 
@@ -144,6 +140,13 @@ void StreamRuntime::raise(const Device& device, const char* call, int status) co
 }
 
 bool StreamRuntime::is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
+
+void StreamRuntime::check_process(const Device& device) const {
+  if (!is_of_another_process()) return;
+  throw Error(ErrorKind::kRuntime,
+              concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                     name(), ": start it another way (multiprocessing's \"spawn\")"));
+}
 
 bool StreamRuntime::has_type(const Device& device) const noexcept {
   return std::find(std::begin(text_.types), std::end(text_.types), device.type) !=
@@ -276,6 +279,27 @@ bool StreamRuntime::is_capturing(const Device& device, Stream stream) {
 }
 
 // ---------------------------------------------------------------- memory
+
+std::optional<int> StreamRuntime::find_attribute(int attribute, const void* memory) noexcept {
+  int value = 0;
+  if (run(calls_.get_pointer_attribute, &value, attribute, memory) != 0) return {};
+  return value;
+}
+
+Device StreamRuntime::find_device(const void* memory) {
+  check_process(Device{text_.types[0], 0});
+  if (calls_.get_pointer_attribute.function == nullptr) {
+    raise_buffer_error(library_name_, " has no ", calls_.get_pointer_attribute.name, ": ",
+                       text_.too_old);
+  }
+  const std::optional<int> id = find_attribute(kDeviceOrdinal, memory);
+  if (!id || *id < 0 || *id >= device_count_) {
+    raise_buffer_error(
+        text_.name, " knows no memory of a device at ", memory,
+        ": the address must be that of an allocation of this process which is alive");
+  }
+  return {find_type(memory), *id};
+}
 
 void* StreamRuntime::allocate_on_device(const Device& device, std::size_t size, Stream stream) {
   DeviceState& state = find_state(device);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct StreamCalls {
   Call<void**, std::size_t, unsigned> allocate_host;
   Call<void*> free_host;
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
+  Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
 };
 
 /// A row of a driver's symbol table: which slot of `Calls` the library's `name` fills.
@@ -105,6 +107,7 @@ class StreamRuntime : public Backend {
   const char* name() const noexcept override { return text_.name; }
   std::string version() override;
   int64_t device_count() override { return device_count_; }
+  Device find_device(const void* memory) override;
 
   void* record(const Device& device, Stream stream) override;
   void wait(const Device& device, Stream stream, void* event) override;
@@ -148,6 +151,10 @@ class StreamRuntime : public Backend {
   virtual std::string describe(int status) const = 0;
   /// Takes back what a failed call left behind for the caller to find.
   virtual void forget_error() noexcept {}
+  /// The device type of `memory`, which the runtime knows.
+  virtual int32_t find_type(const void* memory) = 0;
+  /// What the runtime says of `memory`; no value where it does not know the address.
+  std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
   /// Once the number of devices is known.
   virtual void prepare_devices(int64_t) {}
 
@@ -175,6 +182,7 @@ class StreamRuntime : public Backend {
   Stream find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, Stream stream);
   bool is_of_another_process() const noexcept;
+  void check_process(const Device& device) const;
 
   const RuntimeText& text_;
   const std::string library_name_;

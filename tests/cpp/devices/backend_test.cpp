@@ -299,6 +299,28 @@ TEST_P(BackendTest, CopiesThereAndBack) {
   backend_->free(second, far, backend_->work_stream(second));
 }
 
+TEST_P(BackendTest, AnAddressSaysWhereItsMemoryLies) {
+  std::vector<Device> devices = {device_, Device{GetParam().device, 1}};
+  if (GetParam().device == kDLCUDA) {
+    devices.push_back(Device{kDLCUDAHost, 0});
+    devices.push_back(Device{kDLCUDAManaged, 1});
+  }
+  for (const Device& device : devices) {
+    const Stream stream = backend_->work_stream(device);
+    auto* memory = static_cast<uint8_t*>(backend_->allocate(device, 8, stream));
+    EXPECT_EQ(backend_->find_device(memory), device) << to_string(device);
+    EXPECT_EQ(backend_->find_device(memory + 7), device);
+    backend_->free(device, memory, stream);
+    expect_error(ErrorKind::kBuffer, "knows no memory", [&] { backend_->find_device(memory); });
+    fake_->drain(static_cast<int>(device.id), stream);
+  }
+  int own = 0;
+  for (const void* address : {static_cast<const void*>(nullptr), static_cast<const void*>(&own)}) {
+    expect_error(ErrorKind::kBuffer, "knows no memory", [&] { backend_->find_device(address); });
+  }
+  expect_error(ErrorKind::kBuffer, "by the address", [&] { backend_->Backend::find_device(&own); });
+}
+
 // ---------------------------------------------------------------- failures and captures
 
 TEST_P(BackendTest, WorkThatFailsIsAnErrorOfWhoeverWaits) {

@@ -38,6 +38,7 @@ EXPECT_MATCH(cuMemHostAlloc, void**, std::size_t, unsigned);
 EXPECT_MATCH(cuMemFreeHost, void*);
 EXPECT_MATCH(cuMemAllocManaged, void**, std::size_t, unsigned);
 EXPECT_MATCH(cuMemcpyAsync, void*, const void*, std::size_t, void*);
+EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
 EXPECT_MATCH(cuGetErrorName, int, const char**);
 EXPECT_MATCH(cuGetErrorString, int, const char**);
 
@@ -47,6 +48,8 @@ static_assert(CUDA_ERROR_OUT_OF_MEMORY == 2 && CUDA_ERROR_NO_DEVICE == 100 &&
 static_assert(CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
               CU_MEMHOSTALLOC_PORTABLE == 1 && CU_MEM_ATTACH_GLOBAL == 1 &&
               CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_STREAM_CAPTURE_STATUS_NONE == 0);
+static_assert(CU_POINTER_ATTRIBUTE_MEMORY_TYPE == 2 && CU_POINTER_ATTRIBUTE_IS_MANAGED == 8 &&
+              CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9 && CU_MEMORYTYPE_HOST == 1);
 
 TEST(CudaSignatures, AreThoseOfTheToolkit) { SUCCEED() << "checked by the compiler"; }
 

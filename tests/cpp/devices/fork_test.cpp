@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 
 #include "device_test.hpp"
@@ -41,15 +42,19 @@ TEST_P(ForkTest, AChildGivesNothingBack) {
 
 TEST_P(ForkTest, AChildIsToldWhatToDo) {
   const Stream stream = take_stream();
-  expect_in_child([&] {
-    try {
-      backend_->record(device_, stream);
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::kRuntime && fake_->calls_of_forked_child() == 0 &&
-             std::string(error.what()).find("spawn") != std::string::npos;
-    }
-    return false;
-  });
+  const std::function<void()> calls[] = {[&] { backend_->record(device_, stream); },
+                                         [&] { backend_->find_device(stream); }};
+  for (const auto& call : calls) {
+    expect_in_child([&] {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.kind() == ErrorKind::kRuntime && fake_->calls_of_forked_child() == 0 &&
+               std::string(error.what()).find("spawn") != std::string::npos;
+      }
+      return false;
+    });
+  }
 }
 
 TEST_P(ForkTest, AChildKeepsMemoryThatStreamsUse) {

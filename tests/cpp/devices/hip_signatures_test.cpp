@@ -30,6 +30,7 @@ EXPECT_MATCH(hipFreeAsync, void*, void*);
 EXPECT_MATCH(hipFree, void*);
 EXPECT_MATCH(hipHostFree, void*);
 EXPECT_MATCH(hipMemcpyAsync, void*, const void*, std::size_t, int, void*);
+EXPECT_MATCH(hipPointerGetAttribute, void*, int, const void*);
 // Templates of the header have these names too: the type picks the C function.
 [[maybe_unused]] constexpr hipError_t (*kMalloc)(void**, std::size_t) = hipMalloc;
 [[maybe_unused]] constexpr hipError_t (*kHostMalloc)(void**, std::size_t, unsigned) = hipHostMalloc;
@@ -43,7 +44,8 @@ static_assert(hipErrorOutOfMemory == 2 && hipErrorNoDevice == 100 && hipErrorInv
               hipErrorStreamCaptureImplicit == 906);
 static_assert(hipEventDisableTiming == 2 && hipStreamNonBlocking == 1 &&
               hipHostMallocPortable == 1 && hipMemcpyDefault == 4 &&
-              hipStreamCaptureModeRelaxed == 2 && hipStreamCaptureStatusNone == 0);
+              hipStreamCaptureModeRelaxed == 2 && hipStreamCaptureStatusNone == 0 &&
+              HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9);
 
 TEST(HipSignatures, AreThoseOfRocm) { SUCCEED() << "checked by the compiler"; }
 

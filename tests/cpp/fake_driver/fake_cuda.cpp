@@ -51,6 +51,9 @@ FAKE_EXPORT int cuMemAllocManaged(void** memory, std::size_t n, unsigned f) {
 FAKE_EXPORT int cuMemcpyAsync(void* to, const void* from, std::size_t n, void* s) {
   return fake::copy_async(to, from, n, s);
 }
+FAKE_EXPORT int cuPointerGetAttribute(void* value, int attribute, const void* memory) {
+  return fake::get_pointer_attribute(value, attribute, memory);
+}
 
 FAKE_EXPORT int cuGetErrorName(int status, const char** name) {
   *name = fake::name_of(status);

@@ -80,3 +80,7 @@ class FakeDriver {
 
 /// Exported by both libraries.
 extern "C" arrowdl::testing::FakeDriver* arrowdl_fake_driver();
+
+// The gates again, for tests in Python: closes one on a stream of the device 0, and opens it.
+extern "C" int arrowdl_fake_close_gate(void* stream);
+extern "C" void arrowdl_fake_open_gate(int gate);

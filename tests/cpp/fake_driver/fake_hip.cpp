@@ -46,6 +46,9 @@ FAKE_EXPORT int hipMemcpyAsync(void* to, const void* from, std::size_t n, int ki
   const int kByAddress = 4;
   return kind == kByAddress ? fake::copy_async(to, from, n, s) : fake::kInvalidValue;
 }
+FAKE_EXPORT int hipPointerGetAttribute(void* value, int attribute, const void* memory) {
+  return fake::get_pointer_attribute(value, attribute, memory);
+}
 
 FAKE_EXPORT const char* hipGetErrorName(int status) { return fake::name_of(status); }
 FAKE_EXPORT const char* hipGetErrorString(int) { return "so says the fake driver"; }

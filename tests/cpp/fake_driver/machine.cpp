@@ -25,6 +25,9 @@ namespace {
 constexpr int kDevices = FakeDriver::kDevices;
 constexpr int kRelaxedCapture = 2;
 constexpr unsigned kNonBlocking = 1;
+constexpr int kMemoryType = 2;
+constexpr int kIsManaged = 8;
+constexpr int kDeviceOrdinal = 9;
 #ifdef FAKE_HIP
 constexpr bool kHasContexts = false;
 #else
@@ -58,8 +61,12 @@ struct Event {
   MarkPtr mark;  ///< none: never recorded
 };
 
+enum class Memory { kDevice, kHost, kManaged };
+
 struct Allocation {
   std::vector<uint8_t> bytes;
+  Memory memory = Memory::kDevice;
+  int device = 0;
   bool is_pooled = false;
   bool is_freed = false;
 };
@@ -207,8 +214,9 @@ struct Machine {
     return number < next->first + next->second.bytes.size() ? &next->second : nullptr;
   }
 
-  void* add_allocation(std::size_t size, bool is_pooled) {
-    Allocation allocation{std::vector<uint8_t>(size, 0xAA), is_pooled, false};
+  void* add_allocation(std::size_t size, bool is_pooled, Memory memory) {
+    Allocation allocation{std::vector<uint8_t>(size, 0xAA), memory, current_device(), is_pooled,
+                          false};
     uint8_t* const bytes = allocation.bytes.data();
     allocations[reinterpret_cast<uintptr_t>(bytes)] = std::move(allocation);
     return bytes;
@@ -296,11 +304,11 @@ int failure_of(const Machine& m, int device) {
   return m.failures[static_cast<std::size_t>(device)];
 }
 
-int give_memory(void** memory, std::size_t size, bool is_pooled) {
-  return call_in_context(is_pooled ? kAnyCall : kMaySynchronize, [&](Machine& m, Lock&) {
+int give_memory(void** memory, std::size_t size, Memory kind) {
+  return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
-    *memory = m.add_allocation(size, is_pooled);
+    *memory = m.add_allocation(size, false, kind);
     return kSuccess;
   });
 }
@@ -547,12 +555,12 @@ int is_capturing(void* handle, int* status) {
 
 // ---------------------------------------------------------------- memory
 
-int allocate(void** memory, std::size_t size) { return give_memory(memory, size, false); }
+int allocate(void** memory, std::size_t size) { return give_memory(memory, size, Memory::kDevice); }
 int allocate_host(void** memory, std::size_t size, unsigned) {
-  return give_memory(memory, size, false);
+  return give_memory(memory, size, Memory::kHost);
 }
 int allocate_managed(void** memory, std::size_t size, unsigned) {
-  return give_memory(memory, size, false);
+  return give_memory(memory, size, Memory::kManaged);
 }
 int free(void* memory) { return take_memory(memory); }
 int free_host(void* memory) { return take_memory(memory); }
@@ -562,7 +570,7 @@ int allocate_async(void** memory, std::size_t size, void* handle) {
     if (!m.has_pools) return kNotSupported;
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
-    *memory = m.add_allocation(size, true);
+    *memory = m.add_allocation(size, true, Memory::kDevice);
     return kSuccess;
   });
 }
@@ -597,6 +605,27 @@ int copy_async(void* target, const void* source, std::size_t size, void* handle)
              {nullptr, [staged, target, from, size] { std::memcpy(target, from, size); }, nullptr});
     if (waits) m.wait_until_idle(lock, stream);
     return failure_of(m, stream->device);
+  });
+}
+
+int get_pointer_attribute(void* value, int attribute, const void* memory) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const Allocation* allocation = m.find_allocation(memory);
+    if (allocation == nullptr || allocation->is_freed) return kInvalidValue;
+    auto& result = *static_cast<int*>(value);
+    switch (attribute) {
+      case kMemoryType:
+        result = allocation->memory == Memory::kHost ? 1 : 2;
+        return kSuccess;
+      case kIsManaged:
+        result = allocation->memory == Memory::kManaged ? 1 : 0;
+        return kSuccess;
+      case kDeviceOrdinal:
+        result = allocation->device;
+        return kSuccess;
+      default:
+        return kInvalidValue;
+    }
   });
 }
 
@@ -747,4 +776,14 @@ extern "C" __attribute__((visibility("default"))) arrowdl::testing::FakeDriver*
 arrowdl_fake_driver() {
   static auto* const controls = new arrowdl::testing::fake::Controls;
   return controls;
+}
+
+extern "C" __attribute__((visibility("default"))) int arrowdl_fake_close_gate(void* stream) {
+  const int gate = arrowdl_fake_driver()->close_gate();
+  arrowdl_fake_driver()->enqueue_gate(0, stream, gate);
+  return gate;
+}
+
+extern "C" __attribute__((visibility("default"))) void arrowdl_fake_open_gate(int gate) {
+  arrowdl_fake_driver()->open_gate(gate);
 }

@@ -59,6 +59,7 @@ int allocate_host(void** memory, std::size_t size, unsigned flags);
 int free_host(void* memory);
 int allocate_managed(void** memory, std::size_t size, unsigned flags);
 int copy_async(void* target, const void* source, std::size_t size, void* stream);
+int get_pointer_attribute(void* value, int attribute, const void* memory);
 
 /// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
 int take_last_error();
