@@ -103,20 +103,24 @@ Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream
   return {checked(PyObject_CallNoArgs(method.ptr())), false};
 }
 
-/// `tensor` with an event for the work of `stream`, or of the stream that a producer assumes which
-/// is told none.
+/// The stream whose work may write memory on `device`: `stream`, or the one that a producer assumes
+/// which is told none. Empty where no work can be pending.
+std::optional<Stream> find_work(const Device& device, PyObject* stream) {
+  const std::optional<Stream> given = read_stream(device, stream);
+  if (find_recorder(device) == nullptr) return {};
+  return given ? *given : default_stream(device);
+}
+
 TakenTensor record_stream_of(OwnedTensor tensor, PyObject* stream) {
   const Device device = from_dl_device(tensor->device);
-  const std::optional<Stream> given = read_stream(device, stream);
-  if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
-  OwnedEvent event = OwnedEvent::record(device, given ? *given : default_stream(device));
+  const std::optional<Stream> work = find_work(device, stream);
+  OwnedEvent event = work ? OwnedEvent::record(device, *work) : OwnedEvent();
   return {std::move(tensor), std::move(event)};
 }
 
 TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
-  const bool is_given = stream != nullptr && stream != Py_None;
-  if (const DLTensor* tensor = is_given ? peek_tensor(capsule) : nullptr) {
-    read_stream(from_dl_device(tensor->device), stream);  // raises while the capsule is whole
+  if (const DLTensor* tensor = peek_tensor(capsule)) {
+    find_work(from_dl_device(tensor->device), stream);  // raises while the capsule is whole
   }
   return record_stream_of(take_tensor(capsule), stream);
 }
@@ -142,12 +146,12 @@ std::optional<Stream> find_producer_stream(PyObject* object, const Device& devic
 TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, Backend& backend,
                          const Device& device, PyObject* stream) {
   if (const std::optional<Stream> known = find_producer_stream(object, device, stream)) {
-    const bool is_queue = device.type == kDLOneAPI;  // dpctl orders its own queue by itself
-    const py::object told = is_queue ? py::object(py::none()) : to_dlpack_stream(*known);
+    // dpctl orders its own queue by itself
+    const py::object told = has_queues(device) ? py::object(py::none()) : to_dlpack_stream(*known);
     OwnedTensor tensor = take_tensor(call_dlpack(method, copy, told).capsule.ptr());
     return {std::move(tensor), OwnedEvent::record(device, *known)};
   }
-  if (device.type == kDLOneAPI) default_stream(device);  // raises: no queue to be found
+  if (has_queues(device)) default_stream(device);  // raises: no queue to be found
   const BorrowedStream ours(backend, device);
   const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
   OwnedTensor tensor = take_tensor(answer.capsule.ptr());
@@ -263,7 +267,7 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
         if (!array) raise_type_error("expected a DeviceArray");
         ToDlpackOptions options;
         Backend* backend = find_recorder(array.device());
-        if (backend != nullptr) {
+        if (backend != nullptr && backend->makes_streams()) {
           options.order = {Order::kStream, backend->work_stream(array.device())};
         }
         *out = to_dlpack(array, options).take_versioned();

@@ -873,8 +873,11 @@ def test_a_null_shape_is_refused():
 @pytest.mark.parametrize("device", [0, 5, 6, 99, -1])
 def test_a_tensor_on_an_unknown_device_is_refused(device):
     made = MadeTensor(DATA, device=(device, 0))
+    capsule = made.capsule()
     with pytest.raises(ValueError, match=f"{device}"):
-        arrowdl.to_arrow_device(made.capsule())
+        arrowdl.to_arrow_device(capsule)
+    assert made.released == 0  # it is still the capsule's
+    del capsule
     assert made.released == 1
 
 
