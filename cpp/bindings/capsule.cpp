@@ -229,14 +229,15 @@ bool is_stream_capsule(PyObject* object) noexcept {
   return PyCapsule_IsValid(object, kStream) || PyCapsule_IsValid(object, kDeviceStream);
 }
 
-void release_with_gil(OwnedSchema& schema, OwnedDeviceArray& array) noexcept {
+void release_with_gil(OwnedSchema* schema, OwnedDeviceArray* array) noexcept {
   const bool is_done = with_gil([&] {
-    array.reset();
-    schema.reset();
+    if (array != nullptr) array->reset();
+    if (schema != nullptr) schema->reset();
   });
   if (is_done) return;
-  schema->release = nullptr;  // never released: there is no interpreter left to do it in
-  array->array.release = nullptr;
+  // Never released: there is no interpreter left to do it in.
+  if (array != nullptr) (*array)->array.release = nullptr;
+  if (schema != nullptr) (*schema)->release = nullptr;
 }
 
 }  // namespace arrowdl::python

@@ -40,6 +40,6 @@ bool is_stream_capsule(PyObject* object) noexcept;
 /// A Releaser for arrays out of Python: producers exist whose release callback touches
 /// Python objects without taking the GIL (pylibcudf), so it runs with the GIL held. Once the
 /// interpreter is gone nothing is called and the memory goes with the process.
-void release_with_gil(OwnedSchema& schema, OwnedDeviceArray& array) noexcept;
+void release_with_gil(OwnedSchema* schema, OwnedDeviceArray* array) noexcept;
 
 }  // namespace arrowdl::python

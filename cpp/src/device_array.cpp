@@ -1,5 +1,6 @@
 #include "arrowdl/device_array.hpp"
 
+#include <new>
 #include <optional>
 
 #include "advance.hpp"
@@ -21,12 +22,11 @@ void check_event(const ArrowDeviceArray& array, const Device& device) {
 /// What a Storage holds, on its own.
 struct Contents {
   explicit Contents(Storage& from) noexcept
-      : schema(std::move(from.schema)), array(std::move(from.array)), releaser(from.releaser) {}
+      : array(std::move(from.array)), releaser(from.releaser) {}
   ~Contents() {
-    if (releaser != nullptr) releaser(schema, array);
+    if (releaser != nullptr) releaser(nullptr, &array);
   }
 
-  OwnedSchema schema;
   OwnedDeviceArray array;
   Releaser releaser;
 };
@@ -74,50 +74,62 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
 
 Storage::~Storage() {
   if (used_streams.empty()) {
-    if (releaser != nullptr) releaser(schema, array);
+    if (releaser != nullptr) releaser(nullptr, &array);
     return;
   }
-  used_streams.release(std::make_shared<Contents>(*this));
+  try {
+    used_streams.release(std::make_shared<Contents>(*this));
+  } catch (const std::bad_alloc&) {
+    array->array.release = nullptr;  // nobody can look after it any more: it is never given back
+  }
 }
 
 DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Releaser releaser) {
-  return import_storage(std::make_shared<Storage>(releaser), std::move(schema), std::move(array));
+  auto storage = std::make_shared<Storage>(releaser);
+  storage->array = std::move(array);
+  storage->schema = share_schema(std::move(schema), releaser);
+  return import_storage(std::move(storage));
 }
 
-DeviceArray DeviceArray::import_storage(std::shared_ptr<Storage> storage, OwnedSchema schema,
-                                        OwnedDeviceArray array) {
-  storage->schema = std::move(schema);
+DeviceArray DeviceArray::import(std::shared_ptr<const ParsedSchema> schema, OwnedDeviceArray array,
+                                Releaser releaser) {
+  auto storage = std::make_shared<Storage>(releaser);
   storage->array = std::move(array);
+  storage->schema = std::move(schema);
+  return import_storage(std::move(storage));
+}
+
+DeviceArray DeviceArray::import_storage(std::shared_ptr<Storage> storage) {
   const ArrowDeviceArray& root = *storage->array.get();
-  storage->type = parse_schema(*storage->schema.get());
+  const Type* type = &storage->schema->type;
   storage->device = from_arrow_device(root.device_type, root.device_id);
   check_event(root, storage->device);
-  validate_array(storage->type, root.array);
-  const Type* type = &storage->type;
+  validate_array(*type, root.array);
   return DeviceArray(std::move(storage), type, &root.array, root.array.offset, root.array.length);
 }
 
 DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device,
                                 OwnedEvent event) {
-  OwnedDeviceArray device_array;
-  array.move(&device_array->array);
-  device_array->device_type = device.type;
-  device_array->device_id = to_arrow_device_id(device);
-  device_array->sync_event = event.get();
   auto storage = std::make_shared<Storage>();
+  ArrowDeviceArray& root = *storage->array.get();
+  array.move(&root.array);
+  root.device_type = device.type;
+  root.device_id = to_arrow_device_id(device);
+  root.sync_event = event.get();
   storage->event = std::move(event);
-  return import_storage(std::move(storage), std::move(schema), std::move(device_array));
+  storage->schema = share_schema(std::move(schema));
+  return import_storage(std::move(storage));
 }
 
-void DeviceArray::wait(Stream stream) const {
+void DeviceArray::wait(Stream stream, std::shared_ptr<const void> owner) const {
   wait_event(device(), stream, sync_event());
   // Where there is no runtime, there is no work that could still read the memory.
   const Backend* backend = find_backend(device().type);
-  if (backend != nullptr && backend->has_streams()) record_stream(stream);
+  if (backend != nullptr && backend->has_streams()) record_stream(stream, std::move(owner));
 }
 
-void DeviceArray::record_stream(Stream stream) const {
-  storage_->used_streams.add(device(), stream);
+void DeviceArray::record_stream(Stream stream, std::shared_ptr<const void> owner) const {
+  storage_->used_streams.add(device(), stream, std::move(owner));
 }
 
 int64_t DeviceArray::null_count() const {
@@ -271,7 +283,7 @@ DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {
 
 OwnedSchema DeviceArray::export_schema() const {
   OwnedSchema schema;
-  share_tree(*type_->schema, std::shared_ptr<const void>(storage_), schema.get());
+  share_tree(*type_->schema, std::shared_ptr<const void>(storage_->schema), schema.get());
   return schema;
 }
 

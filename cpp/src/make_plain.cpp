@@ -5,26 +5,20 @@
 namespace arrowdl {
 namespace {
 
-struct PlainType {
-  OwnedSchema schema;
-  Type type;
-};
+using SharedSchemas = std::vector<std::shared_ptr<const ParsedSchema>>;
 
-std::vector<PlainType>* make_plain_types() {
-  auto* types =
-      new std::vector<PlainType>(static_cast<std::size_t>(Dtypes().end() - Dtypes().begin()));
-  for (const Dtype& dtype : Dtypes()) {
-    PlainType& plain = (*types)[static_cast<std::size_t>(&dtype - Dtypes().begin())];
-    plain.schema = make_schema(dtype);
-    plain.type = parse_schema(*plain.schema.get());
-  }
-  return types;
+SharedSchemas* make_plain_schemas() {
+  auto* schemas = new SharedSchemas;
+  for (const Dtype& dtype : Dtypes()) schemas->push_back(share_schema(make_schema(dtype)));
+  return schemas;
 }
 
-const Type& plain_type(const Dtype& dtype) {
-  // Never freed: an array may outlive the static objects of the process.
-  static const std::vector<PlainType>& types = *make_plain_types();
-  return types[static_cast<std::size_t>(&dtype - Dtypes().begin())].type;
+/// Of one element of `dtype`, with no owner to count: it is never freed, since an array may outlive
+/// the static objects of the process.
+std::shared_ptr<const ParsedSchema> plain_schema(const Dtype& dtype) {
+  static const SharedSchemas& schemas = *make_plain_schemas();
+  const auto& schema = schemas[static_cast<std::size_t>(&dtype - Dtypes().begin())];
+  return std::shared_ptr<const ParsedSchema>(std::shared_ptr<void>(), schema.get());
 }
 
 /// The array's one node, its buffers and their owner in one allocation.
@@ -42,8 +36,8 @@ struct PlainStorage : Storage {
 
 DeviceArray DeviceArray::make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device,
                                     OwnedEvent event) {
-  const Type& type = plain_type(dtype);
   auto storage = std::make_shared<PlainStorage>(std::move(data));
+  storage->schema = plain_schema(dtype);
   storage->device = device;
   ArrowDeviceArray& root = *storage->array.get();
   root.device_type = device.type;
@@ -55,7 +49,8 @@ DeviceArray DeviceArray::make_plain(const Dtype& dtype, int64_t length, Buffer d
   root.array.n_buffers = 2;
   root.array.buffers = storage->buffers;
   const ArrowArray* node = &root.array;
-  return DeviceArray(std::move(storage), &type, node, 0, length);
+  const Type* type = &storage->schema->type;
+  return DeviceArray(std::move(storage), type, node, 0, length);
 }
 
 }  // namespace arrowdl

@@ -365,6 +365,14 @@ Type parse_node(const Path& path, int depth) {
 
 Type parse_schema(const ArrowSchema& schema) { return parse_node(Path{nullptr, &schema}, 0); }
 
+std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser releaser) {
+  auto shared = std::make_shared<ParsedSchema>();
+  shared->releaser = releaser;
+  shared->schema = std::move(schema);
+  shared->type = parse_schema(*shared->schema.get());
+  return shared;
+}
+
 std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key) {
   std::optional<std::string_view> found;
   visit_pairs(schema.metadata, [&](std::string_view name, std::string_view value) {

@@ -3,7 +3,6 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
-#include "copy_schema.hpp"
 
 namespace arrowdl {
 namespace {
@@ -35,7 +34,6 @@ OwnedSchema read_schema(Stream* stream) {
   if (schema->release == nullptr) {
     raise_value_error("malformed Arrow stream: get_schema succeeded with a released schema");
   }
-  parse_schema(*schema.get());  // raises for one that cannot even be copied
   return schema;
 }
 
@@ -66,12 +64,11 @@ template <typename Stream>
 Chunks read_chunks(Stream* stream, Releaser releaser) {
   check_stream(stream);
   Chunks chunks;
-  chunks.schema = read_schema(stream);
+  chunks.schema = share_schema(read_schema(stream), releaser);
   for (;;) {
     OwnedDeviceArray chunk = read_chunk(stream);
     if (chunk->array.release == nullptr) return chunks;
-    chunks.arrays.push_back(
-        DeviceArray::import(copy_schema(*chunks.schema.get()), std::move(chunk), releaser));
+    chunks.arrays.push_back(DeviceArray::import(chunks.schema, std::move(chunk), releaser));
   }
 }
 
@@ -116,9 +113,12 @@ DeviceArray gather(Chunks chunks) {
   return concatenate(chunks.arrays);
 }
 
-DeviceArray make_empty(OwnedSchema schema, Device device) {
-  OwnedArray array = make_empty_array(parse_schema(*schema.get()), device);
-  return DeviceArray::import(std::move(schema), std::move(array), device);
+DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device) {
+  OwnedDeviceArray array;
+  make_empty_array(schema->type, device).move(&array->array);
+  array->device_type = device.type;
+  array->device_id = to_arrow_device_id(device);
+  return DeviceArray::import(std::move(schema), std::move(array));
 }
 
 }  // namespace arrowdl

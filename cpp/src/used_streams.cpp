@@ -6,6 +6,8 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <list>
+#include <mutex>
+#include <new>
 #include <thread>
 
 #include "arrowdl/error.hpp"
@@ -16,6 +18,15 @@
 #endif
 
 namespace arrowdl {
+
+/// A stream in the list of those that use some memory; once that is to be released, with an event
+/// for its work.
+struct UsedStream {
+  KeptStream stream;
+  OwnedEvent event;
+  std::unique_ptr<UsedStream> next;
+};
+
 namespace {
 
 /// More than this many wait only when a device is far behind: then the host waits too, so that
@@ -26,30 +37,33 @@ std::atomic<bool> is_blocking{false};
 
 /// Memory and what has to happen before its owner has it back.
 struct Release {
-  std::vector<KeptStream> streams;  ///< whose work has no event yet
-  std::vector<OwnedEvent> events;
+  std::unique_ptr<UsedStream> streams;
   std::shared_ptr<const void> owner;
 
   /// Whether every stream's work has an event. A stream that is captured into a graph can have none
   /// until that is over; an event recorded later comes later, which is as safe.
   bool record() {
-    while (!streams.empty()) {
-      const KeptStream& stream = streams.back();
+    for (UsedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
+      const KeptStream& stream = used->stream;
+      if (used->event) continue;
       if (stream.backend().is_capturing(stream.device(), stream.get())) return false;
-      events.push_back(OwnedEvent::record(stream.device(), stream.get()));
-      streams.pop_back();
+      used->event = OwnedEvent::record(stream.device(), stream.get());
     }
     return true;
   }
 
   bool is_due() {
-    return record() && std::all_of(events.begin(), events.end(), [](const OwnedEvent& event) {
-             return is_complete(event.device(), event.get());
-           });
+    if (!record()) return false;
+    for (; streams != nullptr; streams = std::move(streams->next)) {
+      if (!is_complete(streams->event.device(), streams->event.get())) return false;
+    }
+    return true;
   }
 
   void wait() const {
-    for (const OwnedEvent& event : events) synchronize_event(event.device(), event.get());
+    for (const UsedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
+      synchronize_event(used->event.device(), used->event.get());
+    }
   }
 };
 
@@ -61,7 +75,13 @@ void leak(Release release) noexcept {
     Leaked* next;
   };
   static std::atomic<Leaked*> all{nullptr};
-  auto* const leaked = new Leaked{std::move(release), all.load()};
+  auto* const leaked = new (std::nothrow) Leaked{{}, all.load()};
+  if (leaked == nullptr) {
+    alignas(Release) unsigned char never_destroyed[sizeof(Release)];
+    new (never_destroyed) Release(std::move(release));
+    return;
+  }
+  leaked->release = std::move(release);
   while (!all.compare_exchange_weak(leaked->next, leaked)) {
   }
 }
@@ -190,8 +210,8 @@ class Reaper {
   /// In a forked child there is no thread, and the runtime must not be asked: what waited stays.
   void abandon() {
     abandoned_.splice(abandoned_.end(), arrived_);
+    is_forked_ = is_forked_ || is_running_;  // else the child is as good as new
     pending_ = 0;
-    is_forked_ = true;
     mutex_.unlock();
   }
 
@@ -211,38 +231,41 @@ class Reaper {
 
 }  // namespace
 
-void UsedStreams::add(const Device& device, Stream stream) {
+UsedStreams::~UsedStreams() { const std::unique_ptr<UsedStream> list(first_.load()); }
+
+void UsedStreams::add(const Device& device, Stream stream, std::shared_ptr<const void> owner) {
   Backend& backend = require_backend(device, "keep memory for a stream");
   if (!backend.has_streams()) {
     raise_buffer_error("cannot keep memory for a stream on ", to_string(device),
                        ": arrowdl knows a synchronizer for it and no streams");
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  // A runtime that counts owners gives another handle each time: then there is one event more.
-  const bool is_known = std::any_of(streams_.begin(), streams_.end(),
-                                    [&](const KeptStream& kept) { return kept.get() == stream; });
-  if (!is_known) streams_.emplace_back(backend, device, stream);
-  is_used_ = true;
+  auto added = std::make_unique<UsedStream>(
+      UsedStream{KeptStream(backend, device, stream, std::move(owner)), {}, {}});
+  UsedStream* first = first_.load(std::memory_order_acquire);
+  for (const UsedStream* used = first; used != nullptr; used = used->next.get()) {
+    if (backend.is_same_stream(used->stream.get(), added->stream.get())) return;
+  }
+  do {  // one that another thread adds meanwhile may be the same: then there is one event more
+    added->next.release();
+    added->next.reset(first);
+  } while (!first_.compare_exchange_weak(first, added.get(), std::memory_order_acq_rel,
+                                         std::memory_order_acquire));
+  added.release();
 }
 
 void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
-  Release release{{}, {}, std::move(owner)};
+  Release release{std::unique_ptr<UsedStream>(first_.exchange(nullptr)), std::move(owner)};
   try {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      release.streams.swap(streams_);
-      is_used_ = false;
-    }
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
     if (release.is_due()) return;
+    const bool can_wait = release.record();
     if (Reaper::get().is_stopped()) {  // the process ends: nobody waits, nothing is dropped
       leak(std::move(release));
       return;
     }
-    const bool can_wait = release.streams.empty();
     if (!(is_blocking && can_wait) && Reaper::get().take(release)) return;
     if (can_wait) {
       finish(std::move(release));

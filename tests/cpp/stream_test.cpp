@@ -79,7 +79,7 @@ TEST(ReadStream, ChunksWithTheirSchema) {
   Producer<OwnedArray> producer = produce(field("i"), {numbers({1, 2}), {}, numbers({3})});
   const Chunks chunks = read_stream(open(&producer));
   ASSERT_EQ(chunks.arrays.size(), 3U);
-  EXPECT_STREQ(chunks.schema->format, "i");
+  EXPECT_STREQ(chunks.schema->schema->format, "i");
   EXPECT_EQ(read_rows(chunks.arrays[0]), numbers({1, 2}));
   EXPECT_EQ(chunks.arrays[1].length(), 0);
 }
@@ -147,12 +147,15 @@ class MakeEmptyTest : public ::testing::TestWithParam<NamedSchema> {};
 TEST_P(MakeEmptyTest, OnAnyDevice) {
   const OwnedSchema schema = GetParam().make();
   for (const Device device : {Device{}, Device{kDLCUDA, 1}}) {
-    const DeviceArray empty = make_empty(copy(schema), device);
+    const DeviceArray empty = make_empty(share_schema(copy(schema)), device);
     EXPECT_EQ(empty.length(), 0);
     EXPECT_EQ(empty.null_count(), 0);
     EXPECT_EQ(empty.device(), device);
   }
-  EXPECT_EQ(concatenate({make_empty(copy(schema)), make_empty(copy(schema))}).length(), 0);
+  EXPECT_EQ(
+      concatenate({make_empty(share_schema(copy(schema))), make_empty(share_schema(copy(schema)))})
+          .length(),
+      0);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryType, MakeEmptyTest, ::testing::ValuesIn(every_type()),

@@ -154,16 +154,16 @@ def test_arrow_capsules_release_what_no_consumer_took():
     base, reference = watched(np.arange(3.0))
     array = arrowdl.to_arrow_device(base)
     del base
-    kept = [
-        array.__arrow_c_schema__(),
-        *array.__arrow_c_array__(),
-        *array.__arrow_c_device_array__(),
-    ]
-    del array
-    while kept:
+    schemas = [array.__arrow_c_schema__()]
+    arrays = []
+    for schema, capsule in (array.__arrow_c_array__(), array.__arrow_c_device_array__()):
+        schemas.append(schema)
+        arrays.append(capsule)
+    del array, capsule
+    while arrays:
         assert reference() is not None
-        kept.pop()
-    assert reference() is None
+        arrays.pop()
+    assert reference() is None, "a schema keeps no data alive"
 
 
 def test_a_consumer_that_refuses_after_it_took_the_capsule_still_releases():

@@ -63,6 +63,8 @@ class Backend {
   /// streams' owners; else `stream` itself. `drop_stream` undoes it.
   virtual Stream keep_stream(const Device&, Stream stream) { return stream; }
   virtual void drop_stream(const Device&, Stream) noexcept {}
+  /// Whether two handles are of one stream.
+  virtual bool is_same_stream(Stream a, Stream b) noexcept { return a == b; }
   /// Whether `stream` is being captured into a graph: nothing may be recorded or waited for then.
   virtual bool is_capturing(const Device& device, Stream stream) = 0;
 

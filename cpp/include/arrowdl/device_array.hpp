@@ -13,19 +13,14 @@
 
 namespace arrowdl {
 
-/// Releases what the producer gave, on any thread. Bindings hand in one that takes the interpreter
-/// lock, for producers whose release needs it.
-using Releaser = void (*)(OwnedSchema&, OwnedDeviceArray&) noexcept;
-
 /// What a DeviceArray and everything made from it share: the C structs and the parsed type.
 struct Storage : private Counted {
   explicit Storage(Releaser by = nullptr) noexcept : releaser(by) {}
   /// Releases what the structs hold, after the work of the streams that used it.
   ~Storage();
 
-  OwnedSchema schema;
+  std::shared_ptr<const ParsedSchema> schema;
   OwnedDeviceArray array;
-  Type type;
   Device device;
   Releaser releaser;
   OwnedEvent event;  ///< what array.sync_event is, where arrowdl recorded it
@@ -46,6 +41,9 @@ class DeviceArray {
   /// themselves, without reading device memory. Not checkable: that buffers are as long as the
   /// lengths say.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
+                            Releaser releaser = nullptr);
+  /// The same for one of many arrays of a `schema`.
+  static DeviceArray import(std::shared_ptr<const ParsedSchema> schema, OwnedDeviceArray array,
                             Releaser releaser = nullptr);
   /// The same for an array of arrowdl's own making on `device`, whose memory is there once `event`
   /// has happened.
@@ -85,11 +83,11 @@ class DeviceArray {
   void synchronize() const { synchronize_event(device(), sync_event()); }
   /// Makes what `stream` is given from now on run when the memory is there, and counts it among
   /// those that use it (`record_stream`). The host does not wait.
-  void wait(Stream stream) const;
+  void wait(Stream stream, std::shared_ptr<const void> owner = {}) const;
   /// The memory is given back only when the work that `stream` holds at that time is done. For a
-  /// stream that reads the memory without arrowdl having ordered it. The stream must live as long.
-  /// Raises BufferError where there is no backend to ask.
-  void record_stream(Stream stream) const;
+  /// stream that reads the memory without arrowdl having ordered it. The stream must live as long;
+  /// `owner`, if given, sees to that. Raises BufferError where there is no backend to ask.
+  void record_stream(Stream stream, std::shared_ptr<const void> owner = {}) const;
   /// Keeps the memory alive for as long as it is held.
   const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
 
@@ -127,8 +125,7 @@ class DeviceArray {
  private:
   friend OwnedArray share_array(const DeviceArray& array);
 
-  static DeviceArray import_storage(std::shared_ptr<Storage> storage, OwnedSchema schema,
-                                    OwnedDeviceArray array);
+  static DeviceArray import_storage(std::shared_ptr<Storage> storage);
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;

@@ -18,6 +18,10 @@ using OwnedArrayStream = nanoarrow::UniqueArrayStream;
 using OwnedDeviceArray = nanoarrow::device::UniqueDeviceArray;
 using OwnedDeviceArrayStream = nanoarrow::device::UniqueDeviceArrayStream;
 
+/// Releases what a producer gave, on any thread: a schema or an array, the other is nullptr.
+/// Bindings hand in one that takes the interpreter lock, for producers whose release needs it.
+using Releaser = void (*)(OwnedSchema*, OwnedDeviceArray*) noexcept;
+
 /// How many objects that own foreign or exported memory are alive in this process: zero when
 /// nothing is leaked. For tests and `arrowdl._core.live_objects()`.
 int64_t live_objects() noexcept;

@@ -87,6 +87,23 @@ constexpr int kMaxDepth = 64;
 /// extension storage that contradicts its name.
 Type parse_schema(const ArrowSchema& schema);
 
+/// An ArrowSchema with what it says, shared by all arrays that have it.
+struct ParsedSchema {
+  ParsedSchema() noexcept = default;
+  ParsedSchema(const ParsedSchema&) = delete;
+  ParsedSchema& operator=(const ParsedSchema&) = delete;
+  ~ParsedSchema() {
+    if (releaser != nullptr) releaser(&schema, nullptr);
+  }
+
+  OwnedSchema schema;
+  Type type;
+  Releaser releaser = nullptr;
+};
+
+/// Takes `schema` over and parses it. Raises as parse_schema does; it is released then.
+std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser releaser = nullptr);
+
 /// Reads the JSON of one of the two tensor extensions. Raises ValueError for anything that the
 /// specification does not allow. Unknown keys are ignored.
 TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension);

@@ -10,12 +10,12 @@ namespace arrowdl {
 /// All chunks of a stream with its schema. Chunks of zero rows are kept, so that an empty stream
 /// of one empty chunk keeps its dictionaries.
 struct Chunks {
-  OwnedSchema schema;
+  std::shared_ptr<const ParsedSchema> schema;
   std::vector<DeviceArray> arrays;
 };
 
 /// Reads `stream` to its end and releases it. A producer's failure is a RuntimeError with its own
-/// message. `releaser` as in DeviceArray::import, for each chunk.
+/// message. `releaser` as in DeviceArray::import, for the schema and each chunk.
 Chunks read_stream(OwnedArrayStream stream, Releaser releaser = nullptr);
 Chunks read_stream(OwnedDeviceArrayStream stream, Releaser releaser = nullptr);
 
@@ -23,7 +23,7 @@ Chunks read_stream(OwnedDeviceArrayStream stream, Releaser releaser = nullptr);
 /// empty array of the schema.
 DeviceArray gather(Chunks chunks);
 
-/// An array of `schema` with no rows. Takes the schema over.
-DeviceArray make_empty(OwnedSchema schema, Device device = {});
+/// An array of `schema` with no rows.
+DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device = {});
 
 }  // namespace arrowdl

@@ -3,20 +3,22 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "arrowdl/backend.hpp"
 
 namespace arrowdl {
 
 /// A stream that the runtime keeps for us, where it counts the owners of its streams: see
-/// `Backend::keep_stream`.
+/// `Backend::keep_stream`. Elsewhere `owner` keeps it, if the caller knows one.
 class KeptStream {
  public:
-  KeptStream(Backend& backend, const Device& device, Stream stream)
-      : backend_(&backend), device_(device), stream_(backend.keep_stream(device, stream)) {}
+  KeptStream(Backend& backend, const Device& device, Stream stream,
+             std::shared_ptr<const void> owner = {})
+      : backend_(&backend),
+        device_(device),
+        stream_(backend.keep_stream(device, stream)),
+        owner_(std::move(owner)) {}
   KeptStream(KeptStream&& other) noexcept { swap(other); }
   KeptStream& operator=(KeptStream&& other) noexcept {
     KeptStream(std::move(other)).swap(*this);
@@ -33,21 +35,32 @@ class KeptStream {
     std::swap(backend_, other.backend_);
     std::swap(device_, other.device_);
     std::swap(stream_, other.stream_);
+    std::swap(owner_, other.owner_);
   }
 
  private:
   Backend* backend_ = nullptr;
   Device device_;
   Stream stream_ = nullptr;
+  std::shared_ptr<const void> owner_;
 };
 
-/// The streams whose work may read some memory. Safe to use from many threads.
+struct UsedStream;
+
+/// The streams whose work may read some memory. Many threads may add at once; whoever releases is
+/// the last to use it.
 class UsedStreams {
  public:
-  /// `stream` may read the memory until its present and later work is done. Raises BufferError
-  /// where there is no backend to ask when that is.
-  void add(const Device& device, Stream stream);
-  bool empty() const noexcept { return !is_used_; }
+  UsedStreams() noexcept = default;
+  UsedStreams(const UsedStreams&) = delete;
+  UsedStreams& operator=(const UsedStreams&) = delete;
+  ~UsedStreams();
+
+  /// `stream` may read the memory until its present and later work is done. `owner` keeps its
+  /// handle good, where the caller knows one. Raises BufferError where there is no backend to ask
+  /// when the work is done.
+  void add(const Device& device, Stream stream, std::shared_ptr<const void> owner = {});
+  bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
   /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
   /// a thread of ours; with `set_blocking_release`, and when very many wait already, the host waits
   /// here. A stream that is captured into a graph is asked once the capture is over. In a forked
@@ -55,9 +68,8 @@ class UsedStreams {
   void release(std::shared_ptr<const void> owner) noexcept;
 
  private:
-  std::atomic<bool> is_used_{false};  // asked of every array that goes, most of them the CPU's
-  std::mutex mutex_;
-  std::vector<KeptStream> streams_;
+  // A list that only grows: every array has one, nearly always empty.
+  std::atomic<UsedStream*> first_{nullptr};
 };
 
 /// Whether releases wait on the host for the streams instead of being deferred.

@@ -28,6 +28,7 @@ struct Functions {
   void* (*queue_create)(void* context, void* device, void* error_handler, int properties);
   void* (*queue_copy)(void* queue);
   void (*queue_delete)(void* queue);
+  bool (*queue_equal)(void* a, void* b);
   void* (*queue_barrier)(void* queue);
   void* (*queue_barrier_for_events)(void* queue, void* const* events, std::size_t count);
   void* (*queue_memcpy)(void* queue, void* target, const void* source, std::size_t size);
@@ -77,6 +78,7 @@ bool load_all(void* library, Functions* f, std::string* why_not) {
   return load(library, "DPCTLQueue_Create", &f->queue_create, why_not) &&
          load(library, "DPCTLQueue_Copy", &f->queue_copy, why_not) &&
          load(library, "DPCTLQueue_Delete", &f->queue_delete, why_not) &&
+         load(library, "DPCTLQueue_AreEq", &f->queue_equal, why_not) &&
          load(library, "DPCTLQueue_SubmitBarrier", &f->queue_barrier, why_not) &&
          load(library, "DPCTLQueue_SubmitBarrierForEvents", &f->queue_barrier_for_events,
               why_not) &&
@@ -167,6 +169,8 @@ class OneApi final : public Backend {
   void drop_stream(const Device&, Stream queue) noexcept override {
     if (process_ == process_id()) f_.queue_delete(queue);
   }
+
+  bool is_same_stream(Stream a, Stream b) noexcept override { return f_.queue_equal(a, b); }
 
   bool is_capturing(const Device&, Stream) override { return false; }
 
