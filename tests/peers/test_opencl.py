@@ -18,6 +18,7 @@ import arrowdl
 import numpy as np
 import pyopencl as cl
 import pytest
+import tvm_ffi
 from arrowdl import debug
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
 from helpers.capsules import capsule_address
@@ -376,6 +377,21 @@ def test_a_consumer_without_a_queue_gets_finished_data(memory: Memory) -> None:
         gate.open()
         thread.join()
         assert data_of(seen.pop()) == memory.handle
+
+
+def test_a_consumer_by_the_exchange_api_gets_finished_data(memory: Memory) -> None:
+    with Gate() as gate:
+        array = Producer(memory, gate.event).array()
+        thread, seen = run_elsewhere(lambda: tvm_ffi.from_dlpack(array))
+        assert seen == []
+        gate.open()
+        thread.join()
+        tensor = seen.pop()
+        assert str(tensor.device) == "opencl:0"
+    with pytest.raises(BufferError, match="pass stream=queue"):
+        arrowdl.to_arrow_device(tensor)
+    back = arrowdl.to_arrow_device(tensor, stream=make_queue())
+    assert data_of(back.__dlpack__()) == memory.handle
 
 
 def test_minus_one_waits_for_nothing(memory: Memory) -> None:
