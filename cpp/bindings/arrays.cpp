@@ -1,12 +1,11 @@
 #include "arrays.hpp"
 
-#include <cstring>
-
 #include "arrowdl/error.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
 #include "objects.hpp"
 #include "py_device_array.hpp"
+#include "pyarrow.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -52,24 +51,6 @@ DeviceArray take_pair(PyObject* pair, const char* from) {
   return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
 }
 
-bool is_pyarrow(PyObject* object) {
-  return std::strncmp(Py_TYPE(object)->tp_name, "pyarrow.lib.", 12) == 0;
-}
-
-/// pyarrow's array by its quickest door, or an empty one where that is closed. The host interface
-/// takes two thirds of the time of the device one and raises NotImplementedError where the data is
-/// not on the CPU.
-DeviceArray take_pyarrow(PyObject* object) {
-  static PyObject* const name = interned("__arrow_c_array__");
-  try {
-    const py::object pair = call_if_present(object, name);
-    return pair ? take_pair(pair.ptr(), "__arrow_c_array__") : DeviceArray();
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_NotImplementedError)) throw;
-    return {};
-  }
-}
-
 [[noreturn]] void raise_not_arrow(PyObject* object) {
   const bool is_type = PyType_Check(object) != 0;
   raise_type_error(
@@ -93,9 +74,7 @@ DeviceArray take_array_of(PyObject* object) {
   if (is_stream_capsule(object)) return take_stream(object);
   if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
   if (PyType_Check(object) != 0) raise_not_arrow(object);
-  if (is_pyarrow(object)) {
-    if (DeviceArray array = take_pyarrow(object)) return array;
-  }
+  if (DeviceArray array = take_pyarrow_array(object)) return array;
   const Protocol* row = nullptr;
   const py::object method = find_method(object, &row);
   if (!method) raise_not_arrow(object);

@@ -164,14 +164,17 @@ py::object make_capsule(OwnedTensor tensor) {
   return make_tensor_capsule(tensor.take_legacy());
 }
 
-const DLTensor* peek_tensor(PyObject* capsule) {
+std::optional<Device> peek_device(PyObject* capsule) {
+  const CriticalSection section(capsule);
   if (PyCapsule_IsValid(capsule, kVersionedTensor)) {
     const auto* managed = static_cast<const DLManagedTensorVersioned*>(
         PyCapsule_GetPointer(capsule, kVersionedTensor));
-    return managed->version.major == DLPACK_MAJOR_VERSION ? &managed->dl_tensor : nullptr;
+    if (managed->version.major != DLPACK_MAJOR_VERSION) return {};
+    return from_dl_device(managed->dl_tensor.device);
   }
-  if (!PyCapsule_IsValid(capsule, kTensor)) return nullptr;
-  return &static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, kTensor))->dl_tensor;
+  if (!PyCapsule_IsValid(capsule, kTensor)) return {};
+  const auto* managed = static_cast<const DLManagedTensor*>(PyCapsule_GetPointer(capsule, kTensor));
+  return from_dl_device(managed->dl_tensor.device);
 }
 
 OwnedTensor take_tensor(PyObject* capsule) {
@@ -199,6 +202,17 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule) {
     owned_schema.reset(schema);
   }
   return DeviceArray::import(std::move(owned_schema), std::move(owned), release_with_gil);
+}
+
+std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
+  auto* schema = find_struct<ArrowSchema>(capsule, kSchema);
+  OwnedSchema owned;
+  {
+    const CriticalSection section(capsule);
+    if (schema->release == nullptr) raise_consumed(kSchema);
+    owned.reset(schema);
+  }
+  return share_schema(std::move(owned), release_with_gil);
 }
 
 DeviceArray take_stream(PyObject* capsule) {

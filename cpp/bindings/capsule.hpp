@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
+
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
@@ -18,15 +20,18 @@ pybind11::object make_capsule(OwnedTensor tensor);
 /// "dlpack_exchange_api"; `api` lives as long as the process.
 pybind11::object make_capsule(const DLPackExchangeAPI& api);
 
-/// The tensor in a DLPack capsule that nobody has consumed, still owned by it; nullptr for any
-/// other object and for a version that arrowdl does not read.
-const DLTensor* peek_tensor(PyObject* capsule);
+/// Where the tensor lies in a DLPack capsule that nobody has consumed; nothing for any other object
+/// and for a version that arrowdl does not read.
+std::optional<Device> peek_device(PyObject* capsule);
 
 // Out of Python. Raises TypeError for anything but the right capsule, ValueError for one that has
 // been consumed; the capsule keeps its struct then.
 OwnedTensor take_tensor(PyObject* capsule);
 /// Takes the pair of `__arrow_c_array__` or `__arrow_c_device_array__`, both or neither.
 DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
+/// Moves the schema out of an "arrow_schema" capsule and parses it.
+std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule);
+
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
 DeviceArray take_stream(PyObject* capsule);
 

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
+
 #include "errors.hpp"
 
 namespace arrowdl::python {
@@ -29,6 +31,15 @@ bool with_gil(const Body& body) noexcept {
   }
   PyGILState_Release(state);
   return true;
+}
+
+/// A reference to `object` that any thread may drop.
+inline std::shared_ptr<const void> share_object(PyObject* object) {
+  std::shared_ptr<const void> shared(static_cast<const void*>(object), [](const void* held) {
+    with_gil([held] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held))); });
+  });
+  Py_INCREF(object);
+  return shared;
 }
 
 /// Holds the lock of `object` where Python has no GIL: what is checked stays so until it is done.

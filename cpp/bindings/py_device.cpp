@@ -140,6 +140,9 @@ void register_device(py::module_& m) {
       "blocking : bool\n"
       "    False, the default: the memory goes back from a thread of arrowdl's own, once the work\n"
       "    is done. True: whoever drops the last reference waits for that.");
+  m.def("abandoned_releases", &abandoned_releases,
+        "How many arrays of this process never gave their memory back: the device or stream that "
+        "may\nhave used it failed. Zero where nothing did.");
   m.def("pending_releases", &pending_releases,
         "How many pieces of memory wait for the work of streams before they are given back.");
   m.def("list_backends", &list_backends, "What arrowdl's backends find on this machine.");

@@ -275,7 +275,7 @@ PyObject* use_stream(PyObject* self, PyObject* stream, const Use& use) noexcept 
   return guarded([&] {
     const DeviceArray array = get(self);
     if (const std::optional<Stream> read = read_stream(array.device(), stream)) {
-      use(array, *read);
+      use(array, *read, find_stream_owner(stream));
       return py::none().release().ptr();
     }
     raise_type_error("a stream or queue is needed, got None");
@@ -283,11 +283,17 @@ PyObject* use_stream(PyObject* self, PyObject* stream, const Use& use) noexcept 
 }
 
 PyObject* wait(PyObject* self, PyObject* stream) noexcept {
-  return use_stream(self, stream, [](const DeviceArray& a, Stream s) { a.wait(s); });
+  return use_stream(self, stream,
+                    [](const DeviceArray& a, Stream s, std::shared_ptr<const void> owner) {
+                      a.wait(s, std::move(owner));
+                    });
 }
 
 PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
-  return use_stream(self, stream, [](const DeviceArray& a, Stream s) { a.record_stream(s); });
+  return use_stream(self, stream,
+                    [](const DeviceArray& a, Stream s, std::shared_ptr<const void> owner) {
+                      a.record_stream(s, std::move(owner));
+                    });
 }
 
 PyObject* get_dictionary(PyObject* self, void*) noexcept {

@@ -1,10 +1,12 @@
 #include "pyarrow.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <iterator>
+#include <mutex>
 #include <string_view>
 
-#include "arrowdl/convert.hpp"
 #include "capsule.hpp"
 #include "objects.hpp"
 
@@ -12,6 +14,84 @@ namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
+
+bool is_true(PyObject* object) { return object == Py_True; }
+
+bool has_extension(const Type& type) {
+  if (find_metadata(*type.schema, "ARROW:extension:name")) return true;
+  for (const Type& child : type.children) {
+    if (has_extension(child)) return true;
+  }
+  return type.dictionary != nullptr && has_extension(*type.dictionary);
+}
+
+/// Schemas of pyarrow types that have been seen: to write one and to parse it takes longer than all
+/// the rest of an import. A type is known again by pyarrow's own comparison, which is quick for the
+/// types that arrays of one column share.
+class KnownSchemas {
+ public:
+  /// The schema of `type`, a DataType or Schema, of an object of class `of`.
+  std::shared_ptr<const ParsedSchema> find_or_read(PyTypeObject* of, PyObject* type) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const Row row = read(i);
+      if (row.of == of && is_equal(row.type, type)) return row.schema;
+    }
+    std::shared_ptr<const ParsedSchema> schema = export_schema(type);
+    // What makes two types of an extension equal is their author's word.
+    if (!has_extension(schema->type)) write(of, type, schema);
+    return schema;
+  }
+
+ private:
+  struct Row {
+    PyTypeObject* of = nullptr;
+    py::object type;
+    std::shared_ptr<const ParsedSchema> schema;
+  };
+
+  static bool is_equal(const py::object& known, PyObject* type) {
+    static PyObject* const method = interned("equals");
+    static PyObject* const names =
+        checked(PyTuple_Pack(1, interned("check_metadata"))).release().ptr();
+    if (known.ptr() == type) return true;
+    PyObject* const arguments[] = {known.ptr(), type, Py_True};
+    return is_true(checked(PyObject_VectorcallMethod(method, arguments, 2, names)).ptr());
+  }
+
+  static std::shared_ptr<const ParsedSchema> export_schema(PyObject* type) {
+    static PyObject* const method = interned("__arrow_c_schema__");
+    return take_schema(checked(PyObject_CallMethodNoArgs(type, method)).ptr());
+  }
+
+  Row read(std::size_t i) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return rows_[i];
+  }
+
+  void write(PyTypeObject* of, PyObject* type, std::shared_ptr<const ParsedSchema> schema) {
+    Row row{of, py::reinterpret_borrow<py::object>(type), std::move(schema)};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(rows_[next_], row);
+    next_ = (next_ + 1) % rows_.size();
+  }
+
+  std::mutex mutex_;
+  std::array<Row, 8> rows_;
+  std::size_t next_ = 0;
+};
+
+/// Never freed: an array may outlive the static objects of the process.
+KnownSchemas& known_schemas() {
+  static auto* const known = new KnownSchemas;
+  return *known;
+}
+
+/// The DataType of an array, the Schema of a record batch.
+py::object find_type(PyObject* object) {
+  static PyObject* const type = interned("type");
+  static PyObject* const schema = interned("schema");
+  return find_attribute(object, has_in_class(object, type) ? type : schema);
+}
 
 bool is_numbers(PyObject* object) {
   static constexpr std::string_view kNumbers[] = {
@@ -24,71 +104,32 @@ bool is_numbers(PyObject* object) {
   return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
 }
 
-bool is_vectors(PyObject* object) {
-  constexpr std::string_view kVectors = "pyarrow.lib.FixedSizeListArray";
-  return Py_TYPE(object)->tp_name == kVectors;
+}  // namespace
+
+DeviceArray take_pyarrow_array(PyObject* object) {
+  static PyObject* const export_array = interned("_export_to_c_device");
+  if (std::strncmp(Py_TYPE(object)->tp_name, "pyarrow.lib.", 12) != 0) return {};
+  if (!has_in_class(object, export_array)) return {};
+  auto schema = known_schemas().find_or_read(Py_TYPE(object), find_type(object).ptr());
+  OwnedDeviceArray array;
+  const py::int_ address(reinterpret_cast<uintptr_t>(array.get()));
+  checked(PyObject_CallMethodOneArg(object, export_array, address.ptr()));
+  return DeviceArray::import(std::move(schema), std::move(array), release_with_gil);
 }
 
-OwnedTensor take_numbers(PyObject* numbers) {
+OwnedTensor take_pyarrow_numbers(PyObject* object) {
   static PyObject* const method = interned("__dlpack__");
   static PyObject* const names = checked(PyTuple_Pack(1, interned("max_version"))).release().ptr();
   static PyObject* const version =
       py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
-  PyObject* const arguments[] = {numbers, version};
-  return take_tensor(checked(PyObject_VectorcallMethod(method, arguments, 1, names)).ptr());
-}
-
-py::object read(PyObject* object, PyObject* name) {
-  return checked(PyObject_GetAttr(object, name));
-}
-
-int64_t read_int(PyObject* object, PyObject* name) {
-  const int64_t value = PyLong_AsLongLong(read(object, name).ptr());
-  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-  return value;
-}
-
-/// The rows of `vectors` in the tensor of all their values, which its offset and length cut out.
-OwnedTensor take_vectors(PyObject* vectors) {
-  static PyObject* const values_name = interned("values");
-  static PyObject* const null_count = interned("null_count");
-  static PyObject* const offset_name = interned("offset");
-  static PyObject* const type = interned("type");
-  static PyObject* const list_size = interned("list_size");
-  const py::object values = read(vectors, values_name);
-  if (!is_numbers(values.ptr())) return {};
-  OwnedTensor whole = take_numbers(values.ptr());
-  if (read_int(vectors, null_count) != 0) return {};
-  const int64_t size = read_int(read(vectors, type).ptr(), list_size);
-  const int64_t offset = read_int(vectors, offset_name);
-  const Py_ssize_t length = PyObject_Size(vectors);
-  if (length < 0) throw py::error_already_set();
-
-  TensorView view;
-  view.dtype = find_dtype(whole->dtype);
-  view.data = static_cast<const uint8_t*>(whole->data) + whole->byte_offset;
-  const int64_t available = size == 0 ? 0 : whole->shape[0] / size;
-  if (view.dtype == nullptr || size == 0 || available < length || available - length < offset) {
-    return {};
-  }
-  view.data += offset * size * view.dtype->itemsize();
-  view.ndim = 2;
-  view.shape[0] = length;
-  view.shape[1] = size;
-  view.set_contiguous_strides();
-  return make_tensor(view, std::move(whole));
-}
-
-}  // namespace
-
-OwnedTensor take_pyarrow_tensor(PyObject* object) {
+  if (!is_numbers(object)) return {};
+  PyObject* const arguments[] = {object, version};
   try {
-    if (is_numbers(object)) return take_numbers(object);
-    if (is_vectors(object)) return take_vectors(object);
+    return take_tensor(checked(PyObject_VectorcallMethod(method, arguments, 1, names)).ptr());
   } catch (const py::error_already_set& refusal) {
     if (!refusal.matches(PyExc_Exception)) throw;  // KeyboardInterrupt and the like
+    return {};
   }
-  return {};
 }
 
 }  // namespace arrowdl::python

@@ -1,15 +1,18 @@
-// pyarrow's own DLPack export, quicker than the way over Arrow's structs.
+// pyarrow's arrays by their quickest doors.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
-#include "arrowdl/owned.hpp"
+#include "arrowdl/device_array.hpp"
 
 namespace arrowdl::python {
 
-/// The tensor of a pyarrow array of numbers, or of fixed-size lists of numbers: (n,) or (n, size).
-/// Empty for any other object and wherever pyarrow refuses, for nulls say: the way over Arrow's
-/// structs knows more, or says why not.
-OwnedTensor take_pyarrow_tensor(PyObject* object);
+/// A pyarrow array or record batch: the C struct alone, of a type that is known already. Empty for
+/// any other object: the protocols are open to those.
+DeviceArray take_pyarrow_array(PyObject* object);
+
+/// The tensor of a pyarrow array of numbers, by its own DLPack export. Empty for any other object
+/// and wherever pyarrow refuses, for nulls say.
+OwnedTensor take_pyarrow_numbers(PyObject* object);
 
 }  // namespace arrowdl::python

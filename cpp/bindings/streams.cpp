@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "arrowdl/error.hpp"
+#include "gil.hpp"
 #include "objects.hpp"
 
 namespace arrowdl::python {
@@ -84,11 +85,15 @@ std::optional<Stream> read_stream(const Device& device, PyObject* stream) {
   raise_no_stream(device, stream);
 }
 
+std::shared_ptr<const void> find_stream_owner(PyObject* stream) {
+  return PyIndex_Check(stream) != 0 ? nullptr : share_object(stream);
+}
+
 Order read_order(const Device& device, PyObject* stream) {
   if (stream == nullptr || stream == Py_None) return {};
   if (device.type == kDLCPU && PyIndex_Check(stream) == 0) read_int("stream", stream);  // raises
   if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
-  return {Order::kStream, *read_stream(device, stream)};
+  return {Order::kStream, *read_stream(device, stream), find_stream_owner(stream)};
 }
 
 void record_assumed_stream(const DeviceArray& array, PyObject* stream) {

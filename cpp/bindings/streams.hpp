@@ -14,6 +14,9 @@ namespace arrowdl::python {
 /// Empty for None. Raises BufferError for what is no stream of that device.
 std::optional<Stream> read_stream(const Device& device, PyObject* stream);
 
+/// What keeps the handle of `stream` good, where that is an object that owns one.
+std::shared_ptr<const void> find_stream_owner(PyObject* stream);
+
 /// What the `stream` of `__dlpack__` asks for on `device`: the host waits for None, nobody for -1.
 Order read_order(const Device& device, PyObject* stream);
 

@@ -103,26 +103,20 @@ Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream
   return {checked(PyObject_CallNoArgs(method.ptr())), false};
 }
 
-/// The stream whose work may write memory on `device`: `stream`, or the one that a producer assumes
-/// which is told none. Empty where no work can be pending.
-std::optional<Stream> find_work(const Device& device, PyObject* stream) {
+/// An event for the work of `stream`, or of the stream that a producer assumes which is told none.
+OwnedEvent record_work(const Device& device, PyObject* stream) {
   const std::optional<Stream> given = read_stream(device, stream);
   if (find_recorder(device) == nullptr) return {};
-  return given ? *given : default_stream(device);
+  return OwnedEvent::record(device, given ? *given : default_stream(device));
 }
 
-TakenTensor record_stream_of(OwnedTensor tensor, PyObject* stream) {
-  const Device device = from_dl_device(tensor->device);
-  const std::optional<Stream> work = find_work(device, stream);
-  OwnedEvent event = work ? OwnedEvent::record(device, *work) : OwnedEvent();
-  return {std::move(tensor), std::move(event)};
-}
-
+/// What can fail does so while the capsule is whole.
 TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
-  if (const DLTensor* tensor = peek_tensor(capsule)) {
-    find_work(from_dl_device(tensor->device), stream);  // raises while the capsule is whole
+  OwnedEvent event;
+  if (const std::optional<Device> device = peek_device(capsule)) {
+    event = record_work(*device, stream);
   }
-  return record_stream_of(take_tensor(capsule), stream);
+  return {take_tensor(capsule), std::move(event)};
 }
 
 /// numpy exports a masked array without its mask: nulls would turn into values.
@@ -365,13 +359,19 @@ bool is_tensor(PyObject* object) {
 }
 
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
+  return take_tensor_of(object, find_exchange_api(Py_TYPE(object)), copy, stream);
+}
+
+TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
+                           PyObject* stream) {
+  if (api != nullptr) return take_by_exchange(*api, object, copy, stream);
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
-  if (const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object)); api != nullptr) {
-    return take_by_exchange(*api, object, copy, stream);
-  }
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
-    if (PyObject_CheckBuffer(object) != 0) return record_stream_of(take_buffer(object), stream);
+    if (PyObject_CheckBuffer(object) != 0) {
+      read_stream(Device{}, stream);  // raises: memory of the CPU has none
+      return {take_buffer(object), {}};
+    }
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
                      ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), or to be a dict "
                      "of such tensors");

@@ -25,6 +25,9 @@ struct TakenTensor {
 /// ordered its work before; the host waits for none. Raises what the producer raises, BufferError
 /// for what its own exporter would refuse.
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream = nullptr);
+/// The same where the exchange API of its class has been looked for already.
+TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
+                           PyObject* stream);
 
 /// `tensor` as an object of the framework whose exchange API it is.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);

@@ -61,10 +61,10 @@ bool is_container(PyObject* object) {
   return !is_tensor(object) && !is_arrow(object) && find_attribute(object, items);
 }
 
-/// Whether `object` is Arrow data, which says more than its tensor: type, nulls, dictionary.
-bool reads_as_arrow(PyObject* object) {
-  if (find_array(object)) return true;
-  return find_exchange_api(Py_TYPE(object)) == nullptr && is_arrow(object);
+/// Whether `object`, of a class with `api`, is Arrow data, which says more than its tensor: type,
+/// nulls, dictionary.
+bool reads_as_arrow(PyObject* object, const DLPackExchangeAPI* api) {
+  return find_array(object) || (api == nullptr && is_arrow(object));
 }
 
 bool is_default(const ToArrowOptions& options) {
@@ -72,18 +72,19 @@ bool is_default(const ToArrowOptions& options) {
          options.bool_as == BoolAs::kBool8;
 }
 
-DeviceArray convert_tensor(PyObject* tensor, const Arguments& arguments) {
+DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
+                           const Arguments& arguments) {
   const ToArrowOptions& options = arguments.options;
-  TakenTensor taken = take_tensor_of(tensor, options.copy, arguments.stream);
+  TakenTensor taken = take_tensor_of(tensor, api, options.copy, arguments.stream);
   return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
 }
 
 DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
-  const bool is_arrow_data = reads_as_arrow(tensor);
-  if (!is_arrow_data) return convert_tensor(tensor, arguments);
+  const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(tensor));
+  if (!reads_as_arrow(tensor, api)) return convert_tensor(tensor, api, arguments);
   const bool has_stream = arguments.stream != nullptr && arguments.stream != Py_None;
   if (is_default(arguments.options) && !has_stream) return take_array_of(tensor);
-  if (is_tensor(tensor)) return convert_tensor(tensor, arguments);
+  if (is_tensor(tensor)) return convert_tensor(tensor, api, arguments);
   if (has_stream) {
     raise_buffer_error("stream=", py::repr(arguments.stream).cast<std::string>(),
                        " is for tensors; ", Py_TYPE(tensor)->tp_name,
@@ -95,7 +96,7 @@ DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
 
 /// A mask is a tensor of bool, or an Arrow array of booleans.
 OwnedTensor take_mask(PyObject* mask) {
-  if (reads_as_arrow(mask)) return to_dlpack(take_array_of(mask));
+  if (reads_as_arrow(mask, find_exchange_api(Py_TYPE(mask)))) return to_dlpack(take_array_of(mask));
   if (!is_tensor(mask)) {
     raise_type_error("mask must be a tensor or an Arrow array of bool, got ",
                      Py_TYPE(mask)->tp_name);

@@ -130,9 +130,6 @@ class Converter {
     return with_mask(make(export_values(array), array), [&] { return to_mask(array); });
   }
 
-  /// A tensor that has no nulls to ask about.
-  py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
-
   py::object stack(const DeviceArray& array) const {
     if (array.type().layout != Layout::kStruct) {
       raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
@@ -140,6 +137,9 @@ class Converter {
     }
     return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
   }
+
+  /// A tensor that has no nulls to ask about.
+  py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
 
  private:
   bool is_masked() const { return options_.nulls == NullPolicy::kMask; }
@@ -360,7 +360,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
         [&](std::string_view name, PyObject* value) { return read_option(options, name, value); });
     const Converter converter(framework, options);
     if (options.nulls == NullPolicy::kRaise && !options.stack) {
-      if (OwnedTensor tensor = take_pyarrow_tensor(args[0])) {
+      if (OwnedTensor tensor = take_pyarrow_numbers(args[0])) {
         return converter.convert(std::move(tensor)).release().ptr();
       }
     }

@@ -177,7 +177,7 @@ void order_consumer(const DeviceArray& array, const Order& order) {
       array.synchronize();
       break;
     case Order::kStream:
-      array.wait(order.stream);
+      array.wait(order.stream, order.owner);
       break;
     case Order::kNone:
       break;

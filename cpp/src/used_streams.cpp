@@ -67,6 +67,8 @@ struct Release {
   }
 };
 
+std::atomic<int64_t> abandoned{0};
+
 /// A failed device never comes to an end: what its work may have read stays with it. Kept where
 /// leak checkers find it, without a lock that a fork might leave locked.
 void leak(Release release) noexcept {
@@ -75,6 +77,7 @@ void leak(Release release) noexcept {
     Leaked* next;
   };
   static std::atomic<Leaked*> all{nullptr};
+  ++abandoned;
   auto* const leaked = new (std::nothrow) Leaked{{}, all.load()};
   if (leaked == nullptr) {
     alignas(Release) unsigned char never_destroyed[sizeof(Release)];
@@ -285,6 +288,8 @@ void stop_releases() noexcept {
   } catch (...) {  // a lock that fails: the thread goes with the process
   }
 }
+
+int64_t abandoned_releases() noexcept { return abandoned; }
 
 int64_t pending_releases() noexcept {
   try {

@@ -72,6 +72,7 @@ struct Order {
   };
   Kind kind = kHost;
   Stream stream = nullptr;
+  std::shared_ptr<const void> owner = {};  ///< keeps the handle of `stream` good, if known
 };
 
 /// Makes a consumer of `array` safe, as `order` says. Raises BufferError when nobody can wait for

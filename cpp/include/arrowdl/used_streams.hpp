@@ -83,4 +83,8 @@ void stop_releases() noexcept;
 /// How many releases wait for their streams now.
 int64_t pending_releases() noexcept;
 
+/// How many never happened in this process: their device or stream failed, or ended with work that
+/// may have used the memory.
+int64_t abandoned_releases() noexcept;
+
 }  // namespace arrowdl

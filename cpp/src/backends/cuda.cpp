@@ -23,6 +23,7 @@ struct CudaCalls : StreamCalls {
   Call<void**, int> retain_primary;  // context, device
   Call<void*> push_context;
   Call<void**> pop_context;
+  Call<void*, void**> get_stream_context;  // stream, context
   Call<void*, const void*, std::size_t, void*> copy;
   Call<int, const char**> get_error_name;
   Call<int, const char**> get_error_string;
@@ -63,6 +64,7 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::retain_primary>("cuDevicePrimaryCtxRetain"),
     row<&CudaCalls::push_context>("cuCtxPushCurrent_v2"),
     row<&CudaCalls::pop_context>("cuCtxPopCurrent_v2"),
+    row<&CudaCalls::get_stream_context>("cuStreamGetCtx"),
     row<&CudaCalls::copy>("cuMemcpyAsync"),
     row<&CudaCalls::get_error_name>("cuGetErrorName"),
     row<&CudaCalls::get_error_string>("cuGetErrorString"),
@@ -87,6 +89,14 @@ class CudaRuntime final : public StreamRuntime {
 
   int enter(const Device& device) override {
     require(device, calls_.push_context, find_context(device));
+    return 0;
+  }
+
+  int enter_stream(const Device& device, Stream stream) override {
+    if (reinterpret_cast<uintptr_t>(stream) <= 2) return enter(device);
+    void* context = nullptr;
+    require(device, calls_.get_stream_context, stream, &context);
+    require(device, calls_.push_context, context);
     return 0;
   }
 

@@ -20,6 +20,7 @@ constexpr RuntimeText kText = {
 struct HipCalls : StreamCalls {
   Call<int*> get_device;
   Call<int> set_device;
+  Call<void*, int*> get_stream_device;  // stream, device; optional
   Call<void*, const void*, std::size_t, int, void*> copy;
   Call<> get_last_error;
   AnyCall get_error_name;  // these two return the text
@@ -57,6 +58,7 @@ constexpr Symbol<HipCalls> kSymbols[] = {
     row<&HipCalls::free_host>("hipHostFree"),
     row<&HipCalls::get_device>("hipGetDevice"),
     row<&HipCalls::set_device>("hipSetDevice"),
+    row<&HipCalls::get_stream_device>("hipStreamGetDevice", kOptional),
     row<&HipCalls::copy>("hipMemcpyAsync"),
     row<&HipCalls::get_last_error>("hipGetLastError"),
     row<&HipCalls::get_error_name>("hipGetErrorName"),
@@ -72,14 +74,15 @@ class HipRuntime final : public StreamRuntime {
 
  protected:
   int enter(const Device& device) override {
-    int before = 0;
-    require(device, calls_.get_device, &before);
-    const int status = run(calls_.set_device, static_cast<int>(device.id));
-    if (status != 0) {
-      leave(before);
-      raise(device, calls_.set_device.name, status);
+    return enter_device(device, static_cast<int>(device.id));
+  }
+
+  int enter_stream(const Device& device, Stream stream) override {
+    auto id = static_cast<int>(device.id);
+    if (stream != nullptr && calls_.get_stream_device.function != nullptr) {
+      require(device, calls_.get_stream_device, stream, &id);
     }
-    return before;
+    return enter_device(device, id);
   }
 
   void leave(int before) noexcept override { run(calls_.set_device, before); }
@@ -102,6 +105,17 @@ class HipRuntime final : public StreamRuntime {
   void forget_error() noexcept override { calls_.get_last_error(); }
 
  private:
+  int enter_device(const Device& device, int id) {
+    int before = 0;
+    require(device, calls_.get_device, &before);
+    const int status = run(calls_.set_device, id);
+    if (status != 0) {
+      leave(before);
+      raise(device, calls_.set_device.name, status);
+    }
+    return before;
+  }
+
   static const char* text_of(const AnyCall& call, int status) noexcept {
     return reinterpret_cast<const char* (*)(int)>(call.function)(status);
   }

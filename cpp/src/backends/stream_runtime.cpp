@@ -53,20 +53,15 @@ struct StreamRuntime::DeviceState {
 class StreamRuntime::Scope {
  public:
   Scope(StreamRuntime& runtime, const Device& device) : runtime_(runtime) {
-    if (runtime.is_of_another_process()) {
-      throw Error(
-          ErrorKind::kRuntime,
-          concat("cannot use ", to_string(device), " in a process forked from one that used ",
-                 runtime.name(), ": start it another way (multiprocessing's \"spawn\")"));
-    }
-    runtime.find_state(device);
+    check(device);
     before_ = runtime.enter(device);
-    const auto& exchange = runtime.calls_.exchange_capture_mode;
-    if (exchange.function == nullptr) return;
-    if (const int status = runtime.run(exchange, &capture_mode_); status != 0) {
-      runtime.leave(before_);
-      runtime.raise(device, exchange.name, status);
-    }
+    relax_capture(device);
+  }
+  /// The device is that of `stream`.
+  Scope(StreamRuntime& runtime, const Device& device, Stream stream) : runtime_(runtime) {
+    check(device);
+    before_ = runtime.enter_stream(device, stream);
+    relax_capture(device);
   }
   ~Scope() {
     const auto& exchange = runtime_.calls_.exchange_capture_mode;
@@ -77,6 +72,25 @@ class StreamRuntime::Scope {
   Scope& operator=(const Scope&) = delete;
 
  private:
+  void check(const Device& device) const {
+    if (runtime_.is_of_another_process()) {
+      throw Error(
+          ErrorKind::kRuntime,
+          concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                 runtime_.name(), ": start it another way (multiprocessing's \"spawn\")"));
+    }
+    runtime_.find_state(device);
+  }
+
+  void relax_capture(const Device& device) {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function == nullptr) return;
+    if (const int status = runtime_.run(exchange, &capture_mode_); status != 0) {
+      runtime_.leave(before_);
+      runtime_.raise(device, exchange.name, status);
+    }
+  }
+
   StreamRuntime& runtime_;
   int before_ = 0;
   int capture_mode_ = kRelaxedCapture;
@@ -165,7 +179,7 @@ StreamRuntime::DeviceState& StreamRuntime::find_state(const Device& device) {
 // ---------------------------------------------------------------- events
 
 void* StreamRuntime::record(const Device& device, Stream stream) {
-  const Scope scope(*this, device);
+  const Scope scope(*this, device, stream);  // an event is recorded on streams of its own device
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
   require(device, calls_.create_event, cell.get(), kDisableTiming);
   const int status = run(calls_.record_event, *cell, stream);
@@ -222,11 +236,13 @@ Stream StreamRuntime::make_stream(const Device& device) {
   return stream;
 }
 
-Stream StreamRuntime::find_idle_stream(const Device& device, DeviceState& state) {
+Stream StreamRuntime::find_idle_stream(DeviceState& state) {
   for (auto it = state.given.begin(); it != state.given.end(); ++it) {
-    const int status = run(calls_.query_stream, *it);
-    if (status == kNotReady) continue;
-    if (status != 0) raise(device, calls_.query_stream.name, status);
+    // A producer may have drawn the stream into a graph capture, which a query would break.
+    int capture = 0;
+    if (run(calls_.is_capturing, *it, &capture) != 0 || capture != 0) continue;
+    if (run(calls_.query_stream, *it) != 0)
+      continue;  // at work; what failed shows where it is used
     const Stream stream = *it;
     state.given.erase(it);
     return stream;
@@ -238,7 +254,7 @@ Stream StreamRuntime::take_stream(const Device& device) {
   const Scope scope(*this, device);
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);
-  const Stream idle = find_idle_stream(device, state);
+  const Stream idle = find_idle_stream(state);
   return idle != nullptr ? idle : make_stream(device);
 }
 
@@ -334,7 +350,7 @@ void StreamRuntime::copy(const Device& to, void* target, const Device& from, con
   }
   if (size <= 0) return;
   const Device& device = to.type == kDLCPU ? from : to;
-  const Scope scope(*this, device);
+  const Scope scope(*this, device, stream);
   // Addresses are unified: the driver sees by them what lies where, on other devices too.
   const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
   if (status != 0) raise(device, copy_name(), status);

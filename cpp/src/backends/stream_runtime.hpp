@@ -96,6 +96,9 @@ class StreamRuntime : public Backend {
   /// Makes the device, which exists, the calling thread's current one. Returns what `leave` needs
   /// to undo that; throws with nothing changed.
   virtual int enter(const Device& device) = 0;
+  /// The same for the device that `stream` is of, which may be another one: pinned memory is used
+  /// on all. Numbers that name a default stream name that of `device`.
+  virtual int enter_stream(const Device& device, Stream stream) = 0;
   virtual void leave(int before) noexcept = 0;
   virtual int copy_async(void* target, const void* source, std::size_t size, Stream stream) = 0;
   virtual const char* copy_name() const noexcept = 0;
@@ -129,7 +132,7 @@ class StreamRuntime : public Backend {
   bool has_type(const Device& device) const noexcept;
   DeviceState& find_state(const Device& device);
   Stream make_stream(const Device& device);
-  Stream find_idle_stream(const Device& device, DeviceState& state);
+  Stream find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, Stream stream);
   bool is_of_another_process() const noexcept;
 

@@ -337,6 +337,34 @@ TEST_P(BackendTest, ACapturedStreamIsRefused) {
   fake_->set_capturing(stream, false);
 }
 
+TEST_P(BackendTest, AStreamOfOursThatIsCapturedIsNotGivenOutAgain) {
+  const Stream drawn_in = backend_->take_stream(device_);
+  fake_->set_capturing(drawn_in, true);
+  backend_->give_stream(device_, drawn_in);
+  EXPECT_NE(take_stream(), drawn_in);
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_capturing(drawn_in, false);
+  EXPECT_EQ(take_stream(), drawn_in) << "once the capture is over";
+}
+
+TEST_P(BackendTest, AnEventIsOfTheDeviceOfItsStream) {
+  const Device other{GetParam().device, 1};
+  const Device host{GetParam().host, 0};
+  const Stream stream = backend_->take_stream(other);
+  const int gate = fake_->close_gate();
+  fake_->enqueue_gate(1, stream, gate);
+  for (const Device& device : {device_, host}) {  // pinned memory is used on every device
+    void* event = backend_->record(device, stream);
+    EXPECT_FALSE(backend_->is_complete(device, event));
+    const Stream consumer = take_stream();
+    backend_->wait(device, consumer, event);
+    backend_->destroy(device, event);
+  }
+  fake_->open_gate(gate);
+  fake_->drain(1, stream);
+  backend_->give_stream(other, stream);
+}
+
 TEST_P(BackendTest, OthersCapturesAreNotBroken) {
   const Stream stream = take_stream();
   fake_->set_global_capture(true);

@@ -25,6 +25,7 @@ EXPECT_MATCH(cuEventSynchronize, void*);
 EXPECT_MATCH(cuEventDestroy, void*);
 EXPECT_MATCH(cuStreamCreate, void**, unsigned);
 EXPECT_MATCH(cuStreamWaitEvent, void*, void*, unsigned);
+EXPECT_MATCH(cuStreamGetCtx, void*, void**);
 EXPECT_MATCH(cuStreamQuery, void*);
 EXPECT_MATCH(cuStreamSynchronize, void*);
 EXPECT_MATCH(cuStreamDestroy, void*);

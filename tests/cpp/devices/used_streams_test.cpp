@@ -74,6 +74,34 @@ TEST_P(UsedStreamsTest, EveryStreamCounts) {
   EXPECT_EQ(*read, Bytes(4, 5));
 }
 
+TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
+  const Device other{GetParam().device, 1};
+  const Stream stream = backend_->take_stream(other);
+  const int gate = fake_->close_gate();
+  fake_->enqueue_gate(1, stream, gate);
+  const int64_t abandoned = abandoned_releases();
+  UsedStreams used;
+  used.add(device_, stream);
+  used.release(make_poisoned(4));
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(abandoned_releases(), abandoned);
+  backend_->give_stream(other, stream);
+}
+
+TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
+  const Gated consumer = take_gated_stream();
+  auto owner = std::make_shared<int>();
+  const std::weak_ptr<int> kept = owner;
+  UsedStreams used;
+  used.add(device_, consumer.stream, std::move(owner));
+  used.release(make_poisoned(4));
+  EXPECT_FALSE(kept.expired());
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1 && kept.expired(); }));
+}
+
 TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
   UsedStreams used;
   used.add(device_, take_stream());

@@ -27,6 +27,7 @@ FAKE_EXPORT int cuEventSynchronize(void* event) { return fake::synchronize_event
 FAKE_EXPORT int cuEventDestroy_v2(void* event) { return fake::destroy_event(event); }
 
 FAKE_EXPORT int cuStreamCreate(void** stream, unsigned f) { return fake::create_stream(stream, f); }
+FAKE_EXPORT int cuStreamGetCtx(void* s, void** c) { return fake::get_stream_context(s, c); }
 FAKE_EXPORT int cuStreamWaitEvent(void* s, void* e, unsigned f) {
   return fake::wait_for_event(s, e, f);
 }

@@ -29,6 +29,7 @@ FAKE_EXPORT int hipStreamWaitEvent(void* s, void* e, unsigned f) {
 FAKE_EXPORT int hipStreamQuery(void* stream) { return fake::query_stream(stream); }
 FAKE_EXPORT int hipStreamSynchronize(void* stream) { return fake::synchronize_stream(stream); }
 FAKE_EXPORT int hipStreamDestroy(void* stream) { return fake::destroy_stream(stream); }
+FAKE_EXPORT int hipStreamGetDevice(void* s, int* d) { return fake::get_stream_device(s, d); }
 FAKE_EXPORT int hipStreamIsCapturing(void* s, int* status) { return fake::is_capturing(s, status); }
 
 FAKE_EXPORT int hipMalloc(void** memory, std::size_t n) { return fake::allocate(memory, n); }

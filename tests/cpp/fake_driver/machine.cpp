@@ -462,7 +462,7 @@ int synchronize_event(void* handle) {
 
 int destroy_event(void* handle) {
   return call_on_event(kGivesBack, handle, [&](Machine& m, Lock&, const Event& event) {
-    if (event.device != current_device()) return kInvalidContext;
+    static_cast<void>(event);
     m.events.erase(handle);
     return kSuccess;
   });
@@ -513,6 +513,24 @@ int destroy_stream(void* handle) {
     stream->is_destroyed = true;  // its worker ends once the work is done
     m.streams.erase(handle);
     m.changed.notify_all();
+    return kSuccess;
+  });
+}
+
+int get_stream_context(void* handle, void** context) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const StreamPtr stream = m.find_stream(handle, current_device());
+    if (stream == nullptr) return kInvalidHandle;
+    *context = &m.contexts[static_cast<std::size_t>(stream->device)];
+    return kSuccess;
+  });
+}
+
+int get_stream_device(void* handle, int* device) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const StreamPtr stream = m.find_stream(handle, current_device());
+    if (stream == nullptr) return kInvalidHandle;
+    *device = stream->device;
     return kSuccess;
   });
 }

@@ -47,6 +47,8 @@ int wait_for_event(void* stream, void* event, unsigned flags);
 int query_stream(void* stream);
 int synchronize_stream(void* stream);
 int destroy_stream(void* stream);
+int get_stream_context(void* stream, void** context);
+int get_stream_device(void* stream, int* device);
 int is_capturing(void* stream, int* status);
 
 int allocate(void** memory, std::size_t size);
