@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-PEERS ?= tensorflow paddle mlx oneapi
+PEERS ?= tensorflow paddle mlx oneapi opencl
 FUZZ_SECONDS ?= 60
 
 VENV := .venv
@@ -72,7 +72,7 @@ test-python: build
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
-test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx and oneAPI, each in an environment of its own
+test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, oneAPI and OpenCL, each in an environment of its own
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
@@ -114,7 +114,11 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 	$(PIP_INSTALL) -r $<
 	touch $@
 
+# OpenCL's CPU device; the others bring theirs.
+SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
+
 .venv-%/.dev: requirements/peers/%.txt
+	$(if $(SYSTEM_$*),tools/setup-system.sh $(SYSTEM_$*))
 	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install -qq -r $<
 	touch $@

@@ -31,8 +31,8 @@ Stream read_handle(const Device& device, PyObject* stream) {
   const int64_t handle = read_int("stream", stream);
   const bool is_ambiguous = is_cuda(device.type) && handle == 0;
   const bool is_cuda_alone = is_rocm(device.type) && (handle == 1 || handle == 2);
-  const bool is_null_queue = device.type == kDLOneAPI && handle == 0;
-  const bool has_streams = is_cuda(device.type) || is_rocm(device.type) || device.type == kDLOneAPI;
+  const bool is_null_queue = has_queues(device) && handle == 0;
+  const bool has_streams = is_cuda(device.type) || is_rocm(device.type) || has_queues(device);
   if (handle < 0 || is_ambiguous || is_cuda_alone || is_null_queue || !has_streams) {
     raise_no_stream(device, stream);
   }
@@ -66,6 +66,8 @@ std::optional<Stream> read_object(const Device& device, PyObject* stream) {
     for (const char* name : kOneApi) {
       if (const auto handle = find_handle(stream, name)) return handle;
     }
+  } else if (device.type == kDLOpenCL && find_attribute(stream, py::str("finish").ptr())) {
+    return find_handle(stream, "int_ptr");  // pyopencl's events and buffers have one as well
   }
   return {};
 }
@@ -108,14 +110,19 @@ std::optional<Stream> find_queue(PyObject* object) {
   return read_object(Device{kDLOneAPI, 0}, queue.ptr());
 }
 
+bool has_queues(const Device& device) {
+  return device.type == kDLOneAPI || device.type == kDLOpenCL;
+}
+
 py::object to_dlpack_stream(Stream stream) { return py::int_(reinterpret_cast<uintptr_t>(stream)); }
 
 Stream default_stream(const Device& device) {
   if (is_cuda(device.type)) return to_stream(1);  // the legacy default stream
   if (is_rocm(device.type)) return to_stream(0);
-  raise_buffer_error("a tensor on ", to_string(device),
-                     " does not say which queue its work is on: pass stream=queue, or the array "
-                     "itself instead of its capsule");
+  raise_buffer_error(
+      "a tensor on ", to_string(device),
+      " does not say which queue its work is on: pass stream=queue",
+      device.type == kDLOneAPI ? ", or the array itself instead of its capsule" : "");
 }
 
 void register_wait_guard() {

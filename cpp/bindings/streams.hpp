@@ -10,8 +10,8 @@
 namespace arrowdl::python {
 
 /// The stream that `stream` names on `device`: an integer as in `__dlpack__`, a torch, cupy or
-/// numba stream, something with `__cuda_stream__`, a dpctl.SyclQueue. Empty for None. Raises
-/// BufferError for what is no stream of that device.
+/// numba stream, something with `__cuda_stream__`, a dpctl.SyclQueue, a pyopencl.CommandQueue.
+/// Empty for None. Raises BufferError for what is no stream of that device.
 std::optional<Stream> read_stream(const Device& device, PyObject* stream);
 
 /// What keeps the handle of `stream` good, where that is an object that owns one.
@@ -27,10 +27,15 @@ void record_assumed_stream(const DeviceArray& array, PyObject* stream);
 /// The queue that `object`, an array of dpctl or dpnp, computes on; empty for other objects.
 std::optional<Stream> find_queue(PyObject* object);
 
+/// Whether streams on `device` are queues, which `__dlpack__` has no numbers for: producers there
+/// are told none, and which queue their work is on has to be known.
+bool has_queues(const Device& device);
+
 /// `stream` as `__dlpack__` takes it.
 pybind11::object to_dlpack_stream(Stream stream);
 
-/// The stream that DLPack says a producer assumes when it is told none.
+/// The stream that DLPack says a producer assumes when it is told none. Raises BufferError where
+/// it says none.
 Stream default_stream(const Device& device);
 
 /// The runtime that can record what a stream on `device` holds, or nullptr: for the CPU, for types

@@ -141,12 +141,12 @@ std::optional<Stream> find_producer_stream(PyObject* object, const Device& devic
 TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, Backend& backend,
                          const Device& device, PyObject* stream) {
   if (const std::optional<Stream> known = find_producer_stream(object, device, stream)) {
-    const bool is_queue = device.type == kDLOneAPI;  // dpctl orders its own queue by itself
-    const py::object told = is_queue ? py::object(py::none()) : to_dlpack_stream(*known);
+    // dpctl orders its own queue by itself
+    const py::object told = has_queues(device) ? py::object(py::none()) : to_dlpack_stream(*known);
     OwnedTensor tensor = take_tensor(call_dlpack(method, copy, told).capsule.ptr());
     return {std::move(tensor), OwnedEvent::record(device, *known)};
   }
-  if (device.type == kDLOneAPI) default_stream(device);  // raises: no queue to be found
+  if (has_queues(device)) default_stream(device);  // raises: no queue to be found
   const BorrowedStream ours(backend, device);
   const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
   OwnedTensor tensor = take_tensor(answer.capsule.ptr());
@@ -262,7 +262,7 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
         if (!array) raise_type_error("expected a DeviceArray");
         ToDlpackOptions options;
         Backend* backend = find_recorder(array.device());
-        if (backend != nullptr) {
+        if (backend != nullptr && backend->makes_streams()) {
           options.order = {Order::kStream, backend->work_stream(array.device())};
         }
         *out = to_dlpack(array, options).take_versioned();

@@ -3,6 +3,7 @@
 #include <new>
 #include <optional>
 
+#include "advance.hpp"
 #include "arrowdl/error.hpp"
 #include "bits.hpp"
 #include "share.hpp"
@@ -29,10 +30,6 @@ struct Contents {
   OwnedDeviceArray array;
   Releaser releaser;
 };
-
-const uint8_t* advance(const void* buffer, int64_t bytes) noexcept {
-  return buffer == nullptr ? nullptr : static_cast<const uint8_t*>(buffer) + bytes;
-}
 
 /// How far buffer `i` of a node moves for `rows` rows: what makes an offset smaller.
 int64_t bytes_per_rows(const Type& type, int64_t i, int64_t rows) noexcept {
@@ -266,7 +263,7 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
   parts.buffers.push_back(shift_bits(validity, kept, length_));
   for (int64_t i = 1; i < node_->n_buffers; ++i) {
     parts.buffers.push_back(
-        Buffer(storage_, advance(buffer(i), bytes_per_rows(*type_, i, moved)), 0));
+        Buffer(storage_, advance(device(), buffer(i), bytes_per_rows(*type_, i, moved)), 0));
   }
   const DeviceArray whole(storage_, type_, node_, moved, kept + length_);
   for (int64_t i = 0; i < node_->n_children; ++i) {

@@ -1,5 +1,6 @@
 #include "tensor_reading.hpp"
 
+#include "advance.hpp"
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
@@ -106,14 +107,7 @@ void check_dictionary(const DeviceArray& leaf) {
 
 /// The first element of the window of a node whose buffer 1 holds the elements.
 const uint8_t* first_of_buffer(const DeviceArray& node) {
-  const int64_t bytes = node.offset() * node.type().byte_width;
-  const auto* data = node.buffer_as<uint8_t>(1);
-  if (data == nullptr) return nullptr;
-  if (bytes != 0 && is_pointer_handle(node.device())) {
-    raise_buffer_error("an offset of ", bytes, " bytes into an opaque handle on ",
-                       to_string(node.device()), ": only whole buffers can be exchanged there");
-  }
-  return data + bytes;
+  return advance(node.device(), node.buffer(1), node.offset() * node.type().byte_width);
 }
 
 const uint8_t* first_element(const DeviceArray& leaf) {

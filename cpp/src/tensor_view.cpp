@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "advance.hpp"
 #include "arrowdl/error.hpp"
 #include "checked.hpp"
 
@@ -75,17 +76,10 @@ const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
     raise_value_error("malformed tensor: data is NULL where there are ", view.size(),
                       " elements; a fake or meta tensor has no memory to exchange");
   }
-  if (tensor.byte_offset == 0) return static_cast<const uint8_t*>(tensor.data);
-  if (is_pointer_handle(view.device)) {
-    raise_buffer_error("a tensor on ", to_string(view.device), " with byte_offset ",
-                       tensor.byte_offset,
-                       ": its data is an opaque handle, which no offset can be added to, and "
-                       "Arrow has no field for one; copy the tensor to a buffer of its own");
-  }
   if (tensor.byte_offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     raise_value_error("malformed tensor: byte_offset ", tensor.byte_offset, " overflows int64");
   }
-  return static_cast<const uint8_t*>(tensor.data) + tensor.byte_offset;
+  return advance(view.device, tensor.data, static_cast<int64_t>(tensor.byte_offset));
 }
 
 }  // namespace

@@ -6,12 +6,14 @@
 
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
+#include "expect_error.hpp"
 #include "sample_arrays.hpp"
 
 namespace arrowdl {
 namespace {
 
 using testing::bits;
+using testing::expect_error;
 using testing::primitive;
 using testing::Rows;
 using testing::Sample;
@@ -70,6 +72,14 @@ TEST(DeviceArray, NewValidityFitsAnyOffset) {
     EXPECT_EQ(masked.slice(1, 1).null_count(), 0);
     EXPECT_EQ(masked.buffer_as<int8_t>(1)[masked.offset()], start);
   }
+}
+
+TEST(DeviceArray, NewValidityMovesNoHandle) {
+  const DeviceArray array = counting(40).import(Device{kDLOpenCL, 0});
+  const DeviceArray masked = array.slice(7, 16).with_validity(bits("0101010110101010"), 8);
+  EXPECT_EQ(masked.buffer(1), array.buffer(1));  // seven rows are left to the offset
+  expect_error(ErrorKind::kBuffer, "an offset of 8 bytes into memory on opencl:0",
+               [&] { array.slice(8, 16).with_validity(bits("0101010110101010"), 8); });
 }
 
 TEST(DeviceArray, ExportedChildrenCanBeMovedOut) {

@@ -19,6 +19,7 @@ def test_it_names_what_is_there_and_what_is_not() -> None:
     assert re.search(r"polars \S+.*: Arrow's PyCapsule protocols", text)
     assert re.search(r"cuda, cuda_host, cuda_managed: .+", text)
     assert re.search(r"oneapi: .*import dpctl first", text)
+    assert re.search(r"opencl: .+", text)
 
 
 def test_it_is_a_command() -> None:

@@ -35,6 +35,8 @@ class Backend {
   /// Whether it has streams that events can be recorded on. A registered synchronizer has none: all
   /// it can do is `synchronize`.
   virtual bool has_streams() const noexcept { return true; }
+  /// Whether a device is enough for a stream of ours: an OpenCL queue needs a context as well.
+  virtual bool makes_streams() const noexcept { return has_streams(); }
 
   /// Where `memory`, an address that anybody's allocation holds, lies. Raises BufferError for one
   /// that the runtime does not know, or where an address alone does not say.
@@ -55,7 +57,8 @@ class Backend {
   virtual void* join(const Device& device, const std::vector<void*>& events) = 0;
 
   /// A stream of ours on `device` that holds no work and waits for no other stream, for a producer
-  /// to order its work before. `give_stream` takes it back, with work on it or without.
+  /// to order its work before. `give_stream` takes it back, with work on it or without. Raises
+  /// BufferError unless `makes_streams`, as `work_stream` does.
   virtual Stream take_stream(const Device& device) = 0;
   virtual void give_stream(const Device& device, Stream stream) noexcept = 0;
   /// The one stream of ours on `device` that the DLPack exchange API names as the current one.

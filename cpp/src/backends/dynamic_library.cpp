@@ -1,17 +1,22 @@
 #include "dynamic_library.hpp"
 
+#include <string_view>
+
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #else
 #include <dlfcn.h>
 #endif
+#ifdef __linux__
+#include <link.h>
+#endif
 
 namespace arrowdl {
 namespace {
 
 #ifdef _WIN32
-void* find_loaded(const char* name) noexcept {
+void* find_by_name(const char* name) noexcept {
   HMODULE module = nullptr;
   GetModuleHandleExA(0, name, &module);  // counts, as LoadLibrary does
   return module;
@@ -24,7 +29,7 @@ LibraryFunction find_function(void* library, const char* symbol) noexcept {
 }
 void close(void* library) noexcept { FreeLibrary(static_cast<HMODULE>(library)); }
 #else
-void* find_loaded(const char* name) noexcept {
+void* find_by_name(const char* name) noexcept {
   return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 }
 void* load(const char* name) noexcept { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
@@ -34,6 +39,39 @@ LibraryFunction find_function(void* library, const char* symbol) noexcept {
 void close(void* library) noexcept { dlclose(library); }
 #endif
 
+#ifdef __linux__
+std::string_view file_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Whether `file` is the name that a wheel's copy of the library `name` has: libx-0123abcd.so.1.2
+/// for libx.so.1.
+bool is_bundled(std::string_view file, std::string_view name) {
+  constexpr std::size_t kHash = 8;
+  const std::string_view stem = name.substr(0, name.find(".so"));
+  if (file.size() <= stem.size() + 1 + kHash || file.substr(0, stem.size()) != stem) return false;
+  const std::string_view hash = file.substr(stem.size() + 1, kHash);
+  return file[stem.size()] == '-' && file.substr(stem.size() + 1 + kHash, 3) == ".so" &&
+         hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The path of a wheel's copy of `name` that the process has loaded, or nothing.
+std::string find_bundled(const char* name) {
+  struct Search {
+    const char* name;
+    std::string path;
+  };
+  Search search{name, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto* const wanted = static_cast<Search*>(data);
+        if (!is_bundled(file_of(info->dlpi_name), wanted->name)) return 0;
+        wanted->path = info->dlpi_name;
+        return 1;
+      },
+      &search);
+  return search.path;
+}
+#endif
+
 }  // namespace
 
 DynamicLibrary::~DynamicLibrary() {
@@ -41,17 +79,28 @@ DynamicLibrary::~DynamicLibrary() {
 }
 
 DynamicLibrary DynamicLibrary::open(const std::vector<const char*>& names) {
-  for (auto* find : {find_loaded, load}) {
-    for (const char* name : names) {
-      if (void* handle = find(name)) return DynamicLibrary(handle, name);
-    }
+  for (const char* name : names) {
+    if (DynamicLibrary loaded = find_loaded(name)) return loaded;
+  }
+  for (const char* name : names) {
+    if (void* handle = load(name)) return DynamicLibrary(handle, name);
   }
   return {};
 }
 
-bool DynamicLibrary::is_loaded(const char* name) {
-  return static_cast<bool>(DynamicLibrary(find_loaded(name), name));
+DynamicLibrary DynamicLibrary::find_loaded(const char* name) {
+  if (void* handle = find_by_name(name)) return DynamicLibrary(handle, name);
+#ifdef __linux__
+  if (const std::string path = find_bundled(name); !path.empty()) {
+    if (void* handle = find_by_name(path.c_str())) {
+      return DynamicLibrary(handle, std::string(file_of(path)));
+    }
+  }
+#endif
+  return {};
 }
+
+bool DynamicLibrary::is_loaded(const char* name) { return static_cast<bool>(find_loaded(name)); }
 
 LibraryFunction DynamicLibrary::find(const char* symbol) const noexcept {
   return find_function(handle_, symbol);

@@ -23,11 +23,11 @@ class DynamicLibrary {
   }
   ~DynamicLibrary();
 
-  /// The first of `names` that the process has loaded already, so that one runtime serves all;
-  /// else the first that the system finds. Empty when there is none.
+  /// The first of `names` that the process has loaded already, so that one runtime serves all, or
+  /// its copy from a wheel; else the first that the system finds. Empty when there is none.
   static DynamicLibrary open(const std::vector<const char*>& names);
 
-  /// Whether the process has loaded a library of that name already.
+  /// Whether the process has loaded a library of that name already, or its copy from a wheel.
   static bool is_loaded(const char* name);
 
   explicit operator bool() const noexcept { return handle_ != nullptr; }
@@ -38,7 +38,9 @@ class DynamicLibrary {
   void keep() noexcept { handle_ = nullptr; }
 
  private:
-  DynamicLibrary(void* handle, const char* name) : handle_(handle), name_(name) {}
+  DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+
+  static DynamicLibrary find_loaded(const char* name);
 
   void* handle_ = nullptr;
   std::string name_;

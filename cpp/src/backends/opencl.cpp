@@ -1,10 +1,358 @@
+// OpenCL through its ICD loader. A sync_event is a cl_event*, a stream a cl_command_queue. Data
+// pointers are cl_mem handles. A device's number, which is all that Arrow and DLPack say of it,
+// names no context, and without one OpenCL makes neither queue nor memory: arrowdl works on the
+// queues and events that it is given.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrowdl/error.hpp"
+#include "fork_count.hpp"
+#include "library_calls.hpp"
+#include "opencl_status.hpp"
 #include "registry.hpp"
 
 namespace arrowdl {
+namespace {
+
+// The values of OpenCL's enumerations that are used here.
+constexpr unsigned kPlatformVersion = 0x0901;
+constexpr uint64_t kAllDevices = 0xFFFFFFFF;
+constexpr unsigned kContextDevices = 0x1081;
+constexpr unsigned kQueueContext = 0x1090;
+constexpr unsigned kEventQueue = 0x11D0;
+constexpr unsigned kEventStatus = 0x11D3;
+constexpr unsigned kEventContext = 0x11D4;
+constexpr int kComplete = 0;
+constexpr int kQueued = 3;
+constexpr int kAnEventFailed = -14;
+constexpr int kPlatformNotFound = -1001;
+
+/// object, what to ask, size of the answer, the answer, size that the answer needs
+using GetInfo = Call<void*, unsigned, std::size_t, void*, std::size_t*>;
+/// queue, events to wait for (none: all work before), the new event
+using Enqueue = Call<void*, unsigned, void* const*, void**>;
+
+struct OpenClCalls {
+  Call<unsigned, void**, unsigned*> get_platforms;
+  Call<void*, uint64_t, unsigned, void**, unsigned*> get_devices;
+  GetInfo get_platform_info;
+  GetInfo get_context_info;
+  GetInfo get_queue_info;
+  GetInfo get_event_info;
+  AnyCall create_queue;  // returns the queue
+  Call<void*> retain_queue;
+  Call<void*> release_queue;
+  Call<void*> flush;
+  Enqueue enqueue_marker;
+  Enqueue enqueue_barrier;
+  Call<unsigned, void* const*> wait_for_events;
+  Call<void*> release_event;
+};
+
+template <auto Member>
+constexpr Symbol<OpenClCalls> row(const char* name) {
+  return {name, find_slot<OpenClCalls, Member>};
+}
+
+constexpr Symbol<OpenClCalls> kSymbols[] = {
+    row<&OpenClCalls::get_platforms>("clGetPlatformIDs"),
+    row<&OpenClCalls::get_devices>("clGetDeviceIDs"),
+    row<&OpenClCalls::get_platform_info>("clGetPlatformInfo"),
+    row<&OpenClCalls::get_context_info>("clGetContextInfo"),
+    row<&OpenClCalls::get_queue_info>("clGetCommandQueueInfo"),
+    row<&OpenClCalls::get_event_info>("clGetEventInfo"),
+    row<&OpenClCalls::create_queue>("clCreateCommandQueue"),
+    row<&OpenClCalls::retain_queue>("clRetainCommandQueue"),
+    row<&OpenClCalls::release_queue>("clReleaseCommandQueue"),
+    row<&OpenClCalls::flush>("clFlush"),
+    row<&OpenClCalls::enqueue_marker>("clEnqueueMarkerWithWaitList"),
+    row<&OpenClCalls::enqueue_barrier>("clEnqueueBarrierWithWaitList"),
+    row<&OpenClCalls::wait_for_events>("clWaitForEvents"),
+    row<&OpenClCalls::release_event>("clReleaseEvent"),
+};
+
+void* handle_of(void* event) noexcept { return *static_cast<void**>(event); }
+
+class OpenCl final : public Backend {
+ public:
+  OpenCl(std::string library_name, const OpenClCalls& calls)
+      : library_name_(std::move(library_name)), calls_(calls), fork_count_(fork_count()) {}
+
+  /// Finds the devices. Why that was not possible, or nothing.
+  std::string start();
+
+  const char* name() const noexcept override { return "OpenCL"; }
+  std::string version() override { return concat(versions_, " (", library_name_, ")"); }
+  int64_t device_count() override { return device_count_; }
+  bool makes_streams() const noexcept override { return false; }
+
+  void* record(const Device& device, Stream queue) override {
+    require_queue(device, queue);
+    return mark(device, queue, {});
+  }
+  void wait(const Device& device, Stream queue, void* event) override;
+  void synchronize(const Device& device, void* event) override;
+  bool is_complete(const Device& device, void* event) override {
+    require_process(device);
+    return find_status(device, handle_of(event)) == kComplete;
+  }
+  void destroy(const Device&, void* event) noexcept override {
+    if (is_of_another_process()) return;
+    const std::unique_ptr<void*> cell(static_cast<void**>(event));
+    calls_.release_event(*cell);
+  }
+  void* join(const Device& device, const std::vector<void*>& events) override;
+
+  Stream take_stream(const Device& device) override { refuse_queue(device); }
+  void give_stream(const Device&, Stream) noexcept override {}  // it makes none
+  Stream work_stream(const Device& device) override { refuse_queue(device); }
+  Stream keep_stream(const Device& device, Stream queue) override {
+    require_queue(device, queue);
+    require(device, calls_.retain_queue, queue);
+    return queue;
+  }
+  void drop_stream(const Device&, Stream queue) noexcept override {
+    if (!is_of_another_process()) calls_.release_queue(queue);
+  }
+  bool is_capturing(const Device&, Stream) override { return false; }
+
+  void* allocate(const Device& device, int64_t, Stream) override {
+    refuse_memory(device, "allocate memory");
+  }
+  void free(const Device&, void*, Stream) noexcept override {}  // it allocates nothing
+  void copy(const Device& to, void*, const Device& from, const void*, int64_t, Stream) override {
+    refuse_memory(to.type == kDLOpenCL ? to : from, "copy memory");
+  }
+
+ private:
+  class OwnQueue;
+
+  template <typename... Args, typename... Given>
+  static void require(const Device& device, const Call<Args...>& call, Given... args) {
+    if (const int status = call(args...); status != 0) raise(device, call.name, status);
+  }
+  [[noreturn]] static void raise(const Device& device, const char* call, int status) {
+    throw Error(ErrorKind::kRuntime, concat(call, " failed on ", to_string(device), ": ",
+                                            describe_opencl_status(status)));
+  }
+  [[noreturn]] static void raise_failed(const Device& device, int status) {
+    throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
+                                            " failed: ", describe_opencl_status(status)));
+  }
+  [[noreturn]] static void refuse_queue(const Device& device);
+  [[noreturn]] static void refuse_memory(const Device& device, const char* verb);
+  void require_process(const Device& device) const;
+  void require_queue(const Device& device, Stream queue) const;
+  bool is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
+
+  /// The handle that `get` tells `object` to have as its `what`.
+  static void* find_handle(const Device& device, const GetInfo& get, void* object, unsigned what) {
+    void* handle = nullptr;
+    require(device, get, object, what, sizeof(handle), &handle, nullptr);
+    return handle;
+  }
+  int find_status(const Device& device, void* handle) const;
+  void* mark(const Device& device, Stream queue, const std::vector<void*>& handles) const;
+  std::string find_version(void* platform) const;
+
+  const std::string library_name_;
+  const OpenClCalls calls_;
+  const uint64_t fork_count_;
+  std::string versions_;
+  int64_t device_count_ = 0;
+};
+
+/// A queue of ours in a context, which OpenCL keeps until the work on it is done.
+class OpenCl::OwnQueue {
+ public:
+  OwnQueue(const OpenCl& opencl, const Device& device, void* context) : opencl_(opencl) {
+    const OpenClCalls& calls = opencl.calls_;
+    std::size_t size = 0;
+    require(device, calls.get_context_info, context, kContextDevices, size, nullptr, &size);
+    std::vector<void*> devices(size / sizeof(void*));
+    require(device, calls.get_context_info, context, kContextDevices, size, devices.data(),
+            nullptr);
+    int status = 0;
+    using Create = void* (*)(void* context, void* device, uint64_t properties, int* status);
+    const auto create = reinterpret_cast<Create>(calls.create_queue.function);
+    queue_ = create(context, devices.front(), 0, &status);
+    if (queue_ == nullptr) raise(device, calls.create_queue.name, status);
+  }
+  ~OwnQueue() { opencl_.calls_.release_queue(queue_); }
+  OwnQueue(const OwnQueue&) = delete;
+  OwnQueue& operator=(const OwnQueue&) = delete;
+
+  Stream get() const noexcept { return queue_; }
+
+ private:
+  const OpenCl& opencl_;
+  Stream queue_ = nullptr;
+};
+
+std::string OpenCl::start() {
+  unsigned count = 0;
+  int status = calls_.get_platforms(0, nullptr, &count);
+  if (status == kPlatformNotFound || (status == 0 && count == 0)) {
+    return concat(library_name_,
+                  " finds no platform: install the OpenCL driver (ICD) of the device, and see "
+                  "whether OCL_ICD_VENDORS hides it");
+  }
+  std::vector<void*> platforms(count);
+  if (status == 0) status = calls_.get_platforms(count, platforms.data(), nullptr);
+  if (status != 0) {
+    return concat(library_name_, " does not start, ", calls_.get_platforms.name, " says ",
+                  describe_opencl_status(status), ": see whether the device's driver is installed");
+  }
+  for (void* platform : platforms) {
+    unsigned devices = 0;
+    status = calls_.get_devices(platform, kAllDevices, 0, nullptr, &devices);
+    if (status == 0) device_count_ += devices;
+    versions_ += concat(versions_.empty() ? "" : "; ", find_version(platform));
+  }
+  return {};
+}
+
+/// "3.0 PoCL 3.1": what OpenCL gives has its own name before it.
+std::string OpenCl::find_version(void* platform) const {
+  std::size_t size = 0;
+  if (calls_.get_platform_info(platform, kPlatformVersion, 0, nullptr, &size) != 0) return "?";
+  std::string text(size, '\0');
+  if (calls_.get_platform_info(platform, kPlatformVersion, size, text.data(), nullptr) != 0) {
+    return "?";
+  }
+  text.erase(text.find('\0'));
+  const std::string prefix = "OpenCL ";
+  return text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size()) : text;
+}
+
+// ---------------------------------------------------------------- events
+
+void OpenCl::wait(const Device& device, Stream queue, void* event) {
+  require_queue(device, queue);
+  void* const handle = handle_of(event);
+  find_status(device, handle);
+  // Loaders pass the event to the queue's driver, which may not be the one that knows it.
+  if (find_handle(device, calls_.get_event_info, handle, kEventContext) !=
+      find_handle(device, calls_.get_queue_info, queue, kQueueContext)) {
+    raise_buffer_error("the queue and the event on ", to_string(device),
+                       " are of two OpenCL contexts, across which nothing is ordered: use a queue "
+                       "of the context that the memory is of");
+  }
+  require(device, calls_.enqueue_barrier, queue, 1U, &handle, nullptr);
+}
+
+void OpenCl::synchronize(const Device& device, void* event) {
+  require_process(device);
+  void* const handle = handle_of(event);
+  const int status = calls_.wait_for_events(1, &handle);
+  if (status == 0 || status == kAnEventFailed) find_status(device, handle);
+  if (status != 0) raise(device, calls_.wait_for_events.name, status);
+}
+
+/// On a queue of ours: an in-order one of the user's would stand still until all have happened.
+void* OpenCl::join(const Device& device, const std::vector<void*>& events) {
+  require_process(device);
+  std::vector<void*> pending;
+  void* context = nullptr;
+  for (void* event : events) {
+    void* const handle = handle_of(event);
+    if (find_status(device, handle) == kComplete) continue;
+    void* const own = find_handle(device, calls_.get_event_info, handle, kEventContext);
+    if (!pending.empty() && own != context) {
+      raise_buffer_error("the events on ", to_string(device),
+                         " are of several OpenCL contexts, which no queue can wait for together: "
+                         "call synchronize() on the arrays first");
+    }
+    context = own;
+    pending.push_back(handle);
+  }
+  if (pending.empty()) return nullptr;
+  const OwnQueue queue(*this, device, context);
+  return mark(device, queue.get(), pending);
+}
+
+/// The execution status; raises for one that says that the work failed.
+int OpenCl::find_status(const Device& device, void* handle) const {
+  int status = 0;
+  require(device, calls_.get_event_info, handle, kEventStatus, sizeof(status), &status, nullptr);
+  if (status < 0) raise_failed(device, status);
+  if (status != kQueued) return status;
+  // Nobody may have handed the queue's work to the device: it would never happen.
+  void* const queue = find_handle(device, calls_.get_event_info, handle, kEventQueue);
+  if (queue != nullptr) require(device, calls_.flush, queue);
+  return status;
+}
+
+/// An event for `handles`, or for all that `queue` holds now.
+void* OpenCl::mark(const Device& device, Stream queue, const std::vector<void*>& handles) const {
+  auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
+  require(device, calls_.enqueue_marker, queue, static_cast<unsigned>(handles.size()),
+          handles.empty() ? nullptr : handles.data(), cell.get());
+  const int status = calls_.flush(queue);  // else nobody may ever run it
+  if (status != 0) {
+    calls_.release_event(*cell);
+    raise(device, calls_.flush.name, status);
+  }
+  return cell.release();
+}
+
+// ---------------------------------------------------------------- what cannot be done
+
+void OpenCl::refuse_queue(const Device& device) {
+  raise_buffer_error("arrowdl cannot make a queue on ", to_string(device),
+                     ": an OpenCL queue belongs to a context, and a device's number names none; "
+                     "say which queue the work is on (stream=queue)");
+}
+
+void OpenCl::refuse_memory(const Device& device, const char* verb) {
+  raise_buffer_error("arrowdl cannot ", verb, " on ", to_string(device),
+                     ": a cl_mem is no pointer and belongs to a context, which a device's number "
+                     "does not name; do it in the library that made the data");
+}
+
+void OpenCl::require_process(const Device& device) const {
+  if (!is_of_another_process()) return;
+  throw Error(ErrorKind::kRuntime,
+              concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                     name(), ": start it another way (multiprocessing's \"spawn\")"));
+}
+
+void OpenCl::require_queue(const Device& device, Stream queue) const {
+  require_process(device);
+  if (queue != nullptr) return;
+  raise_buffer_error("the work on ", to_string(device),
+                     " is on an OpenCL queue, and none was named: pass stream=queue");
+}
+
+}  // namespace
 
 Backend* open_opencl(std::string* why_not) {
-  *why_not = "arrowdl has no backend for OpenCL yet: synchronize the data in its own library first";
-  return nullptr;
+#ifdef _WIN32
+  const std::vector<const char*> names = {"OpenCL.dll"};
+#elif defined(__APPLE__)
+  const std::vector<const char*> names = {"/System/Library/Frameworks/OpenCL.framework/OpenCL"};
+#else
+  const std::vector<const char*> names = {"libOpenCL.so.1"};
+#endif
+  DynamicLibrary library = DynamicLibrary::open(names);
+  if (!library) {
+    *why_not = concat("OpenCL's loader is not there (looked for ", names.front(),
+                      "): install it with the driver of the device, or import pyopencl, which "
+                      "brings one");
+    return nullptr;
+  }
+  OpenClCalls calls;
+  if (const char* missing = find_missing(library, kSymbols, calls)) {
+    *why_not = concat(library.name(), " has no ", missing, ": install a loader of OpenCL 1.2");
+    return nullptr;
+  }
+  auto opencl = std::make_unique<OpenCl>(library.name(), calls);
+  library.keep();  // a driver that has been called may have threads: it is never unloaded
+  *why_not = opencl->start();
+  return why_not->empty() ? opencl.release() : nullptr;
 }
 
 }  // namespace arrowdl

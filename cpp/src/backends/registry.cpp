@@ -25,7 +25,7 @@ constexpr Row kRows[] = {
      open_hip,
      {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
     {{kDLOneAPI, 0, 0}, open_oneapi, {"libsycl.so.9", "libsycl.so.8", "libsycl.so.7"}},
-    {{kDLOpenCL, 0, 0}, open_opencl, {"libOpenCL.so.1"}},
+    {{kDLOpenCL, 0, 0}, open_opencl, {"libOpenCL.so.1", "OpenCL.dll"}},
 };
 constexpr std::size_t kRowCount = std::size(kRows);
 

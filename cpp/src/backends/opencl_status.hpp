@@ -1,0 +1,11 @@
+// What OpenCL's status codes are called.
+#pragma once
+
+#include <string>
+
+namespace arrowdl {
+
+/// "CL_INVALID_EVENT (-58)"
+std::string describe_opencl_status(int status);
+
+}  // namespace arrowdl
