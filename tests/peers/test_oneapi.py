@@ -563,3 +563,85 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 array.synchronize()
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+# ---------------------------------------------------------------- copies
+
+
+def test_a_copy_to_the_device_returns_before_it_is_done(queue: Any) -> None:
+    source = np.arange(ROWS, dtype="f4")
+    with Gate(queue) as gate:
+        copied = arrowdl.to_arrow_device(source).to("oneapi:0", stream=queue)
+        assert gate.is_closed()
+        assert copied.device == arrowdl.Device("oneapi", 0)
+        assert not copied.ready()
+        gate.open()
+        copied.synchronize()
+    assert values_of(dpt.from_dlpack(copied)).tolist() == source.tolist()
+
+
+def test_the_source_stays_until_it_is_copied(queue: Any) -> None:
+    source = np.arange(ROWS, dtype="f4")
+    alive = weakref.ref(source)
+    array = arrowdl.to_arrow_device(source)
+    del source
+    with Gate(queue) as gate:
+        copied = array.to("oneapi:0", stream=queue)
+        del array
+        gc.collect()
+        assert alive() is not None
+        assert debug.pending_releases() > 0
+        gate.open()
+        settle()
+    assert alive() is None
+    assert values_of(dpt.from_dlpack(copied)).tolist() == list(range(ROWS))
+
+
+def test_a_copy_that_nobody_kept_is_written_to_its_end(queue: Any) -> None:
+    with Gate(queue) as gate:
+        arrowdl.to_arrow_device(np.arange(ROWS)).to("oneapi:0", stream=queue)
+        assert debug.pending_releases() > 0, "the memory is there until the copy is done"
+        gate.open()
+
+
+def test_a_copy_to_the_cpu_waits_for_the_data(queue: Any) -> None:
+    tensor = zeros(queue)
+    with Gate(queue) as gate:
+        gate.fill(tensor, 7.0)
+        array = arrowdl.to_arrow_device(tensor)
+        opener = threading.Timer(0.05, gate.open)  # on a thread that needs the GIL
+        opener.start()
+        copied = array.to("cpu")
+        assert not gate.is_closed()
+        opener.join()
+    assert copied.sync_event is None
+    assert arrowdl.to_numpy(copied).tolist() == [7.0] * ROWS
+
+
+def test_structs_go_round_by_both_devices() -> None:
+    fields = {"x": np.arange(ROWS, dtype="f8"), "y": np.ones((ROWS, 3), dtype="i2")}
+    mask = np.arange(ROWS) % 3 > 0
+    array = arrowdl.to_arrow_device(fields)[5:50]
+    nulls = arrowdl.to_arrow_device(fields["x"], mask=mask)[5:50]
+    again = array.to("oneapi:0").to("oneapi:1").to("cpu")
+    result = arrowdl.to_numpy(again)
+    for name, values in fields.items():
+        assert (result[name] == values[5:50]).all()
+    on_device = nulls.to("oneapi:0")
+    assert on_device.null_count == nulls.null_count
+    back, valid = arrowdl.to_numpy(on_device.to("cpu"), nulls="mask")
+    assert valid.tolist() == mask[5:50].tolist()
+    assert back[valid].tolist() == fields["x"][5:50][valid].tolist()
+
+
+def test_a_queue_of_the_source_may_run_the_copy(queue: Any) -> None:
+    tensor = zeros(queue)
+    array = arrowdl.to_arrow_device(tensor)
+    assert arrowdl.to_numpy(array.to("cpu", stream=queue)).tolist() == [0.0] * ROWS
+
+
+def test_copied_memory_is_given_back() -> None:
+    array = arrowdl.to_arrow_device(np.zeros(1 << 20, dtype="u1"))
+    for _ in range(200):
+        array.to("oneapi:0").to("cpu")
+    settle()

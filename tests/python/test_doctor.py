@@ -8,6 +8,7 @@ import sys
 
 import arrowdl
 import numpy as np
+import pytest
 
 
 def test_it_names_what_is_there_and_what_is_not() -> None:
@@ -22,6 +23,7 @@ def test_it_names_what_is_there_and_what_is_not() -> None:
     assert re.search(r"opencl: .+", text)
 
 
+@pytest.mark.slow
 def test_it_is_a_command() -> None:
     command = [sys.executable, "-m", "arrowdl"]
     done = subprocess.run([*command, "doctor"], capture_output=True, text=True, check=True)

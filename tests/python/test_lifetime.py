@@ -614,10 +614,11 @@ keep.append(keep)
 @pytest.mark.parametrize(
     "hold",
     [
-        pytest.param("", id="by globals", marks=pytest.mark.slow),
+        pytest.param("", id="by globals"),
         pytest.param("import builtins; builtins.keep = keep; del keep", id="longer"),
     ],
 )
+@pytest.mark.slow
 def test_the_interpreter_exits_with_live_objects(hold):
     run_python(AT_EXIT + hold)
 
@@ -645,6 +646,7 @@ def test_the_interpreter_exits_while_a_thread_holds_an_array():
     )
 
 
+@pytest.mark.slow
 def test_a_forked_child_uses_and_frees_what_it_inherited():
     said = run_python(
         """

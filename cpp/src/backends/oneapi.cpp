@@ -1,6 +1,7 @@
 // SYCL through the C interface of dpctl, once that is loaded: it has one flat name for what the
 // SYCL runtime has a mangled one for each version of. A DPCTLSyclEventRef is a sycl::event*, a
 // DPCTLSyclQueueRef a sycl::queue*.
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 
@@ -144,15 +145,38 @@ class OneApi final : public Backend {
   }
 
   void* join(const Device& device, const std::vector<void*>& events) override {
-    Stream queue = make_queue(device);
-    void* barrier = f_.queue_barrier_for_events(queue, events.data(), events.size());
-    f_.queue_delete(queue);
+    const BorrowedStream queue(*this, device);
+    void* barrier = f_.queue_barrier_for_events(queue.get(), events.data(), events.size());
     return require(barrier, device, "submit a barrier");
   }
 
-  Stream take_stream(const Device& device) override { return make_queue(device); }
+  Stream take_stream(const Device& device) override {
+    require_process(device);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      std::deque<Given>& given = given_[device.id];
+      for (auto it = given.begin(); it != given.end(); ++it) {
+        if (f_.event_status(it->last) != kComplete) continue;
+        const Given idle = *it;
+        given.erase(it);
+        f_.event_delete(idle.last);
+        return idle.queue;
+      }
+    }
+    return make_queue(device);
+  }
 
-  void give_stream(const Device&, Stream queue) noexcept override { f_.queue_delete(queue); }
+  /// The queue stays: Intel's runtime hangs where one goes whose work is under way, since the last
+  /// reference is then dropped by that work.
+  void give_stream(const Device& device, Stream queue) noexcept override {
+    if (process_ != process_id()) return;
+    try {
+      void* last = require(f_.queue_barrier(queue), device, "submit a barrier");
+      const std::lock_guard<std::mutex> lock(mutex_);
+      given_[device.id].push_back({queue, last});
+    } catch (...) {  // the runtime has ended, or there is no memory: the queue stays with it
+    }
+  }
 
   Stream work_stream(const Device& device) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -244,9 +268,16 @@ class OneApi final : public Backend {
     return require(queue, device, "make a queue");
   }
 
+  /// A queue of ours that nobody has, and the end of its work.
+  struct Given {
+    Stream queue;
+    void* last;
+  };
+
   const Functions f_;
   const int64_t process_;
   std::mutex mutex_;
+  std::unordered_map<int64_t, std::deque<Given>> given_;
   std::unordered_map<int64_t, Stream> work_queues_;
 };
 

@@ -64,7 +64,7 @@ TEST_P(CopyTest, EveryTypeComesBack) {
     const OwnedSchema schema = named.make();
     const Type type = parse_schema(*schema.get());
     if (has_views(type)) continue;
-    for (unsigned seed = 0; seed < 25; ++seed) {
+    for (unsigned seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(seed);
       Builder builder(seed);
       const Values rows = builder.make_values(type, builder.pick(0, 20));
