@@ -35,11 +35,10 @@ bool with_gil(const Body& body) noexcept {
 
 /// A reference to `object` that any thread may drop.
 inline std::shared_ptr<const void> share_object(PyObject* object) {
-  std::shared_ptr<const void> shared(static_cast<const void*>(object), [](const void* held) {
+  Py_INCREF(object);  // first: where there is no memory, the deleter runs
+  return std::shared_ptr<const void>(static_cast<const void*>(object), [](const void* held) {
     with_gil([held] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held))); });
   });
-  Py_INCREF(object);
-  return shared;
 }
 
 /// Holds the lock of `object` where Python has no GIL: what is checked stays so until it is done.

@@ -116,8 +116,8 @@ Device read_device(PyObject* object) {
     return make_device(given[py::int_(0)], id.is_none() ? 0 : read_int("a device id", id.ptr()));
   }
   if (py::hasattr(given, "type") && py::hasattr(given, "index")) {  // torch.device
-    const py::object id = given.attr("index");
-    return make_device(given.attr("type"), id.is_none() ? 0 : read_int("a device id", id.ptr()));
+    const py::tuple pair = py::module_::import("arrowdl._frameworks").attr("find_device")(given);
+    return make_device(pair[0], pair[1].cast<int64_t>());
   }
   raise_type_error("a device is a Device, a name such as \"cuda:0\" or a pair (type, id), got ",
                    py::repr(given).cast<std::string>());
@@ -171,7 +171,7 @@ void register_device(py::module_& m) {
       "    is done. True: whoever drops the last reference waits for that.");
   m.def("abandoned_releases", &abandoned_releases,
         "How many arrays of this process never gave their memory back: the device or stream that "
-        "may\nhave used it failed. Zero where nothing did.");
+        "may\nhave used it failed, or could not be asked any more. Zero where nothing did.");
   m.def("pending_releases", &pending_releases,
         "How many pieces of memory wait for the work of streams before they are given back.");
   m.def("list_backends", &list_backends, "What arrowdl's backends find on this machine.");

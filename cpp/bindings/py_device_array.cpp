@@ -317,7 +317,12 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* name
     const Device device = read_device(args[0]);
     options.stream = read_stream(device.type == kDLCPU ? array.device() : device, stream);
     if (options.stream) options.stream_owner = find_stream_owner(stream);
-    return wrap(copy_to(array, device, options)).release().ptr();
+    DeviceArray copied;
+    {
+      const py::gil_scoped_release release;  // drivers wait in the middle of copies
+      copied = copy_to(array, device, options);
+    }
+    return wrap(std::move(copied)).release().ptr();
   });
 }
 

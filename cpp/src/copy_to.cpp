@@ -1,9 +1,11 @@
-#include <cstring>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "checked.hpp"
 
 namespace arrowdl {
 namespace {
@@ -54,8 +56,12 @@ class DeviceMemory : private Counted {
 class Transfer {
  public:
   Transfer(Backend& backend, const Device& device, const CopyOptions& options)
-      : backend_(backend), device_(device) {
-    if (!options.stream) borrowed_.emplace(backend, device);
+      : backend_(backend), device_(device), stream_owner_(options.stream_owner) {
+    if (options.stream) {
+      backend.require_stream_of(device, *options.stream);
+    } else {
+      borrowed_.emplace(backend, device);
+    }
     stream_ = options.stream ? *options.stream : borrowed_->get();
     if (backend.is_capturing(device, stream_)) {
       raise_buffer_error("the stream on ", to_string(device),
@@ -63,7 +69,7 @@ class Transfer {
                          "before or after the capture");
     }
   }
-  ~Transfer() { release_after(device_, stream_, std::move(held_)); }
+  ~Transfer() { release_after(device_, stream_, std::move(held_), std::move(stream_owner_)); }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
@@ -78,6 +84,7 @@ class Transfer {
   const Device device_;
   std::optional<BorrowedStream> borrowed_;
   Stream stream_ = nullptr;
+  std::shared_ptr<const void> stream_owner_;
   using Held = std::vector<std::shared_ptr<const void>>;
   std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
@@ -125,15 +132,17 @@ class Planner {
   Piece piece(const void* source, int64_t size) {
     if (source == nullptr || size == 0) return {};
     const int64_t position = size_;
-    size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
+    if (!checked_add(size_, size, &size_) || !checked_add(size_, kAlignment - 1, &size_)) {
+      raise_value_error("the sizes and offsets of the array make more bytes than there can be");
+    }
+    size_ = size_ / kAlignment * kAlignment;
     return {source, size, position};
   }
 
   /// The part of buffer `i` that the rows of `array` take at `width` bytes each.
-  Piece rows(const DeviceArray& array, int64_t i, int64_t width, int64_t extra = 0) {
+  Piece rows(const DeviceArray& array, int64_t i, int64_t width) {
     if (array.buffer(i) == nullptr) return {};
-    return piece(array.buffer_as<uint8_t>(i) + array.offset() * width,
-                 (array.length() + extra) * width);
+    return piece(array.buffer_as<uint8_t>(i) + array.offset() * width, array.length() * width);
   }
 
   Piece bits(const DeviceArray& array, int64_t i) {
@@ -210,8 +219,7 @@ class Planner {
     } else {
       const Offset* offsets = array.buffer_as<Offset>(1) + array.offset();
       if (is_host_readable(from_)) array.synchronize();
-      last = read(offsets + array.length());
-      first = read(offsets);
+      std::tie(first, last) = read_ends(offsets, array.length());
       if (first < 0 || last < first || (is_list && last > array.child(0).length())) {
         raise_bad_offsets(array, first, last);
       }
@@ -232,15 +240,17 @@ class Planner {
   }
 
   template <typename Offset>
-  int64_t read(const Offset* offset) {
-    Offset value = 0;
-    if (is_host_readable(from_)) {
-      std::memcpy(&value, offset, sizeof(value));
-    } else {
-      transfer_.backend().copy(Device{}, &value, from_, offset, sizeof(value), transfer_.stream());
-      transfer_.wait();
-    }
-    return value;
+  std::pair<int64_t, int64_t> read_ends(const Offset* offsets, int64_t length) {
+    if (is_host_readable(from_)) return {offsets[0], offsets[length]};
+    constexpr auto kWidth = static_cast<int64_t>(sizeof(Offset));
+    uint8_t* target;
+    transfer_.hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
+    Backend& backend = transfer_.backend();
+    backend.copy(Device{}, target, from_, offsets, kWidth, transfer_.stream());
+    backend.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, transfer_.stream());
+    transfer_.wait();
+    const auto* ends = reinterpret_cast<const Offset*>(target);
+    return {ends[0], ends[1]};
   }
 
   template <typename Offset>
@@ -311,9 +321,9 @@ DeviceArray relabel(const DeviceArray& array) {
 
 Backend& require_copier(const Device& device) {
   Backend& backend = require_backend(device, "copy");
-  if (!backend.has_streams()) {
-    raise_buffer_error("cannot copy on ", to_string(device),
-                       ": arrowdl knows a synchronizer for it, and no runtime that copies");
+  if (!backend.makes_streams()) {
+    raise_buffer_error("arrowdl does not copy from or to ", to_string(device),
+                       ": copy in the library that made the memory, or by the CPU");
   }
   return backend;
 }
@@ -333,7 +343,7 @@ DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOp
 
   Transfer transfer(backend, at, options);
   transfer.hold(array.storage());
-  wait_event(from, transfer.stream(), array.sync_event());
+  wait_event(at, transfer.stream(), array.sync_event());  // a stream's number is of its device
   Planner planner(from, device, transfer);
   const Plan plan = planner.plan(array);
   Target target(from, device, planner.size(), transfer);

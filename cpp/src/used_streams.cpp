@@ -246,7 +246,8 @@ void UsedStreams::add(const Device& device, Stream stream, std::shared_ptr<const
       UsedStream{KeptStream(backend, device, stream, std::move(owner)), {}, {}});
   UsedStream* first = first_.load(std::memory_order_acquire);
   for (const UsedStream* used = first; used != nullptr; used = used->next.get()) {
-    if (backend.is_same_stream(used->stream.get(), added->stream.get())) return;
+    const bool is_kept = used->stream.has_owner() || !added->stream.has_owner();
+    if (is_kept && backend.is_same_stream(used->stream.get(), added->stream.get())) return;
   }
   do {  // one that another thread adds meanwhile may be the same: then there is one event more
     added->next.release();
@@ -280,11 +281,11 @@ void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
   }
 }
 
-void release_after(const Device& device, Stream stream,
-                   std::shared_ptr<const void> owner) noexcept {
+void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner,
+                   std::shared_ptr<const void> stream_owner) noexcept {
   UsedStreams used;
   try {
-    used.add(device, stream);
+    used.add(device, stream, std::move(stream_owner));
   } catch (...) {
     leak({nullptr, std::move(owner)});
     return;

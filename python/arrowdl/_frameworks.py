@@ -147,6 +147,18 @@ def _parts(values: Any, offsets: Any, shapes: Any, permutation: list[int]) -> tu
     return values, offsets, shapes
 
 
+def find_device(device: Any) -> tuple[str, int]:
+    """The device that a `torch.device` names: torch's current one where it has no index."""
+    import torch
+
+    index = device.index
+    if index is None:
+        index = 0 if device.type == "cpu" else torch.get_device_module(device).current_device()
+    is_rocm = device.type == "cuda" and torch.version.hip is not None
+    names = {"xpu": "oneapi", "mps": "metal", "cuda": "rocm" if is_rocm else "cuda"}
+    return names.get(device.type, device.type), index
+
+
 _LOADERS: dict[str, Callable[[], Framework]] = {
     "torch": _load_torch,
     "jax": _load_jax,

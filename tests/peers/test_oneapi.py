@@ -640,6 +640,15 @@ def test_a_queue_of_the_source_may_run_the_copy(queue: Any) -> None:
     assert arrowdl.to_numpy(array.to("cpu", stream=queue)).tolist() == [0.0] * ROWS
 
 
+def test_a_queue_of_another_context_is_refused() -> None:
+    device = dpctl.get_devices()[0]
+    other = dpctl.SyclQueue(dpctl.SyclContext([device]), device)
+    array = arrowdl.to_arrow_device(np.arange(ROWS))
+    for queue in (other, make_queue(device=1)):
+        with pytest.raises(BufferError, match="default context"):
+            array.to("oneapi:0", stream=queue)
+
+
 def test_copied_memory_is_given_back() -> None:
     array = arrowdl.to_arrow_device(np.zeros(1 << 20, dtype="u1"))
     for _ in range(200):

@@ -12,6 +12,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from helpers.arrays import address_of, data_address, fixed_size_list
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
 
@@ -512,3 +513,54 @@ def test_the_arguments_of_array_are_taken_once() -> None:
         array.__array__("int64", dtype="int32")
     with pytest.raises(TypeError, match="several values for the argument 'copy'"):
         array.__array__(None, True, copy=False)
+
+
+# ---------------------------------------------------------------- to another device
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", "cpu:0", (1, 0), arrowdl.Device("cpu"), torch.device("cpu")], ids=str
+)
+def test_to_where_it_lies_is_the_same_memory(device):
+    array = arrowdl.to_arrow_device(np.arange(3.0))
+    there = array.to(device)
+    assert there.device == arrowdl.Device("cpu")
+    assert np.from_dlpack(there).ctypes.data == np.from_dlpack(array).ctypes.data
+
+
+@pytest.mark.parametrize(
+    "device", ["cuda", "rocm:1", "cuda_host", torch.device("cuda", 0)], ids=str
+)
+def test_to_a_device_without_a_runtime_says_what_is_missing(device):
+    array = arrowdl.to_arrow_device(np.arange(3.0))
+    with pytest.raises(BufferError, match=r"is not there|no device"):
+        array.to(device)
+
+
+@pytest.mark.parametrize(
+    ("device", "error", "words"),
+    [
+        ("gpu", ValueError, "'gpu' is unknown"),
+        ("cuda:x", ValueError, "'cuda:x' is unknown"),
+        ("cuda:-1", ValueError, "'cuda:-1' is unknown"),
+        (99, TypeError, "a device is a Device"),
+        ((99, 0), ValueError, "99 is unknown"),
+        (None, TypeError, "a device is a Device"),
+        ("ext_dev", BufferError, "no backend"),
+    ],
+)
+def test_to_something_that_is_no_device(device, error, words):
+    array = arrowdl.to_arrow_device(np.arange(3.0))
+    with pytest.raises(error, match=words):
+        array.to(device)
+
+
+def test_to_takes_its_options_by_name():
+    array = arrowdl.to_arrow_device(np.arange(3.0))
+    assert array.to("cpu", stream=None, non_blocking=False)
+    with pytest.raises(TypeError, match="needs a device"):
+        array.to()
+    with pytest.raises(TypeError, match="copy"):
+        array.to("cpu", copy=True)
+    with pytest.raises(BufferError, match="CPU memory has no streams"):
+        array.to("cpu", stream=1)

@@ -67,6 +67,9 @@ class Backend {
   /// streams' owners; else `stream` itself. `drop_stream` undoes it.
   virtual Stream keep_stream(const Device&, Stream stream) { return stream; }
   virtual void drop_stream(const Device&, Stream) noexcept {}
+  /// Raises BufferError where `stream` is known to be of another device or context than memory on
+  /// `device`, which it could then neither allocate nor reach.
+  virtual void require_stream_of(const Device&, Stream) {}
   /// Whether two handles are of one stream.
   virtual bool is_same_stream(Stream a, Stream b) noexcept { return a == b; }
   /// Whether `stream` is being captured into a graph: nothing may be recorded or waited for then.

@@ -19,9 +19,11 @@ struct CopyOptions {
 /// The rows of `array` in new memory on `device`, which carries one event for all of the copies:
 /// nested values and dictionaries too, and of each buffer the bytes that the window takes. `array`
 /// itself where it lies there already; memory that the host can read is only labelled anew for the
-/// CPU. A CPU array carries no event: then the host waits, as it does for offsets that it has to
-/// know and cannot read. Raises BufferError where a device has no runtime, for a stream that is
-/// captured into a graph, and for layouts whose sizes no device knows (string and binary views).
+/// CPU. The host waits where a CPU array is asked for, which carries no event, for the ends of
+/// lists and strings that lie on a device, and for pinned and managed memory whose nulls nobody has
+/// counted. Raises BufferError where a device has no runtime or a stream is not of it, for a stream
+/// that is captured into a graph, for memory that belongs to a context (OpenCL), and for layouts
+/// whose sizes no device knows (string and binary views).
 DeviceArray copy_to(const DeviceArray& array, const Device& device,
                     const CopyOptions& options = {});
 

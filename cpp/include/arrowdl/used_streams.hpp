@@ -31,6 +31,7 @@ class KeptStream {
   Backend& backend() const noexcept { return *backend_; }
   const Device& device() const noexcept { return device_; }
   Stream get() const noexcept { return stream_; }
+  bool has_owner() const noexcept { return owner_ != nullptr; }
   void swap(KeptStream& other) noexcept {
     std::swap(backend_, other.backend_);
     std::swap(device_, other.device_);
@@ -73,7 +74,8 @@ class UsedStreams {
 };
 
 /// Drops `owner` once the work that `stream` holds now is done, as UsedStreams::release does.
-void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner) noexcept;
+void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner,
+                   std::shared_ptr<const void> stream_owner = {}) noexcept;
 
 /// Whether releases wait on the host for the streams instead of being deferred.
 void set_blocking_release(bool blocking) noexcept;
@@ -86,8 +88,8 @@ void stop_releases() noexcept;
 /// How many releases wait for their streams now.
 int64_t pending_releases() noexcept;
 
-/// How many never happened in this process: their device or stream failed, or ended with work that
-/// may have used the memory.
+/// How many never happened in this process: their device or stream failed, or nobody could ask it
+/// any more, in a forked child or at exit.
 int64_t abandoned_releases() noexcept;
 
 }  // namespace arrowdl

@@ -106,6 +106,13 @@ class CudaRuntime final : public StreamRuntime {
     return 0;
   }
 
+  bool is_stream_of(const Device& device, Stream stream) override {
+    if (reinterpret_cast<uintptr_t>(stream) <= 2) return true;
+    void* context = nullptr;
+    require(device, calls_.get_stream_context, stream, &context);
+    return context == find_context(device);
+  }
+
   void leave(int) noexcept override {
     void* popped;
     run(calls_.pop_context, &popped);

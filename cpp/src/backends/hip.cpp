@@ -86,6 +86,13 @@ class HipRuntime final : public StreamRuntime {
     return enter_device(device, id);
   }
 
+  bool is_stream_of(const Device& device, Stream stream) override {
+    if (stream == nullptr || calls_.get_stream_device.function == nullptr) return true;
+    int id = 0;
+    require(device, calls_.get_stream_device, stream, &id);
+    return id == device.id;
+  }
+
   void leave(int before) noexcept override { run(calls_.set_device, before); }
 
   int copy_async(void* target, const void* source, std::size_t size, Stream stream) override {

@@ -2,6 +2,7 @@
 // SYCL runtime has a mangled one for each version of. A DPCTLSyclEventRef is a sycl::event*, a
 // DPCTLSyclQueueRef a sycl::queue*.
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -30,6 +31,10 @@ struct Functions {
   void* (*queue_copy)(void* queue);
   void (*queue_delete)(void* queue);
   bool (*queue_equal)(void* a, void* b);
+  void* (*queue_context)(void* queue);
+  void* (*queue_device)(void* queue);
+  bool (*context_equal)(void* a, void* b);
+  bool (*device_equal)(void* a, void* b);
   void* (*queue_barrier)(void* queue);
   void* (*queue_barrier_for_events)(void* queue, void* const* events, std::size_t count);
   void* (*queue_memcpy)(void* queue, void* target, const void* source, std::size_t size);
@@ -80,6 +85,10 @@ bool load_all(void* library, Functions* f, std::string* why_not) {
          load(library, "DPCTLQueue_Copy", &f->queue_copy, why_not) &&
          load(library, "DPCTLQueue_Delete", &f->queue_delete, why_not) &&
          load(library, "DPCTLQueue_AreEq", &f->queue_equal, why_not) &&
+         load(library, "DPCTLQueue_GetContext", &f->queue_context, why_not) &&
+         load(library, "DPCTLQueue_GetDevice", &f->queue_device, why_not) &&
+         load(library, "DPCTLContext_AreEq", &f->context_equal, why_not) &&
+         load(library, "DPCTLDevice_AreEq", &f->device_equal, why_not) &&
          load(library, "DPCTLQueue_SubmitBarrier", &f->queue_barrier, why_not) &&
          load(library, "DPCTLQueue_SubmitBarrierForEvents", &f->queue_barrier_for_events,
               why_not) &&
@@ -194,6 +203,22 @@ class OneApi final : public Backend {
     if (process_ == process_id()) f_.queue_delete(queue);
   }
 
+  /// USM belongs to a context, and a device has one that everybody looks in.
+  void require_stream_of(const Device& device, Stream queue) override {
+    const Stream ours = work_stream(device);
+    const Owned contexts[] = {{f_.queue_context(queue), f_.context_delete},
+                              {f_.queue_context(ours), f_.context_delete}};
+    const Owned devices[] = {{f_.queue_device(queue), f_.device_delete},
+                             {f_.queue_device(ours), f_.device_delete}};
+    if (f_.context_equal(contexts[0].get(), contexts[1].get()) &&
+        f_.device_equal(devices[0].get(), devices[1].get())) {
+      return;
+    }
+    raise_buffer_error("the queue is not of ", to_string(device),
+                       " and its default context, where Arrow and DLPack consumers look for "
+                       "memory: pass one made by dpctl.SyclQueue(device)");
+  }
+
   bool is_same_stream(Stream a, Stream b) noexcept override { return f_.queue_equal(a, b); }
 
   bool is_capturing(const Device&, Stream) override { return false; }
@@ -232,6 +257,8 @@ class OneApi final : public Backend {
   }
 
  private:
+  using Owned = std::unique_ptr<void, void (*)(void*)>;
+
   [[noreturn]] static void raise_failed(const Device& device) {
     throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
                                             " failed: SYCL reports no completion"));

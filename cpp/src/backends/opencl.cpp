@@ -2,6 +2,7 @@
 // pointers are cl_mem handles. A device's number, which is all that Arrow and DLPack say of it,
 // names no context, and without one OpenCL makes neither queue nor memory: arrowdl works on the
 // queues and events that it is given.
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -223,7 +224,7 @@ std::string OpenCl::find_version(void* platform) const {
   if (calls_.get_platform_info(platform, kPlatformVersion, size, text.data(), nullptr) != 0) {
     return "?";
   }
-  text.erase(text.find('\0'));
+  text.resize(std::min(text.find('\0'), text.size()));
   const std::string prefix = "OpenCL ";
   return text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size()) : text;
 }

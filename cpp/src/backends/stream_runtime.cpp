@@ -278,6 +278,15 @@ bool StreamRuntime::is_capturing(const Device& device, Stream stream) {
   return capture != 0;
 }
 
+void StreamRuntime::require_stream_of(const Device& device, Stream stream) {
+  if (find_memory(device) != Memory::kDevice) return;
+  const Scope scope(*this, device);
+  if (is_stream_of(device, stream)) return;
+  raise_buffer_error("the stream is not of ", to_string(device),
+                     " or not of its primary context: pass one that is, or None for a stream of "
+                     "arrowdl's");
+}
+
 // ---------------------------------------------------------------- memory
 
 std::optional<int> StreamRuntime::find_attribute(int attribute, const void* memory) noexcept {

@@ -79,6 +79,8 @@ class StreamRuntime : public Backend {
   void give_stream(const Device& device, Stream stream) noexcept override;
   Stream work_stream(const Device& device) override;
   bool is_capturing(const Device& device, Stream stream) override;
+  /// Pinned and managed memory are of every device.
+  void require_stream_of(const Device& device, Stream stream) override;
 
   /// No bytes are given as one, so that every answer is an address.
   void* allocate(const Device& device, int64_t size, Stream stream) override;
@@ -103,6 +105,8 @@ class StreamRuntime : public Backend {
   /// on all. Numbers that name a default stream name that of `device`.
   virtual int enter_stream(const Device& device, Stream stream) = 0;
   virtual void leave(int before) noexcept = 0;
+  /// Whether `stream` is of `device`. The device is entered.
+  virtual bool is_stream_of(const Device& device, Stream stream) = 0;
   virtual int copy_async(void* target, const void* source, std::size_t size, Stream stream) = 0;
   virtual const char* copy_name() const noexcept = 0;
   virtual std::string format_version(int version) const = 0;

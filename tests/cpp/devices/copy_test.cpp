@@ -124,12 +124,10 @@ TEST_P(CopyTest, NobodyWaitsAndTheSourceStays) {
 }
 
 TEST_P(CopyTest, TheTargetStaysUntilItIsWritten) {
-  const DeviceArray source = copy_to(make_bytes("abcd"), device_);
-  source.synchronize();
   const Gated gated = take_gated_stream();
   CopyOptions options;
   options.stream = gated.stream;
-  copy_to(source, device_.id == 0 ? second_ : device_, options);  // dropped at once
+  copy_to(make_bytes("abcd"), device_, options);  // dropped at once
   EXPECT_GE(pending_releases(), 1);
   fake_->open_gate(gated.gate);
   EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
@@ -145,6 +143,41 @@ TEST_P(CopyTest, ACallersStreamRunsTheCopies) {
   fake_->open_gate(gated.gate);
   fake_->drain(0, gated.stream);
   EXPECT_EQ(*read, (std::vector<uint8_t>{'a', 'b', 'c', 'd'}));
+}
+
+/// A default stream's number means another stream on each device.
+TEST_P(CopyTest, TheTargetsDefaultStreamComesAfterTheSource) {
+  const DeviceArray source = copy_to(make_bytes("abcd"), device_);
+  source.synchronize();
+  const Gated gated = take_gated_stream();
+  const OwnedEvent written = OwnedEvent::record(device_, gated.stream);
+  OwnedDeviceArray exported = source.export_device_array();
+  exported->sync_event = written.get();
+  const DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
+  CopyOptions options;
+  options.stream = GetParam().default_stream;
+  const DeviceArray copied = copy_to(pending, second_, options);
+  EXPECT_FALSE(copied.is_ready());
+  fake_->open_gate(gated.gate);
+  copied.synchronize();
+}
+
+TEST_P(CopyTest, AStreamOfAnotherDeviceIsRefused) {
+  CopyOptions options;
+  options.stream = take_stream();
+  const DeviceArray array = make_bytes("abcd");
+  expect_error(ErrorKind::kBuffer, "the stream is not of",
+               [&] { copy_to(array, second_, options); });
+  EXPECT_EQ(read_rows(copy_to(copy_to(array, host_, options), Device{})), read_rows(array))
+      << "pinned memory is of every device";
+}
+
+TEST_P(CopyTest, SizesThatOverflowAreRefused) {
+  Builder builder(6);
+  const DeviceArray array = builder.import(testing::field("Z"), {testing::text("a")});
+  const_cast<int64_t*>(array.buffer_as<int64_t>(1))[array.offset()] = 0;
+  const_cast<int64_t*>(array.buffer_as<int64_t>(1))[array.offset() + 1] = INT64_MAX;
+  expect_error(ErrorKind::kValue, "more bytes than there can be", [&] { copy_to(array, device_); });
 }
 
 TEST_P(CopyTest, BlockingCopiesAreDone) {

@@ -95,6 +95,7 @@ TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> kept = owner;
   UsedStreams used;
+  used.add(device_, consumer.stream);  // somebody may have named the handle alone before
   used.add(device_, consumer.stream, std::move(owner));
   used.release(make_poisoned(4));
   EXPECT_FALSE(kept.expired());
