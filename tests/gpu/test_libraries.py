@@ -100,7 +100,8 @@ def test_streams_of_cupy_are_streams(cupy: Any, tensor: Any, side: Any) -> None:
         array.record_stream(stream)
         del capsule
     assert spin.is_running()
-    assert arrowdl.to_arrow_device(tensor, stream=cupy.cuda.Stream(non_blocking=True)).ready()
+    arrowdl.to_arrow_device(tensor, stream=cupy.cuda.Stream(non_blocking=True)).synchronize()
+    assert spin.is_running()
 
 
 def test_the_array_interface_of_cupy_is_read(cupy: Any, tensor: Any, side: Any) -> None:

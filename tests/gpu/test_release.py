@@ -6,7 +6,6 @@ was made on. A reader on another stream is late here: it spins first.
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -63,7 +62,6 @@ def test_a_lent_tensor_is_not_written_anew(side: Any, other: Any, how: str) -> N
     del source
     read_late(other, consumed, seen, seconds=0.2)
     del array, consumed
-    gc.collect()
     assert debug.pending_releases() == 1
     assert make(side, -1.0).data_ptr() != address
     other.synchronize()
@@ -185,7 +183,6 @@ def test_a_stream_that_arrowdl_keeps_alive(tensor: Any) -> None:
     array = arrowdl.to_arrow_device(tensor)
     array.record_stream(stream)
     del stream, array
-    gc.collect()
     assert spin.is_running()
     assert debug.pending_releases() == 1
 
@@ -200,7 +197,6 @@ def test_memory_of_a_copy_goes_back_after_its_readers(side: Any, other: Any) -> 
         consumed = torch.from_dlpack(copied)
     read_late(other, consumed, seen, seconds=0.2)
     del copied, consumed
-    gc.collect()
     assert debug.pending_releases() >= 1
     twos = arrowdl.to_arrow_device(torch.full((SIZE,), 2.0).pin_memory())
     later = [twos.to("cuda") for _ in range(4)]

@@ -6,6 +6,7 @@ import functools
 import time
 from typing import Any
 
+import arrowdl
 import pytest
 from arrowdl import debug
 
@@ -86,5 +87,8 @@ def warm_up() -> None:
         finish(stream, read_on(stream, tensor))
     tensor.add_(1).clone().copy_(tensor).tolist()
     torch.full((ROWS,), 2.0, device="cuda").eq(tensor).all().item()
-    torch.arange(ROWS, device="cuda", dtype=torch.float32).sum().item()
+    array = arrowdl.to_arrow_device(tensor)
+    array.wait(torch.cuda.Stream())
+    arrowdl.to_torch(array.to("cuda_host").to("cuda")).max().item()
+    torch.from_dlpack(array).min().item()
     synchronize_all()
