@@ -231,7 +231,6 @@ def test_memory_is_kept_while_a_stream_may_read_it(tensor: Any, other: Any, name
     del array
     assert spin.is_running()
     assert debug.pending_releases() == 1
-    assert debug.live_objects() > before
     other.synchronize()
     settle(before)
     assert debug.live_objects() == before
