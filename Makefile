@@ -17,7 +17,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 .NOTPARALLEL:
 .PHONY: help
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- what a person calls ---------------------------------------------------
 
@@ -37,7 +37,7 @@ docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 clean:  ## what make made, environments included
-	rm -rf .venv* build dist docs/_build demo-output third_party .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv* .gpu build dist docs/_build demo-output third_party .mypy_cache .ruff_cache .pytest_cache
 
 # ---- stages ----------------------------------------------------------------
 
@@ -77,6 +77,40 @@ test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, oneAPI and OpenC
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-$*/bin/python -m pytest -q tests/peers/test_$*.py
+
+# ---- on a machine with a GPU -----------------------------------------------
+
+# No network there: `make gpu-carry` where there is one, bring .gpu/ along, `make test-gpu` there.
+# What they run is that machine's own Python, with its torch, jax, cupy and numba.
+.PHONY: gpu-carry build-gpu test-gpu test-gpu-sanitize bench-gpu
+GPU_TARGETS := build-gpu test-gpu test-gpu-sanitize bench-gpu
+$(GPU_TARGETS): export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
+$(GPU_TARGETS): export PYTHONPATH := $(CURDIR)/build/gpu/site
+GPU_PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu
+# Without the tests of who waits for whom: under it every call may wait.
+SANITIZED = -m "cuda and sanitize"
+
+gpu-carry: $(VENV)/.dev  ## .gpu/: what a build without a network needs
+	rm -rf .gpu
+	mkdir -p .gpu/include
+	$(BIN)/python cmake/fetch_nanoarrow.py extract .gpu/nanoarrow
+	cp -r "$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir)/dlpack" .gpu/include
+	$(BIN)/pip download -qq --only-binary :all: --dest .gpu/wheels -r requirements/gpu-build.txt
+
+build-gpu:
+	PYTHON=$(PYTHON) tools/gpu-build.sh
+
+test-gpu: build-gpu  ## tests/gpu, on a machine with a GPU
+	$(GPU_PYTEST) -m cuda
+
+test-gpu-sanitize: build-gpu  ## a part of them under compute-sanitizer
+	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH" >&2; exit 1; }
+	PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync compute-sanitizer --tool memcheck \
+	  --track-stream-ordered-races all --error-exitcode 9 $(GPU_PYTEST) $(SANITIZED)
+	compute-sanitizer --tool racecheck --error-exitcode 9 $(GPU_PYTEST) $(SANITIZED)
+
+bench-gpu: build-gpu  ## what crossing costs on a GPU, to benchmarks/results/gpu.md
+	$(PYTHON) -m benchmarks.gpu
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 

@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "polars"]
 
 
-def describe_machine() -> dict[str, str]:
+def describe_machine(packages: list[str] = PACKAGES) -> dict[str, str]:
     facts = {
         "processor": _find_processor(),
         "cores": str(os.cpu_count()),
@@ -20,7 +20,7 @@ def describe_machine() -> dict[str, str]:
         "commit": _find_commit(),
         "python": platform.python_version(),
     }
-    return facts | {package: version(package) for package in PACKAGES}
+    return facts | {package: version(package) for package in packages}
 
 
 def _find_processor() -> str:

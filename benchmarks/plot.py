@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from benchmarks.report import format_seconds
+from benchmarks.timing import format_seconds
 
 REACHED = "#2a78b8"
 MISSED = "#d1495b"

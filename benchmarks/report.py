@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.cases import Case
-from benchmarks.timing import Timing
+from benchmarks.timing import Timing, format_seconds
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,3 @@ def _format_spread(timing: dict[str, Any]) -> str:
     low, high = timing["quartiles"]
     half = (high - low) / 2 / timing["median"]
     return f"{format_seconds(timing['median'])} ± {half:.0%}"
-
-
-def format_seconds(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"

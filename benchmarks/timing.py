@@ -71,3 +71,10 @@ def _calibrate(timer: timeit.Timer, loop_seconds: float) -> int:
         if elapsed >= loop_seconds / 4:
             return max(1, round(loops * loop_seconds / elapsed))
         loops *= 4
+
+
+def format_seconds(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

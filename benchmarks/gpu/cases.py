@@ -1,0 +1,113 @@
+"""What is measured on a GPU: calls beside torch's, copies beside torch's copy of pinned memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import arrowdl
+import torch
+
+Names = dict[str, Any]
+
+ROWS = 1000
+MEGABYTE = 1 << 20
+SIZES = [MEGABYTE << shift for shift in (0, 2, 4, 6, 8, 10)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A statement of ours beside one that costs what has to be done anyway.
+
+    There is no target yet: these have never run on a GPU.
+    """
+
+    name: str
+    ours: str
+    peer: str
+
+
+CALLS = [
+    Call("to-arrow", "to_arrow_device(tensor)", "torch.from_dlpack(tensor)"),
+    Call("to-arrow-event", "to_arrow_device(tensor)", "stream.record_event()"),
+    Call("to-arrow-cpu", "to_arrow_device(tensor)", "to_arrow_device(cpu_tensor)"),
+    Call("from-dlpack", "torch.from_dlpack(array)", "torch.from_dlpack(tensor)"),
+    Call("to-torch", "to_torch(array)", "torch.from_dlpack(tensor)"),
+    Call(
+        "other-stream",
+        "array.__dlpack__(stream=other_handle, max_version=(1, 0))",
+        "tensor.__dlpack__(stream=other_handle, max_version=(1, 0))",
+    ),
+    Call("wait", "array.wait(other)", "other.wait_event(event)"),
+    Call(
+        "there-and-back",
+        "torch.from_dlpack(to_arrow_device(tensor))",
+        "torch.from_dlpack(tensor)",
+    ),
+]
+
+
+def make_call_names() -> Names:
+    tensor = torch.zeros(ROWS, device="cuda")
+    stream, other = torch.cuda.current_stream(), torch.cuda.Stream()
+    return {
+        "tensor": tensor,
+        "cpu_tensor": tensor.cpu(),
+        "array": arrowdl.to_arrow_device(tensor),
+        "stream": stream,
+        "other": other,
+        "other_handle": other.cuda_stream,
+        "event": stream.record_event(),
+        "torch": torch,
+        "to_arrow_device": arrowdl.to_arrow_device,
+        "to_torch": arrowdl.to_torch,
+    }
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Copies one way: `pinned` is what the others are a share of."""
+
+    name: str
+    pinned: str
+    others: list[str]
+
+
+DIRECTIONS = [
+    Direction(
+        "CPU to GPU",
+        "gpu_tensor.copy_(pinned_tensor, non_blocking=True); finish()",
+        [
+            "pinned_array.to('cuda').synchronize()",
+            "pageable_array.to('cuda').synchronize()",
+            "pageable_tensor.to('cuda'); finish()",
+        ],
+    ),
+    Direction(
+        "GPU to CPU",
+        "pinned_tensor.copy_(gpu_tensor, non_blocking=True); finish()",
+        [
+            "gpu_array.to('cuda_host').synchronize()",
+            "gpu_array.to('cpu')",
+            "gpu_tensor.cpu()",
+        ],
+    ),
+]
+
+
+def make_copy_names(size: int) -> Names:
+    pageable = torch.ones(size // 4)
+    pinned = pageable.pin_memory()
+    gpu = pageable.to("cuda")
+    finish: Callable[[], None] = torch.cuda.current_stream().synchronize
+    finish()
+    return {
+        "pageable_tensor": pageable,
+        "pinned_tensor": pinned,
+        "gpu_tensor": gpu,
+        "pageable_array": arrowdl.to_arrow_device(pageable),
+        "pinned_array": arrowdl.to_arrow_device(pinned),
+        "gpu_array": arrowdl.to_arrow_device(gpu),
+        "finish": finish,
+    }

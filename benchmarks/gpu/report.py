@@ -1,0 +1,116 @@
+"""Results on a GPU as JSON and as Markdown tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.gpu.cases import MEGABYTE, Call, Direction
+from benchmarks.timing import Timing, format_seconds
+
+
+@dataclass(frozen=True)
+class CallResult:
+    call: Call
+    ours: Timing
+    peer: Timing
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.median / self.peer.median
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    direction: Direction
+    size: int
+    pinned: Timing
+    others: list[Timing]
+
+    def share(self, timing: Timing) -> float:
+        """Of the bandwidth that a copy of pinned memory has."""
+        return self.pinned.median / timing.median
+
+    def bandwidth(self, timing: Timing) -> float:
+        """Bytes per second."""
+        return self.size / timing.median
+
+
+def to_json(
+    calls: list[CallResult], copies: list[CopyResult], machine: dict[str, str], command: str
+) -> dict[str, Any]:
+    return {
+        "machine": machine,
+        "command": command,
+        "calls": [
+            {
+                "name": result.call.name,
+                "ratio": result.ratio,
+                "ours": _timing_to_json(result.ours),
+                "peer": _timing_to_json(result.peer),
+            }
+            for result in calls
+        ],
+        "copies": [
+            {
+                "direction": result.direction.name,
+                "bytes": result.size,
+                "share": result.share(timing),
+                "bandwidth": result.bandwidth(timing),
+                "timing": _timing_to_json(timing),
+            }
+            for result in copies
+            for timing in [result.pinned, *result.others]
+        ],
+    }
+
+
+def _timing_to_json(timing: Timing) -> dict[str, Any]:
+    return {
+        "statement": timing.statement,
+        "median": timing.median,
+        "quartiles": timing.quartiles,
+        "rounds": len(timing.rounds),
+        "loops": timing.loops,
+    }
+
+
+def to_markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "# On a GPU",
+        "",
+        ", ".join(f"{key} {value}" for key, value in data["machine"].items()) + ".",
+        "",
+        f"`{data['command']}`",
+    ]
+    if data["calls"]:
+        lines += ["", "| call | median | beside | median | ratio |", "|---|--:|---|--:|--:|"]
+        lines += [_format_call(row) for row in data["calls"]]
+    if data["copies"]:
+        lines += ["", "| copy | MiB | median | GB/s | of pinned |", "|---|--:|--:|--:|--:|"]
+        lines += [_format_copy(row) for row in data["copies"]]
+    return "\n".join(lines) + "\n"
+
+
+def _format_call(row: dict[str, Any]) -> str:
+    cells = []
+    for timing in row["ours"], row["peer"]:
+        cells += [f"`{timing['statement']}`", format_spread(timing)]
+    return f"| {' | '.join(cells)} | {row['ratio']:.2f} |"
+
+
+def _format_copy(row: dict[str, Any]) -> str:
+    timing = row["timing"]
+    cells = [
+        f"`{timing['statement']}`",
+        str(row["bytes"] // MEGABYTE),
+        format_spread(timing),
+        f"{row['bandwidth'] / 1e9:.2f}",
+        f"{row['share']:.0%}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def format_spread(timing: dict[str, Any]) -> str:
+    low, high = timing["quartiles"]
+    return f"{format_seconds(timing['median'])} ± {(high - low) / 2 / timing['median']:.0%}"
