@@ -148,6 +148,8 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 	$(PIP_INSTALL) -r $<
 	touch $@
 
+.PRECIOUS: .venv-%/.dev
+
 # OpenCL's CPU device; the others bring theirs.
 SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 
