@@ -428,12 +428,33 @@ DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObjec
   return request;
 }
 
-/// Whether another label than the array's own is asked for: host memory as CPU.
-bool wants_cpu(const DeviceArray& array, const std::optional<Device>& device) {
-  if (!device || *device == array.device()) return false;
-  if (device->type == kDLCPU && is_host_readable(array.device())) return true;
-  raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
-                     to_string(*device), ": __dlpack__ does not copy between devices");
+enum class Target { kOwn, kCpuLabel, kCpuCopy };
+
+/// Where the tensor has to lie: `dl_device` is the array's own or the CPU, by DLPack. Host memory
+/// only takes another label there.
+Target find_target(const DeviceArray& array, const DlpackRequest& request) {
+  if (!request.device || *request.device == array.device()) return Target::kOwn;
+  if (request.device->type != kDLCPU) {
+    raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
+                       to_string(*request.device),
+                       ": __dlpack__ copies to the CPU alone, use to() first");
+  }
+  if (is_host_readable(array.device())) return Target::kCpuLabel;
+  if (request.copy != Copy::kNever) return Target::kCpuCopy;
+  raise_buffer_error("the array is on ", to_string(array.device()),
+                     ", which takes a copy to reach from the CPU: allow it with copy=None");
+}
+
+/// The tensor in new memory of the CPU, which is there.
+OwnedTensor copy_to_cpu(const DeviceArray& array) {
+  DeviceArray copied;
+  {
+    const py::gil_scoped_release release;
+    copied = copy_to(array, Device{});
+  }
+  auto shared = std::make_shared<OwnedTensor>(to_dlpack(copied));
+  const TensorView view = view_tensor(**shared);
+  return make_tensor(view, std::move(shared), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
@@ -446,8 +467,14 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     Borrowed array = is_on_device ? held : borrow(self);
     ToDlpackOptions options;
     options.copy = request.copy;
-    options.as_cpu = wants_cpu(array, request.device);
+    const Target target = find_target(array, request);
+    options.as_cpu = target == Target::kCpuLabel;
     options.order = read_order(array.device(), request.stream);
+    if (target == Target::kCpuCopy) {
+      OwnedTensor copy = copy_to_cpu(held);
+      if (!request.versioned) copy = to_legacy(std::move(copy));
+      return make_capsule(std::move(copy)).release().ptr();
+    }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
     if (is_on_device && !options.as_cpu) record_assumed_stream(array, request.stream);

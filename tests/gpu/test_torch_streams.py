@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import arrowdl
+import numpy as np
 import pytest
 from arrowdl import debug
 from helpers.gpu import ROWS, Spin, fill_late, finish, read_on, settle, torch
@@ -204,10 +205,12 @@ def test_what_is_no_stream_is_refused(tensor: Any, stream: Any) -> None:
         arrowdl.to_arrow_device(tensor, stream=stream)
 
 
-def test_a_copy_to_the_cpu_is_not_made_in_passing(tensor: Any) -> None:
+def test_the_cpu_asks_for_a_copy_or_gets_nothing(tensor: Any) -> None:
     array = arrowdl.to_arrow_device(tensor)
-    with pytest.raises(BufferError, match="does not copy between devices"):
-        array.__dlpack__(dl_device=(1, 0))
+    copied = np.from_dlpack(array, device="cpu")
+    assert copied.tolist() == tensor.tolist()
+    with pytest.raises(BufferError, match="allow it with copy=None"):
+        np.from_dlpack(array, device="cpu", copy=False)
     with pytest.raises(BufferError):
         array.__arrow_c_array__()
 

@@ -640,6 +640,24 @@ def test_a_queue_of_the_source_may_run_the_copy(queue: Any) -> None:
     assert arrowdl.to_numpy(array.to("cpu", stream=queue)).tolist() == [0.0] * ROWS
 
 
+def test_a_consumer_on_the_cpu_gets_a_copy_that_is_there(queue: Any) -> None:
+    tensor = zeros(queue)
+    with Gate(queue) as gate:
+        gate.fill(tensor, 7.0)
+        array = arrowdl.to_arrow_device(tensor)[1:]
+        opener = threading.Timer(0.05, gate.open)
+        opener.start()
+        copied = np.from_dlpack(array, device="cpu")
+        opener.join()
+    assert copied.tolist() == [7.0] * (ROWS - 1)
+    assert copied.flags.writeable, "nobody shares it"
+    assert array.__dlpack__(dl_device=(1, 0)), "a legacy capsule as well"
+    with pytest.raises(BufferError, match="allow it with copy=None"):
+        np.from_dlpack(array, device="cpu", copy=False)
+    with pytest.raises(BufferError, match="copies to the CPU alone"):
+        array.__dlpack__(dl_device=(14, 1))
+
+
 def test_a_queue_of_another_context_is_refused() -> None:
     device = dpctl.get_devices()[0]
     other = dpctl.SyclQueue(dpctl.SyclContext([device]), device)
