@@ -47,7 +47,7 @@ CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
+	@echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
 
 format: $(VENV)/.dev  ## put the sources in shape
 	$(BIN)/ruff check --fix

@@ -14,14 +14,19 @@ namespace {
 
 namespace py = pybind11;
 
-/// `name` without the id behind a colon, which is parsed into `*id`; others are left as they are.
+/// `name` without the id behind a colon, which is read into `*id`.
 std::string split_id(const std::string& name, int64_t* id) {
   const std::size_t colon = name.find(':');
   if (colon == std::string::npos) return name;
+  if (*id != 0) raise_value_error("the device \"", name, "\" has an id already, and id=", *id);
   const char* const first = name.data() + colon + 1;
   const char* const last = name.data() + name.size();
   const auto [end, error] = std::from_chars(first, last, *id);
-  return error == std::errc() && end == last && *id >= 0 ? name.substr(0, colon) : name;
+  if (error != std::errc() || end != last) {
+    raise_value_error("the device \"", name,
+                      "\" has no number behind the colon, as \"cuda:0\" has");
+  }
+  return name.substr(0, colon);
 }
 
 Device make_device(const py::object& type, int64_t id) {
@@ -37,7 +42,9 @@ Device make_device(const py::object& type, int64_t id) {
     raise_value_error("device type ", py::repr(type).cast<std::string>(), " is unknown: a name of",
                       known, ", or its number");
   }
-  return Device{row->value, row->value == kDLCPU ? 0 : id};
+  if (row->value == kDLCPU) return Device{};  // there is one, whatever its number
+  if (id < 0) raise_value_error("a device id is 0 or more, got ", id, " for ", row->name);
+  return Device{row->value, id};
 }
 
 bool equals(const Device& device, const py::object& other) {
@@ -115,7 +122,8 @@ Device read_device(PyObject* object) {
     const py::object id = given[py::int_(1)];
     return make_device(given[py::int_(0)], id.is_none() ? 0 : read_int("a device id", id.ptr()));
   }
-  if (py::hasattr(given, "type") && py::hasattr(given, "index")) {  // torch.device
+  const py::object type = py::getattr(given, "type", py::none());
+  if (py::isinstance<py::str>(type) && py::hasattr(given, "index")) {  // torch.device
     const py::tuple pair = py::module_::import("arrowdl._frameworks").attr("find_device")(given);
     return make_device(pair[0], pair[1].cast<int64_t>());
   }
@@ -124,9 +132,17 @@ Device read_device(PyObject* object) {
 }
 
 void register_device(py::module_& m) {
-  py::class_<Device>(m, "Device", py::is_final(),
-                     "Where memory lies: a DLPack device type and id.\n\n"
-                     "Compares equal to, and unpacks as, the tuple of `__dlpack_device__`.")
+  py::class_<Device>(
+      m, "Device", py::is_final(),
+      "Device(type, id=0)\n--\n\n"
+      "Where memory lies: a DLPack device type and id.\n\n"
+      "Compares equal to, and unpacks as, the tuple of `__dlpack_device__`.\n\n"
+      "Parameters\n----------\n"
+      "type : str or int\n"
+      "    A name, alone or with the id (``\"cuda\"``, ``\"cuda:1\"``), or a number of "
+      "`device_types`.\n"
+      "id : int\n"
+      "    Which device of the type. There is one CPU, whatever its number.")
       .def(py::init(&make_device), py::arg("type"), py::arg("id") = 0)
       .def_property_readonly(
           "type", [](const Device& self) { return self.type; },

@@ -300,11 +300,13 @@ PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
 
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    if (n == 0) raise_type_error("to() needs a device");
     CopyOptions options;
+    PyObject* target = n > 0 ? args[0] : nullptr;
     PyObject* stream = nullptr;
     read_keywords("to", n, 1, args, names, [&](std::string_view name, PyObject* value) {
-      if (name == "stream") {
+      if (name == "device" && target == nullptr) {
+        target = value;
+      } else if (name == "stream") {
         stream = value;
       } else if (name == "non_blocking") {
         options.non_blocking = read_bool("non_blocking", value);
@@ -313,8 +315,9 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* name
       }
       return true;
     });
+    if (target == nullptr) raise_type_error("to() needs a device");
     const DeviceArray array = get(self);
-    const Device device = read_device(args[0]);
+    const Device device = read_device(target);
     options.stream = read_stream(device.type == kDLCPU ? array.device() : device, stream);
     if (options.stream) options.stream_owner = find_stream_owner(stream);
     DeviceArray copied;
@@ -559,7 +562,8 @@ PyMethodDef methods[] = {
      "    Whether the copies may still be under way on return. To the CPU they never are.\n\n"
      "Returns\n-------\n"
      "DeviceArray\n"
-     "    This one where it lies there already. Host memory of a device (cuda_host, cuda_managed)\n"
+     "    The same memory where it lies there already. Host memory of a device (cuda_host, "
+     "cuda_managed)\n"
      "    becomes the CPU's without a copy.\n\n"
      "Raises\n------\n"
      "BufferError\n"

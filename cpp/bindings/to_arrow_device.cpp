@@ -144,7 +144,7 @@ PyMethodDef functions[] = {
     {"to_arrow_device",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_arrow_device)),
      METH_FASTCALL | METH_KEYWORDS,
-     "to_arrow_device(tensor, *, copy=None, layout='auto', bool_as='bool8', mask=None, "
+     "to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, "
      "stream=None)\n--\n\n"
      "Turn a tensor, or a dict of tensors, into an Arrow array on the same device.\n\n"
      "Parameters\n----------\n"
@@ -153,6 +153,7 @@ PyMethodDef functions[] = {
      "    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol.\n"
      "    Dicts and TensorDicts become structs, a torch jagged nested tensor a list array.\n"
      "    Dimension 0 becomes the rows; a 0-D tensor becomes one row. Kept alive by the result.\n"
+     "    Arrow data is taken as `from_arrow` takes it.\n"
      "copy : bool, optional\n"
      "    None copies where the memory has no Arrow reading (strided rows), False raises\n"
      "    BufferError then, True always copies.\n"
@@ -160,8 +161,8 @@ PyMethodDef functions[] = {
      "    How 2-D and more are written: arrow.fixed_shape_tensor, or nested FixedSizeLists.\n"
      "bool_as : {'bool8', 'bits'}\n"
      "    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.\n"
-     "mask : tensor of bool, shape (rows,), optional\n"
-     "    True where a row is valid; becomes the validity bitmap.\n"
+     "mask : tensor or Arrow array of bool, shape (rows,), optional\n"
+     "    True where a row is valid; becomes the validity bitmap. Nulls that are there stay.\n"
      "stream : int or stream object, optional\n"
      "    The stream or queue that the tensor's work is on, where it is not the one that its\n"
      "    library names. The result carries an event for that work; nobody waits. CPU tensors\n"
@@ -170,7 +171,7 @@ PyMethodDef functions[] = {
      "Raises\n------\n"
      "BufferError\n    A type or layout that Arrow cannot carry, or that `copy` forbids.\n"
      "ValueError\n    A malformed tensor, unequal lengths in a dict, a mask of the wrong shape.\n"
-     "TypeError\n    Not a tensor."},
+     "TypeError\n    Neither a tensor nor Arrow data."},
     {nullptr, nullptr, 0, nullptr},
 };
 

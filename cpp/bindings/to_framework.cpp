@@ -372,7 +372,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
 
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                        \
   "to_" name                                                                                  \
-  "(obj, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                             \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                          \
   "Read an Arrow array or table as " tensor                                                   \
   ", zero-copy where the layout allows.\n\n"                                                  \
   "Parameters\n----------\n"                                                                  \

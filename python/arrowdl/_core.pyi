@@ -128,6 +128,7 @@ class Tensor:
 
 def to_arrow_device(
     tensor: Any,
+    /,
     *,
     copy: bool | None = None,
     layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
@@ -140,6 +141,7 @@ def from_address(array: int, schema: int, *, device: bool = False) -> DeviceArra
 def to_address(source: Any, array: int, schema: int, *, device: bool = False) -> None: ...
 def to_torch(
     obj: Any,
+    /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",
@@ -147,6 +149,7 @@ def to_torch(
 ) -> Any: ...
 def to_jax(
     obj: Any,
+    /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",
@@ -154,6 +157,7 @@ def to_jax(
 ) -> Any: ...
 def to_numpy(
     obj: Any,
+    /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",

@@ -153,7 +153,10 @@ def find_device(device: Any) -> tuple[str, int]:
 
     index = device.index
     if index is None:
-        index = 0 if device.type == "cpu" else torch.get_device_module(device).current_device()
+        try:
+            index = 0 if device.type == "cpu" else torch.get_device_module(device).current_device()
+        except Exception as error:
+            raise BufferError(f"torch has no current device for {device!r}: {error}") from error
     is_rocm = device.type == "cuda" and torch.version.hip is not None
     names = {"xpu": "oneapi", "mps": "metal", "cuda": "rocm" if is_rocm else "cuda"}
     return names.get(device.type, device.type), index

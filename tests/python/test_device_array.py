@@ -541,8 +541,12 @@ def test_to_a_device_without_a_runtime_says_what_is_missing(device):
     ("device", "error", "words"),
     [
         ("gpu", ValueError, "'gpu' is unknown"),
-        ("cuda:x", ValueError, "'cuda:x' is unknown"),
-        ("cuda:-1", ValueError, "'cuda:-1' is unknown"),
+        ("cuda:x", ValueError, "no number behind the colon"),
+        ("cuda:", ValueError, "no number behind the colon"),
+        ("cuda:-1", ValueError, "a device id is 0 or more"),
+        (("cuda:1", 2), ValueError, "has an id already"),
+        (torch.zeros(1), TypeError, "a device is a Device"),
+        (torch.device("cuda"), BufferError, "no current device"),
         (99, TypeError, "a device is a Device"),
         ((99, 0), ValueError, "99 is unknown"),
         (None, TypeError, "a device is a Device"),
@@ -558,6 +562,7 @@ def test_to_something_that_is_no_device(device, error, words):
 def test_to_takes_its_options_by_name():
     array = arrowdl.to_arrow_device(np.arange(3.0))
     assert array.to("cpu", stream=None, non_blocking=False)
+    assert array.to(device="cpu")
     with pytest.raises(TypeError, match="needs a device"):
         array.to()
     with pytest.raises(TypeError, match="copy"):
