@@ -195,6 +195,9 @@ class Reaper {
     }
     is_running_ = false;
     changed_.notify_all();
+    // Stopped means that the process ends, and the thread goes with it: one that ends by itself
+    // meanwhile is what leak checkers and runtimes stumble over.
+    changed_.wait(lock, [] { return false; });
   }
 
   std::size_t sweep() noexcept {
