@@ -141,14 +141,18 @@ class Reaper {
     return is_stopping_;
   }
 
-  /// At exit: the thread leaves the runtimes alone from here on. Not waited for without end, since
-  /// an owner's deleter may wait for what this thread holds.
+  /// At exit: the thread leaves the runtimes alone from here on, and has ended. Not waited for
+  /// without end, since an owner's deleter may wait for what this thread holds.
   void stop() {
     if (is_forked_) return;  // its condition variable may have been forked in use
     std::unique_lock<std::mutex> lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
     changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
+    if (is_running_ || !thread_.joinable()) return;
+    std::thread ended = std::move(thread_);
+    lock.unlock();
+    ended.join();
   }
 
  private:
@@ -164,7 +168,7 @@ class Reaper {
   bool start() noexcept {
     if (is_running_ || is_stopping_) return is_running_ && !is_stopping_;
     try {
-      std::thread([this] { run(); }).detach();
+      thread_ = std::thread([this] { run(); });
       is_running_ = true;
       std::atexit([] { get().stop(); });
     } catch (...) {  // no thread, no memory: the host waits
@@ -195,9 +199,6 @@ class Reaper {
     }
     is_running_ = false;
     changed_.notify_all();
-    // Stopped means that the process ends, and the thread goes with it: one that ends by itself
-    // meanwhile is what leak checkers and runtimes stumble over.
-    changed_.wait(lock, [] { return false; });
   }
 
   std::size_t sweep() noexcept {
@@ -230,6 +231,7 @@ class Reaper {
   std::list<Release> waiting_;    ///< the thread's own; at exit the memory goes with the process
   std::list<Release> abandoned_;  ///< a forked child's
   std::size_t pending_ = 0;
+  std::thread thread_;
   bool is_running_ = false;
   bool is_stopping_ = false;
   std::atomic<bool> is_forked_{false};
