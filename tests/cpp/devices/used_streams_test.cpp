@@ -35,6 +35,7 @@ TEST_P(UsedStreamsTest, WithoutItTheConsumerReadsPoison) {
   auto memory = make_poisoned(4);
   const auto read = read_on(consumer.stream, memory.get(), 4);
   memory.reset();
+  fake_->drain(0, backend_->work_stream(device_));  // what frees it is done before the late reader
   fake_->open_gate(consumer.gate);
   fake_->drain(0, consumer.stream);
   EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
