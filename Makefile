@@ -139,7 +139,7 @@ fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 # ---- set-up ----------------------------------------------------------------
 
 $(VENV)/.dev: requirements/dev.txt requirements/constraints.txt
-	tools/setup-system.sh g++ cmake libgtest-dev
+	tools/setup-system.sh g++ cmake libgtest-dev opencl-c-headers
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) -r $<
 	touch $@

@@ -35,23 +35,12 @@ def to_json(
             "target": result.case.target,
             "ratio": result.ratio,
             "reached": result.is_reached,
-            "ours": _timing_to_json(result.ours),
-            "peer": _timing_to_json(result.peer),
+            "ours": result.ours.to_json(),
+            "peer": result.peer.to_json(),
         }
         for result in results
     ]
     return {"machine": machine, "import": imports, "rows": rows}
-
-
-def _timing_to_json(timing: Timing) -> dict[str, Any]:
-    return {
-        "statement": timing.statement,
-        "median": timing.median,
-        "quartiles": timing.quartiles,
-        "min": min(timing.rounds),
-        "rounds": len(timing.rounds),
-        "loops": timing.loops,
-    }
 
 
 def to_markdown(data: dict[str, Any]) -> str:

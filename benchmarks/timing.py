@@ -39,6 +39,16 @@ class Timing:
         low, _, high = statistics.quantiles(self.rounds, n=4)
         return low, high
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "statement": self.statement,
+            "median": self.median,
+            "quartiles": self.quartiles,
+            "min": min(self.rounds),
+            "rounds": len(self.rounds),
+            "loops": self.loops,
+        }
+
 
 def measure(statements: list[str], names: Mapping[str, Any], budget: Budget) -> list[Timing]:
     """Time `statements`, which see `names`, in rounds that run each of them once.

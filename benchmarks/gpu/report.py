@@ -46,8 +46,8 @@ def to_json(
             {
                 "name": result.call.name,
                 "ratio": result.ratio,
-                "ours": _timing_to_json(result.ours),
-                "peer": _timing_to_json(result.peer),
+                "ours": result.ours.to_json(),
+                "peer": result.peer.to_json(),
             }
             for result in calls
         ],
@@ -57,21 +57,11 @@ def to_json(
                 "bytes": result.size,
                 "share": result.share(timing),
                 "bandwidth": result.bandwidth(timing),
-                "timing": _timing_to_json(timing),
+                "timing": timing.to_json(),
             }
             for result in copies
             for timing in [result.pinned, *result.others]
         ],
-    }
-
-
-def _timing_to_json(timing: Timing) -> dict[str, Any]:
-    return {
-        "statement": timing.statement,
-        "median": timing.median,
-        "quartiles": timing.quartiles,
-        "rounds": len(timing.rounds),
-        "loops": timing.loops,
     }
 
 
