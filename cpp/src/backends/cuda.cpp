@@ -164,7 +164,7 @@ class CudaRuntime final : public StreamRuntime {
 }  // namespace
 
 Backend* open_cuda(const std::vector<const char*>& library_names, std::string* why_not) {
-  return open_stream_runtime<CudaRuntime>(kText, library_names, kSymbols, why_not);
+  return open_runtime<CudaRuntime>(kText, library_names, kSymbols, why_not);
 }
 
 Backend* open_cuda(std::string* why_not) {

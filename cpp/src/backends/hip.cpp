@@ -138,7 +138,7 @@ class HipRuntime final : public StreamRuntime {
 }  // namespace
 
 Backend* open_hip(const std::vector<const char*>& library_names, std::string* why_not) {
-  return open_stream_runtime<HipRuntime>(kText, library_names, kSymbols, why_not);
+  return open_runtime<HipRuntime>(kText, library_names, kSymbols, why_not);
 }
 
 Backend* open_hip(std::string* why_not) {

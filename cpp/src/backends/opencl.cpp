@@ -338,22 +338,12 @@ Backend* open_opencl(std::string* why_not) {
 #else
   const std::vector<const char*> names = {"libOpenCL.so.1"};
 #endif
-  DynamicLibrary library = DynamicLibrary::open(names);
-  if (!library) {
-    *why_not = concat("OpenCL's loader is not there (looked for ", names.front(),
-                      "): install it with the driver of the device, or import pyopencl, which "
-                      "brings one");
-    return nullptr;
-  }
-  OpenClCalls calls;
-  if (const char* missing = find_missing(library, kSymbols, calls)) {
-    *why_not = concat(library.name(), " has no ", missing, ": install a loader of OpenCL 1.2");
-    return nullptr;
-  }
-  auto opencl = std::make_unique<OpenCl>(library.name(), calls);
-  library.keep();  // a driver that has been called may have threads: it is never unloaded
-  *why_not = opencl->start();
-  return why_not->empty() ? opencl.release() : nullptr;
+  constexpr LibraryText kText = {
+      "OpenCL's loader",
+      "install a loader of OpenCL 1.2",
+      "install it with the driver of the device, or import pyopencl, which brings one",
+  };
+  return open_runtime<OpenCl>(kText, names, kSymbols, why_not);
 }
 
 }  // namespace arrowdl

@@ -155,28 +155,4 @@ class StreamRuntime : public Backend {
   std::unique_ptr<DeviceState[]> devices_;
 };
 
-/// Opens the first of `names` as a `Runtime`, whose constructor takes the library's name and the
-/// `Calls` of `symbols`. nullptr and why not in `*why_not` when that fails: nothing is left then
-/// but a loaded library, and it can be tried again.
-template <typename Runtime, typename Calls, std::size_t kCount>
-Backend* open_stream_runtime(const RuntimeText& text, const std::vector<const char*>& names,
-                             const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {
-  DynamicLibrary library = DynamicLibrary::open(names);
-  if (!library) {
-    *why_not = concat(text.library, " is not there (looked for");
-    for (const char* name : names) *why_not += concat(' ', name);
-    *why_not += concat("): ", text.to_get_it);
-    return nullptr;
-  }
-  Calls calls;
-  if (const char* missing = find_missing(library, symbols, calls)) {
-    *why_not = concat(library.name(), " has no ", missing, ": ", text.too_old);
-    return nullptr;
-  }
-  auto runtime = std::make_unique<Runtime>(library.name(), calls);
-  library.keep();  // a driver that has been called may have threads: it is never unloaded
-  *why_not = runtime->start();
-  return why_not->empty() ? runtime.release() : nullptr;
-}
-
 }  // namespace arrowdl
