@@ -51,6 +51,24 @@ DeviceArray take_pair(PyObject* pair, const char* from) {
   return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
 }
 
+/// A stream's producer may run any code, for any time: not under the GIL.
+DeviceArray gather_stream(OwnedStream stream) {
+  const py::gil_scoped_release release;
+  const OwnedStream source = std::move(stream);
+  return gather(read_stream(*source));
+}
+
+/// The stream that `object` gives by a protocol of streams, or nullptr.
+OwnedStream find_own_stream(PyObject* object) {
+  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
+    if (!row->is_stream) continue;
+    if (const py::object method = find_attribute(object, row->interned)) {
+      return open_stream(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+    }
+  }
+  return nullptr;
+}
+
 [[noreturn]] void raise_not_arrow(PyObject* object) {
   const bool is_type = PyType_Check(object) != 0;
   raise_type_error(
@@ -69,9 +87,19 @@ bool is_arrow(PyObject* object) {
   return PyType_Check(object) == 0 && find_method(object, &row);
 }
 
+OwnedStream find_stream(PyObject* object) {
+  if (is_stream_capsule(object)) return open_stream(object);
+  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  if (OwnedStream stream = find_own_stream(object)) return stream;
+  if (!is_arrow(object) && PyTuple_Check(object) == 0) return nullptr;
+  const DeviceArray array = take_array_of(object);
+  auto schema = share_schema(array.export_schema());
+  return make_stream(std::move(schema), {array});
+}
+
 DeviceArray take_array_of(PyObject* object) {
   if (DeviceArray array = find_array(object)) return array;
-  if (is_stream_capsule(object)) return take_stream(object);
+  if (is_stream_capsule(object)) return gather_stream(open_stream(object));
   if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
   if (PyType_Check(object) != 0) raise_not_arrow(object);
   if (DeviceArray array = take_pyarrow_array(object)) return array;
@@ -79,7 +107,8 @@ DeviceArray take_array_of(PyObject* object) {
   const py::object method = find_method(object, &row);
   if (!method) raise_not_arrow(object);
   const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
-  return row->is_stream ? take_stream(result.ptr()) : take_pair(result.ptr(), row->name);
+  return row->is_stream ? gather_stream(open_stream(result.ptr()))
+                        : take_pair(result.ptr(), row->name);
 }
 
 }  // namespace arrowdl::python

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "arrowdl/error.hpp"
-#include "arrowdl/stream.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
@@ -132,9 +131,20 @@ OwnedDeviceArray move_array(PyObject* capsule) {
   return owned;
 }
 
+void release_stream_with_gil(OwnedArrayStream* stream,
+                             OwnedDeviceArrayStream* device_stream) noexcept {
+  const bool is_done = with_gil([&] {
+    if (stream != nullptr) stream->reset();
+    if (device_stream != nullptr) device_stream->reset();
+  });
+  if (is_done) return;
+  if (stream != nullptr) (*stream)->release = nullptr;
+  if (device_stream != nullptr) (*device_stream)->release = nullptr;
+}
+
 /// A producer's end of a stream may run any code, for any time: not under the GIL.
 template <typename Owned, typename Struct>
-DeviceArray read_all(PyObject* capsule, Struct* stream, const char* name) {
+OwnedStream open_struct(PyObject* capsule, Struct* stream, const char* name) {
   Owned owned;
   {
     const CriticalSection section(capsule);
@@ -142,7 +152,7 @@ DeviceArray read_all(PyObject* capsule, Struct* stream, const char* name) {
     owned.reset(stream);
   }
   const py::gil_scoped_release release;
-  return gather(read_stream(std::move(owned), release_with_gil));
+  return import_stream(std::move(owned), {release_with_gil, release_stream_with_gil});
 }
 
 }  // namespace
@@ -155,6 +165,14 @@ py::object make_capsule(OwnedArray array) { return make_arrow_capsule(std::move(
 
 py::object make_capsule(OwnedDeviceArray array) {
   return make_arrow_capsule(std::move(array), kDeviceArray);
+}
+
+py::object make_capsule(OwnedArrayStream stream) {
+  return make_arrow_capsule(std::move(stream), kStream);
+}
+
+py::object make_capsule(OwnedDeviceArrayStream stream) {
+  return make_arrow_capsule(std::move(stream), kDeviceStream);
 }
 
 py::object make_capsule(OwnedTensor tensor) {
@@ -215,13 +233,13 @@ std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
   return share_schema(std::move(owned), release_with_gil);
 }
 
-DeviceArray take_stream(PyObject* capsule) {
+OwnedStream open_stream(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
-    return read_all<OwnedDeviceArrayStream>(
+    return open_struct<OwnedDeviceArrayStream>(
         capsule, find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);
   }
-  return read_all<OwnedArrayStream>(capsule, find_struct<ArrowArrayStream>(capsule, kStream),
-                                    kStream);
+  return open_struct<OwnedArrayStream>(capsule, find_struct<ArrowArrayStream>(capsule, kStream),
+                                       kStream);
 }
 
 py::object make_capsule(const DLPackExchangeAPI& api) {

@@ -7,6 +7,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 
 namespace arrowdl::python {
 
@@ -15,6 +16,8 @@ namespace arrowdl::python {
 pybind11::object make_capsule(OwnedSchema schema);
 pybind11::object make_capsule(OwnedArray array);
 pybind11::object make_capsule(OwnedDeviceArray array);
+pybind11::object make_capsule(OwnedArrayStream stream);
+pybind11::object make_capsule(OwnedDeviceArrayStream stream);
 /// "dltensor" or "dltensor_versioned" by the vintage of `tensor`.
 pybind11::object make_capsule(OwnedTensor tensor);
 /// "dlpack_exchange_api"; `api` lives as long as the process.
@@ -32,8 +35,8 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
 /// Moves the schema out of an "arrow_schema" capsule and parses it.
 std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule);
 
-/// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
-DeviceArray take_stream(PyObject* capsule);
+/// Moves the stream out of an "arrow_array_stream" or "arrow_device_array_stream" capsule.
+OwnedStream open_stream(PyObject* capsule);
 
 /// The newest table that `capsule` holds, of any version, or nullptr when it is not such a capsule.
 const DLPackExchangeAPIHeader* find_exchange_api_header(PyObject* capsule) noexcept;

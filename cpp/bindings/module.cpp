@@ -2,12 +2,14 @@
 #include <pybind11/pybind11.h>
 
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 #include "arrowdl/used_streams.hpp"
 #include "arrowdl/version.hpp"
 #include "errors.hpp"
 #include "functions.hpp"
 #include "py_device.hpp"
 #include "py_device_array.hpp"
+#include "py_device_stream.hpp"
 #include "py_schema.hpp"
 #include "streams.hpp"
 
@@ -22,11 +24,14 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   // Before the interpreter goes: no thread of ours may drop what needs it later.
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     const py::gil_scoped_release release;
+    constexpr double kSeconds = 5;
+    arrowdl::stop_prefetching(kSeconds);
     arrowdl::stop_releases();
   }));
   register_device(m);
   register_schema(m);
   register_device_array(m);
+  register_device_stream(m);
   register_from_arrow(m);
   register_to_arrow(m);
   register_to_framework(m);

@@ -301,6 +301,9 @@ OwnedArray share_array(const DeviceArray& array) {
   } else if (!whole) {
     shared->null_count = array.validity() == nullptr ? 0 : -1;
   }
+  if (array.type_->layout == Layout::kStruct && array.validity() == nullptr) {
+    move_offset_to_fields(shared.get());
+  }
   if (is_host_readable(array.device())) fill_absent_offsets(shared.get());
   return shared;
 }

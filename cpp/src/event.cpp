@@ -62,15 +62,15 @@ void wait_event(const Device& device, Stream stream, void* event) {
 
 void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
 
+void wait_guarded(const std::function<void()>& wait) {
+  const WaitGuard guard = wait_guard;
+  guard == nullptr ? wait() : guard(wait);
+}
+
 void synchronize_event(const Device& device, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "wait for an event");
-  const WaitGuard guard = wait_guard;
-  if (guard == nullptr) {
-    backend.synchronize(device, event);
-  } else {
-    guard([&] { backend.synchronize(device, event); });
-  }
+  wait_guarded([&] { backend.synchronize(device, event); });
 }
 
 bool is_complete(const Device& device, void* event) {

@@ -74,4 +74,27 @@ inline void fill_absent_offsets(ArrowArray* shared) {
   if (shared->dictionary != nullptr) fill_absent_offsets(shared->dictionary);
 }
 
+/// Lets the fields of `shared`, a struct of share_tree without nulls, begin where its window does:
+/// pyarrow takes no record batch with an offset of its own.
+inline void move_offset_to_fields(ArrowArray* shared) {
+  static constexpr const void* kNoValidity = nullptr;
+  for (int64_t i = 0; i < shared->n_children; ++i) {
+    ArrowArray& field = *shared->children[i];
+    const bool whole = shared->offset == 0 && field.length == shared->length;
+    field.offset += shared->offset;
+    field.length = shared->length;
+    const bool is_null_type = field.n_buffers == 0 && field.n_children == 0;
+    if (is_null_type) {
+      field.null_count = field.length;
+    } else if (!whole && field.null_count != 0) {
+      field.null_count = -1;
+    }
+  }
+  shared->offset = 0;
+  std::vector<const void*>& own =
+      static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
+  own.assign({kNoValidity});
+  shared->buffers = own.data();
+}
+
 }  // namespace arrowdl

@@ -10,6 +10,7 @@ from enum import IntEnum
 from arrowdl._core import (
     Device,
     DeviceArray,
+    DeviceStream,
     Schema,
     __version__,
     device_type_numbers,
@@ -17,12 +18,14 @@ from arrowdl._core import (
     from_arrow,
     register_synchronizer,
     set_blocking_release,
+    stream,
     to_address,
     to_arrow_device,
     to_jax,
     to_numpy,
     to_torch,
 )
+from arrowdl.loader import Loader
 
 # mypy wants to see the members; they are facts of the core's table, known when it is loaded.
 device_types = IntEnum("device_types", device_type_numbers, module=__name__)  # type: ignore[misc]
@@ -47,6 +50,8 @@ def doctor() -> str:
 __all__ = [
     "Device",
     "DeviceArray",
+    "DeviceStream",
+    "Loader",
     "Schema",
     "__version__",
     "device_types",
@@ -55,6 +60,7 @@ __all__ = [
     "from_arrow",
     "register_synchronizer",
     "set_blocking_release",
+    "stream",
     "to_address",
     "to_arrow_device",
     "to_jax",

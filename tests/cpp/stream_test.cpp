@@ -75,9 +75,14 @@ Producer<OwnedArray> produce(OwnedSchema schema, const std::vector<Values>& chun
   return producer;
 }
 
+template <typename Stream>
+Chunks read_all(Stream stream) {
+  return read_stream(*import_stream(std::move(stream)));
+}
+
 TEST(ReadStream, ChunksWithTheirSchema) {
   Producer<OwnedArray> producer = produce(field("i"), {numbers({1, 2}), {}, numbers({3})});
-  const Chunks chunks = read_stream(open(&producer));
+  const Chunks chunks = read_all(open(&producer));
   ASSERT_EQ(chunks.arrays.size(), 3U);
   EXPECT_STREQ(chunks.schema->schema->format, "i");
   EXPECT_EQ(read_rows(chunks.arrays[0]), numbers({1, 2}));
@@ -86,14 +91,14 @@ TEST(ReadStream, ChunksWithTheirSchema) {
 
 TEST(ReadStream, GatherManyOneAndNone) {
   Producer<OwnedArray> many = produce(field("i"), {numbers({1, 2}), numbers({3})});
-  EXPECT_EQ(read_rows(gather(read_stream(open(&many)))), numbers({1, 2, 3}));
+  EXPECT_EQ(read_rows(gather(read_all(open(&many)))), numbers({1, 2, 3}));
 
   Producer<OwnedArray> one = produce(field("i"), {numbers({1, 2})});
   const void* data = one.arrays[0]->buffers[1];
-  EXPECT_EQ(gather(read_stream(open(&one))).buffer(1), data);
+  EXPECT_EQ(gather(read_all(open(&one))).buffer(1), data);
 
   Producer<OwnedArray> none = produce(field("+s", field("u"), field("i")), {});
-  const DeviceArray empty = gather(read_stream(open(&none)));
+  const DeviceArray empty = gather(read_all(open(&none)));
   EXPECT_EQ(empty.length(), 0);
   EXPECT_EQ(empty.child(1).length(), 0);
 }
@@ -102,28 +107,28 @@ TEST(ReadStream, FailuresOfTheProducer) {
   const int64_t objects = live_objects();
   Producer<OwnedArray> failing = produce(field("i"), {numbers({1})});
   failing.error = EIO;
-  expect_error(ErrorKind::kRuntime, "disk on fire", [&] { read_stream(open(&failing)); });
+  expect_error(ErrorKind::kRuntime, "disk on fire", [&] { read_all(open(&failing)); });
   failing.schema_error = EINVAL;
   failing.message = nullptr;
-  expect_error(ErrorKind::kRuntime, "Invalid argument", [&] { read_stream(open(&failing)); });
+  expect_error(ErrorKind::kRuntime, "Invalid argument", [&] { read_all(open(&failing)); });
   failing.arrays.clear();
   EXPECT_EQ(live_objects(), objects);
 }
 
 TEST(ReadStream, MalformedStreams) {
-  expect_error(ErrorKind::kValue, "released already", [] { read_stream(OwnedArrayStream()); });
+  expect_error(ErrorKind::kValue, "released already", [] { read_all(OwnedArrayStream()); });
   Producer<OwnedArray> producer = produce(field("i"), {});
   OwnedArrayStream stream = open(&producer);
   stream->get_next = nullptr;
-  expect_error(ErrorKind::kValue, "get_next is NULL", [&] { read_stream(std::move(stream)); });
+  expect_error(ErrorKind::kValue, "get_next is NULL", [&] { read_all(std::move(stream)); });
 
   Producer<OwnedArray> bad_schema = produce(field("i"), {});
   ArrowSchemaSetFormat(bad_schema.schema.get(), "?");
-  expect_error(ErrorKind::kValue, "schema", [&] { read_stream(open(&bad_schema)); });
+  expect_error(ErrorKind::kValue, "schema", [&] { read_all(open(&bad_schema)); });
 
   Producer<OwnedArray> bad_array = produce(field("i"), {numbers({1})});
   bad_array.arrays[0]->length = -1;
-  expect_error(ErrorKind::kValue, "length -1", [&] { read_stream(open(&bad_array)); });
+  expect_error(ErrorKind::kValue, "length -1", [&] { read_all(open(&bad_array)); });
 }
 
 TEST(ReadStream, DeviceStreams) {
@@ -133,13 +138,13 @@ TEST(ReadStream, DeviceStreams) {
     producer.arrays.push_back(
         Builder(1).import(producer.schema, numbers({n})).export_device_array());
   }
-  EXPECT_EQ(read_rows(gather(read_stream(open(&producer)))), numbers({1, 2}));
+  EXPECT_EQ(read_rows(gather(read_all(open(&producer)))), numbers({1, 2}));
 
   Producer<OwnedDeviceArray> lying;
   lying.schema = field("i");
   lying.arrays.push_back(Builder(1).import(lying.schema, numbers({1})).export_device_array());
   expect_error(ErrorKind::kValue, "stream of device type 2",
-               [&] { read_stream(open(&lying, ARROW_DEVICE_CUDA)); });
+               [&] { read_all(open(&lying, ARROW_DEVICE_CUDA)); });
 }
 
 class MakeEmptyTest : public ::testing::TestWithParam<NamedSchema> {};

@@ -61,6 +61,9 @@ using WaitGuard = void (*)(const std::function<void()>& wait);
 /// meanwhile, which the work may need. nullptr: nothing.
 void set_wait_guard(WaitGuard guard) noexcept;
 
+/// Calls `wait`, which waits on the host, through the guard.
+void wait_guarded(const std::function<void()>& wait);
+
 /// Whether the event has happened; false where the runtime cannot tell without waiting.
 bool is_complete(const Device& device, void* event);
 

@@ -1,0 +1,402 @@
+#include "py_device_stream.hpp"
+
+#include <pybind11/stl.h>
+
+#include <limits>
+#include <mutex>
+#include <optional>
+
+#include "arrays.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/stream.hpp"
+#include "capsule.hpp"
+#include "gil.hpp"
+#include "objects.hpp"
+#include "py_device.hpp"
+#include "py_device_array.hpp"
+#include "py_schema.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// The arrays that a Python iterator gives, of the type of the first.
+class IteratorStream final : public ArrayStream {
+ public:
+  IteratorStream(py::object iterator, DeviceArray first)
+      : ArrayStream(share_schema(first.export_schema()), first.device().type),
+        iterator_(share_object(iterator.ptr())),
+        first_(std::move(first)) {}
+
+  DeviceArray next(int64_t) override {
+    if (first_) return std::exchange(first_, DeviceArray());
+    const py::gil_scoped_acquire acquire;
+    if (iterator_ == nullptr) return {};
+    const auto item = py::reinterpret_steal<py::object>(
+        PyIter_Next(static_cast<PyObject*>(const_cast<void*>(iterator_.get()))));
+    if (!item) {
+      iterator_.reset();
+      if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+      return {};
+    }
+    DeviceArray array = take_array_of(item.ptr());
+    require_same(array);
+    return array;
+  }
+
+ private:
+  void require_same(const DeviceArray& array) {
+    ++position_;
+    const std::string expected = to_string(schema()->type);
+    const std::string given = to_string(array.type());
+    if (given != expected) {
+      raise_value_error("array ", position_, " of the iterator is of ", given,
+                        ", those before it of ", expected, ": cast them to one type");
+    }
+    if (array.device().type != device_type()) {
+      raise_value_error("array ", position_, " of the iterator is on ", to_string(array.device()),
+                        ", those before it are on ", to_string(Device{device_type(), 0}),
+                        ": copy them to one device");
+    }
+  }
+
+  std::shared_ptr<const void> iterator_;
+  DeviceArray first_;
+  int64_t position_ = 0;
+};
+
+/// A stream with its one owner at a time: whoever adapts it takes it.
+class DeviceStream {
+ public:
+  explicit DeviceStream(OwnedStream stream)
+      : schema_(stream->schema()),
+        device_type_(stream->device_type()),
+        stream_(std::move(stream)) {}
+  DeviceStream(DeviceStream&& other) noexcept
+      : schema_(std::move(other.schema_)),
+        device_type_(other.device_type_),
+        stream_(std::move(other.stream_)) {}
+
+  const ParsedSchema& schema() const noexcept { return *schema_; }
+  int32_t device_type() const noexcept { return device_type_; }
+
+  py::object next() {
+    DeviceArray array;
+    {
+      const py::gil_scoped_release release;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      require_open();
+      array = stream_->next();
+    }
+    if (!array) throw py::stop_iteration();
+    return wrap(std::move(array));
+  }
+
+  /// What `adapt(OwnedStream&&)` makes of the stream, which is spent then; where it raises, it is
+  /// as before.
+  template <typename Adapt>
+  auto hand_on(const Adapt& adapt) {
+    const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    require_open();
+    return adapt(std::move(stream_));
+  }
+
+  void close() {
+    const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stream_.reset();
+  }
+
+ private:
+  void require_open() const {
+    if (stream_ == nullptr) {
+      raise_value_error(
+          "this DeviceStream has been closed or handed on, to an adaptor or a consumer: a stream "
+          "can be read once, go on with what was made of it");
+    }
+  }
+
+  std::shared_ptr<const ParsedSchema> schema_;
+  int32_t device_type_;
+  std::mutex mutex_;
+  OwnedStream stream_;
+};
+
+DeviceStream iterate(const py::object& object) {
+  py::object iterator = py::reinterpret_steal<py::object>(PyObject_GetIter(object.ptr()));
+  if (!iterator) {
+    PyErr_Clear();
+    raise_type_error("stream() cannot read an object of type ", Py_TYPE(object.ptr())->tp_name,
+                     ": it has no Arrow protocol, and is no iterable of what has one");
+  }
+  const auto first = py::reinterpret_steal<py::object>(PyIter_Next(iterator.ptr()));
+  if (!first) {
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    raise_value_error(
+        "the iterable is empty, and an Arrow stream has a type: give at least one "
+        "array, of no rows if need be");
+  }
+  return DeviceStream(std::make_unique<IteratorStream>(iterator, take_array_of(first.ptr())));
+}
+
+py::object open(const py::object& object) {
+  if (py::isinstance<DeviceStream>(object)) return object;
+  if (OwnedStream stream = find_stream(object.ptr())) {
+    return py::cast(DeviceStream(std::move(stream)));
+  }
+  return py::cast(iterate(object));
+}
+
+template <typename Adapt>
+DeviceStream make_adapted(DeviceStream& self, const Adapt& adapt) {
+  return DeviceStream(self.hand_on(adapt));
+}
+
+DeviceStream select(DeviceStream& self, const std::vector<std::string>& columns) {
+  return make_adapted(
+      self, [&](OwnedStream&& stream) { return select_columns(std::move(stream), columns); });
+}
+
+DeviceStream rebatch_rows(DeviceStream& self, int64_t rows, bool drop_last) {
+  return make_adapted(
+      self, [&](OwnedStream&& stream) { return rebatch(std::move(stream), rows, drop_last); });
+}
+
+DeviceStream slice(DeviceStream& self, int64_t start, std::optional<int64_t> length) {
+  constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+  return make_adapted(self, [&](OwnedStream&& stream) {
+    return slice_stream(std::move(stream), start, length.value_or(kToTheEnd));
+  });
+}
+
+DeviceStream shuffle_rows(DeviceStream& self, int64_t buffer_rows, uint64_t seed,
+                          uint64_t first_window) {
+  return make_adapted(self, [&](OwnedStream&& stream) {
+    return shuffle(std::move(stream), buffer_rows, seed, first_window);
+  });
+}
+
+DeviceStream take_shard(DeviceStream& self, int64_t index, int64_t count, bool pad) {
+  return make_adapted(
+      self, [&](OwnedStream&& stream) { return shard(std::move(stream), index, count, pad); });
+}
+
+DeviceStream copy_to_device(DeviceStream& self, const py::object& device) {
+  const Device target = read_device(device.ptr());
+  return make_adapted(
+      self, [&](OwnedStream&& stream) { return copy_stream_to(std::move(stream), target); });
+}
+
+DeviceStream prefetch_arrays(DeviceStream& self, int64_t depth) {
+  return make_adapted(self,
+                      [&](OwnedStream&& stream) { return prefetch(std::move(stream), depth); });
+}
+
+/// `requested_schema` is best effort by the protocol: the own schema is always an answer.
+py::object arrow_c_stream(DeviceStream& self, const py::object&) {
+  return make_capsule(
+      self.hand_on([](OwnedStream&& stream) { return export_stream(std::move(stream)); }));
+}
+
+py::object arrow_c_device_stream(DeviceStream& self, const py::object&, const py::kwargs& more) {
+  for (const auto& [name, value] : more) {
+    if (value.is_none()) continue;
+    PyErr_Format(PyExc_NotImplementedError,
+                 "__arrow_c_device_stream__(): the keyword '%U' is not supported", name.ptr());
+    throw py::error_already_set();
+  }
+  return make_capsule(
+      self.hand_on([](OwnedStream&& stream) { return export_device_stream(std::move(stream)); }));
+}
+
+std::string repr(const DeviceStream& self) {
+  return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
+                find_device_type(self.device_type())->name, ">");
+}
+
+py::object make_schema(const DeviceStream& self) {
+  OwnedSchema copy;
+  if (ArrowSchemaDeepCopy(self.schema().schema.get(), copy.get()) != NANOARROW_OK) {
+    throw std::bad_alloc();
+  }
+  return py::cast(Schema(std::move(copy)));
+}
+
+py::object arrow_c_schema(const DeviceStream& self) {
+  return make_schema(self).attr("__arrow_c_schema__")();
+}
+
+constexpr const char* kDoc =
+    R"(Arrow arrays of one type, one after another, on any device.
+
+Made by `stream`. An iterator of `DeviceArray`, and itself an Arrow stream for any consumer
+(``__arrow_c_stream__``, ``__arrow_c_device_stream__``). The adaptors each return a new DeviceStream
+and take this one over: it is spent then, as it is when a consumer has taken it. Nothing is read
+before an array is asked for, and the interpreter lock is free while the streams work.)";
+
+/// An arrays' consumer waits for the prefetching thread: signals are for it to look at.
+void check_signals() {
+  const py::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+void define_protocols(py::class_<DeviceStream>& type) {
+  type.def("__iter__", [](const py::object& self) { return self; })
+      .def("__next__", &DeviceStream::next)
+      .def("__repr__", &repr)
+      .def("__arrow_c_schema__", &arrow_c_schema,
+           "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: the schema.")
+      .def("__arrow_c_stream__", &arrow_c_stream, py::arg("requested_schema") = py::none(),
+           "__arrow_c_stream__(self, /, requested_schema=None)\n--\n\nArrow PyCapsule interface: "
+           "the stream, of memory that the host can read. This object is spent then.")
+      .def("__arrow_c_device_stream__", &arrow_c_device_stream,
+           py::arg("requested_schema") = py::none(),
+           "__arrow_c_device_stream__(self, /, requested_schema=None, **kwargs)\n--\n\nArrow "
+           "PyCapsule interface: the device stream. This object is spent then.")
+      .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
+      .def_property_readonly(
+          "device_type", [](const DeviceStream& self) { return self.device_type(); },
+          "The device type of every array, a number of `device_types`.")
+      .def("close", &DeviceStream::close,
+           "close(self, /)\n--\n\nGive back what the stream holds, its threads included. Arrays "
+           "that it gave stay good.");
+}
+
+void define_adaptors(py::class_<DeviceStream>& type) {
+  type.def("select", &select, py::arg("columns"),
+           R"(select(self, /, columns)
+--
+
+The named columns, in that order; zero-copy.
+
+Parameters
+----------
+columns : sequence of str
+
+Raises
+------
+ValueError
+    A name that is not there, or not unique.
+TypeError
+    A stream of anything but structs.)")
+      .def("rebatch", &rebatch_rows, py::arg("rows"), py::kw_only(), py::arg("drop_last") = false,
+           R"(rebatch(self, /, rows, *, drop_last=False)
+--
+
+Arrays of `rows` rows, the last one of what is left.
+
+A slice where one array holds all the rows, one copy of each buffer where they lie in several.
+
+Parameters
+----------
+rows : int
+    At least 1.
+drop_last : bool
+    Leave an incomplete last array out.
+
+Raises
+------
+BufferError
+    From the iteration: rows of several arrays on a device that the host cannot read. Rebatch
+    first, then copy with `to`.)")
+      .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(),
+           R"(slice(self, /, start, length=None)
+--
+
+Rows `start` to ``start + length`` of the whole stream, or to its end.)")
+      .def("shuffle", &shuffle_rows, py::arg("buffer_rows"), py::arg("seed"), py::kw_only(),
+           py::arg("first_window") = 0,
+           R"(shuffle(self, /, buffer_rows, seed, *, first_window=0)
+--
+
+The rows in another order: each window of `buffer_rows` consecutive rows is permuted.
+
+The order depends on nothing but `seed`, `buffer_rows` and a row's position, on every machine and
+however the source cuts its arrays. One window is held in memory.
+
+Parameters
+----------
+buffer_rows : int
+    1 to 2**32 - 1.
+seed : int
+    0 to 2**64 - 1.
+first_window : int
+    The number of the window that the stream starts with: one that starts later goes on as the
+    whole one does.
+
+Raises
+------
+BufferError
+    From the iteration: memory that the host cannot read.)")
+      .def("shard", &take_shard, py::arg("index"), py::arg("count"), py::kw_only(),
+           py::arg("pad") = false,
+           R"(shard(self, /, index, count, *, pad=False)
+--
+
+Part `index` of `count` of every array, cut into as equal parts as there can be.
+
+Parameters
+----------
+index, count : int
+    0 <= index < count.
+pad : bool
+    Where an array has fewer rows than there are parts, those without one get its last row again;
+    otherwise they get an array of no rows.)")
+      .def("to", &copy_to_device, py::arg("device"),
+           R"(to(self, /, device)
+--
+
+The arrays in memory of `device`, as `DeviceArray.to` copies them: each carries one event for all of
+its copies, and nobody waits.)")
+      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2,
+           R"(prefetch(self, /, depth=2)
+--
+
+The same arrays, read ahead by a native thread that holds up to `depth` of them.
+
+An error of the source is raised when its place in the order comes. The thread starts with the first
+array that is asked for, and ends with the stream. In a forked child, which has not the thread,
+iterating raises RuntimeError.)");
+}
+
+}  // namespace
+
+void register_device_stream(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();
+  py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), kDoc);
+  define_protocols(type);
+  define_adaptors(type);
+  m.def("stream", &open, py::arg("obj"), py::pos_only(),
+        R"(stream(obj, /)
+--
+
+Read an Arrow stream of any library, array by array.
+
+Parameters
+----------
+obj : DeviceStream, Arrow producer, capsule, or iterable
+    Anything with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
+    stream capsule, whatever else `from_arrow` takes (a stream of one array), or an iterable of
+    such arrays, which must be of one type and device type.
+
+Returns
+-------
+DeviceStream
+    `obj` itself if it is one.
+
+Raises
+------
+TypeError
+    None of these.
+RuntimeError
+    The producer failed; its message is in the error.)");
+  m.def("permute", &permute, py::arg("count"), py::arg("seed"),
+        "permute(count, seed)\n--\n\nThe numbers 0 to count - 1 in an order that depends on "
+        "nothing but `seed` and `count`.");
+  set_interrupt_check(check_signals);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,28 @@
+#include "arrowdl/copy.hpp"
+#include "arrowdl/stream.hpp"
+
+namespace arrowdl {
+namespace {
+
+class CopyTo final : public ArrayStream {
+ public:
+  CopyTo(OwnedStream source, const Device& device)
+      : ArrayStream(source->schema(), device.type), source_(std::move(source)), device_(device) {}
+
+  DeviceArray next(int64_t max_rows) override {
+    const DeviceArray array = source_->next(max_rows);
+    return array ? copy_to(array, device_) : DeviceArray();
+  }
+
+ private:
+  OwnedStream source_;
+  Device device_;
+};
+
+}  // namespace
+
+OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device) {
+  return std::make_unique<CopyTo>(std::move(stream), device);
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "arrowdl/error.hpp"
+#include "arrowdl/stream.hpp"
+
+namespace arrowdl {
+namespace {
+
+class Slice final : public ArrayStream {
+ public:
+  Slice(OwnedStream source, int64_t start, int64_t length)
+      : ArrayStream(source->schema(), source->device_type()),
+        source_(std::move(source)),
+        skip_(start),
+        left_(length) {}
+
+  DeviceArray next(int64_t max_rows) override {
+    while (left_ > 0) {
+      const DeviceArray array = source_->next(skip_ > 0 ? skip_ : std::min(left_, max_rows));
+      if (!array) break;
+      const int64_t skipped = std::min(skip_, array.length());
+      skip_ -= skipped;
+      const int64_t taken = std::min(left_, array.length() - skipped);
+      if (taken == 0) continue;
+      left_ -= taken;
+      return array.slice(skipped, taken);
+    }
+    left_ = 0;
+    source_.reset();
+    return {};
+  }
+
+ private:
+  OwnedStream source_;
+  int64_t skip_;
+  int64_t left_;
+};
+
+}  // namespace
+
+OwnedStream slice_stream(OwnedStream&& stream, int64_t start, int64_t length) {
+  if (start < 0 || length < 0) {
+    raise_value_error("rows ", start, " to ", start, " + ", length, " of a stream: count from 0");
+  }
+  return std::make_unique<Slice>(std::move(stream), start, length);
+}
+
+}  // namespace arrowdl
