@@ -57,29 +57,82 @@ DeviceArray take_pair(PyObject* pair, const char* from) {
       "from_arrow() cannot read ", is_type ? "the class " : "an object of type ",
       is_type ? reinterpret_cast<PyTypeObject*>(object)->tp_name : Py_TYPE(object)->tp_name,
       ": it has none of __arrow_c_device_array__, __arrow_c_array__, "
-      "__arrow_c_device_stream__ and __arrow_c_stream__; for tensors use "
+      "__arrow_c_device_stream__, __arrow_c_stream__ and __dataframe__; for tensors use "
       "to_arrow_device()");
+}
+
+PyObject* dataframe_name() {
+  static PyObject* const name = interned("__dataframe__");
+  return name;
+}
+
+DeviceArray take_dataframe(PyObject* object, Copy copy) {
+  if (!find_attribute(object, dataframe_name())) raise_not_arrow(object);
+  const py::object take = py::module_::import("arrowdl._from_dataframe").attr("from_dataframe");
+  return find_array(take(py::handle(object), py::arg("allow_copy") = copy != Copy::kNever).ptr());
+}
+
+/// A chunk's schema is of its own node, not of what it was taken from.
+Chunks make_chunks(std::vector<DeviceArray> arrays) {
+  Chunks chunks;
+  chunks.schema = share_schema(arrays[0].export_schema());
+  chunks.arrays = std::move(arrays);
+  return chunks;
 }
 
 }  // namespace
 
 bool is_arrow(PyObject* object) {
   if (find_array(object)) return true;
+  if (PyType_Check(object) != 0) return false;
   const Protocol* row = nullptr;
-  return PyType_Check(object) == 0 && find_method(object, &row);
+  return find_method(object, &row) || has_in_class(object, dataframe_name());
 }
 
-DeviceArray take_array_of(PyObject* object) {
+DeviceArray take_array_of(PyObject* object, Copy copy) {
   if (DeviceArray array = find_array(object)) return array;
-  if (is_stream_capsule(object)) return take_stream(object);
+  if (is_stream_capsule(object)) return gather(take_chunks(object), copy);
   if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
   if (PyType_Check(object) != 0) raise_not_arrow(object);
   if (DeviceArray array = take_pyarrow_array(object)) return array;
   const Protocol* row = nullptr;
   const py::object method = find_method(object, &row);
-  if (!method) raise_not_arrow(object);
+  if (!method) return take_dataframe(object, copy);
   const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
-  return row->is_stream ? take_stream(result.ptr()) : take_pair(result.ptr(), row->name);
+  return row->is_stream ? gather(take_chunks(result.ptr()), copy)
+                        : take_pair(result.ptr(), row->name);
+}
+
+Chunks take_chunks_of(PyObject* object) {
+  if (is_stream_capsule(object)) return take_chunks(object);
+  if (PyList_Check(object) != 0) {
+    std::vector<DeviceArray> arrays;
+    for (const py::handle item : py::reinterpret_borrow<py::list>(object)) {
+      arrays.push_back(take_array_of(item.ptr()));
+    }
+    if (arrays.empty()) {
+      raise_value_error("a list of no arrays has no schema: give the stream an empty array");
+    }
+    return make_chunks(std::move(arrays));
+  }
+  const Protocol* row = nullptr;
+  if (!find_array(object) && PyType_Check(object) == 0 && PyTuple_Check(object) == 0) {
+    const py::object method = find_method(object, &row);
+    if (method && row->is_stream) {
+      return take_chunks(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+    }
+  }
+  return make_chunks({take_array_of(object)});
+}
+
+DeviceArray gather(Chunks chunks, Copy copy) {
+  if (copy == Copy::kNever && chunks.arrays.size() > 1) {
+    raise_buffer_error("the stream has ", chunks.arrays.size(),
+                       " chunks, which one array takes a copy of: allow it with copy=None, or take "
+                       "the chunks one by one");
+  }
+  const py::gil_scoped_release release;
+  return arrowdl::gather(std::move(chunks));
 }
 
 }  // namespace arrowdl::python

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "arrowdl/error.hpp"
-#include "arrowdl/stream.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
@@ -134,7 +133,7 @@ OwnedDeviceArray move_array(PyObject* capsule) {
 
 /// A producer's end of a stream may run any code, for any time: not under the GIL.
 template <typename Owned, typename Struct>
-DeviceArray read_all(PyObject* capsule, Struct* stream, const char* name) {
+Chunks read_all(PyObject* capsule, Struct* stream, const char* name) {
   Owned owned;
   {
     const CriticalSection section(capsule);
@@ -142,7 +141,7 @@ DeviceArray read_all(PyObject* capsule, Struct* stream, const char* name) {
     owned.reset(stream);
   }
   const py::gil_scoped_release release;
-  return gather(read_stream(std::move(owned), release_with_gil));
+  return read_stream(std::move(owned), release_with_gil);
 }
 
 }  // namespace
@@ -215,7 +214,7 @@ std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
   return share_schema(std::move(owned), release_with_gil);
 }
 
-DeviceArray take_stream(PyObject* capsule) {
+Chunks take_chunks(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
     return read_all<OwnedDeviceArrayStream>(
         capsule, find_struct<ArrowDeviceArrayStream>(capsule, kDeviceStream), kDeviceStream);

@@ -7,6 +7,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 
 namespace arrowdl::python {
 
@@ -33,7 +34,7 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
 std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule);
 
 /// Reads "arrow_array_stream" or "arrow_device_array_stream" to its end.
-DeviceArray take_stream(PyObject* capsule);
+Chunks take_chunks(PyObject* capsule);
 
 /// The newest table that `capsule` holds, of any version, or nullptr when it is not such a capsule.
 const DLPackExchangeAPIHeader* find_exchange_api_header(PyObject* capsule) noexcept;

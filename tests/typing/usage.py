@@ -36,7 +36,7 @@ def arguments(table: object) -> None:
     arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]
     arrowdl.to_arrow_device(table, bool_as="bytes")  # type: ignore[arg-type]
     arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
-    arrowdl.from_address("1", 2)  # type: ignore[arg-type]
+    arrowdl.from_address("1", 2)  # type: ignore[call-overload]
 
 
 def devices(array: DeviceArray) -> None:

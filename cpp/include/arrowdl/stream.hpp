@@ -19,6 +19,13 @@ struct Chunks {
 Chunks read_stream(OwnedArrayStream stream, Releaser releaser = nullptr);
 Chunks read_stream(OwnedDeviceArrayStream stream, Releaser releaser = nullptr);
 
+/// A stream of `chunks`, which it keeps alive, for the C interface to hand on: each with its own
+/// event in a device stream. Raises ValueError unless all have the schema's types and names, and
+/// one device type; BufferError for an ArrowArrayStream of memory that the host can't read (an
+/// event that is pending is waited for).
+OwnedArrayStream make_array_stream(const Chunks& chunks);
+OwnedDeviceArrayStream make_device_array_stream(const Chunks& chunks);
+
 /// The rows of all chunks as one array: the only chunk as it is, several concatenated, none an
 /// empty array of the schema.
 DeviceArray gather(Chunks chunks);
