@@ -10,7 +10,7 @@ from arrowdl import _core
 from arrowdl._interchange import NATIVE, NUMBERS, Dtype, Kind, Null, find_time_bits, name_device
 
 _BITS: Dtype = (Kind.BOOL, 1, "b", NATIVE)
-_BYTES: Dtype = (Kind.UINT, 8, "C", NATIVE)
+_UTF8: Dtype = (Kind.STRING, 8, "u", NATIVE)  # modin reads no other; the rest looks away
 _OFFSETS: dict[str, Dtype] = {"u": (Kind.INT, 32, "i", NATIVE), "U": (Kind.INT, 64, "l", NATIVE)}
 _EXTENSION = b"ARROW:extension:name"
 
@@ -178,7 +178,7 @@ class Column:
         kind, bits, format, _ = self._dtype
         if kind == Kind.STRING:
             format = self._whole().schema.format
-            data, offsets = self._share(2, _BYTES), self._share(1, _OFFSETS[format])
+            data, offsets = self._share(2, _UTF8), self._share(1, _OFFSETS[format])
         else:
             integer: Dtype = (Kind.INT, bits, "i" if bits == 32 else "l", NATIVE)
             codes: Dtype = (*NUMBERS.get(format, (kind, bits)), format, NATIVE)

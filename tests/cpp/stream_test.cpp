@@ -161,5 +161,37 @@ TEST_P(MakeEmptyTest, OnAnyDevice) {
 INSTANTIATE_TEST_SUITE_P(EveryType, MakeEmptyTest, ::testing::ValuesIn(every_type()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(WriteStream, GivesChunksInOrderAndKeepsThem) {
+  const int64_t before = live_objects();
+  {
+    Producer<OwnedArray> producer;
+    producer.schema = field("l");
+    producer.arrays.push_back(make_chunk(producer.schema, numbers({1, 2})));
+    producer.arrays.push_back(make_chunk(producer.schema, numbers({3})));
+    OwnedArrayStream written = make_array_stream(read_stream(open(&producer)));
+    OwnedDeviceArrayStream device = make_device_array_stream(read_stream(std::move(written)));
+    EXPECT_EQ(device->device_type, ARROW_DEVICE_CPU);
+    const Chunks chunks = read_stream(std::move(device));
+    ASSERT_EQ(chunks.arrays.size(), 2U);
+    EXPECT_EQ(read_rows(chunks.arrays[0]), numbers({1, 2}));
+    EXPECT_EQ(read_rows(chunks.arrays[1]), numbers({3}));
+  }
+  EXPECT_EQ(live_objects(), before);
+}
+
+TEST(WriteStream, RefusesChunksOfOtherTypesAndDevices) {
+  Chunks chunks;
+  chunks.schema = share_schema(field("l"));
+  chunks.arrays.push_back(Builder(1).import(field("i"), numbers({1})));
+  expect_error(ErrorKind::kValue, "a stream has one schema", [&] { make_array_stream(chunks); });
+  chunks.arrays[0] = DeviceArray::make_plain(*find_dtype("int64"), 1, exact("12345678"), {});
+  chunks.arrays.push_back(
+      DeviceArray::make_plain(*find_dtype("int64"), 1, exact("12345678"), {kDLCUDA, 0}));
+  expect_error(ErrorKind::kValue, "one device type", [&] { make_device_array_stream(chunks); });
+  chunks.arrays.erase(chunks.arrays.begin());
+  expect_error(ErrorKind::kBuffer, "cuda:0", [&] { make_array_stream(chunks); });
+  EXPECT_EQ(make_device_array_stream(chunks)->device_type, ARROW_DEVICE_CUDA);
+}
+
 }  // namespace
 }  // namespace arrowdl::testing

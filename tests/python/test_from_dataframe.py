@@ -11,6 +11,7 @@ import arrowdl
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.interchange
 import pytest
 import torch
 from helpers.frames import (
@@ -111,6 +112,17 @@ def test_pandas_arrow_columns_of_int16_keep_their_type() -> None:
     """pandas 3 describes them by "S", the format of uint16; kind and bits say int16."""
     frame = pd.DataFrame({"x": pd.array([-1, 2], pd.ArrowDtype(pa.int16()))})
     assert arrowdl.from_arrow(OnlyDataFrame(frame)).field("x").type == "int16"
+
+
+def test_slices_of_pandas_arrow_columns() -> None:
+    """pandas 3.1 hands them out from the whole column's first row on, to any consumer; by its Arrow
+    protocol, which comes first, they are where they belong."""
+    whole = pd.DataFrame({"x": pd.array([1, 2, 3, 4], pd.ArrowDtype(pa.int64()))})
+    wrong = [{"x": 1}, {"x": 2}]
+    assert pyarrow.interchange.from_dataframe(OnlyDataFrame(whole[2:])).to_pylist() == wrong
+    with pytest.warns(UserWarning, match=r"pandas\.index"):  # it counts from 2
+        assert pa.array(arrowdl.from_arrow(OnlyDataFrame(whole[2:]))).to_pylist() == wrong
+    assert arrowdl.to_numpy(whole[2:].reset_index(drop=True))["x"].tolist() == [3, 4]
 
 
 def test_arrow_protocols_come_first() -> None:

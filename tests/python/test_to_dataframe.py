@@ -26,6 +26,8 @@ from helpers.frames import (
     USE_BITMASK,
     OnlyDataFrame,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The Dataframe Interchange Protocol is deprecated"),
@@ -149,6 +151,53 @@ def test_pandas_takes_null_bools_for_false() -> None:
     assert batch["x"].to_pylist() == [True, None, False]
 
 
+def columns_of(types: list[pa.DataType]) -> st.SearchStrategy[pa.Table]:
+    """Tables of chunks that are slices, with nulls here and there."""
+    values = {
+        pa.int16(): st.integers(-(2**15), 2**15 - 1),
+        pa.uint64(): st.integers(0, 2**64 - 1),
+        pa.float32(): st.floats(width=32, allow_nan=False),
+        pa.bool_(): st.booleans(),
+        pa.string(): st.text(max_size=4),
+        pa.large_string(): st.text(max_size=4),
+        pa.string_view(): st.text(max_size=20),
+        pa.timestamp("ms", "UTC"): st.integers(0, 2**40),
+        pa.dictionary(pa.int8(), pa.string()): st.sampled_from(["a", "b", ""]),
+    }
+
+    @st.composite
+    def draw_table(draw: Any) -> pa.Table:
+        rows = draw(st.integers(0, 20))
+        columns = {}
+        for i, kind in enumerate(types):
+            column = draw(st.lists(st.none() | values[kind], min_size=rows, max_size=rows))
+            is_dictionary = pa.types.is_dictionary(kind)
+            array = pa.array(column, pa.string() if is_dictionary else kind)
+            columns[str(i)] = array.cast(kind) if is_dictionary else array
+        start, stop = sorted(draw(st.tuples(st.integers(0, rows), st.integers(0, rows))))
+        table = pa.table(columns)
+        return pa.concat_tables([table[start:stop], table[stop:]])
+
+    return draw_table()
+
+
+TYPES = [
+    pa.int16(), pa.uint64(), pa.float32(), pa.bool_(), pa.string(), pa.large_string(),
+    pa.string_view(), pa.timestamp("ms", "UTC"), pa.dictionary(pa.int8(), pa.string()),
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(columns_of(TYPES))
+def test_any_table_comes_back_through_the_protocol(table: pa.Table) -> None:
+    chunks = [arrowdl.from_arrow(batch) for batch in table.to_batches()] or [
+        arrowdl.from_arrow(table)
+    ]
+    frame = DataFrame(chunks)
+    assert pa.array(arrowdl.from_arrow(OnlyDataFrame(frame))).to_pylist() == table.to_pylist()
+    assert pyarrow.interchange.from_dataframe(frame).to_pylist() == table.to_pylist()
+
+
 # ---------------------------------------------------------------- description
 
 
@@ -188,7 +237,7 @@ def test_dtypes(type: pa.DataType, dtype: tuple[int, int, str, str]) -> None:
 def test_buffers() -> None:
     column = column_of(pa.array(["a", None, "bcd"]))
     buffers = column.get_buffers()
-    assert buffers["data"][1] == (UINT, 8, "C", "=")
+    assert buffers["data"][1] == (STRING, 8, "u", "=")
     assert buffers["offsets"][1] == (INT, 32, "i", "=")
     assert buffers["validity"][1] == (BOOL, 1, "b", "=")
     assert memory_of(buffers["data"][0], "uint8").tobytes() == b"abcd"
