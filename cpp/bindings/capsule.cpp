@@ -131,17 +131,6 @@ OwnedDeviceArray move_array(PyObject* capsule) {
   return owned;
 }
 
-void release_stream_with_gil(OwnedArrayStream* stream,
-                             OwnedDeviceArrayStream* device_stream) noexcept {
-  const bool is_done = with_gil([&] {
-    if (stream != nullptr) stream->reset();
-    if (device_stream != nullptr) device_stream->reset();
-  });
-  if (is_done) return;
-  if (stream != nullptr) (*stream)->release = nullptr;
-  if (device_stream != nullptr) (*device_stream)->release = nullptr;
-}
-
 /// A producer's end of a stream may run any code, for any time: not under the GIL.
 template <typename Owned, typename Struct>
 OwnedStream open_struct(PyObject* capsule, Struct* stream, const char* name) {
@@ -270,6 +259,17 @@ void release_with_gil(OwnedSchema* schema, OwnedDeviceArray* array) noexcept {
   // Never released: there is no interpreter left to do it in.
   if (array != nullptr) (*array)->array.release = nullptr;
   if (schema != nullptr) (*schema)->release = nullptr;
+}
+
+void release_stream_with_gil(OwnedArrayStream* stream,
+                             OwnedDeviceArrayStream* device_stream) noexcept {
+  const bool is_done = with_gil([&] {
+    if (stream != nullptr) stream->reset();
+    if (device_stream != nullptr) device_stream->reset();
+  });
+  if (is_done) return;
+  if (stream != nullptr) (*stream)->release = nullptr;
+  if (device_stream != nullptr) (*device_stream)->release = nullptr;
 }
 
 }  // namespace arrowdl::python

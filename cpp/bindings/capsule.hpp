@@ -49,5 +49,8 @@ bool is_stream_capsule(PyObject* object) noexcept;
 /// Python objects without taking the GIL (pylibcudf), so it runs with the GIL held. Once the
 /// interpreter is gone nothing is called and the memory goes with the process.
 void release_with_gil(OwnedSchema* schema, OwnedDeviceArray* array) noexcept;
+/// The same for streams.
+void release_stream_with_gil(OwnedArrayStream* stream,
+                             OwnedDeviceArrayStream* device_stream) noexcept;
 
 }  // namespace arrowdl::python

@@ -10,6 +10,8 @@ namespace arrowdl::python {
 void register_to_arrow(pybind11::module_& m);
 /// from_arrow, from_address, to_address
 void register_from_arrow(pybind11::module_& m);
+/// assemble, share_buffer and what else arrowdl's own Python makes arrays of buffers with
+void register_buffers(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy
 void register_to_framework(pybind11::module_& m);
 

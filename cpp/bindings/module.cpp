@@ -34,6 +34,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   register_device_stream(m);
   register_from_arrow(m);
   register_to_arrow(m);
+  register_buffers(m);
   register_to_framework(m);
   m.def("live_objects", &arrowdl::live_objects,
         "How many objects that own foreign or exported memory are alive: zero when nothing leaks.");

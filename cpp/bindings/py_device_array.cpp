@@ -512,6 +512,31 @@ PyObject* array_interface(PyObject* self, PyObject* const* args, Py_ssize_t n,
   });
 }
 
+PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    bool nan_as_null = false;
+    bool allow_copy = true;
+    if (n > 0) nan_as_null = read_bool("nan_as_null", args[0]);
+    if (n > 1) allow_copy = read_bool("allow_copy", args[1]);
+    read_keywords("__dataframe__", n, 2, args, names, [&](std::string_view name, PyObject* value) {
+      if (name == "nan_as_null" && n < 1) {
+        nan_as_null = read_bool("nan_as_null", value);
+      } else if (name == "allow_copy" && n < 2) {
+        allow_copy = read_bool("allow_copy", value);
+      } else {
+        return false;
+      }
+      return true;
+    });
+    py::list chunks;
+    chunks.append(py::reinterpret_borrow<py::object>(self));
+    const py::object make = py::module_::import("arrowdl._to_dataframe").attr("DataFrame");
+    return make(chunks, py::arg("nan_as_null") = nan_as_null, py::arg("allow_copy") = allow_copy)
+        .release()
+        .ptr();
+  });
+}
+
 PyObject* get_cuda_array_interface(PyObject* self, void*) noexcept {
   return read_property(self, make_cuda_array_interface);
 }
@@ -588,6 +613,17 @@ PyMethodDef methods[] = {
     {"__array__", as_method(array_interface), kFast,
      "__array__($self, dtype=None, copy=None)\n--\n\nThe array as numpy's, read-only where it is "
      "not a copy."},
+    {"__dataframe__", as_method(dataframe), kFast,
+     "__dataframe__($self, nan_as_null=False, allow_copy=True)\n--\n\n"
+     "The dataframe interchange protocol, for a struct: its fields are the columns.\n\n"
+     "Zero-copy for numbers, booleans, dates and times, strings and dictionaries, on any device; "
+     "string\nviews are gathered. Memory that the host cannot read has no ``ptr`` under "
+     "``allow_copy=False``, and\nthat of a copy on the host otherwise; its ``__dlpack__`` is on "
+     "the device.\n\n"
+     "Raises\n------\n"
+     "TypeError\n    An array that is not a struct.\n"
+     "BufferError\n    ``nan_as_null=True``, which the protocol gave up; later, columns of a type "
+     "that it has not."},
     {"_repr_html_", as_method(repr_html), METH_NOARGS,
      "_repr_html_($self, /)\n--\n\nThe representation for notebooks."},
     {"__reduce__", as_method(reduce), METH_NOARGS, nullptr},

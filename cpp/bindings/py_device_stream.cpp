@@ -41,29 +41,14 @@ class IteratorStream final : public ArrayStream {
       return {};
     }
     DeviceArray array = take_array_of(item.ptr());
-    require_same(array);
+    check_chunk(*schema(), device_type(), array, ++position_);
     return array;
   }
 
  private:
-  void require_same(const DeviceArray& array) {
-    ++position_;
-    const std::string expected = to_string(schema()->type);
-    const std::string given = to_string(array.type());
-    if (given != expected) {
-      raise_value_error("array ", position_, " of the iterator is of ", given,
-                        ", those before it of ", expected, ": cast them to one type");
-    }
-    if (array.device().type != device_type()) {
-      raise_value_error("array ", position_, " of the iterator is on ", to_string(array.device()),
-                        ", those before it are on ", to_string(Device{device_type(), 0}),
-                        ": copy them to one device");
-    }
-  }
-
   std::shared_ptr<const void> iterator_;
   DeviceArray first_;
-  int64_t position_ = 0;
+  std::size_t position_ = 0;
 };
 
 /// A stream with its one owner at a time: whoever adapts it takes it.

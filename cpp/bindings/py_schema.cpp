@@ -70,6 +70,12 @@ void register_schema(py::module_& m) {
       .def_property_readonly("children", &list_children, "The schemas of nested fields.")
       .def_property_readonly("dictionary", &find_dictionary,
                              "The schema of a dictionary's values, or None.")
+      .def_property_readonly(
+          "ordered",
+          [](const Schema& self) {
+            return (self.node().flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0;
+          },
+          "Whether the order of a dictionary's values means something.")
       .def("__repr__", &repr);
 }
 

@@ -136,8 +136,8 @@ py::object make_list_of(const py::object& values, const py::object& offsets) {
   return wrap(make_list(take_array_of(values.ptr()), take_array_of(offsets.ptr())));
 }
 
-py::object apply_mask_to(const py::object& array, const py::object& mask) {
-  return wrap(apply_mask(take_array_of(array.ptr()), take_mask(mask.ptr())));
+py::object apply_mask_to(const py::object& array, const py::object& mask, bool valid) {
+  return wrap(apply_mask(take_array_of(array.ptr()), take_mask(mask.ptr()), valid));
 }
 
 PyMethodDef functions[] = {
@@ -181,8 +181,8 @@ void register_to_arrow(py::module_& m) {
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
   m.def("make_struct", &make_struct_of, py::arg("names"), py::arg("arrays"),
         "A struct array of `arrays`, which share their memory with it.");
-  m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"),
-        "`array` with the rows valid where the bool tensor `mask` is True.");
+  m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"), py::arg("valid") = true,
+        "`array` with the rows valid where the bool tensor `mask` is `valid`.");
   m.def("make_list", &make_list_of, py::arg("values"), py::arg("offsets"),
         "A list array of `values` cut at `offsets` (int32: List, int64: LargeList).");
 }

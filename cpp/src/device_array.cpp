@@ -249,6 +249,13 @@ DeviceArray DeviceArray::validity_array() const {
   return derive(make_nested_schema("b", {}), make_array(std::move(parts)));
 }
 
+DeviceArray DeviceArray::buffer_array(int64_t i, const Dtype& dtype, int64_t count) const {
+  ArrayParts parts;
+  parts.length = count;
+  parts.buffers = {Buffer(), Buffer(storage_, buffer(i), count * dtype.itemsize())};
+  return derive(make_schema(dtype), make_array(std::move(parts)));
+}
+
 DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
   if (!type_->has_validity()) {
     raise_buffer_error("an array of ", to_string(*type_),

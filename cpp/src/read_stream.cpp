@@ -32,21 +32,6 @@ OwnedArray make_empty_array(const Type& type, const Device& device) {
   return make_array(std::move(parts));
 }
 
-class VectorStream final : public ArrayStream {
- public:
-  VectorStream(std::shared_ptr<const ParsedSchema> schema, std::vector<DeviceArray> arrays)
-      : ArrayStream(std::move(schema), arrays.empty() ? kDLCPU : arrays.front().device().type),
-        arrays_(std::move(arrays)) {}
-
-  DeviceArray next(int64_t) override {
-    return position_ < arrays_.size() ? std::move(arrays_[position_++]) : DeviceArray();
-  }
-
- private:
-  std::vector<DeviceArray> arrays_;
-  std::size_t position_ = 0;
-};
-
 }  // namespace
 
 Chunks read_stream(ArrayStream& stream) {
@@ -67,11 +52,6 @@ DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device
   array->device_type = device.type;
   array->device_id = to_arrow_device_id(device);
   return DeviceArray::import(std::move(schema), std::move(array));
-}
-
-OwnedStream make_stream(std::shared_ptr<const ParsedSchema> schema,
-                        std::vector<DeviceArray> arrays) {
-  return std::make_unique<VectorStream>(std::move(schema), std::move(arrays));
 }
 
 }  // namespace arrowdl

@@ -46,6 +46,16 @@ Buffer pack(const TensorView& bytes) {
   return bits;
 }
 
+Buffer pack_inverted(const TensorView& bytes) {
+  uint8_t* target;
+  const int64_t count = bytes.size();
+  Buffer inverted = Buffer::allocate(count, &target);
+  for (int64_t i = 0; i < count; ++i) target[i] = bytes.data[i] == 0 ? 1 : 0;
+  TensorView view = bytes;
+  view.data = target;
+  return pack(view);
+}
+
 OwnedArray make_node(int64_t length, std::vector<Buffer> buffers,
                      std::vector<OwnedArray> children) {
   ArrayParts parts;
@@ -161,7 +171,7 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
              : wrap_lists(view, options, std::move(elements), std::move(event));
 }
 
-DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
+DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid) {
   TensorView view = view_tensor(*mask);
   if (view.dtype->code != kDLBool) {
     raise_value_error("mask is of ", view.dtype->name, ", expected bool");
@@ -177,7 +187,7 @@ DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask) {
                       to_string(array.device()), ": move one of them");
   }
   const Buffer bytes = copy_to_host(view, {});
-  const Buffer bits = pack(view);
+  const Buffer bits = valid ? pack(view) : pack_inverted(view);
   const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
   if (nulls == 0) return array;
   return array.with_validity(bits, nulls).with_nulls_of(array);

@@ -166,5 +166,35 @@ TEST_P(MakeEmptyTest, OnAnyDevice) {
 INSTANTIATE_TEST_SUITE_P(EveryType, MakeEmptyTest, ::testing::ValuesIn(every_type()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(ExportStream, GivesChunksInOrderAndKeepsThem) {
+  const int64_t before = live_objects();
+  {
+    Producer<OwnedArray> producer;
+    producer.schema = field("l");
+    producer.arrays.push_back(make_chunk(producer.schema, numbers({1, 2})));
+    producer.arrays.push_back(make_chunk(producer.schema, numbers({3})));
+    OwnedArrayStream written = export_stream(import_stream(open(&producer)));
+    OwnedDeviceArrayStream device = export_device_stream(import_stream(std::move(written)));
+    EXPECT_EQ(device->device_type, ARROW_DEVICE_CPU);
+    const Chunks chunks = read_all(std::move(device));
+    ASSERT_EQ(chunks.arrays.size(), 2U);
+    EXPECT_EQ(read_rows(chunks.arrays[0]), numbers({1, 2}));
+    EXPECT_EQ(read_rows(chunks.arrays[1]), numbers({3}));
+  }
+  EXPECT_EQ(live_objects(), before);
+}
+
+TEST(MakeStream, RefusesChunksOfOtherTypesAndDevices) {
+  const auto plain = [](Device device) {
+    return DeviceArray::make_plain(*find_dtype("int64"), 1, exact("12345678"), device);
+  };
+  const DeviceArray cuda = plain({kDLCUDA, 0});
+  expect_error(ErrorKind::kValue, "a stream has one schema",
+               [&] { make_stream({plain({}), Builder(1).import(field("i"), numbers({1}))}); });
+  expect_error(ErrorKind::kValue, "one device type", [&] { make_stream({plain({}), cuda}); });
+  expect_error(ErrorKind::kBuffer, "cuda:0", [&] { export_stream(make_stream({cuda})); });
+  EXPECT_EQ(export_device_stream(make_stream({cuda}))->device_type, ARROW_DEVICE_CUDA);
+}
+
 }  // namespace
 }  // namespace arrowdl::testing

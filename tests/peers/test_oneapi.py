@@ -38,6 +38,7 @@ import dpctl.program  # noqa: E402
 import dpctl.tensor as dpt  # noqa: E402
 import numpy as np  # noqa: E402
 from arrowdl import debug  # noqa: E402
+from helpers.frames import STRING, USE_BITMASK, USE_NAN, MadeColumn, MadeFrame  # noqa: E402
 
 ROWS = 64
 
@@ -672,3 +673,95 @@ def test_copied_memory_is_given_back() -> None:
     for _ in range(200):
         array.to("oneapi:0").to("cpu")
     settle()
+
+
+# ---------------------------------------------------------------- the interchange protocol
+
+
+class UsmBuffer:
+    """A buffer of a frame in memory that is not for the host."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.sycl_queue = array.sycl_queue  # where the work is that DLPack does not speak of
+
+    @property
+    def ptr(self) -> int:
+        raise AssertionError("the address was asked for")
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def usm_column(queue: Any, dtype: Any, **buffers: Any) -> Any:
+    """A column over buffers that are said to lie on the CPU, moved to the device."""
+    column = MadeColumn(buffers.pop("data"), dtype=dtype, **buffers)
+    for name, buffer in column.buffers.items():
+        if buffer is not None:
+            moved = dpt.asarray(buffer[0].data, sycl_queue=queue)
+            column.buffers[name] = (UsmBuffer(moved), buffer[1])
+    queue.wait()
+    return column
+
+
+def usm_columns(queue: Any) -> dict[str, Any]:
+    bitmap = np.full(ROWS // 8, 0b11111110, "uint8")
+    text = np.frombuffer(b"ab" * ROWS, "uint8")
+    offsets = np.arange(0, 2 * ROWS + 1, 2, dtype="int32")
+    numbers = np.zeros(ROWS, "f4")
+    masked = {"null": (USE_BITMASK, 0), "validity": bitmap}
+    string = (STRING, 8, "u", "=")
+    return {
+        "x": usm_column(queue, None, data=numbers, **masked),
+        "s": usm_column(queue, string, data=text, size=ROWS, offsets=offsets),
+    }
+
+
+def test_a_frame_of_usm_buffers_is_taken_before_its_data_exists(queue: Any) -> None:
+    columns = usm_columns(queue)
+    with Gate(queue) as gate:
+        gate.fill(columns["x"].buffers["data"][0].array, 7.0)
+        array = arrowdl.from_arrow(MadeFrame(columns), copy=False)
+        assert gate.is_closed()
+        assert array.device.name == "oneapi"
+        assert not array.ready()
+        gate.open()
+        copied = array.to("cpu")
+    assert copied.field("x").null_count == ROWS // 8
+    values, mask = arrowdl.to_numpy(copied.field("x"), nulls="mask")
+    assert values[mask].tolist() == [7.0] * (ROWS - ROWS // 8)
+    assert len(copied.field("s").values) == 2 * ROWS
+
+
+def test_a_frame_is_given_on_its_device(queue: Any) -> None:
+    columns = usm_columns(queue)
+    array = arrowdl.from_arrow(MadeFrame(columns))
+    frame = array.__dataframe__(allow_copy=False)
+    buffers = frame.get_column(1).get_buffers()
+    assert buffers["data"][0].bufsize == 2 * ROWS  # as the last offset on the device says
+    assert values_of(dpt.from_dlpack(buffers["data"][0])).tobytes() == b"ab" * ROWS
+    assert values_of(dpt.from_dlpack(buffers["offsets"][0]))[-1] == 2 * ROWS
+    data = frame.get_column(0).get_buffers()["data"][0]
+    shared = dpt.from_dlpack(data)
+    assert shared.usm_data._pointer == columns["x"].buffers["data"][0].array.usm_data._pointer
+    with pytest.raises(BufferError, match="where the host cannot read"):
+        data.ptr  # noqa: B018
+    copied = array.__dataframe__().get_column(1).get_buffers()["data"][0]
+    assert copied.__dlpack_device__() == data.__dlpack_device__()
+    assert ctypes.string_at(copied.ptr, copied.bufsize) == b"ab" * ROWS
+
+
+def test_a_buffer_that_does_not_say_its_queue_is_refused() -> None:
+    columns = usm_columns(make_queue())
+    del columns["x"].buffers["data"][0].sycl_queue
+    with pytest.raises(BufferError, match=r'column "x".*does not say which queue'):
+        arrowdl.from_arrow(MadeFrame(columns))
+
+
+def test_nulls_among_the_values_of_a_device_are_refused() -> None:
+    column = usm_column(make_queue(), None, data=np.zeros(ROWS, "f4"), null=(USE_NAN, None))
+    with pytest.raises(BufferError, match=r"marked by NaN.*oneapi:0"):
+        arrowdl.from_arrow(MadeFrame({"x": column}))

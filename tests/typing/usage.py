@@ -26,7 +26,11 @@ def functions(tensor: object, table: object) -> None:
     assert_type((values, valid), tuple[Any, Any])
     assert_type(arrowdl.from_address(1, 2), DeviceArray)
     assert_type(arrowdl.from_address(1, 2, device=True), DeviceArray)
+    assert_type(arrowdl.from_address(schema=2), Schema)
+    assert_type(arrowdl.from_address(stream=3, device=True), DeviceArray)
+    assert_type(arrowdl.from_arrow(table, copy=False), DeviceArray)
     arrowdl.to_address(table, 1, 2, device=True)
+    arrowdl.to_address([table], stream=3)
 
 
 def arguments(table: object) -> None:
@@ -36,7 +40,9 @@ def arguments(table: object) -> None:
     arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]
     arrowdl.to_arrow_device(table, bool_as="bytes")  # type: ignore[arg-type]
     arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
-    arrowdl.from_address("1", 2)  # type: ignore[arg-type]
+    arrowdl.from_address("1", 2)  # type: ignore[call-overload]
+    arrowdl.from_address(1)  # type: ignore[call-overload]
+    arrowdl.from_address(1, stream=3)  # type: ignore[call-overload]
 
 
 def devices(array: DeviceArray) -> None:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arrowdl/device_array.hpp"
@@ -40,9 +41,17 @@ struct ToArrowOptions {
 /// carries on, has happened; where the host has to read it, it waits.
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, OwnedEvent event = {});
 
-/// `array`, null also where the 1-D bool tensor `mask`, whose memory is there, is false. Raises
-/// ValueError when lengths or devices differ.
-DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask);
+/// `array`, null also where the 1-D bool tensor `mask`, whose memory is there, is not `valid`.
+/// Raises ValueError when lengths or devices differ.
+DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid = true);
+
+/// `array` of floating point numbers, null also where an element is NaN. Raises BufferError for
+/// other types and for memory that the host can't read.
+DeviceArray null_where_nan(const DeviceArray& array);
+
+/// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises
+/// ValueError for an item of another size, BufferError for memory that the host can't read.
+DeviceArray null_where_equal(const DeviceArray& array, std::string_view item);
 
 /// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
 /// devices differ.
@@ -142,6 +151,31 @@ OwnedTensor list_lengths(const ListParts& parts);
 /// host, against its data: each row has as many elements as its shape, and what uniform_shape says.
 /// Raises ValueError, naming the row.
 void check_shapes(const ListParts& parts, const OwnedTensor& shapes, const TensorMetadata& tensor);
+
+// ---------------------------------------------------------------- buffers
+
+/// What makes one array out of buffers that are arrays of their own.
+struct BufferParts {
+  int64_t length = 0;
+  int64_t offset = 0;
+  /// In Arrow's order for the layout; each a fixed-width array without nulls, whose bytes count and
+  /// whose type does not. An empty one is a buffer that is absent.
+  std::vector<DeviceArray> buffers;
+  DeviceArray dictionary = {};  ///< the values, for `schema`'s indices; or empty
+};
+
+/// An array of `schema`, which has no children and no dictionary, that shares the memory of `parts`
+/// on whatever device it lies, and comes after all of its events. Raises ValueError for buffers
+/// that are too short, lie on several devices, or whose offsets leave the bytes (read where the
+/// host can).
+DeviceArray assemble(OwnedSchema schema, BufferParts parts, bool is_ordered = false);
+
+/// Buffer `i` of a boolean, fixed-width, binary or string array as an array of its own: bytes for
+/// bits and for the values of binary and string. It starts where the node's buffers start, with
+/// the window's offset before its rows. Zero-copy, but for bool8 whose bytes are not 0 and 1 (where
+/// the host can see them): BufferError under Copy::kNever. How many bytes strings take is read from
+/// their last offset, off whatever device. An empty array for a buffer that is absent.
+DeviceArray share_buffer(const DeviceArray& array, int64_t i, Copy copy);
 
 // ---------------------------------------------------------------- whole arrays
 

@@ -117,6 +117,9 @@ class DeviceArray {
   DeviceArray indices() const;
   /// The validity bitmap as a boolean array, zero-copy. Requires validity().
   DeviceArray validity_array() const;
+  /// The first `count` elements of `dtype` in buffer `i`, zero-copy: the window's offset is not in
+  /// it. Requires a plain `dtype` (not complex) and that the buffer is as long.
+  DeviceArray buffer_array(int64_t i, const Dtype& dtype, int64_t count) const;
   /// Bytes of the buffers that the window takes, those of nested values and dictionaries included.
   int64_t nbytes() const;
   /// The same rows with `validity` (bit 0 first, nullptr data: all valid) instead of the node's.

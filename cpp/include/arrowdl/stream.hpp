@@ -82,9 +82,16 @@ OwnedArrayStream export_stream(OwnedStream stream);
 // is asked for an array, or holds more arrays than it says. Where rows are moved, the host has to
 // read them: BufferError on other devices.
 
-/// `arrays`, which all have the type of the first.
+/// `arrays`, in that order. Raises ValueError unless all have the types and names of `schema`, or
+/// of the first one, and one device type.
 OwnedStream make_stream(std::shared_ptr<const ParsedSchema> schema,
                         std::vector<DeviceArray> arrays);
+OwnedStream make_stream(std::vector<DeviceArray> arrays);
+
+/// Raises ValueError unless `array`, number `index` of a stream, has the types and names of
+/// `schema` (the name of the root says nothing) and lies on a device of type `device_type`.
+void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceArray& array,
+                 std::size_t index);
 
 /// The fields `names` of a stream of structs, in that order; zero-copy. Raises ValueError for
 /// names that are not there or not unique, TypeError for a stream of anything but structs.

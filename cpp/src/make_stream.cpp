@@ -1,0 +1,70 @@
+#include "arrowdl/error.hpp"
+#include "arrowdl/stream.hpp"
+
+namespace arrowdl {
+namespace {
+
+std::string_view text(const char* string) { return string == nullptr ? "" : string; }
+
+/// Whether arrays of `a` and `b` may be chunks of one stream: types and names of all nodes but of
+/// the root, whose name says nothing.
+bool is_same(const Type& a, const Type& b, bool is_root = true) {
+  constexpr const char* kKeys[] = {"ARROW:extension:name", "ARROW:extension:metadata"};
+  if (text(a.schema->format) != text(b.schema->format)) return false;
+  if (!is_root && text(a.name()) != text(b.name())) return false;
+  for (const char* key : kKeys) {
+    if (find_metadata(*a.schema, key) != find_metadata(*b.schema, key)) return false;
+  }
+  if (a.children.size() != b.children.size()) return false;
+  for (std::size_t i = 0; i < a.children.size(); ++i) {
+    if (!is_same(a.children[i], b.children[i], false)) return false;
+  }
+  if ((a.dictionary == nullptr) != (b.dictionary == nullptr)) return false;
+  return a.dictionary == nullptr || is_same(*a.dictionary, *b.dictionary);
+}
+
+class VectorStream final : public ArrayStream {
+ public:
+  VectorStream(std::shared_ptr<const ParsedSchema> schema, std::vector<DeviceArray> arrays)
+      : ArrayStream(std::move(schema), arrays.empty() ? kDLCPU : arrays.front().device().type),
+        arrays_(std::move(arrays)) {}
+
+  DeviceArray next(int64_t) override {
+    return position_ < arrays_.size() ? std::move(arrays_[position_++]) : DeviceArray();
+  }
+
+ private:
+  std::vector<DeviceArray> arrays_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceArray& array,
+                 std::size_t index) {
+  if (!is_same(schema.type, array.type())) {
+    raise_value_error("array ", index, " is of ", to_string(array.type()), ", the stream of ",
+                      to_string(schema.type), ": a stream has one schema, cast them to one type");
+  }
+  if (array.device().type != device_type) {
+    raise_value_error("array ", index, " is on ", to_string(array.device()), ", the stream on ",
+                      find_device_type(device_type)->name,
+                      ": a stream is of one device type, copy the arrays to one");
+  }
+}
+
+OwnedStream make_stream(std::shared_ptr<const ParsedSchema> schema,
+                        std::vector<DeviceArray> arrays) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    check_chunk(*schema, arrays.front().device().type, arrays[i], i);
+  }
+  return std::make_unique<VectorStream>(std::move(schema), std::move(arrays));
+}
+
+OwnedStream make_stream(std::vector<DeviceArray> arrays) {
+  if (arrays.empty()) raise_value_error("a stream of no arrays has no schema: give an empty one");
+  auto schema = share_schema(arrays.front().export_schema());
+  return make_stream(std::move(schema), std::move(arrays));
+}
+
+}  // namespace arrowdl
