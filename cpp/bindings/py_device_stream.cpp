@@ -196,6 +196,13 @@ py::object arrow_c_device_stream(DeviceStream& self, const py::object&, const py
       self.hand_on([](OwnedStream&& stream) { return export_device_stream(std::move(stream)); }));
 }
 
+DeviceStream chain(const std::vector<py::object>& arrays) {
+  std::vector<DeviceArray> taken;
+  taken.reserve(arrays.size());
+  for (const py::object& array : arrays) taken.push_back(take_array_of(array.ptr()));
+  return DeviceStream(make_stream(std::move(taken)));
+}
+
 std::string repr(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
                 find_device_type(self.device_type())->name, ">");
@@ -378,6 +385,9 @@ TypeError
     None of these.
 RuntimeError
     The producer failed; its message is in the error.)");
+  m.def(
+      "chain", &chain, py::arg("arrays"),
+      "chain(arrays)\n--\n\nA stream of DeviceArrays, at least one, with no Python between them.");
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
         "permute(count, seed)\n--\n\nThe numbers 0 to count - 1 in an order that depends on "
         "nothing but `seed` and `count`.");

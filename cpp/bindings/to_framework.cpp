@@ -92,7 +92,7 @@ const Framework& find_framework(std::size_t index) {
 }
 
 enum class NullPolicy { kRaise, kFill, kNan, kMask };
-enum class Ragged { kJagged, kPadded };
+enum class Ragged { kJagged, kPadded, kOffsets };
 
 struct Options {
   NullPolicy nulls = NullPolicy::kRaise;
@@ -290,6 +290,7 @@ class Converter {
   py::object jag(const ListParts& parts) const {
     const py::object values = convert_elements(parts.values);
     const py::object offsets = make_positions(export_positions(parts.offsets));
+    if (options_.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
     return checked(
         PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
   }
@@ -335,8 +336,8 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
                                                                   {"fill", NullPolicy::kFill},
                                                                   {"nan", NullPolicy::kNan},
                                                                   {"mask", NullPolicy::kMask}};
-  static constexpr std::pair<const char*, Ragged> kRagged[] = {{"jagged", Ragged::kJagged},
-                                                               {"padded", Ragged::kPadded}};
+  static constexpr std::pair<const char*, Ragged> kRagged[] = {
+      {"jagged", Ragged::kJagged}, {"padded", Ragged::kPadded}, {"offsets", Ragged::kOffsets}};
   if (name == "nulls") {
     options.nulls = read_choice("nulls", value, kNulls);
   } else if (name == "ragged") {
@@ -381,10 +382,10 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                \
   "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"  \
   "    only), or a pair (values, mask) with True where a value is valid.\n"                   \
-  "ragged : {'jagged', 'padded'}\n"                                                           \
+  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                \
   "    Lists, strings and binary as " ragged                                                  \
   ",\n"                                                                                       \
-  "    or as (padded, lengths) with zeros after each row's end.\n"                            \
+  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"   \
   "stack : bool\n"                                                                            \
   "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n\n"   \
   "Returns\n-------\n"                                                                        \

@@ -45,24 +45,41 @@ class Shuffle final : public ArrayStream {
         number_(first_window) {}
 
   DeviceArray next(int64_t max_rows) override {
-    if (!window_ && !open_window()) return {};
-    const int64_t count = std::min(window_.length() - position_, max_rows);
+    if (!block_ && !take_block(max_rows)) return {};
+    const int64_t count = std::min(block_.length(), max_rows);
+    DeviceArray rows = block_.slice(0, count);
+    block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
+    return rows;
+  }
+
+ private:
+  /// The next rows of the window: a few times `max_rows`, so that the columns of one after the
+  /// other are in the cache, and not all of them, whose memory would be new each time.
+  bool take_block(int64_t max_rows) {
+    if (!window_ && !open_window()) return false;
+    const int64_t left = window_.length() - position_;
+    const int64_t wanted = std::max(max_rows, block_rows_ / max_rows * max_rows);
+    const int64_t count = std::min(left, wanted);
     OwnedDeviceArray taken;
     take_rows(window_, {order_.data() + position_, count}).move(&taken->array);
     taken->device_type = ARROW_DEVICE_CPU;
     taken->device_id = -1;
     position_ += count;
     if (position_ == window_.length()) window_ = DeviceArray();
-    return DeviceArray::import(schema(), std::move(taken));
+    block_ = DeviceArray::import(schema(), std::move(taken));
+    return true;
   }
 
- private:
   bool open_window() {
-    window_ = source_->next();
-    if (!window_) return false;
+    do {
+      window_ = source_->next();
+      if (!window_) return false;
+    } while (window_.length() == 0);
     require_host_readable(window_, "shuffle rows");
     order_ = permute_window(window_.length(), seed_, number_++);
     position_ = 0;
+    constexpr int64_t kBlockBytes = 4 << 20;
+    block_rows_ = kBlockBytes / std::max<int64_t>(1, window_.nbytes() / window_.length());
     return true;
   }
 
@@ -72,6 +89,8 @@ class Shuffle final : public ArrayStream {
   DeviceArray window_;
   std::vector<uint32_t> order_;
   int64_t position_ = 0;
+  int64_t block_rows_ = 0;
+  DeviceArray block_;
 };
 
 }  // namespace

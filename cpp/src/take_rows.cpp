@@ -10,7 +10,7 @@
 namespace arrowdl {
 namespace {
 
-Buffer take_bits(const uint8_t* bits, int64_t offset, const RowNumbers& rows) {
+Buffer take_bits(const uint8_t* bits, int64_t offset, const RowNumbers rows) {
   uint8_t* target = nullptr;
   Buffer taken = Buffer::allocate(bitmap_size(rows.count), &target);
   for (int64_t start = 0; start < rows.count; start += 8) {
@@ -32,8 +32,9 @@ Buffer take_validity(const DeviceArray& source, const RowNumbers& rows, int64_t*
   return *null_count == 0 ? Buffer() : bits;
 }
 
+/// `rows` by value: the bytes that are written could be those of a reference.
 template <std::size_t kWidth>
-void take_elements(const uint8_t* from, const RowNumbers& rows, uint8_t* target) {
+void take_elements(const uint8_t* from, const RowNumbers rows, uint8_t* target) {
   for (int64_t i = 0; i < rows.count; ++i) {
     std::memcpy(target + i * static_cast<int64_t>(kWidth),
                 from + rows.begin[i] * static_cast<int64_t>(kWidth), kWidth);

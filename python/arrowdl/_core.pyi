@@ -183,13 +183,14 @@ def to_address(
     device: bool = False,
 ) -> None: ...
 def stream(obj: Any, /) -> DeviceStream: ...
+def chain(arrays: Sequence[DeviceArray]) -> DeviceStream: ...
 def permute(count: int, seed: int) -> list[int]: ...
 def to_torch(
     obj: Any,
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded"] = "jagged",
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
 ) -> Any: ...
 def to_jax(
@@ -197,7 +198,7 @@ def to_jax(
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded"] = "jagged",
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
 ) -> Any: ...
 def to_numpy(
@@ -205,7 +206,7 @@ def to_numpy(
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded"] = "jagged",
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
 ) -> Any: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...

@@ -143,7 +143,7 @@ class Loader:
         world_size: int | None = None,
         prefetch: int = 2,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-        ragged: Literal["jagged", "padded"] = "jagged",
+        ragged: Literal["jagged", "padded", "offsets"] = "jagged",
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         transform: Callable[[Any], Any] | None = None,
         pin_memory: bool | None = None,

@@ -7,6 +7,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,25 +165,27 @@ class TableSource(IndexedSource):
 
     def __init__(self, table: pa.Table, columns: Sequence[str] | None) -> None:
         self._schema = table.schema
-        self._table = table if columns is None else _select(table, columns)
-        self._batches = [batch for batch in self._table.to_batches() if batch.num_rows > 0]
-        self.units = [batch.num_rows for batch in self._batches]
+        chosen = table if columns is None else _select(table, columns)
+        self._empty = _core.from_arrow(chosen.slice(0, 0))
+        batches = [_core.from_arrow(batch) for batch in chosen.to_batches()]
+        self._set_arrays([batch for batch in batches if len(batch)])
+
+    def _set_arrays(self, arrays: list[_core.DeviceArray]) -> None:
+        self._arrays = arrays
+        self.units = [len(array) for array in arrays]
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
-        import pyarrow as pa
-
-        batches = [self._batches[unit] for unit in units]
-        return _core.stream(pa.Table.from_batches(batches, self._table.schema))
+        return _core.chain([self._arrays[unit] for unit in units] or [self._empty])
 
     def cut_for_shuffle(self) -> IndexedSource:
-        cut = TableSource(self._table.slice(0, 0), None)
-        cut._schema = self._schema
-        cut._batches = [
-            batch.slice(start, _TABLE_UNIT_ROWS)
-            for batch in self._batches
-            for start in range(0, batch.num_rows, _TABLE_UNIT_ROWS)
-        ]
-        cut.units = [batch.num_rows for batch in cut._batches]
+        cut = copy(self)
+        cut._set_arrays(
+            [
+                array[start : start + _TABLE_UNIT_ROWS]
+                for array in self._arrays
+                for start in range(0, len(array), _TABLE_UNIT_ROWS)
+            ]
+        )
         return cut
 
     def describe(self) -> str:

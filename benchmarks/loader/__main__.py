@@ -1,0 +1,89 @@
+"""The command line: `python -m benchmarks.loader [--quick] [NAME ...]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.loader.calls import measure_calls
+from benchmarks.loader.cases import Case, make_cases
+from benchmarks.loader.data import write_files
+from benchmarks.machine import describe_machine
+from benchmarks.timing import Budget, format_seconds, measure
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks/results"
+DATA = ROOT / "build/benchmark-data"
+FULL = Budget(loop_seconds=0, total_seconds=12.0, min_rounds=7)
+QUICK = Budget(loop_seconds=0, total_seconds=0, min_rounds=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.loader", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, and write no files")
+    parser.add_argument("--quick", action="store_true", help="two rounds each, rough")
+    arguments = parser.parse_args()
+    write_files(DATA)
+    budget = QUICK if arguments.quick else FULL
+    rows = [
+        _run(case, budget)
+        for case in make_cases(DATA)
+        if not arguments.names or case.name in arguments.names
+    ]
+    calls = [] if arguments.names else measure_calls(DATA)
+    data = {"machine": describe_machine(), "rows": rows, "calls": calls}
+    table = _to_markdown(data)
+    print(f"\n{table}")
+    if not arguments.names:
+        (RESULTS / "loader.json").write_text(json.dumps(data, indent=1) + "\n")
+        (RESULTS / "loader.md").write_text(table)
+
+
+def _run(case: Case, budget: Budget) -> dict[str, Any]:
+    names = {"ours": case.ours, "peer": case.peer}
+    ours, peer = measure(["ours()", "peer()"], names, budget)
+    ratio = ours.median / peer.median
+    mark = "" if ratio <= case.target else "  <- missed"
+    print(f"{case.name:26} {ratio:6.3f} (at most {case.target:g}){mark}", flush=True)
+    return {
+        "name": case.name,
+        "ours": ours.to_json(),
+        "peer": peer.to_json(),
+        "peer_name": case.peer_name,
+        "ratio": ratio,
+        "target": case.target,
+        "reached": ratio <= case.target,
+    }
+
+
+def _to_markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "| pass | median | beside | median | ratio | at most | reached |",
+        "|---|--:|---|--:|--:|--:|---|",
+    ]
+    for row in data["rows"]:
+        cells = [
+            f"`{row['name']}`",
+            format_seconds(row["ours"]["median"]),
+            row["peer_name"],
+            format_seconds(row["peer"]["median"]),
+            f"{row['ratio']:.3g}",
+            f"{row['target']:g}",
+            "yes" if row["reached"] else "**no**",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "| call | median | at most | reached |", "|---|--:|--:|---|"]
+    for call in data["calls"]:
+        reached = "yes" if call["median"] <= call["target"] else "**no**"
+        lines.append(
+            f"| {call['name']} | {format_seconds(call['median'])} | "
+            f"{format_seconds(call['target'])} | {reached} |"
+        )
+    lines += ["", ", ".join(f"{key} {value}" for key, value in data["machine"].items()) + "."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

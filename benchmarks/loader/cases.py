@@ -1,0 +1,186 @@
+"""What is measured: a pass of ours over a data set beside a peer's over the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import torch
+
+from benchmarks.loader.data import BATCH_ROWS
+
+Pass = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+    ours, peer : callable
+        What is timed.
+    peer_name : str
+        What the peer does, for the table.
+    target : float
+        The most that `ours` may take, as a multiple of `peer`.
+    """
+
+    name: str
+    ours: Pass
+    peer: Pass
+    peer_name: str
+    target: float
+
+
+def drain(batches: Iterator[Any]) -> int:
+    """Take every batch, and keep none."""
+    count = 0
+    for _ in batches:
+        count += 1
+    return count
+
+
+def make_cases(folder: Path) -> list[Case]:
+    """All rows, over the files of `data.write_files`."""
+    return [
+        *(case for name in BATCH_ROWS for case in _make_parquet(name, folder)),
+        *(case for name in BATCH_ROWS for case in _make_ipc(name, folder)),
+        *_make_tables(folder),
+        *_make_peers(folder),
+    ]
+
+
+def _make_loader(path: Path, name: str, **arguments: Any) -> Pass:
+    # Ragged rows as the hand-written loops make them; the nulls of `tab` have to become something.
+    loader = arrowdl.Loader(path, BATCH_ROWS[name], nulls="nan", ragged="offsets", **arguments)
+    return partial(_drain_loader, loader)
+
+
+def _read_floor(path: Path, name: str) -> Pass:
+    """pyarrow's plain decode, and no tensors."""
+    return lambda: drain(pq.ParquetFile(path).iter_batches(BATCH_ROWS[name]))
+
+
+def _scan(path: Path) -> Pass:
+    """pyarrow's fastest bare decode."""
+    return lambda: drain(ds.dataset(path).scanner(batch_size=131_072).to_reader())
+
+
+def _make_parquet(name: str, folder: Path) -> Iterator[Case]:
+    path = folder / f"{name}.parquet"
+    floor, ours = _read_floor(path, name), _make_loader(path, name)
+    yield Case(f"parquet-{name}", ours, floor, "iter_batches, no tensors", 0.9)
+    yield Case(f"parquet-{name}-scan", ours, _scan(path), "scanner, no tensors", 1.15)
+    shuffled = _make_loader(path, name, shuffle=True)
+    yield Case(f"parquet-{name}-shuffled", shuffled, floor, "iter_batches, no tensors", 1.3)
+
+
+def _make_ipc(name: str, folder: Path) -> Iterator[Case]:
+    path = folder / f"{name}.arrow"
+    ours = _make_loader(path, name)
+    by_hand = _loop_by_hand(path, BATCH_ROWS[name])
+    yield Case(f"ipc-{name}", ours, by_hand, "zero-copy loop by hand", 1.3)
+    if name != "tab":
+        floor = _read_floor(folder / f"{name}.parquet", name)
+        yield Case(f"ipc-{name}-floor", ours, floor, "iter_batches of Parquet", 0.1)
+
+
+def _loop_by_hand(path: Path, batch_rows: int) -> Pass:
+    """The quickest that pyarrow and torch alone allow."""
+
+    def read() -> int:
+        count = 0
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        for i in range(reader.num_record_batches):
+            whole = reader.get_batch(i)
+            for start in range(0, whole.num_rows, batch_rows):
+                batch = whole.slice(start, batch_rows)
+                tensors = {
+                    name: _to_tensor(column)
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
+                count += len(tensors) > 0
+        return count
+
+    return read
+
+
+def _to_tensor(column: pa.Array) -> Any:
+    if pa.types.is_fixed_size_list(column.type):
+        values = torch.from_numpy(column.flatten().to_numpy())
+        return values.view(-1, column.type.list_size)
+    if pa.types.is_list(column.type):
+        offsets = column.offsets.to_numpy()
+        values = torch.from_numpy(column.flatten().to_numpy())
+        return values, torch.from_numpy(offsets - offsets[0])
+    return torch.from_numpy(column.to_numpy(zero_copy_only=False))
+
+
+def _make_tables(folder: Path) -> Iterator[Case]:
+    for name in ("emb", "tab"):
+        with pa.memory_map(str(folder / f"{name}.arrow")) as file:
+            table = pa.ipc.open_file(file).read_all().combine_chunks()
+        loader = arrowdl.Loader(table, BATCH_ROWS[name], nulls="nan", shuffle=True)
+        tensors = {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
+        yield Case(
+            f"table-{name}-shuffled",
+            partial(_drain_loader, loader),
+            partial(_index_select, tensors, BATCH_ROWS[name]),
+            "torch.index_select in memory",
+            1.5,
+        )
+
+
+def _drain_loader(loader: arrowdl.Loader) -> int:
+    return drain(iter(loader))
+
+
+def _index_select(tensors: dict[str, Any], batch_rows: int) -> int:
+    rows = len(next(iter(tensors.values())))
+    order = torch.randperm(rows)
+    count = 0
+    for start in range(0, rows, batch_rows):
+        chosen = order[start : start + batch_rows]
+        count += len({name: value.index_select(0, chosen) for name, value in tensors.items()}) > 0
+    return count
+
+
+def _make_peers(folder: Path) -> Iterator[Case]:
+    """What people use. The targets of the issue are speed-ups: 10 times is a ratio of 0.1."""
+    for name in BATCH_ROWS:
+        path = folder / f"{name}.parquet"
+        yield Case(
+            f"collate-{name}",
+            _make_loader(path, name),
+            partial(_collate, path, BATCH_ROWS[name]),
+            "hand-written collate by to_pandas",
+            0.5,
+        )
+
+
+def _collate(path: Path, batch_rows: int) -> int:
+    count = 0
+    for batch in pq.ParquetFile(path).iter_batches(batch_rows):
+        frame = batch.to_pandas()
+        tensors = {}
+        for column in frame.columns:
+            first = frame[column].iloc[0]
+            if isinstance(first, np.ndarray) and column == "vector":
+                tensors[column] = torch.as_tensor(np.stack(frame[column].to_numpy()))
+            elif isinstance(first, np.ndarray):
+                rows = [torch.as_tensor(row.copy()) for row in frame[column]]
+                tensors[column] = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+            else:
+                tensors[column] = torch.as_tensor(frame[column].to_numpy().copy())
+        count += len(tensors) > 0
+    return count
