@@ -26,6 +26,16 @@ class Framework:
         ``(values, offsets)`` to the framework's ragged tensor.
     make_variable : callable
         ``(values, offsets, shapes, permutation)`` to tensors of varying shape.
+    expand_bits : callable
+        ``(bytes, offset, length, repeat)`` to a bool tensor of ``length * repeat``: the bits from
+        `offset` on, least significant first, each of them `repeat` times. This and what follows is
+        for devices where arrowdl does not do it itself; pure, and done where its arguments lie.
+    fill : callable
+        ``(values, valid, item)`` to the values, `item` (0 or NaN) where they are not valid.
+    all_valid : callable
+        ``(values)`` to a bool tensor that is True everywhere.
+    arrange : callable
+        ``(values, shape, axes)`` to the flat values in that shape, its axes then in that order.
     """
 
     tensor_type: type | None
@@ -33,6 +43,10 @@ class Framework:
     from_positions: Callable[[Any], Any]
     make_jagged: Callable[[Any, Any], Any]
     make_variable: Callable[[Any, Any, Any, list[int]], Any]
+    expand_bits: Callable[[Any, int, int, int], Any]
+    fill: Callable[[Any, Any, float], Any]
+    all_valid: Callable[[Any], Any]
+    arrange: Callable[[Any, list[int], list[int]], Any]
 
 
 def load(name: str) -> Framework:
@@ -88,7 +102,26 @@ def _load_torch() -> Framework:
         layout = torch.jagged if only_first_varies else torch.strided
         return torch.nested.as_nested_tensor(rows, layout=layout)
 
-    return Framework(torch.Tensor, torch.from_dlpack, torch.from_dlpack, make_jagged, make_variable)
+    def expand_bits(packed: torch.Tensor, offset: int, length: int, repeat: int) -> torch.Tensor:
+        shifts = torch.arange(8, dtype=torch.uint8, device=packed.device)
+        bits = ((packed.unsqueeze(-1) >> shifts) & 1).flatten()[offset : offset + length]
+        return bits.to(torch.bool).unsqueeze(-1).expand(-1, repeat).flatten()
+
+    def fill(values: torch.Tensor, valid: torch.Tensor, item: float) -> torch.Tensor:
+        part = complex(item, item) if values.is_complex() else item
+        return values.where(valid, torch.full_like(values, part))
+
+    return Framework(
+        torch.Tensor,
+        torch.from_dlpack,
+        torch.from_dlpack,
+        make_jagged,
+        make_variable,
+        expand_bits,
+        fill,
+        lambda values: torch.ones_like(values, dtype=torch.bool),
+        lambda values, shape, axes: values.reshape(shape).permute(axes),
+    )
 
 
 def _load_jax() -> Framework:
@@ -117,7 +150,9 @@ def _load_jax() -> Framework:
             )
         return jax.dlpack.from_dlpack(tensor)
 
-    return Framework(None, from_dlpack, from_positions, _pair, _parts)
+    return Framework(
+        None, from_dlpack, from_positions, _pair, _parts, *_array_operations(jax.numpy)
+    )
 
 
 def _load_numpy() -> Framework:
@@ -131,7 +166,27 @@ def _load_numpy() -> Framework:
             )
         return np.from_dlpack(tensor)
 
-    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts)
+    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts, *_array_operations(np))
+
+
+def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
+    """The last four of a `Framework` for what has numpy's functions."""
+
+    def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
+        shifts = xp.arange(8, dtype=xp.uint8)
+        bits = ((packed[:, None] >> shifts) & 1).reshape(-1)[offset : offset + length]
+        return xp.broadcast_to(bits.astype(bool)[:, None], (length, repeat)).reshape(-1)
+
+    def fill(values: Any, valid: Any, item: float) -> Any:
+        part = complex(item, item) if xp.iscomplexobj(values) else item
+        return xp.where(valid, values, xp.asarray(part).astype(values.dtype))
+
+    return (
+        expand_bits,
+        fill,
+        lambda values: xp.ones(values.shape, dtype=bool),
+        lambda values, shape, axes: values.reshape(shape).transpose(axes),
+    )
 
 
 def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:

@@ -12,8 +12,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from helpers.capsules import capsule_address
+from helpers.dlpack import CPU, DLDevice, DLManagedTensorVersioned
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / "build/dev/tests/cpp/fake_driver" / name for name in ("fake_cuda", "fake_hip")]
+
+
+PREAMBLE = """
+import ctypes, gc, time, weakref
+import arrowdl
+from arrowdl import debug
+from helpers.fake_cuda import FakeCuda, HasInterface
+
+cuda = FakeCuda()
+
+def settle():
+    while debug.pending_releases():
+        time.sleep(0.001)
+
+def refused(error, says, use):
+    try:
+        use()
+    except error as raised:
+        assert says in str(raised), raised
+    else:
+        raise AssertionError(says)
+"""
 
 
 class HasInterface:
@@ -21,6 +48,26 @@ class HasInterface:
 
     def __init__(self, entries: Any) -> None:
         self.__cuda_array_interface__ = entries
+
+
+class _Relabelled:
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+
+def read_as_host(tensor: Any) -> Any:
+    """A stand-in for the `from_dlpack` of a framework on the fake device: numpy, which can read the
+    fake's memory once it is told that it is the CPU's."""
+    capsule = tensor.__dlpack__(stream=None, max_version=(1, 0))
+    managed = DLManagedTensorVersioned.from_address(capsule_address(capsule))
+    managed.dl_tensor.device = DLDevice(CPU, 0)
+    return np.from_dlpack(_Relabelled(capsule))
 
 
 class FakeCuda:
