@@ -4,15 +4,18 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "arrowdl/convert.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
 #include "functions.hpp"
 #include "objects.hpp"
+#include "py_device.hpp"
 #include "pyarrow.hpp"
 #include "streams.hpp"
 #include "tensors.hpp"
@@ -73,6 +76,7 @@ struct Framework {
   PyObject* fill = nullptr;            ///< (values, valid, item) -> tensor
   PyObject* all_valid = nullptr;       ///< (values) -> bool tensor
   PyObject* arrange = nullptr;         ///< (values, shape, axes) -> tensor
+  PyObject* put = nullptr;             ///< (tensor, device name, id) -> tensor; without an API
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
@@ -97,6 +101,7 @@ std::unique_ptr<const Framework> load(const char* name) {
   framework->fill = take("fill");
   framework->all_valid = take("all_valid");
   framework->arrange = take("arrange");
+  framework->put = take("put");
   return framework;
 }
 
@@ -118,6 +123,7 @@ struct Options {
   NullPolicy nulls = NullPolicy::kRaise;
   Ragged ragged = Ragged::kJagged;
   bool stack = false;
+  std::optional<Device> device = {};
 };
 
 py::list to_list(const std::vector<int64_t>& numbers) {
@@ -290,9 +296,16 @@ class Converter {
   }
 
   py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
-    if (framework_.api != nullptr) return to_object(*framework_.api, std::move(tensor));
+    const bool moves = options_.device && from_dl_device(tensor->device) != *options_.device;
+    if (framework_.api != nullptr) {
+      if (moves) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
+      return to_object(*framework_.api, std::move(tensor));
+    }
     const py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
-    return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+    py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+    if (!moves) return made;
+    const DeviceType* type = find_device_type(options_.device->type);
+    return call(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
   }
 
   template <typename MakeMask>
@@ -437,10 +450,20 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
     options.ragged = read_choice("ragged", value, kRagged);
   } else if (name == "stack") {
     options.stack = read_bool("stack", value);
+  } else if (name == "device") {
+    if (value != Py_None) options.device = read_device(value);
   } else {
     return false;
   }
   return true;
+}
+
+/// `array` where its tensors can be read as those of `device`: what the host can read is moved
+/// tensor by tensor, into the framework's own memory.
+DeviceArray move_to(const std::optional<Device>& device, DeviceArray array) {
+  if (!device || array.device() == *device || is_host_readable(array.device())) return array;
+  const py::gil_scoped_release release;
+  return copy_to(array, *device);
 }
 
 template <std::size_t index>
@@ -458,34 +481,41 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
         return converter.convert(std::move(tensor)).release().ptr();
       }
     }
-    const DeviceArray array = take_array_of(args[0]);
+    const DeviceArray array = move_to(options.device, take_array_of(args[0]));
     py::object result = options.stack ? converter.stack(array) : converter.convert(array);
     return result.release().ptr();
   });
 }
 
-#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                        \
-  "to_" name                                                                                  \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                          \
-  "Read an Arrow array or table as " tensor                                                   \
-  ", zero-copy where the layout allows.\n\n"                                                  \
-  "Parameters\n----------\n"                                                                  \
-  "obj : DeviceArray or Arrow producer\n"                                                     \
-  "    Anything that `from_arrow` takes.\n"                                                   \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                \
-  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"  \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                   \
-  "ragged : {'jagged', 'padded'}\n"                                                           \
-  "    Lists, strings and binary as " ragged                                                  \
-  ",\n"                                                                                       \
-  "    or as (padded, lengths) with zeros after each row's end.\n"                            \
-  "stack : bool\n"                                                                            \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n\n"   \
-  "Returns\n-------\n"                                                                        \
-  "tensor, tuple or dict\n"                                                                   \
-  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n" \
-  "Raises\n------\n"                                                                          \
-  "BufferError\n    Nulls under nulls='raise', or a type with no tensor reading.\n"           \
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
+  "to_" name                                                                                     \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None)\n--\n\n"                \
+  "Read an Arrow array or table as " tensor                                                      \
+  ", zero-copy where the layout allows.\n\n"                                                     \
+  "Parameters\n----------\n"                                                                     \
+  "obj : DeviceArray or Arrow producer\n"                                                        \
+  "    Anything that `from_arrow` takes.\n"                                                      \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                   \
+  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"     \
+  "    only), or a pair (values, mask) with True where a value is valid.\n"                      \
+  "ragged : {'jagged', 'padded'}\n"                                                              \
+  "    Lists, strings and binary as " ragged                                                     \
+  ",\n"                                                                                          \
+  "    or as (padded, lengths) with zeros after each row's end.\n"                               \
+  "stack : bool\n"                                                                               \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"        \
+  "device : Device, str, tuple, device object or None\n"                                         \
+  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
+  "there,\n"                                                                                     \
+  "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
+  "lies.\n\n"                                                                                    \
+  "Returns\n-------\n"                                                                           \
+  "tensor, tuple or dict\n"                                                                      \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \
+  "Raises\n------\n"                                                                             \
+  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that " \
+  "the\n"                                                                                        \
+  "    framework or arrowdl cannot copy to.\n"                                                   \
   "TypeError\n    Not an Arrow object."
 
 template <typename Function>

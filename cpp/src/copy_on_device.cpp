@@ -3,21 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include "arrowdl/error.hpp"
 #include "null_substitute.hpp"
 #include "transfer.hpp"
 
 namespace arrowdl {
 namespace {
-
-Backend& require_writer(const Device& device) {
-  Backend& backend = require_backend(device, "make a tensor");
-  if (!backend.makes_streams()) {
-    raise_buffer_error("arrowdl has no stream to make a tensor with on ", to_string(device),
-                       ": copy the data in the library that made it, or to the CPU first");
-  }
-  return backend;
-}
 
 std::optional<Stream> find_stream(const Order& order) {
   return order.kind == Order::kStream ? std::optional<Stream>(order.stream) : std::nullopt;
@@ -30,7 +20,7 @@ class Writer {
       : device_(array.device()),
         view_(view),
         order_(order),
-        transfer_(require_writer(device_), device_, find_stream(order), order.owner) {
+        transfer_(require_copier(device_), device_, find_stream(order), order.owner) {
     transfer_.hold(array.storage());
     wait_event(device_, transfer_.stream(), array.sync_event());
     memory_ = transfer_.allocate(device_, view_.nbytes());

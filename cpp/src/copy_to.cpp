@@ -261,15 +261,6 @@ DeviceArray relabel(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), share_array(array));
 }
 
-Backend& require_copier(const Device& device) {
-  Backend& backend = require_backend(device, "copy");
-  if (!backend.makes_streams()) {
-    raise_buffer_error("arrowdl does not copy from or to ", to_string(device),
-                       ": copy in the library that made the memory, or by the CPU");
-  }
-  return backend;
-}
-
 }  // namespace
 
 DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOptions& options) {

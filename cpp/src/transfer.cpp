@@ -4,6 +4,15 @@
 
 namespace arrowdl {
 
+Backend& require_copier(const Device& device) {
+  Backend& backend = require_backend(device, "copy");
+  if (!backend.makes_streams()) {
+    raise_buffer_error("arrowdl does not copy from or to ", to_string(device),
+                       ": copy in the library that made the memory, or by the CPU");
+  }
+  return backend;
+}
+
 Transfer::Transfer(Backend& backend, const Device& device, std::optional<Stream> stream,
                    std::shared_ptr<const void> stream_owner)
     : backend_(backend), device_(device), stream_owner_(std::move(stream_owner)) {

@@ -12,6 +12,9 @@
 
 namespace arrowdl {
 
+/// The backend of `device`. Raises BufferError where arrowdl has none with streams of its own.
+Backend& require_copier(const Device& device);
+
 /// Memory of a backend. Nothing uses it any more when it goes.
 class DeviceMemory : private Counted {
  public:

@@ -146,6 +146,7 @@ def to_torch(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def to_jax(
     obj: Any,
@@ -154,6 +155,7 @@ def to_jax(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def to_numpy(
     obj: Any,
@@ -162,6 +164,7 @@ def to_numpy(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
 def make_list(values: Any, offsets: Any) -> DeviceArray: ...

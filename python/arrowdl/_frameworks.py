@@ -36,6 +36,9 @@ class Framework:
         ``(values)`` to a bool tensor that is True everywhere.
     arrange : callable
         ``(values, shape, axes)`` to the flat values in that shape, its axes then in that order.
+    put : callable
+        ``(tensor, name, id)`` to a copy on that device, for a `tensor` of the CPU: for frameworks
+        without the exchange API, which allocates their memory.
     """
 
     tensor_type: type | None
@@ -47,6 +50,7 @@ class Framework:
     fill: Callable[[Any, Any, float], Any]
     all_valid: Callable[[Any], Any]
     arrange: Callable[[Any, list[int], list[int]], Any]
+    put: Callable[[Any, str, int], Any]
 
 
 def load(name: str) -> Framework:
@@ -121,6 +125,7 @@ def _load_torch() -> Framework:
         fill,
         lambda values: torch.ones_like(values, dtype=torch.bool),
         lambda values, shape, axes: values.reshape(shape).permute(axes),
+        lambda tensor, name, index: tensor.to(f"{_TORCH_NAMES.get(name, name)}:{index}"),
     )
 
 
@@ -150,8 +155,17 @@ def _load_jax() -> Framework:
             )
         return jax.dlpack.from_dlpack(tensor)
 
+    def put(array: jax.Array, name: str, index: int) -> jax.Array:
+        try:
+            device = next(
+                one for one in jax.devices(name) if one.local_hardware_id in {index, None}
+            )
+        except (RuntimeError, StopIteration) as error:
+            raise BufferError(f"jax has no device {name}:{index}: {error}") from error
+        return jax.device_put(array, device)
+
     return Framework(
-        None, from_dlpack, from_positions, _pair, _parts, *_array_operations(jax.numpy)
+        None, from_dlpack, from_positions, _pair, _parts, *_array_operations(jax.numpy), put
     )
 
 
@@ -166,11 +180,14 @@ def _load_numpy() -> Framework:
             )
         return np.from_dlpack(tensor)
 
-    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts, *_array_operations(np))
+    def put(array: Any, name: str, index: int) -> Any:
+        raise BufferError(f"numpy's arrays lie on the CPU, not on {name}:{index}")
+
+    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts, *_array_operations(np), put)
 
 
 def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
-    """The last four of a `Framework` for what has numpy's functions."""
+    """`expand_bits` to `arrange` for what has numpy's functions."""
 
     def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
         shifts = xp.arange(8, dtype=xp.uint8)
@@ -213,8 +230,11 @@ def find_device(device: Any) -> tuple[str, int]:
         except Exception as error:
             raise BufferError(f"torch has no current device for {device!r}: {error}") from error
     is_rocm = device.type == "cuda" and torch.version.hip is not None
-    names = {"xpu": "oneapi", "mps": "metal", "cuda": "rocm" if is_rocm else "cuda"}
+    names = {name: ours for ours, name in _TORCH_NAMES.items() if ours != "rocm" or is_rocm}
     return names.get(device.type, device.type), index
+
+
+_TORCH_NAMES = {"oneapi": "xpu", "metal": "mps", "rocm": "cuda"}
 
 
 _LOADERS: dict[str, Callable[[], Framework]] = {
