@@ -190,19 +190,19 @@ def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
     """`expand_bits` to `arrange` for what has numpy's functions."""
 
     def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
-        shifts = xp.arange(8, dtype=xp.uint8)
-        bits = ((packed[:, None] >> shifts) & 1).reshape(-1)[offset : offset + length]
-        return xp.broadcast_to(bits.astype(bool)[:, None], (length, repeat)).reshape(-1)
+        bits = packed[:, None] >> xp.arange(8, dtype=xp.uint8) & 1
+        rows = xp.reshape(bits != 0, (-1,))[offset : offset + length]
+        return xp.reshape(xp.broadcast_to(rows[:, None], (length, repeat)), (-1,))
 
     def fill(values: Any, valid: Any, item: float) -> Any:
-        part = complex(item, item) if xp.iscomplexobj(values) else item
-        return xp.where(valid, values, xp.asarray(part).astype(values.dtype))
+        part = complex(item, item) if values.dtype.kind == "c" else item
+        return xp.where(valid, values, xp.asarray(part, dtype=values.dtype))
 
     return (
         expand_bits,
         fill,
         lambda values: xp.ones(values.shape, dtype=bool),
-        lambda values, shape, axes: values.reshape(shape).transpose(axes),
+        lambda values, shape, axes: xp.permute_dims(xp.reshape(values, shape), axes),
     )
 
 
