@@ -380,7 +380,7 @@ void check_device(const DeviceArray& array, const char* name, const char* device
 py::object order_cuda(const DeviceArray& array) {
   // A consumer's streams are not known to the protocol. The default stream, which comes after the
   // work of most of them, stands for those.
-  record_assumed_stream(array, nullptr);
+  record_assumed_stream(array);
   if (array.is_ready()) return py::none();
   const Device device = array.device();
   const Stream stream = require_backend(device, "order a consumer").work_stream(device);

@@ -480,7 +480,6 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
-    if (is_on_device && !options.as_cpu) record_assumed_stream(array, request.stream);
     return make_capsule(std::move(tensor)).release().ptr();
   });
 }

@@ -16,6 +16,9 @@ bool is_cuda(int32_t type) {
 
 bool is_rocm(int32_t type) { return type == kDLROCM || type == kDLROCMHost; }
 
+/// Whether DLPack names the stream of a consumer that names none.
+bool has_default(const Device& device) { return is_cuda(device.type) || is_rocm(device.type); }
+
 [[noreturn]] void raise_no_stream(const Device& device, PyObject* stream) {
   raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is no stream of ",
                      to_string(device),
@@ -90,17 +93,19 @@ std::shared_ptr<const void> find_stream_owner(PyObject* stream) {
 }
 
 Order read_order(const Device& device, PyObject* stream) {
-  if (stream == nullptr || stream == Py_None) return {};
+  if (stream == nullptr || stream == Py_None) {
+    if (!has_default(device) || find_recorder(device) == nullptr) return {};
+    return {Order::kAssumed, default_stream(device)};
+  }
   if (device.type == kDLCPU && PyIndex_Check(stream) == 0) read_int("stream", stream);  // raises
   if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
   return {Order::kStream, *read_stream(device, stream), find_stream_owner(stream)};
 }
 
-void record_assumed_stream(const DeviceArray& array, PyObject* stream) {
+void record_assumed_stream(const DeviceArray& array) {
   const Device device = array.device();
-  const bool has_default = is_cuda(device.type) || is_rocm(device.type);
-  if ((stream != nullptr && stream != Py_None) || !has_default) return;
-  if (find_recorder(device) != nullptr) array.record_stream(default_stream(device));
+  if (!has_default(device) || find_recorder(device) == nullptr) return;
+  array.record_stream(default_stream(device));
 }
 
 std::optional<Stream> find_queue(PyObject* object) {

@@ -17,12 +17,13 @@ std::optional<Stream> read_stream(const Device& device, PyObject* stream);
 /// What keeps the handle of `stream` good, where that is an object that owns one.
 std::shared_ptr<const void> find_stream_owner(PyObject* stream);
 
-/// What the `stream` of `__dlpack__` asks for on `device`: the host waits for None, nobody for -1.
+/// What the `stream` of `__dlpack__` asks for on `device`: the host waits for None, by which DLPack
+/// says that the consumer computes on the default stream, nobody for -1.
 Order read_order(const Device& device, PyObject* stream);
 
-/// A consumer that names no stream computes on the default one, by DLPack: it counts among those
-/// that use the memory of `array`.
-void record_assumed_stream(const DeviceArray& array, PyObject* stream);
+/// Counts the default stream among those that use the memory of `array`: for consumers whose own
+/// nobody names.
+void record_assumed_stream(const DeviceArray& array);
 
 /// The queue that `object`, an array of dpctl or dpnp, computes on; empty for other objects.
 std::optional<Stream> find_queue(PyObject* object);

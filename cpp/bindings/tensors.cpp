@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "array_interface.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "buffers.hpp"
 #include "capsule.hpp"
@@ -340,6 +341,23 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
       -1);
 }
 
+/// `size` elements of the framework's own.
+OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
+                        const Device& device) {
+  DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
+  DLManagedTensorVersioned* managed = nullptr;
+  std::string reason;
+  const auto keep_reason = [](void* kept, const char*, const char* message) {
+    *static_cast<std::string*>(kept) = message;
+  };
+  if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
+    PyErr_Clear();
+    raise_buffer_error("the framework gives no memory on ", to_string(device), " for ", size,
+                       " elements of ", dtype.name, ": ", reason.substr(0, reason.find('\n')));
+  }
+  return OwnedTensor(managed);
+}
+
 }  // namespace
 
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
@@ -401,6 +419,15 @@ py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
   }
   tensor.take_versioned();
   return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
+}
+
+OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
+  TensorView view = view_tensor(*tensor);
+  OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
+  if (view.size() > 0) copy_tensor(std::move(tensor), *memory, ask_work_stream(api, device));
+  view.data = view_tensor(*memory).data;
+  view.device = device;
+  return make_tensor(view, std::move(memory));
 }
 
 py::object make_exchange_api() {

@@ -32,6 +32,11 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
 /// `tensor` as an object of the framework whose exchange API it is.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
 
+/// `tensor`, which the host can read, in memory of `device` that the framework allocates itself:
+/// the stream of its work there copies. Raises BufferError where the framework has no such memory
+/// or arrowdl no runtime to copy with.
+OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device);
+
 /// The stream that a framework's work on `device` is queued on.
 Stream ask_work_stream(const DLPackExchangeAPI& api, const Device& device);
 

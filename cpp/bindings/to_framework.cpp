@@ -1,16 +1,21 @@
 // to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "arguments.hpp"
 #include "arrays.hpp"
 #include "arrowdl/convert.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
 #include "functions.hpp"
 #include "objects.hpp"
+#include "py_device.hpp"
 #include "pyarrow.hpp"
 #include "streams.hpp"
 #include "tensors.hpp"
@@ -20,36 +25,43 @@ namespace {
 
 namespace py = pybind11;
 
-/// A tensor on its way to a consumer that asks by the Python protocol: good for one `__dlpack__`,
-/// which orders the consumer's stream after the event of the array that it reads.
+/// Reads a tensor from an array on a device, for a consumer that is ordered as it is told.
+using ReadTensor = std::function<OwnedTensor(const Order&)>;
+
+/// A tensor on its way to a consumer that asks by the Python protocol: good for one `__dlpack__`.
+/// One of a device is read only then, when the consumer's stream is known.
 class Tensor {
  public:
-  Tensor(OwnedTensor tensor, DeviceArray array)
-      : tensor_(std::move(tensor)), array_(std::move(array)) {}
+  explicit Tensor(OwnedTensor tensor)
+      : device_(from_dl_device(tensor->device)),
+        dtype_(find_dtype(tensor->dtype)),
+        tensor_(std::move(tensor)) {}
+  Tensor(const Device& device, const Dtype& dtype, ReadTensor read)
+      : device_(device), dtype_(&dtype), read_(std::move(read)) {}
 
   py::object dlpack(const py::object& stream, const py::object& max_version, const py::object&,
                     const py::object&) {
-    const Device device = from_dl_device(require()->device);
-    if (device.type != kDLCPU && array_) order_consumer(array_, read_order(device, stream.ptr()));
+    if (read_) {
+      tensor_ = read_(read_order(device_, stream.ptr()));
+      read_ = nullptr;
+    }
+    if (!tensor_) raise_value_error("this tensor has been consumed already");
     if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
     return make_capsule(std::move(tensor_));
   }
 
   py::tuple dlpack_device() const {
-    const DLDevice device = require()->device;
+    const DLDevice device = to_dl_device(device_);
     return py::make_tuple(static_cast<int>(device.device_type), device.device_id);
   }
 
-  const char* dtype() const { return find_dtype(require()->dtype)->name; }
+  const char* dtype() const { return dtype_->name; }
 
  private:
-  const OwnedTensor& require() const {
-    if (!tensor_) raise_value_error("this tensor has been consumed already");
-    return tensor_;
-  }
-
+  const Device device_;
+  const Dtype* const dtype_;
+  ReadTensor read_;
   OwnedTensor tensor_;
-  DeviceArray array_;
 };
 
 /// How tensors of one framework are made: by its exchange API where it has one, else by its
@@ -60,6 +72,11 @@ struct Framework {
   PyObject* from_positions = nullptr;  ///< the same for offsets and lengths, whose dtype is free
   PyObject* make_jagged = nullptr;     ///< (values, offsets) -> object
   PyObject* make_variable = nullptr;   ///< (values, offsets, shapes, permutation) -> object
+  PyObject* expand_bits = nullptr;     ///< (bytes, offset, length, repeat) -> bool tensor
+  PyObject* fill = nullptr;            ///< (values, valid, item) -> tensor
+  PyObject* all_valid = nullptr;       ///< (values) -> bool tensor
+  PyObject* arrange = nullptr;         ///< (values, shape, axes) -> tensor
+  PyObject* put = nullptr;             ///< (tensor, device name, id) -> tensor; without an API
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
@@ -73,10 +90,18 @@ std::unique_ptr<const Framework> load(const char* name) {
   if (!tensor_type.is_none()) {
     framework->api = find_exchange_api(reinterpret_cast<PyTypeObject*>(tensor_type.ptr()));
   }
-  framework->from_dlpack = py::object(loaded.attr("from_dlpack")).release().ptr();
-  framework->from_positions = py::object(loaded.attr("from_positions")).release().ptr();
-  framework->make_jagged = py::object(loaded.attr("make_jagged")).release().ptr();
-  framework->make_variable = py::object(loaded.attr("make_variable")).release().ptr();
+  const auto take = [&loaded](const char* name) {
+    return py::object(loaded.attr(name)).release().ptr();
+  };
+  framework->from_dlpack = take("from_dlpack");
+  framework->from_positions = take("from_positions");
+  framework->make_jagged = take("make_jagged");
+  framework->make_variable = take("make_variable");
+  framework->expand_bits = take("expand_bits");
+  framework->fill = take("fill");
+  framework->all_valid = take("all_valid");
+  framework->arrange = take("arrange");
+  framework->put = take("put");
   return framework;
 }
 
@@ -98,7 +123,14 @@ struct Options {
   NullPolicy nulls = NullPolicy::kRaise;
   Ragged ragged = Ragged::kJagged;
   bool stack = false;
+  std::optional<Device> device = {};
 };
+
+py::list to_list(const std::vector<int64_t>& numbers) {
+  py::list list;
+  for (const int64_t number : numbers) list.append(number);
+  return list;
+}
 
 /// Turns one Arrow array into an object tree of a framework's tensors.
 class Converter {
@@ -127,7 +159,8 @@ class Converter {
           break;
       }
     }
-    return with_mask(make(export_values(array), array), [&] { return to_mask(array); });
+    if (!is_host_readable(array.device())) return convert_there(array);
+    return with_mask(make(export_values(array)), [&] { return to_mask(array); });
   }
 
   py::object stack(const DeviceArray& array) const {
@@ -159,16 +192,87 @@ class Converter {
   }
 
   /// Memory that the CPU reads goes to every framework as the CPU's: torch and jax know no other.
-  /// On other devices the stream of the framework's work waits, which its exchange API names; the
-  /// others name it when they ask for the tensor.
   OwnedTensor export_values(const DeviceArray& array) const {
     ToDlpackOptions options;
     options.nulls = value_nulls();
-    if (array.device().type != kDLCPU) {
-      options.as_cpu = is_host_readable(array.device());
-      options.order = choose_order(array.device());
-    }
+    options.as_cpu = array.device().type != kDLCPU;
     return to_dlpack(array, options);
+  }
+
+  /// An array that the host cannot read: by the device itself, else by the framework's operations.
+  py::object convert_there(const DeviceArray& array) const {
+    const Backend* backend = find_backend(array.device().type);
+    if (backend == nullptr || !backend->can_expand(array.device())) {
+      const TensorParts parts = split_tensor(array, value_nulls());
+      if (is_masked() || !parts.values || replaces_nulls(parts)) return expand(array, parts);
+    }
+    const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
+    py::object values =
+        make_there(array, dtype, [array, nulls = value_nulls()](const Order& order) {
+          ToDlpackOptions options;
+          options.nulls = nulls;
+          options.order = order;
+          return to_dlpack(array, options);
+        });
+    if (!is_masked()) return values;
+    return py::make_tuple(std::move(values),
+                          make_there(array, *find_dtype("bool"), [array](const Order& order) {
+                            return to_mask(array, order);
+                          }));
+  }
+
+  bool replaces_nulls(const TensorParts& parts) const {
+    return options_.nulls != NullPolicy::kRaise && !parts.validity.empty();
+  }
+
+  /// The framework puts its own tensor together from what lies on the device.
+  py::object expand(const DeviceArray& array, const TensorParts& parts) const {
+    py::object valid = py::none();
+    for (const BitParts& bits : parts.validity) {
+      const py::object level = expand_bits(array, bits);
+      valid = valid.is_none() ? level : valid & level;
+    }
+    py::object values = parts.values ? lend(array, *parts.values) : expand_bits(array, *parts.bits);
+    if (!valid.is_none() && !is_masked()) {
+      const py::object item = options_.nulls == NullPolicy::kNan ? py::object(py::float_(NAN))
+                                                                 : py::object(py::int_(0));
+      values = call(framework_.fill, values, valid, item);
+    }
+    if (is_masked() && valid.is_none()) valid = call(framework_.all_valid, values);
+    const auto arrange = [&](const py::object& flat) {
+      return call(framework_.arrange, flat, to_list(parts.shape), to_list(parts.axes));
+    };
+    if (!is_masked()) return arrange(values);
+    return py::make_tuple(arrange(values), arrange(valid));
+  }
+
+  py::object expand_bits(const DeviceArray& array, const BitParts& bits) const {
+    return call(framework_.expand_bits, lend(array, bits.bytes), py::int_(bits.offset),
+                py::int_(bits.length), py::int_(bits.repeat));
+  }
+
+  /// `view`, a part of `array`.
+  py::object lend(const DeviceArray& array, const TensorView& view) const {
+    return make_there(array, *view.dtype, [array, view](const Order& order) {
+      order_consumer(array, order);
+      return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+    });
+  }
+
+  /// The stream of the framework's work, which its exchange API names, is what reads the tensor; a
+  /// framework without one names its stream when it asks.
+  py::object make_there(const DeviceArray& array, const Dtype& dtype, ReadTensor read) const {
+    const Device device = array.device();
+    if (framework_.api != nullptr) {
+      return to_object(*framework_.api, read(choose_order(device)));
+    }
+    const py::object box = py::cast(std::make_unique<Tensor>(device, dtype, std::move(read)));
+    return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+  }
+
+  template <typename... Args>
+  static py::object call(PyObject* function, const Args&... args) {
+    return checked(PyObject_CallFunctionObjArgs(function, args.ptr()..., nullptr));
   }
 
   /// Offsets, which the host has read already.
@@ -179,25 +283,29 @@ class Converter {
   }
 
   Order choose_order(const Device& device) const {
-    if (framework_.api == nullptr) return {Order::kNone, {}};
     if (find_recorder(device) == nullptr) return {};
     return {Order::kStream, ask_work_stream(*framework_.api, device)};
   }
 
-  /// `array` is what the tensor reads, where that is not the CPU's.
-  py::object make(OwnedTensor tensor, const DeviceArray& array = {}) const {
-    return make_by(framework_.from_dlpack, std::move(tensor), array);
+  py::object make(OwnedTensor tensor) const {
+    return make_by(framework_.from_dlpack, std::move(tensor));
   }
 
   py::object make_positions(OwnedTensor tensor) const {
     return make_by(framework_.from_positions, std::move(tensor));
   }
 
-  py::object make_by(PyObject* from_dlpack, OwnedTensor tensor,
-                     const DeviceArray& array = {}) const {
-    if (framework_.api != nullptr) return to_object(*framework_.api, std::move(tensor));
-    py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor), array));
-    return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+  py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
+    const bool moves = options_.device && from_dl_device(tensor->device) != *options_.device;
+    if (framework_.api != nullptr) {
+      if (moves) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
+      return to_object(*framework_.api, std::move(tensor));
+    }
+    const py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
+    py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+    if (!moves) return made;
+    const DeviceType* type = find_device_type(options_.device->type);
+    return call(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
   }
 
   template <typename MakeMask>
@@ -305,8 +413,7 @@ class Converter {
     options.as_cpu = array.device().type != kDLCPU;
     OwnedTensor shapes = to_dlpack(shape_field.with_nulls_of(rows), options);
     check_shapes(parts, shapes, *array.type().tensor);
-    py::list permutation;
-    for (const int64_t dim : array.type().tensor->permutation) permutation.append(dim);
+    const py::list permutation = to_list(array.type().tensor->permutation);
     const py::object values = convert_elements(parts.values);
     const py::object offsets = make_positions(export_positions(parts.offsets));
     const py::object shape_object = make(std::move(shapes));
@@ -344,10 +451,20 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
     options.ragged = read_choice("ragged", value, kRagged);
   } else if (name == "stack") {
     options.stack = read_bool("stack", value);
+  } else if (name == "device") {
+    if (value != Py_None) options.device = read_device(value);
   } else {
     return false;
   }
   return true;
+}
+
+/// `array` where its tensors can be read as those of `device`: what the host can read is moved
+/// tensor by tensor, into the framework's own memory.
+DeviceArray move_to(const std::optional<Device>& device, DeviceArray array) {
+  if (!device || array.device() == *device || is_host_readable(array.device())) return array;
+  const py::gil_scoped_release release;
+  return copy_to(array, *device);
 }
 
 template <std::size_t index>
@@ -365,34 +482,41 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
         return converter.convert(std::move(tensor)).release().ptr();
       }
     }
-    const DeviceArray array = take_array_of(args[0]);
+    const DeviceArray array = move_to(options.device, take_array_of(args[0]));
     py::object result = options.stack ? converter.stack(array) : converter.convert(array);
     return result.release().ptr();
   });
 }
 
-#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                        \
-  "to_" name                                                                                  \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False)\n--\n\n"                          \
-  "Read an Arrow array or table as " tensor                                                   \
-  ", zero-copy where the layout allows.\n\n"                                                  \
-  "Parameters\n----------\n"                                                                  \
-  "obj : DeviceArray or Arrow producer\n"                                                     \
-  "    Anything that `from_arrow` takes.\n"                                                   \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                \
-  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"  \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                   \
-  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                \
-  "    Lists, strings and binary as " ragged                                                  \
-  ",\n"                                                                                       \
-  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"   \
-  "stack : bool\n"                                                                            \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n\n"   \
-  "Returns\n-------\n"                                                                        \
-  "tensor, tuple or dict\n"                                                                   \
-  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n" \
-  "Raises\n------\n"                                                                          \
-  "BufferError\n    Nulls under nulls='raise', or a type with no tensor reading.\n"           \
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
+  "to_" name                                                                                     \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None)\n--\n\n"                \
+  "Read an Arrow array or table as " tensor                                                      \
+  ", zero-copy where the layout allows.\n\n"                                                     \
+  "Parameters\n----------\n"                                                                     \
+  "obj : DeviceArray or Arrow producer\n"                                                        \
+  "    Anything that `from_arrow` takes.\n"                                                      \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                   \
+  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"     \
+  "    only), or a pair (values, mask) with True where a value is valid.\n"                      \
+  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                   \
+  "    Lists, strings and binary as " ragged                                                     \
+  ",\n"                                                                                          \
+  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"      \
+  "stack : bool\n"                                                                               \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"        \
+  "device : Device, str, tuple, device object or None\n"                                         \
+  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
+  "there,\n"                                                                                     \
+  "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
+  "lies.\n\n"                                                                                    \
+  "Returns\n-------\n"                                                                           \
+  "tensor, tuple or dict\n"                                                                      \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \
+  "Raises\n------\n"                                                                             \
+  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that " \
+  "the\n"                                                                                        \
+  "    framework or arrowdl cannot copy to.\n"                                                   \
   "TypeError\n    Not an Arrow object."
 
 template <typename Function>

@@ -1,4 +1,3 @@
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -6,6 +5,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "checked.hpp"
+#include "transfer.hpp"
 
 namespace arrowdl {
 namespace {
@@ -29,64 +29,6 @@ struct Plan {
   std::vector<Piece> buffers;
   std::vector<Plan> children;
   std::unique_ptr<Plan> dictionary;
-};
-
-/// Memory of a backend. Nothing uses it any more when it goes.
-class DeviceMemory : private Counted {
- public:
-  DeviceMemory(Backend& backend, const Device& device, int64_t size, Stream stream)
-      : backend_(backend), device_(device), memory_(backend.allocate(device, size, stream)) {}
-  ~DeviceMemory() {
-    try {
-      const BorrowedStream idle(backend_, device_);
-      backend_.free(device_, memory_, idle.get());
-    } catch (const std::exception&) {  // the driver has ended, and with it the memory
-    }
-  }
-
-  uint8_t* address() const noexcept { return static_cast<uint8_t*>(memory_); }
-
- private:
-  Backend& backend_;
-  Device device_;
-  void* memory_;
-};
-
-/// The stream of the copies, and all that they use: kept until they are done, whatever happens.
-class Transfer {
- public:
-  Transfer(Backend& backend, const Device& device, const CopyOptions& options)
-      : backend_(backend), device_(device), stream_owner_(options.stream_owner) {
-    if (options.stream) {
-      backend.require_stream_of(device, *options.stream);
-    } else {
-      borrowed_.emplace(backend, device);
-    }
-    stream_ = options.stream ? *options.stream : borrowed_->get();
-    if (backend.is_capturing(device, stream_)) {
-      raise_buffer_error("the stream on ", to_string(device),
-                         " is being captured into a graph, which would copy at every launch: copy "
-                         "before or after the capture");
-    }
-  }
-  ~Transfer() { release_after(device_, stream_, std::move(held_), std::move(stream_owner_)); }
-  Transfer(const Transfer&) = delete;
-  Transfer& operator=(const Transfer&) = delete;
-
-  Backend& backend() const noexcept { return backend_; }
-  Stream stream() const noexcept { return stream_; }
-  void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
-  OwnedEvent record() const { return OwnedEvent::record(device_, stream_); }
-  void wait() const { synchronize_event(device_, record().get()); }
-
- private:
-  Backend& backend_;
-  const Device device_;
-  std::optional<BorrowedStream> borrowed_;
-  Stream stream_ = nullptr;
-  std::shared_ptr<const void> stream_owner_;
-  using Held = std::vector<std::shared_ptr<const void>>;
-  std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
 
 [[noreturn]] void raise_bad_offsets(const DeviceArray& array, int64_t first, int64_t last) {
@@ -279,12 +221,12 @@ class Target {
       : from_(from), to_(to), transfer_(transfer) {
     if (to.type == kDLCPU) {
       owner_ = Buffer::allocate(size, &memory_).owner();
+      transfer.hold(owner_);
     } else {
-      auto memory = std::make_shared<DeviceMemory>(transfer.backend(), to, size, transfer.stream());
+      const std::shared_ptr<DeviceMemory> memory = transfer.allocate(to, size);
       memory_ = memory->address();
-      owner_ = std::move(memory);
+      owner_ = memory;
     }
-    transfer.hold(owner_);
   }
 
   OwnedArray copy(const Plan& plan) {
@@ -319,15 +261,6 @@ DeviceArray relabel(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), share_array(array));
 }
 
-Backend& require_copier(const Device& device) {
-  Backend& backend = require_backend(device, "copy");
-  if (!backend.makes_streams()) {
-    raise_buffer_error("arrowdl does not copy from or to ", to_string(device),
-                       ": copy in the library that made the memory, or by the CPU");
-  }
-  return backend;
-}
-
 }  // namespace
 
 DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOptions& options) {
@@ -341,7 +274,7 @@ DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOp
     return copy_to(copy_to(array, Device{}), device, options);
   }
 
-  Transfer transfer(backend, at, options);
+  Transfer transfer(backend, at, options.stream, options.stream_owner);
   transfer.hold(array.storage());
   wait_event(at, transfer.stream(), array.sync_event());  // a stream's number is of its device
   Planner planner(from, device, transfer);

@@ -142,9 +142,11 @@ int64_t DeviceArray::known_null_count() const noexcept {
 int64_t DeviceArray::null_count() const {
   if (const int64_t known = known_null_count(); known >= 0) return known;
   if (!is_host_readable(device())) {
-    raise_buffer_error("the nulls of an array on ", to_string(device()),
-                       " are not counted, and the host cannot read its validity bitmap: give the "
-                       "producer's array a null_count, or copy it to the CPU first");
+    raise_buffer_error(
+        "the nulls of an array on ", to_string(device()),
+        " are not counted, and the host cannot read its validity bitmap: give the "
+        "producer's array a null_count, copy it to the CPU first, or convert it with "
+        "nulls=\"fill\", \"nan\" or \"mask\", which need no count");
   }
   synchronize();
   return length_ - count_set_bits(validity(), offset_, length_);

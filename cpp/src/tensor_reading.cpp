@@ -196,11 +196,36 @@ TensorReading read_as_tensor(const DeviceArray& array) {
   return reading;
 }
 
+bool may_have_nulls(const TensorReading& reading) {
+  if (is_host_readable(reading.levels.front().device())) return has_nulls(reading);
+  for (const DeviceArray& level : reading.levels) {
+    if (level.known_null_count() != 0) return true;
+  }
+  return false;
+}
+
 bool has_nulls(const TensorReading& reading) {
   for (const DeviceArray& level : reading.levels) {
     if (level.validity() != nullptr && level.null_count() > 0) return true;
   }
   return false;
+}
+
+bool replaces_nulls(const TensorReading& reading, Nulls nulls) {
+  if (nulls == Nulls::kKeep || !may_have_nulls(reading)) return false;
+  const Type& type = reading.levels.front().type();
+  if (nulls == Nulls::kRaise) {
+    if (!has_nulls(reading)) return false;
+    raise_buffer_error("the array of ", to_string(type),
+                       " has nulls, and a tensor has no place "
+                       "for them: use to_torch(), to_jax() or to_numpy() with nulls=\"fill\", "
+                       "\"nan\" or \"mask\", or drop them first");
+  }
+  if (nulls == Nulls::kNan && !reading.view.dtype->is_floating()) {
+    raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", to_string(type),
+                       ": cast it first, or use nulls=\"fill\" or \"mask\"");
+  }
+  return true;
 }
 
 }  // namespace arrowdl

@@ -60,8 +60,16 @@ struct TensorReading {
 TensorReading read_as_tensor(const DeviceArray& array);
 TensorReading read_as_tensor(DeviceArray&& array) = delete;
 
-/// Whether any level has a null in its window.
+/// Whether any level has a null in its window. Raises BufferError where nobody has counted them and
+/// the host cannot.
 bool has_nulls(const TensorReading& reading);
+
+/// The same, but true where that cannot be told.
+bool may_have_nulls(const TensorReading& reading);
+
+/// Whether nulls have to be replaced, or may have to be. Raises BufferError for those that `nulls`
+/// refuses; only kRaise has to know whether there are any.
+bool replaces_nulls(const TensorReading& reading, Nulls nulls);
 
 /// One byte per element (1 valid, 0 null) into `target`, in the physical order of the leaf: every
 /// level's bitmap spread over the elements below it. Host memory only.

@@ -4,6 +4,7 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
 #include "bits.hpp"
+#include "copy_on_device.hpp"
 #include "tensor_reading.hpp"
 
 namespace arrowdl {
@@ -84,27 +85,24 @@ void label_as_cpu(TensorReading& reading) {
 }
 
 /// Why the array can't be exported as it lies, or nullptr.
-const char* why_copy(const TensorReading& reading, bool replaces_nulls) {
+const char* why_copy(const TensorReading& reading, bool fills) {
   if (reading.is_bits) return "bit-packed booleans have to be unpacked";
-  if (replaces_nulls) return "its nulls have to be replaced";
+  if (fills) return "its nulls have to be replaced";
   if (has_odd_bools(reading)) return "its booleans hold bytes other than 0 and 1";
   return nullptr;
 }
 
-bool check_nulls(const TensorReading& reading, Nulls nulls) {
-  if (nulls == Nulls::kKeep || !has_nulls(reading)) return false;
-  const Type& type = reading.levels.front().type();
-  if (nulls == Nulls::kRaise) {
-    raise_buffer_error("the array of ", to_string(type),
-                       " has nulls, and a tensor has no place "
-                       "for them: use to_torch(), to_jax() or to_numpy() with nulls=\"fill\", "
-                       "\"nan\" or \"mask\", or drop them first");
+/// A copy on the device itself, which `reason` (or nullptr) is why.
+OwnedTensor copy_there(const TensorReading& reading, Nulls nulls, const char* reason,
+                       const Order& order) {
+  const Device& device = reading.view.device;
+  const bool expands = reason != nullptr && reading.view.size() > 0;
+  if (is_host_readable(device) || (expands && !can_expand(device))) {
+    raise_buffer_error("the array on ", to_string(device),
+                       " would have to be copied to the CPU to become a tensor: allow that with "
+                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy there");
   }
-  if (nulls == Nulls::kNan && !reading.view.dtype->is_floating()) {
-    raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", to_string(type),
-                       ": cast it first, or use nulls=\"fill\" or \"mask\"");
-  }
-  return true;
+  return copy_elements_on_device(reading, nulls, order);
 }
 
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
@@ -114,8 +112,8 @@ template <typename Managed>
 OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
   TensorReading reading = read_as_tensor(array);
   if (options.as_cpu) label_as_cpu(reading);
-  const bool replaces_nulls = check_nulls(reading, options.nulls);
-  const char* reason = why_copy(reading, replaces_nulls);
+  const bool fills = replaces_nulls(reading, options.nulls);
+  const char* reason = why_copy(reading, fills);
   if (reason != nullptr && options.copy == Copy::kNever) {
     raise_buffer_error("an array of ", to_string(array.type()),
                        " cannot become a tensor without a copy, since ", reason,
@@ -126,12 +124,10 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
       order_consumer(array, options.as_cpu ? Order{} : options.order);
     return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
   }
-  if (reading.view.device.type != kDLCPU) {
-    raise_buffer_error("the array on ", to_string(array.device()),
-                       " would have to be copied to the CPU to become a tensor: allow that with "
-                       "dl_device=(1, 0)");
-  }
-  OwnedTensor copy = copy_elements(reading, replaces_nulls ? options.nulls : Nulls::kKeep);
+  const Nulls nulls = fills ? options.nulls : Nulls::kKeep;
+  OwnedTensor copy = reading.view.device.type == kDLCPU
+                         ? copy_elements(reading, nulls)
+                         : copy_there(reading, nulls, reason, options.order);
   return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
 }
 
@@ -175,6 +171,10 @@ void order_consumer(const DeviceArray& array, const Order& order) {
   switch (order.kind) {
     case Order::kHost:
       array.synchronize();
+      break;
+    case Order::kAssumed:
+      array.synchronize();
+      array.record_stream(order.stream, order.owner);
       break;
     case Order::kStream:
       array.wait(order.stream, order.owner);

@@ -2,11 +2,17 @@
 
 #include "arrowdl/convert.hpp"
 #include "bits.hpp"
+#include "copy_on_device.hpp"
 #include "host_access.hpp"
 #include "tensor_reading.hpp"
 
 namespace arrowdl {
 namespace {
+
+/// Whether the device makes the mask.
+bool is_made_there(const DeviceArray& array) {
+  return !is_host_readable(array.device()) && can_expand(array.device());
+}
 
 /// `view` over new host memory that `fill(target)` writes.
 template <typename Fill>
@@ -22,17 +28,22 @@ OwnedTensor make_mask(TensorView view, Fill fill) {
 
 }  // namespace
 
-OwnedTensor to_mask(const DeviceArray& array) {
+OwnedTensor to_mask(const DeviceArray& array, const Order& order) {
   const TensorReading reading = read_as_tensor(array);
+  if (is_made_there(array)) return expand_validity_on_device(reading, order);
   return make_mask(reading.view, [&](uint8_t* target) { expand_validity(reading, target); });
 }
 
-OwnedTensor to_row_mask(const DeviceArray& array) {
+OwnedTensor to_row_mask(const DeviceArray& array, const Order& order) {
   // Run ends have no bitmap: a row is null where the value of its run is.
   if (array.type().layout == Layout::kRunEndEncoded) return to_row_mask(decode_run_ends(array));
   TensorView view;
+  view.dtype = find_dtype("bool");
   view.push_dim(array.length());
   view.set_contiguous_strides();
+  if (array.validity() != nullptr && is_made_there(array)) {
+    return expand_rows_on_device(array, view, order);
+  }
   return make_mask(view, [&](uint8_t* target) {
     const auto count = static_cast<std::size_t>(array.length());
     if (array.validity() != nullptr) {

@@ -192,6 +192,7 @@ def to_torch(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def to_jax(
     obj: Any,
@@ -200,6 +201,7 @@ def to_jax(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def to_numpy(
     obj: Any,
@@ -208,6 +210,7 @@ def to_numpy(
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
+    device: Any = None,
 ) -> Any: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
 def make_list(values: Any, offsets: Any) -> DeviceArray: ...

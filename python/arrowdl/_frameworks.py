@@ -26,6 +26,19 @@ class Framework:
         ``(values, offsets)`` to the framework's ragged tensor.
     make_variable : callable
         ``(values, offsets, shapes, permutation)`` to tensors of varying shape.
+    expand_bits : callable
+        ``(bytes, offset, length, repeat)`` to a bool tensor of ``length * repeat``: the bits from
+        `offset` on, least significant first, each of them `repeat` times. This and what follows is
+        for devices where arrowdl does not do it itself; pure, and done where its arguments lie.
+    fill : callable
+        ``(values, valid, item)`` to the values, `item` (0 or NaN) where they are not valid.
+    all_valid : callable
+        ``(values)`` to a bool tensor that is True everywhere.
+    arrange : callable
+        ``(values, shape, axes)`` to the flat values in that shape, its axes then in that order.
+    put : callable
+        ``(tensor, name, id)`` to a copy on that device, for a `tensor` of the CPU: for frameworks
+        without the exchange API, which allocates their memory.
     """
 
     tensor_type: type | None
@@ -33,6 +46,11 @@ class Framework:
     from_positions: Callable[[Any], Any]
     make_jagged: Callable[[Any, Any], Any]
     make_variable: Callable[[Any, Any, Any, list[int]], Any]
+    expand_bits: Callable[[Any, int, int, int], Any]
+    fill: Callable[[Any, Any, float], Any]
+    all_valid: Callable[[Any], Any]
+    arrange: Callable[[Any, list[int], list[int]], Any]
+    put: Callable[[Any, str, int], Any]
 
 
 def load(name: str) -> Framework:
@@ -88,7 +106,27 @@ def _load_torch() -> Framework:
         layout = torch.jagged if only_first_varies else torch.strided
         return torch.nested.as_nested_tensor(rows, layout=layout)
 
-    return Framework(torch.Tensor, torch.from_dlpack, torch.from_dlpack, make_jagged, make_variable)
+    def expand_bits(packed: torch.Tensor, offset: int, length: int, repeat: int) -> torch.Tensor:
+        shifts = torch.arange(8, dtype=torch.uint8, device=packed.device)
+        bits = ((packed.unsqueeze(-1) >> shifts) & 1).flatten()[offset : offset + length]
+        return bits.to(torch.bool).unsqueeze(-1).expand(-1, repeat).flatten()
+
+    def fill(values: torch.Tensor, valid: torch.Tensor, item: float) -> torch.Tensor:
+        part = complex(item, item) if values.is_complex() else item
+        return values.where(valid, torch.full_like(values, part))
+
+    return Framework(
+        torch.Tensor,
+        torch.from_dlpack,
+        torch.from_dlpack,
+        make_jagged,
+        make_variable,
+        expand_bits,
+        fill,
+        lambda values: torch.ones_like(values, dtype=torch.bool),
+        lambda values, shape, axes: values.reshape(shape).permute(axes),
+        lambda tensor, name, index: tensor.to(f"{_TORCH_NAMES.get(name, name)}:{index}"),
+    )
 
 
 def _load_jax() -> Framework:
@@ -117,7 +155,18 @@ def _load_jax() -> Framework:
             )
         return jax.dlpack.from_dlpack(tensor)
 
-    return Framework(None, from_dlpack, from_positions, _pair, _parts)
+    def put(array: jax.Array, name: str, index: int) -> jax.Array:
+        try:
+            device = next(
+                one for one in jax.devices(name) if one.local_hardware_id in {index, None}
+            )
+        except (RuntimeError, StopIteration) as error:
+            raise BufferError(f"jax has no device {name}:{index}: {error}") from error
+        return jax.device_put(array, device)
+
+    return Framework(
+        None, from_dlpack, from_positions, _pair, _parts, *_array_operations(jax.numpy), put
+    )
 
 
 def _load_numpy() -> Framework:
@@ -131,7 +180,30 @@ def _load_numpy() -> Framework:
             )
         return np.from_dlpack(tensor)
 
-    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts)
+    def put(array: Any, name: str, index: int) -> Any:
+        raise BufferError(f"numpy's arrays lie on the CPU, not on {name}:{index}")
+
+    return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts, *_array_operations(np), put)
+
+
+def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
+    """`expand_bits` to `arrange` for what has numpy's functions."""
+
+    def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
+        bits = packed[:, None] >> xp.arange(8, dtype=xp.uint8) & 1
+        rows = xp.reshape(bits != 0, (-1,))[offset : offset + length]
+        return xp.reshape(xp.broadcast_to(rows[:, None], (length, repeat)), (-1,))
+
+    def fill(values: Any, valid: Any, item: float) -> Any:
+        part = complex(item, item) if values.dtype.kind == "c" else item
+        return xp.where(valid, values, xp.asarray(part, dtype=values.dtype))
+
+    return (
+        expand_bits,
+        fill,
+        lambda values: xp.ones(values.shape, dtype=bool),
+        lambda values, shape, axes: xp.permute_dims(xp.reshape(values, shape), axes),
+    )
 
 
 def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:
@@ -158,8 +230,11 @@ def find_device(device: Any) -> tuple[str, int]:
         except Exception as error:
             raise BufferError(f"torch has no current device for {device!r}: {error}") from error
     is_rocm = device.type == "cuda" and torch.version.hip is not None
-    names = {"xpu": "oneapi", "mps": "metal", "cuda": "rocm" if is_rocm else "cuda"}
+    names = {name: ours for ours, name in _TORCH_NAMES.items() if ours != "rocm" or is_rocm}
     return names.get(device.type, device.type), index
+
+
+_TORCH_NAMES = {"oneapi": "xpu", "metal": "mps", "rocm": "cuda"}
 
 
 _LOADERS: dict[str, Callable[[], Framework]] = {

@@ -286,3 +286,31 @@ def test_a_copy_to_the_second_gpu_waits_for_the_first(two_gpus: None, side: Any)
     copied = array.to("cuda:1")
     assert spin.is_running()
     assert torch.from_dlpack(copied).tolist() == SEVENS
+
+
+# ---------------------------------------------------------------- into a framework's memory
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("nulls", ["fill", "mask"])
+def test_the_memory_is_torchs_own(nulls: Any) -> None:
+    array = pa.array([None if i % 3 == 0 else i for i in range(100_000)])
+    before = torch.cuda.memory_allocated()
+    made = arrowdl.to_torch(array, nulls=nulls, device="cuda")
+    here = arrowdl.to_torch(array, nulls=nulls)
+    pairs = zip(made, here, strict=True) if nulls == "mask" else [(made, here)]
+    assert torch.cuda.memory_allocated() - before >= 800_000
+    for there, expected in pairs:
+        assert there.is_cuda
+        assert torch.equal(there.cpu(), expected)
+
+
+def test_pinned_memory_becomes_torchs_and_nobody_waits(other: Any) -> None:
+    pinned = make_pinned(list(range(100_000)))
+    spin = Spin(other)
+    with torch.cuda.stream(other):
+        made = arrowdl.to_torch(pinned, device="cuda")
+    assert spin.is_running(), "the call has waited"
+    del pinned
+    other.synchronize()
+    assert made.tolist() == list(range(100_000))

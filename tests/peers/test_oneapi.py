@@ -7,6 +7,7 @@ it has not happened, so whatever returns then has not waited.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import gc
 import os
 import shutil
@@ -765,3 +766,43 @@ def test_nulls_among_the_values_of_a_device_are_refused() -> None:
     column = usm_column(make_queue(), None, data=np.zeros(ROWS, "f4"), null=(USE_NAN, None))
     with pytest.raises(BufferError, match=r"marked by NaN.*oneapi:0"):
         arrowdl.from_arrow(MadeFrame({"x": column}))
+
+
+# ---------------------------------------------------------------- bits and nulls
+
+
+@pytest.fixture
+def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dpctl.tensor in the place of a framework: its own operations, on the device."""
+    from arrowdl import _frameworks
+
+    operations = _frameworks._array_operations(dpt)
+    entries = dataclasses.replace(
+        _frameworks.load("numpy"),
+        from_dlpack=dpt.from_dlpack,
+        **dict(zip(("expand_bits", "fill", "all_valid", "arrange"), operations, strict=True)),
+    )
+    # The core keeps what it has loaded: this is the first and only use in this process.
+    monkeypatch.setitem(_frameworks._LOADERS, "jax", lambda: entries)
+
+
+@pytest.mark.usefixtures("dpctl_as_framework")
+def test_the_frameworks_operations_expand_bits_and_nulls() -> None:
+    bits = np.arange(100) % 3 == 0
+    mask = np.arange(100) % 7 != 2
+    numbers = np.arange(100, dtype="f4")
+    images = np.arange(600, dtype="i4").reshape(100, 2, 3).transpose(0, 2, 1)
+    for values in (bits, numbers, images):
+        array = arrowdl.to_arrow_device(values, mask=mask, bool_as="bits").to("oneapi")
+        for rows in (slice(None), slice(13, 77)):
+            there = array[rows]
+            expected, valid = values[rows], mask[rows]
+            whole = np.broadcast_to(valid.reshape(-1, *[1] * (values.ndim - 1)), expected.shape)
+            filled = arrowdl.to_jax(there, nulls="fill")
+            assert isinstance(filled, dpt.usm_ndarray)
+            np.testing.assert_array_equal(values_of(filled), np.where(whole, expected, 0))
+            kept, made = arrowdl.to_jax(there, nulls="mask")
+            np.testing.assert_array_equal(values_of(made), whole)
+            np.testing.assert_array_equal(values_of(kept)[whole], expected[whole])
+    with pytest.raises(BufferError, match="has nulls"):
+        arrowdl.to_jax(array)

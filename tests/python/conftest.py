@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from helpers.fake_cuda import FOLDERS, PREAMBLE
+from helpers.processes import run_python
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -53,3 +57,19 @@ def x64() -> Iterator[None]:
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Runs code in a process whose CUDA driver, and HIP, are the fake ones."""
+    if not all(folder.exists() for folder in FOLDERS):
+        pytest.skip("the fake drivers are built with the C++ tests: make test-cpp")
+    paths = {"LD_LIBRARY_PATH": FOLDERS, "PYTHONPATH": [Path(__file__).parent]}
+    for name, added in paths.items():
+        known = [path for path in [os.environ.get(name)] if path]
+        monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
+
+    def run(code: str) -> None:
+        run_python(PREAMBLE + code)
+
+    return run

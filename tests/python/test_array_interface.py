@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import arrowdl
@@ -14,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
-from helpers.fake_cuda import FOLDERS, HasInterface
+from helpers.fake_cuda import HasInterface
 from helpers.processes import run_python
 
 CUDA = {"shape": (3,), "typestr": "<f4", "data": (4096, False), "version": 3}
@@ -176,43 +174,6 @@ def test_what_has_no_interface_says_so_to_hasattr(array: Any, says: str) -> None
 
 
 # ---------------------------------------------------------------- on the fake driver
-
-PREAMBLE = """
-import ctypes, gc, time, weakref
-import arrowdl
-from arrowdl import debug
-from helpers.fake_cuda import FakeCuda, HasInterface
-
-cuda = FakeCuda()
-
-def settle():
-    while debug.pending_releases():
-        time.sleep(0.001)
-
-def refused(error, says, use):
-    try:
-        use()
-    except error as raised:
-        assert says in str(raised), raised
-    else:
-        raise AssertionError(says)
-"""
-
-
-@pytest.fixture
-def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs code in a process whose CUDA driver, and HIP, are the fake ones."""
-    if not all(folder.exists() for folder in FOLDERS):
-        pytest.skip("the fake drivers are built with the C++ tests: make test-cpp")
-    paths = {"LD_LIBRARY_PATH": FOLDERS, "PYTHONPATH": [Path(__file__).parent]}
-    for name, added in paths.items():
-        known = [path for path in [os.environ.get(name)] if path]
-        monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
-
-    def run(code: str) -> None:
-        run_python(PREAMBLE + code)
-
-    return run
 
 
 def test_a_named_stream_becomes_an_event(on_fake_cuda: Any) -> None:

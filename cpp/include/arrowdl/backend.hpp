@@ -15,6 +15,13 @@ namespace arrowdl {
 /// legacy default, 2 per-thread default) are the runtime's own handles for those streams.
 using Stream = void*;
 
+/// Bits on a device, one for each `repeat` elements that follow each other.
+struct Bitmap {
+  const uint8_t* bits = nullptr;  ///< nullptr: all are set
+  int64_t offset = 0;             ///< of the first element's bit
+  int64_t repeat = 1;
+};
+
 /// A device runtime. Events are values of ArrowDeviceArray.sync_event: pointers to what the column
 /// `event_type` of the device table says.
 ///
@@ -85,6 +92,16 @@ class Backend {
   /// neither is). Does not wait where the runtime need not.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,
                     int64_t size, Stream stream) = 0;
+
+  /// Whether the device itself can do what follows; elsewhere that raises BufferError.
+  virtual bool can_expand(const Device&) const noexcept { return false; }
+  /// Writes 1 or 0 to each of the `size` bytes of `target`, as its bit is. Does not wait.
+  virtual void expand_bits(const Device& device, uint8_t* target, int64_t size,
+                           const Bitmap& bitmap, Stream stream);
+  /// Writes `item`, `itemsize` (1, 2, 4, 8 or 16) bytes, over each of the `size` elements of
+  /// `target`, aligned to as many, whose bit is not set. Does not wait.
+  virtual void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
+                          const void* item, int64_t itemsize, Stream stream);
 };
 
 /// A stream of ours that holds no other work, for as long as it is in scope.

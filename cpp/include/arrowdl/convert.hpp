@@ -1,6 +1,7 @@
 // The bridge itself: tensors to Arrow, Arrow to tensors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,7 +68,7 @@ DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets);
 /// What to do about nulls.
 enum class Nulls {
   kRaise,  ///< BufferError when there is one, at any level
-  kFill,   ///< zero (False) in their place: a copy where there are any
+  kFill,   ///< zero (False) in their place: a copy where there may be any
   kNan,    ///< NaN in their place for floating types, BufferError for others
   kKeep,   ///< the bytes that lie there; for callers that hand out the mask as well
 };
@@ -75,9 +76,10 @@ enum class Nulls {
 /// How a consumer is ordered after an array's event.
 struct Order {
   enum Kind {
-    kHost,    ///< it has no stream: the host waits
-    kStream,  ///< its `stream` waits, and counts among those that use the memory
-    kNone,    ///< it waits by itself (DLPack's stream -1)
+    kHost,     ///< it has no stream: the host waits
+    kAssumed,  ///< it names none: as kHost, and `stream`, its default one, uses the memory
+    kStream,   ///< its `stream` waits, and counts among those that use the memory
+    kNone,     ///< it waits by itself (DLPack's stream -1)
   };
   Kind kind = kHost;
   Stream stream = nullptr;
@@ -104,9 +106,11 @@ std::string why_not_tensor(const Type& type);
 TensorView describe_tensor(const Type& type, int64_t length);
 
 /// The array as a tensor that keeps it alive: read-only and zero-copy where the layout allows,
-/// else new memory (IS_COPIED set). What reads it is ordered after the array's event as
-/// `options.order` says. Raises BufferError as the type map says, and for an event that nobody can
-/// wait for.
+/// else new memory of its device (IS_COPIED set). What reads it is ordered after the array's event
+/// as `options.order` says; new memory that the host cannot read is written by the stream of that
+/// order, and where it names none the host waits. Raises BufferError as the type map says, for an
+/// event that nobody can wait for, and on devices without kernels of arrowdl's (all but CUDA's) for
+/// bits and nulls.
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same as a struct of before DLPack 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
@@ -115,11 +119,34 @@ OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& op
 OwnedTensor to_legacy(OwnedTensor tensor);
 
 /// True where every level of the element is valid: a bool tensor of the shape of
-/// `to_dlpack(array)`.
-OwnedTensor to_mask(const DeviceArray& array);
+/// `to_dlpack(array)`, in new memory that is made and ordered as there.
+OwnedTensor to_mask(const DeviceArray& array, const Order& order = {});
 
-/// True where a row of `array` itself is valid: a bool tensor of shape (length,). Any type.
-OwnedTensor to_row_mask(const DeviceArray& array);
+/// True where a row of `array` itself is valid: a bool tensor of shape (length,). Any type. In new
+/// memory as `to_mask`'s; the CPU's for arrays without a bitmap.
+OwnedTensor to_row_mask(const DeviceArray& array, const Order& order = {});
+
+/// Bits of an array as they lie, one for `repeat` elements that follow each other.
+struct BitParts {
+  TensorView bytes;  ///< 1-D uint8
+  int64_t offset;    ///< of the first bit in them
+  int64_t length;    ///< in bits
+  int64_t repeat;
+};
+
+/// An array taken apart into what its tensor is made of, all of it zero-copy: for consumers that
+/// unpack bits and replace nulls by operations of their own, on a device where nobody else does.
+struct TensorParts {
+  std::optional<TensorView> values;  ///< the elements in physical order, 1-D; none of booleans
+  std::optional<BitParts> bits;      ///< the elements of booleans
+  std::vector<BitParts> validity;    ///< of the levels that may have nulls; all of them count
+  std::vector<int64_t> shape;        ///< of the tensor, in physical order
+  std::vector<int64_t> axes;         ///< where in that order each of its dimensions lies
+};
+
+/// Takes `array`, which has to stay as long as the parts, apart. Raises BufferError for nulls that
+/// `nulls` refuses, as `to_dlpack` does, and for types with no single-tensor reading.
+TensorParts split_tensor(const DeviceArray& array, Nulls nulls);
 
 /// Fields of a struct side by side: (length, total columns), one dtype, C order, new memory.
 /// A field with inner dimensions contributes that many columns. Raises BufferError, naming the

@@ -27,4 +27,10 @@ struct CopyOptions {
 DeviceArray copy_to(const DeviceArray& array, const Device& device,
                     const CopyOptions& options = {});
 
+/// Copies the elements of `source`, which the host can read and which are there, to `target`: of
+/// another device, of the same dtype and number of elements, and like them dense, in whatever order
+/// the dimensions lie. `stream` of that device does it and keeps `source` as long; the caller sees
+/// to it that `target` stays. Raises BufferError as `copy_to` does.
+void copy_tensor(OwnedTensor source, const DLTensor& target, Stream stream);
+
 }  // namespace arrowdl

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/used_streams.hpp"
 
 namespace arrowdl {
 namespace {
@@ -215,6 +216,21 @@ int copy_bytes(const Target& worker, const Device& to, void* target, const Devic
   return NANOARROW_OK;
 }
 
+int init_host_buffer(const Target& worker, ArrowBufferView source, ArrowBuffer* buffer,
+                     Stream stream) {
+  const auto copy = std::make_shared<nanoarrow::UniqueBuffer>();
+  if (ArrowBufferResize(copy->get(), source.size_bytes, 0) != NANOARROW_OK) return ENOMEM;
+  const Stream on = stream != nullptr ? stream : worker.backend.work_stream(worker.device);
+  try {
+    copy_bytes(worker, Device{}, (*copy)->data, worker.device, source, source.size_bytes, stream);
+  } catch (...) {  // where the wait has failed, the copy may still write there
+    release_after(worker.device, on, copy);
+    throw;
+  }
+  ArrowBufferMove(copy->get(), buffer);
+  return NANOARROW_OK;
+}
+
 int init_buffer(ArrowDevice* from, ArrowBufferView source, ArrowDevice* to, ArrowBuffer* buffer,
                 void* stream) noexcept {
   const Target* const worker = find_worker(*from, *to);
@@ -223,12 +239,7 @@ int init_buffer(ArrowDevice* from, ArrowBufferView source, ArrowDevice* to, Arro
     if (find_target(*to) != nullptr) {
       return init_device_buffer(*worker, device_of(*from), source, buffer, stream);
     }
-    nanoarrow::UniqueBuffer copy;
-    ArrowBufferInit(copy.get());
-    if (ArrowBufferResize(copy.get(), source.size_bytes, 0) != NANOARROW_OK) return ENOMEM;
-    copy_bytes(*worker, Device{}, copy->data, worker->device, source, source.size_bytes, stream);
-    ArrowBufferMove(copy.get(), buffer);
-    return NANOARROW_OK;
+    return init_host_buffer(*worker, source, buffer, stream);
   });
 }
 

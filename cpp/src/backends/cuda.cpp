@@ -1,5 +1,6 @@
 #include "cuda.hpp"
 
+#include "expand_ptx.hpp"
 #include "registry.hpp"
 #include "stream_runtime.hpp"
 
@@ -16,6 +17,7 @@ constexpr RuntimeText kText = {
     "CUDA_VISIBLE_DEVICES",
     "the driver is older than CUDA 10: install a newer one",
     "install the driver, or give a container access to it (docker run --gpus all)",
+    kExpandPtx,
 };
 
 struct CudaCalls : StreamCalls {
@@ -61,6 +63,9 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::free_host>("cuMemFreeHost"),
     row<&CudaCalls::allocate_managed>("cuMemAllocManaged"),
     row<&CudaCalls::get_pointer_attribute>("cuPointerGetAttribute"),
+    row<&CudaCalls::load_module>("cuModuleLoadData"),
+    row<&CudaCalls::find_kernel>("cuModuleGetFunction"),
+    row<&CudaCalls::launch_kernel>("cuLaunchKernel"),
     row<&CudaCalls::get_device>("cuDeviceGet"),
     row<&CudaCalls::retain_primary>("cuDevicePrimaryCtxRetain"),
     row<&CudaCalls::push_context>("cuCtxPushCurrent_v2"),

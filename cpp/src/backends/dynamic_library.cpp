@@ -1,5 +1,8 @@
 #include "dynamic_library.hpp"
 
+#include <functional>
+#include <mutex>
+#include <set>
 #include <string_view>
 
 #ifdef _WIN32
@@ -72,6 +75,18 @@ std::string find_bundled(const char* name) {
 }
 #endif
 
+/// Has the system look for `name`, once: that takes a while, and whatever meets a device without a
+/// library would do it again. What is loaded later is found without.
+void* search(const char* name) {
+  static auto* const mutex = new std::mutex;  // never freed: libraries are opened at exit, too
+  static auto* const missing = new std::set<std::string, std::less<>>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  if (missing->count(std::string_view(name)) != 0) return nullptr;
+  void* const handle = load(name);
+  if (handle == nullptr) missing->insert(name);
+  return handle;
+}
+
 }  // namespace
 
 DynamicLibrary::~DynamicLibrary() {
@@ -83,7 +98,7 @@ DynamicLibrary DynamicLibrary::open(const std::vector<const char*>& names) {
     if (DynamicLibrary loaded = find_loaded(name)) return loaded;
   }
   for (const char* name : names) {
-    if (void* handle = load(name)) return DynamicLibrary(handle, name);
+    if (void* handle = search(name)) return DynamicLibrary(handle, name);
   }
   return {};
 }

@@ -24,7 +24,8 @@ class DynamicLibrary {
   ~DynamicLibrary();
 
   /// The first of `names` that the process has loaded already, so that one runtime serves all, or
-  /// its copy from a wheel; else the first that the system finds. Empty when there is none.
+  /// its copy from a wheel; else the first that the system finds. Empty when there is none. A name
+  /// that the system did not find is not looked for again, but among what the process has loaded.
   static DynamicLibrary open(const std::vector<const char*>& names);
 
   /// Whether the process has loaded a library of that name already, or its copy from a wheel.

@@ -15,6 +15,7 @@ constexpr RuntimeText kText = {
     "HIP_VISIBLE_DEVICES",
     "the runtime is older than ROCm 5: install a newer one",
     "install ROCm's HIP runtime, or import a framework that brings it",
+    nullptr,  // what HIP loads is machine code of one GPU
 };
 
 struct HipCalls : StreamCalls {

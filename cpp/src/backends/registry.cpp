@@ -63,6 +63,15 @@ Device Backend::find_device(const void* memory) {
   raise_buffer_error(name(), " cannot tell by the address ", memory, " alone where it lies");
 }
 
+void Backend::expand_bits(const Device& device, uint8_t*, int64_t, const Bitmap&, Stream) {
+  raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which expand bits there");
+}
+
+void Backend::fill_unset(const Device& device, void*, int64_t, const Bitmap&, const void*, int64_t,
+                         Stream) {
+  raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which fill nulls there");
+}
+
 Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   std::string ignored;
   std::string* reason = why_not == nullptr ? &ignored : why_not;

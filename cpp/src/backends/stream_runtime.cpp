@@ -26,6 +26,21 @@ constexpr int kDeviceOrdinal = 9;
 /// More of them idle are of no use: nobody has that many imports in flight at once.
 constexpr std::size_t kMaxIdleStreams = 32;
 
+// expand.cu's, in this order those that fill items of 1, 2, 4, 8 and 16 bytes.
+constexpr const char* kKernelNames[] = {"expand_bits",  "fill_unset_1", "fill_unset_2",
+                                        "fill_unset_4", "fill_unset_8", "fill_unset_16"};
+constexpr std::size_t kExpandBits = 0;
+
+std::size_t find_fill(int64_t itemsize) noexcept {
+  std::size_t kernel = 1;
+  for (int64_t width = 1; width < itemsize; width *= 2) ++kernel;
+  return kernel;
+}
+
+constexpr unsigned kBlock = 256;
+/// Enough to fill any GPU; each thread takes one element after another.
+constexpr int64_t kMaxBlocks = 65535;
+
 enum class Memory { kDevice, kHost, kManaged };
 
 Memory find_memory(const Device& device) noexcept {
@@ -47,6 +62,8 @@ struct StreamRuntime::DeviceState {
   std::deque<Stream> given;  ///< streams of ours nobody has, some of them still at work
   Stream work = nullptr;
   std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
+  void* module = nullptr;              ///< the kernels, loaded by the first that is asked for
+  void* kernels[std::size(kKernelNames)] = {};
 };
 
 /// The device is the current one of this thread, as is a capture mode that lets us ask about events
@@ -371,6 +388,53 @@ void StreamRuntime::copy(const Device& to, void* target, const Device& from, con
   // Addresses are unified: the driver sees by them what lies where, on other devices too.
   const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
   if (status != 0) raise(device, copy_name(), status);
+}
+
+// ---------------------------------------------------------------- kernels
+
+bool StreamRuntime::can_expand(const Device& device) const noexcept {
+  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice;
+}
+
+/// The device is entered. A module is of a context, and stays for as long as that.
+void* StreamRuntime::find_kernel(const Device& device, std::size_t index) {
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  void*& kernel = state.kernels[index];
+  if (kernel != nullptr) return kernel;
+  if (state.module == nullptr) {
+    require(device, calls_.load_module, &state.module, text_.kernels);
+  }
+  require(device, calls_.find_kernel, &kernel, state.module, kKernelNames[index]);
+  return kernel;
+}
+
+void StreamRuntime::launch(const Device& device, std::size_t kernel, void* target, int64_t size,
+                           const Bitmap& bitmap, const void* item, Stream stream) {
+  if (!can_expand(device)) {
+    raise_buffer_error("arrowdl has no kernels for memory on ", to_string(device));
+  }
+  if (size <= 0) return;
+  Bitmap given = bitmap;
+  void* arguments[] = {&target,       &size,         &given.bits,
+                       &given.offset, &given.repeat, const_cast<void*>(item)};
+  const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
+  const Scope scope(*this, device);
+  require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
+          1U, 1U, kBlock, 1U, 1U, 0U, stream, static_cast<void**>(arguments),
+          static_cast<void**>(nullptr));
+}
+
+void StreamRuntime::expand_bits(const Device& device, uint8_t* target, int64_t size,
+                                const Bitmap& bitmap, Stream stream) {
+  launch(device, kExpandBits, target, size, bitmap, nullptr, stream);
+}
+
+void StreamRuntime::fill_unset(const Device& device, void* target, int64_t size,
+                               const Bitmap& bitmap, const void* item, int64_t itemsize,
+                               Stream stream) {
+  if (bitmap.bits == nullptr) return;
+  launch(device, find_fill(itemsize), target, size, bitmap, item, stream);
 }
 
 }  // namespace arrowdl

@@ -47,6 +47,13 @@ struct StreamCalls {
   Call<void*> free_host;
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
   Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
+
+  // Of runtimes that there are kernels for.
+  Call<void**, const void*> load_module;
+  Call<void**, void*, const char*> find_kernel;
+  Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+       void**>
+      launch_kernel;  // kernel, grid, block, shared memory, stream, arguments, extra
 };
 
 /// What people have to know of a runtime.
@@ -57,6 +64,7 @@ struct RuntimeText {
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
+  const char* kernels;    ///< those of expand.cu, as a module of the runtime; nullptr: none
 };
 
 class StreamRuntime : public Backend {
@@ -91,6 +99,12 @@ class StreamRuntime : public Backend {
   /// is done. Pinned memory (CUDA_HOST) never waits.
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             Stream stream) override;
+
+  bool can_expand(const Device& device) const noexcept override;
+  void expand_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
+                   Stream stream) override;
+  void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
+                  const void* item, int64_t itemsize, Stream stream) override;
 
   /// Finds the devices. Why that was not possible, or nothing.
   std::string start();
@@ -144,6 +158,9 @@ class StreamRuntime : public Backend {
   Stream make_stream(const Device& device);
   Stream find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, Stream stream);
+  void* find_kernel(const Device& device, std::size_t index);
+  void launch(const Device& device, std::size_t kernel, void* target, int64_t size,
+              const Bitmap& bitmap, const void* item, Stream stream);
   bool is_of_another_process() const noexcept;
   void check_process(const Device& device) const;
 

@@ -199,6 +199,31 @@ TEST_P(ArrowDeviceTest, ABasicStreamEnds) {
   EXPECT_EQ(arrays, 1);
 }
 
+/// A copy that has been given to the stream writes to its target, whatever fails afterwards.
+TEST_P(ArrowDeviceTest, TheTargetOnTheHostOutlivesAWaitThatFails) {
+  nanoarrow::UniqueBuffer there;
+  ASSERT_EQ(ArrowDeviceBufferInitAsync(ArrowDeviceCpu(), view(Bytes{1, 2, 3}), arrow_.get(),
+                                       there.get(), nullptr),
+            NANOARROW_OK);
+  const ArrowBufferView source{{there->data}, there->size_bytes};
+  int failed = 0;
+  for (int n = 1;; ++n) {
+    nanoarrow::UniqueBuffer back;
+    const testing::FakeCounts before = fake_->count();
+    fake_->fail_call(n, 999);
+    const int code =
+        ArrowDeviceBufferInitAsync(arrow_.get(), source, ArrowDeviceCpu(), back.get(), nullptr);
+    const bool has_failed = fake_->has_failed();
+    fake_->fail_call(0, 0);
+    fake_->drain(0, nullptr);
+    EXPECT_TRUE(testing::eventually([] { return pending_releases() == 0; }));
+    abandoned_ += fake_->count().events - before.events;
+    if (code != NANOARROW_OK) ++failed;
+    if (!has_failed) break;
+  }
+  EXPECT_GE(failed, 5);
+}
+
 TEST_P(ArrowDeviceTest, EveryCallFailsInTurn) {
   const Bytes source{1, 2, 3};
   for (int n = 1;; ++n) {

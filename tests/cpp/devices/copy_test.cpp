@@ -215,6 +215,22 @@ TEST_P(CopyTest, OffsetsBeyondTheValuesAreRefused) {
   expect_error(ErrorKind::kValue, "beyond its values", [&] { copy_to(array, device_); });
 }
 
+TEST_P(CopyTest, ATensorIsCopiedIntoMemoryOfAnother) {
+  const Gated gated = take_gated_stream();
+  const auto memory = make_memory(4, gated.stream);
+  OwnedTensor source = to_dlpack(copy_to(make_bytes("abcd"), Device{}));
+  TensorView view = view_tensor(*source);
+  view.data = memory.get();
+  view.device = device_;
+  const OwnedTensor target = make_tensor(view, memory, 0);
+  copy_tensor(std::move(source), *target, gated.stream);
+  const auto read = read_on(gated.stream, memory.get(), 4);
+  EXPECT_GE(pending_releases(), 1);
+  fake_->open_gate(gated.gate);
+  fake_->drain(0, gated.stream);
+  EXPECT_EQ(*read, (std::vector<uint8_t>{'a', 'b', 'c', 'd'}));
+}
+
 /// Each call of the driver fails in turn: an error in words, and nothing is lost but what nobody
 /// can tell the end of.
 TEST_P(CopyTest, EveryCallMayFail) {

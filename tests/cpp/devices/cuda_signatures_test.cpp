@@ -39,6 +39,10 @@ EXPECT_MATCH(cuMemFreeHost, void*);
 EXPECT_MATCH(cuMemAllocManaged, void**, std::size_t, unsigned);
 EXPECT_MATCH(cuMemcpyAsync, void*, const void*, std::size_t, void*);
 EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
+EXPECT_MATCH(cuModuleLoadData, void**, const void*);
+EXPECT_MATCH(cuModuleGetFunction, void**, void*, const char*);
+EXPECT_MATCH(cuLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+             unsigned, void*, void**, void**);
 EXPECT_MATCH(cuGetErrorName, int, const char**);
 EXPECT_MATCH(cuGetErrorString, int, const char**);
 

@@ -180,5 +180,26 @@ TEST_P(FailuresTest, Copies) {
   synchronize_event(device_, copied.get());  // `source` is read until then
 }
 
+class KernelFailuresTest : public FailuresTest {};
+INSTANTIATE_TEST_SUITE_P(Fake, KernelFailuresTest, ::testing::Values(testing::kCuda),
+                         testing::runtime_name);
+
+TEST_P(KernelFailuresTest, Launches) {
+  const Stream stream = take_stream();
+  const auto memory = make_memory(64, stream);
+  const Bitmap bitmap{memory.get()};
+  const uint64_t item = 0;
+  const Make expand = [&](Backend& backend) -> void* {
+    backend.expand_bits(device_, memory.get() + 8, 8, bitmap, stream);
+    return nullptr;
+  };
+  const Make fill = [&](Backend& backend) -> void* {
+    backend.fill_unset(device_, memory.get() + 8, 4, bitmap, &item, 8, stream);
+    return nullptr;
+  };
+  for (const Make& make : {expand, fill}) EXPECT_GE(fail_making(make, do_nothing), 8);
+  fake_->drain(0, stream);
+}
+
 }  // namespace
 }  // namespace arrowdl

@@ -1,5 +1,9 @@
 // Opening a driver that is missing, too old, without a device, or that fails half-way.
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
+#include <string>
 
 #include "backends/cuda.hpp"
 #include "backends/hip.hpp"
@@ -33,6 +37,19 @@ TEST(Open, AMissingLibrary) {
   expect_reason(open(open_cuda, "libnone_either.so"),
                 "looked for libno_such_driver.so.1 libnone_either.so): install the driver");
   expect_reason(open(open_hip, "libnone_either.so"), "AMD's HIP runtime is not there");
+}
+
+/// The system is not searched twice; what somebody else loads is found.
+TEST(Open, ALibraryThatComesLater) {
+  const auto folder = std::filesystem::temp_directory_path() / "arrowdl-open-test";
+  const std::string later = folder / ("later" + std::to_string(getpid()) + ".so");
+  expect_reason(open(open_cuda, later.c_str()), "is not there");
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(FAKE_CUDA_LIBRARY, later);
+  expect_reason(open(open_cuda, later.c_str()), "is not there");
+  testing::load_library(later.c_str());
+  EXPECT_NE(open(open_cuda, later.c_str()).backend, nullptr);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Open, ADriverTooOld) {

@@ -13,11 +13,13 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "fake_driver.hpp"
+#include "kernels.hpp"
 
 namespace arrowdl::testing::fake {
 namespace {
@@ -71,6 +73,17 @@ struct Allocation {
   bool is_freed = false;
 };
 
+/// Of one context; what its text names can be found.
+struct Module {
+  int device = 0;
+  const char* text = nullptr;
+};
+
+struct LoadedKernel {
+  int device = 0;
+  const Kernel* kernel = nullptr;
+};
+
 struct ThreadState {
   std::vector<int> contexts;  ///< CUDA: a stack of devices
   int device = 0;             ///< HIP
@@ -112,6 +125,8 @@ struct Machine {
   std::map<std::pair<int, std::thread::id>, StreamPtr> per_thread;
   MarkPtr last_default[kDevices];
   std::map<uintptr_t, Allocation> allocations;
+  std::map<void*, Module> modules;
+  std::map<void*, LoadedKernel> kernels;
   std::set<int> closed_gates;
   int next_gate = 1;
 
@@ -626,6 +641,47 @@ int get_pointer_attribute(void* value, int attribute, const void* memory) {
       default:
         return kInvalidValue;
     }
+  });
+}
+
+// ---------------------------------------------------------------- kernels
+
+int load_module(void** module, const void* image) {
+  return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
+    const auto* text = static_cast<const char*>(image);
+    if (std::strstr(text, ".version ") == nullptr) return kInvalidImage;
+    *module = m.make_handle();
+    m.modules[*module] = {current_device(), text};
+    return kSuccess;
+  });
+}
+
+int find_kernel(void** kernel, void* handle, const char* name) {
+  return call_in_context(kAnyCall, [&](Machine& m, Lock&) {
+    const auto module = m.modules.find(handle);
+    if (module == m.modules.end()) return kInvalidHandle;
+    const std::string entry = std::string(".entry ") + name + '(';
+    const Kernel* const found = find_kernel(name);
+    if (found == nullptr || std::strstr(module->second.text, entry.c_str()) == nullptr) {
+      return kNotFound;
+    }
+    *kernel = m.make_handle();
+    m.kernels[*kernel] = {module->second.device, found};
+    return kSuccess;
+  });
+}
+
+int launch_kernel(void* handle, unsigned blocks, unsigned threads, void* on, void** arguments) {
+  return call_on_stream(kAnyCall, on, [&](Machine& m, Lock&, const StreamPtr& stream) {
+    const auto found = m.kernels.find(handle);
+    if (found == m.kernels.end() || found->second.device != stream->device) {
+      ++m.misuses;
+      return static_cast<int>(kInvalidHandle);
+    }
+    if (blocks == 0 || threads == 0 || threads > 1024) return static_cast<int>(kInvalidValue);
+    const Run run = found->second.kernel->bind(arguments);
+    m.submit(stream, {nullptr, [run, blocks, threads] { run({blocks, threads}); }, nullptr});
+    return failure_of(m, stream->device);
   });
 }
 

@@ -13,8 +13,10 @@ enum Status : int {
   kNotInitialized = 3,
   kNoDevice = 100,
   kInvalidDevice = 101,
+  kInvalidImage = 200,
   kInvalidContext = 201,
   kInvalidHandle = 400,
+  kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
   kNotSupported = 801,
@@ -60,6 +62,11 @@ int free_host(void* memory);
 int allocate_managed(void** memory, std::size_t size, unsigned flags);
 int copy_async(void* target, const void* source, std::size_t size, void* stream);
 int get_pointer_attribute(void* value, int attribute, const void* memory);
+
+int load_module(void** module, const void* image);
+int find_kernel(void** kernel, void* module, const char* name);
+/// Of one dimension: `blocks` times `threads`.
+int launch_kernel(void* kernel, unsigned blocks, unsigned threads, void* stream, void** arguments);
 
 /// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
 int take_last_error();

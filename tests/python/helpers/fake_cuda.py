@@ -7,13 +7,48 @@ waits for is late.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from helpers.capsules import capsule_address, make_capsule, make_tensor_capsule
+from helpers.dlpack import (
+    CPU,
+    DLDevice,
+    DLManagedTensorVersioned,
+    DLPackVersion,
+    DLTensor,
+    MadeTensor,
+)
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / "build/dev/tests/cpp/fake_driver" / name for name in ("fake_cuda", "fake_hip")]
+
+
+PREAMBLE = """
+import ctypes, gc, time, weakref
+import arrowdl
+from arrowdl import debug
+from helpers.fake_cuda import FakeCuda, HasInterface
+
+cuda = FakeCuda()
+
+def settle():
+    while debug.pending_releases():
+        time.sleep(0.001)
+
+def refused(error, says, use):
+    try:
+        use()
+    except error as raised:
+        assert says in str(raised), raised
+    else:
+        raise AssertionError(says)
+"""
 
 
 class HasInterface:
@@ -21,6 +56,26 @@ class HasInterface:
 
     def __init__(self, entries: Any) -> None:
         self.__cuda_array_interface__ = entries
+
+
+class _Relabelled:
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+
+def read_as_host(tensor: Any) -> Any:
+    """A stand-in for the `from_dlpack` of a framework on the fake device: numpy, which can read the
+    fake's memory once it is told that it is the CPU's."""
+    capsule = tensor.__dlpack__(stream=None, max_version=(1, 0))
+    managed = DLManagedTensorVersioned.from_address(capsule_address(capsule))
+    managed.dl_tensor.device = DLDevice(CPU, 0)
+    return np.from_dlpack(_Relabelled(capsule))
 
 
 class FakeCuda:
@@ -73,3 +128,66 @@ class FakeCuda:
     def tensor(self, memory: int, shape: tuple[int, ...], **entries: Any) -> HasInterface:
         described = {"shape": shape, "typestr": "<i4", "data": (memory, False), "version": 3}
         return HasInterface({**described, **entries})
+
+
+class _ExchangeApi(ctypes.Structure):
+    _fields_ = (
+        ("version", DLPackVersion),
+        ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("from_object", ctypes.c_void_p),
+        ("to_object", ctypes.c_void_p),
+        ("borrow", ctypes.c_void_p),
+        ("work_stream", ctypes.c_void_p),
+    )
+
+
+class StandInFramework:
+    """A stand-in for torch on the fake device: its exchange API, with memory and a stream of its
+    own. The objects it makes are numpy arrays over the fake's memory.
+
+    Attributes
+    ----------
+    stream : int
+        That of its work.
+    addresses : list of int
+        What it allocated.
+    """
+
+    def __init__(self, cuda: FakeCuda) -> None:
+        self.cuda, self.stream, self.addresses = cuda, cuda.make_stream(), list[int]()
+        callback = functools.partial(ctypes.PYFUNCTYPE, ctypes.c_int)
+        address = ctypes.c_void_p
+        self._callbacks = [
+            callback(address, address, address, address)(self._allocate),
+            callback(address, address)(self._to_object),
+            callback(ctypes.c_int32, ctypes.c_int32, address)(self._work_stream),
+        ]
+        allocate, to_object, work_stream = (
+            ctypes.cast(function, address).value for function in self._callbacks
+        )
+        version = DLPackVersion(1, 3)
+        self._api = _ExchangeApi(version, None, allocate, None, to_object, None, work_stream)
+        api = make_capsule(ctypes.addressof(self._api), "dlpack_exchange_api")
+        self.tensor_type = type("Tensor", (), {"__dlpack_c_exchange_api__": api})
+
+    def _allocate(self, prototype: int, out: int, _context: int, _set_error: int) -> int:
+        wanted = DLTensor.from_address(prototype)
+        length, dtype = wanted.shape[0], (wanted.dtype.code, wanted.dtype.bits)
+        device = (wanted.device.device_type, wanted.device.device_id)
+        self.addresses.append(self.cuda.allocate(max(length * dtype[1] // 8, 1), device[1]))
+        made = MadeTensor(self.addresses[-1], (length,), dtype=dtype, device=device)
+        ctypes.c_void_p.from_address(out).value = made.address
+        return 0
+
+    def _to_object(self, managed: int, out: int) -> int:
+        DLManagedTensorVersioned.from_address(managed).dl_tensor.device = DLDevice(CPU, 0)
+        capsule = make_tensor_capsule(managed, "dltensor_versioned")
+        made = np.from_dlpack(_Relabelled(capsule))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+        ctypes.c_void_p.from_address(out).value = id(made)
+        return 0
+
+    def _work_stream(self, _type: int, _index: int, out: int) -> int:
+        ctypes.c_void_p.from_address(out).value = self.stream
+        return 0

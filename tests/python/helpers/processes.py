@@ -22,5 +22,5 @@ def run_python(code: str) -> str:
         timeout=300,
         env={**os.environ, "ASAN_OPTIONS": asan},
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\n{done.stderr}"
     return done.stdout

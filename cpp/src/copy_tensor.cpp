@@ -1,0 +1,20 @@
+#include <memory>
+#include <utility>
+
+#include "arrowdl/copy.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "transfer.hpp"
+
+namespace arrowdl {
+
+void copy_tensor(OwnedTensor source, const DLTensor& target, Stream stream) {
+  const TensorView from = view_tensor(*source);
+  const TensorView to = view_tensor(target);
+  Transfer transfer(require_copier(to.device), to.device, stream, {});
+  transfer.hold(std::make_shared<OwnedTensor>(std::move(source)));
+  if (from.size() == 0) return;
+  transfer.backend().copy(to.device, const_cast<uint8_t*>(to.data), Device{}, from.data,
+                          from.nbytes(), transfer.stream());
+}
+
+}  // namespace arrowdl

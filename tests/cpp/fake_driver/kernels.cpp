@@ -1,0 +1,77 @@
+// A test double: the words of CUDA that expand.cu is written in, as the CPU has them.
+#include "kernels.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+namespace {
+
+struct Index {
+  unsigned x = 0;
+};
+thread_local Index gridDim, blockDim, blockIdx, threadIdx;
+
+struct ulonglong2 {
+  unsigned long long x, y;
+};
+
+}  // namespace
+
+#define __device__
+#define __global__
+#include "backends/expand.cu"
+#undef __device__
+#undef __global__
+
+namespace arrowdl::testing::fake {
+namespace {
+
+template <typename T>
+T copy_argument(const void* argument) {
+  T value;
+  std::memcpy(&value, argument, sizeof(T));
+  return value;
+}
+
+template <typename... Args, std::size_t... Is>
+Run bind_all(void (*kernel)(Args...), void** arguments, std::index_sequence<Is...>) {
+  const std::tuple<Args...> given{copy_argument<Args>(arguments[Is])...};
+  return [kernel, given](const Grid& grid) {
+    gridDim.x = grid.blocks;
+    blockDim.x = grid.threads;
+    for (blockIdx.x = 0; blockIdx.x < grid.blocks; ++blockIdx.x) {
+      for (threadIdx.x = 0; threadIdx.x < grid.threads; ++threadIdx.x) {
+        std::apply(kernel, given);
+      }
+    }
+  };
+}
+
+template <typename... Args>
+constexpr auto indices_of(void (*)(Args...)) {
+  return std::index_sequence_for<Args...>{};
+}
+
+template <auto kernel>
+Run bind(void** arguments) {
+  return bind_all(kernel, arguments, indices_of(kernel));
+}
+
+constexpr Kernel kKernels[] = {
+    {"expand_bits", bind<expand_bits>},   {"fill_unset_1", bind<fill_unset_1>},
+    {"fill_unset_2", bind<fill_unset_2>}, {"fill_unset_4", bind<fill_unset_4>},
+    {"fill_unset_8", bind<fill_unset_8>}, {"fill_unset_16", bind<fill_unset_16>},
+};
+
+}  // namespace
+
+const Kernel* find_kernel(const char* name) noexcept {
+  for (const Kernel& kernel : kKernels) {
+    if (std::strcmp(kernel.name, name) == 0) return &kernel;
+  }
+  return nullptr;
+}
+
+}  // namespace arrowdl::testing::fake
