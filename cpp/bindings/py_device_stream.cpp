@@ -216,6 +216,19 @@ py::object make_schema(const DeviceStream& self) {
   return py::cast(Schema(std::move(copy)));
 }
 
+/// A frame can be read again and a stream cannot: all of its arrays are its chunks.
+py::object make_dataframe(DeviceStream& self, bool nan_as_null, bool allow_copy) {
+  Chunks chunks = self.hand_on([](OwnedStream&& stream) {
+    const OwnedStream source = std::move(stream);
+    return read_stream(*source);
+  });
+  if (chunks.arrays.empty()) chunks.arrays.push_back(make_empty(chunks.schema));
+  py::list arrays;
+  for (DeviceArray& array : chunks.arrays) arrays.append(wrap(std::move(array)));
+  const py::object make = py::module_::import("arrowdl._to_dataframe").attr("DataFrame");
+  return make(arrays, py::arg("nan_as_null") = nan_as_null, py::arg("allow_copy") = allow_copy);
+}
+
 py::object arrow_c_schema(const DeviceStream& self) {
   return make_schema(self).attr("__arrow_c_schema__")();
 }
@@ -247,6 +260,11 @@ void define_protocols(py::class_<DeviceStream>& type) {
            py::arg("requested_schema") = py::none(),
            "__arrow_c_device_stream__(self, /, requested_schema=None, **kwargs)\n--\n\nArrow "
            "PyCapsule interface: the device stream. This object is spent then.")
+      .def("__dataframe__", &make_dataframe, py::arg("nan_as_null") = false,
+           py::arg("allow_copy") = true,
+           "__dataframe__(self, /, nan_as_null=False, allow_copy=True)\n--\n\nDataframe "
+           "interchange protocol: the arrays of a stream of structs as the chunks of a frame, read "
+           "to the end. This object is spent then.")
       .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
       .def_property_readonly(
           "device_type", [](const DeviceStream& self) { return self.device_type(); },
