@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 # Decoding more rows at once is quicker up to about here, and takes more memory.
 DECODE_ROWS = 131_072
-# A few times this much is held while Parquet is read, where row groups are no larger.
-_DECODE_BYTES = 32 * 2**20
+# What one scan reads, and each of its batches, where row groups and rows are no larger. A scan
+# reads rows ahead until it holds a gigabyte, however few are asked for: so it gets no more to read.
+_SCAN_BYTES = 2**26
+_BATCH_BYTES = 2**25
 
 
 class DatasetSource(IndexedSource):
@@ -35,11 +37,14 @@ class DatasetSource(IndexedSource):
             unit for fragment in dataset.get_fragments(filter) for unit in _split_fragment(fragment)
         ]
         self.units = [self._count(unit) for unit in self._fragments]
-        self._options = _choose_options(self._fragments, self._read_columns(), dataset)
+        self._bytes = _measure(self._fragments, set(columns or dataset.schema.names))
+        self._options = _choose_options(dataset, self._count_batch_rows())
         self._dictionaries: Dictionaries | None = None
 
-    def _read_columns(self) -> list[str]:
-        return self._dataset.schema.names if self._columns is None else self._columns
+    def _count_batch_rows(self) -> int:
+        sizes = zip(self._bytes, self.units, strict=True)
+        largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
+        return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
     def _count(self, fragment: ds.Fragment) -> int:
         if self._filter is None and hasattr(fragment, "row_groups"):
@@ -58,6 +63,30 @@ class DatasetSource(IndexedSource):
         return check_dictionaries(stream, self._dictionaries)
 
     def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
+        scans = self._cut(units)
+        return self._open(units) if len(scans) <= 1 else _core.stream(self._read_ahead(scans))
+
+    def _cut(self, units: Sequence[int]) -> list[list[int]]:
+        """`units` in parts of no more bytes than one scan is to read."""
+        scans: list[list[int]] = []
+        room = 0.0
+        for unit in units:
+            if not scans or room < self._bytes[unit]:
+                scans.append([])
+                room = _SCAN_BYTES
+            scans[-1].append(unit)
+            room -= self._bytes[unit]
+        return scans
+
+    def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
+        """One scan after another, the next one already at work."""
+        following = self._open(scans[0])
+        for units in scans[1:]:
+            present, following = following, self._open(units)
+            yield from present
+        yield from following
+
+    def _open(self, units: Sequence[int]) -> _core.DeviceStream:
         import pyarrow.dataset as ds
 
         dataset = self._dataset
@@ -87,41 +116,40 @@ def _split_fragment(fragment: ds.Fragment) -> list[ds.Fragment]:
     return [fragment.subset(row_group_ids=[group.id]) for group in fragment.row_groups]
 
 
-def _choose_options(
-    fragments: Sequence[ds.Fragment], columns: Sequence[str], dataset: ds.FileSystemDataset
-) -> dict[str, Any]:
-    """What bounds the memory of a scan: the scanner reads so many *rows* ahead, of any size."""
+def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:
     import pyarrow.dataset as ds
 
-    options: dict[str, Any] = {"batch_size": DECODE_ROWS}
-    if not isinstance(dataset.format, ds.ParquetFileFormat):
-        return options
-    options["batch_size"] = min(DECODE_ROWS, max(1, _DECODE_BYTES // _measure(fragments, columns)))
-    if _is_local(dataset.filesystem):  # nothing is won there by fetching all row groups at once
+    options: dict[str, Any] = {"batch_size": batch_rows}
+    if isinstance(dataset.format, ds.ParquetFileFormat) and _is_local(dataset.filesystem):
+        # Nothing is won there by fetching all row groups at once.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
         )
     return options
 
 
-def _measure(fragments: Sequence[ds.Fragment], columns: Sequence[str]) -> int:
-    """Bytes of a row, about, in the row group where they are most."""
+def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
+    """Bytes of `columns` in each fragment, about; 0 where nothing tells."""
+    sizes = [
+        float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
+        for fragment in fragments
+    ]
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    if largest is None or sizes[largest] == 0:
+        return sizes
+    share = _share(fragments[largest], columns)
+    return [size * share for size in sizes]
 
-    def measure_whole(fragment: ds.Fragment) -> float:
-        (group,) = fragment.row_groups
-        return float(group.total_byte_size / max(1, group.num_rows))
 
-    worst = max(fragments, key=measure_whole, default=None)
-    if worst is None or measure_whole(worst) * DECODE_ROWS <= _DECODE_BYTES:
-        return 1
-    group = worst.metadata.row_group(worst.row_groups[0].id)
+def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
+    """The part of the bytes that `columns` have."""
+    group = fragment.metadata.row_group(fragment.row_groups[0].id)
     chunks = [group.column(i) for i in range(group.num_columns)]
-    size = sum(
-        chunk.total_uncompressed_size
-        for chunk in chunks
-        if chunk.path_in_schema.split(".")[0] in columns
-    )
-    return int(max(1, size // max(1, group.num_rows)))
+    sizes = [
+        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
+    ]
+    chosen = sum(size for name, size in sizes if name in columns)
+    return float(chosen / max(1, sum(size for _, size in sizes)))
 
 
 def _is_local(filesystem: Any) -> bool:
