@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._open import open_source
 from arrowdl.loader._order import (
     Span,
     Stage,
@@ -19,7 +21,7 @@ from arrowdl.loader._order import (
     count_batches,
     find_rest,
 )
-from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint, open_source
+from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
 
 if TYPE_CHECKING:
     from arrowdl.loader._torch_dataset import TorchDataset
@@ -150,27 +152,32 @@ class Loader:
         buffer_rows: int = 65_536,
         progress: bool = False,
     ) -> None:
-        _require_int("batch_size", batch_size, 1)
-        _require_int("prefetch", prefetch, 0)
-        _require_int("buffer_rows", buffer_rows, 1)
+        batch_size = _require_int("batch_size", batch_size, 1)
+        prefetch = _require_int("prefetch", prefetch, 0)
+        buffer_rows = _require_int("buffer_rows", buffer_rows, 1, 2**32 - 1)
         if framework not in _CONVERTERS:
             raise ValueError(f"framework={framework!r}: expected one of {', '.join(_CONVERTERS)}")
-        if isinstance(columns, str):
-            raise TypeError(f"columns={columns!r}: give a list of names")
         if (rank is None) != (world_size is None):
             raise ValueError("rank and world_size belong together: give both or none")
-        if rank is not None and world_size is not None and not 0 <= rank < world_size:
-            raise ValueError(f"rank {rank} of world_size {world_size}: count ranks from 0")
+        if rank is not None and world_size is not None:
+            world_size = _require_int("world_size", world_size, 1)
+            rank = _require_int("rank", rank, 0)
+            if rank >= world_size:
+                raise ValueError(f"rank {rank} of world_size {world_size}: count ranks from 0")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform={transform!r}: give a function of one batch")
+        if pin_memory and framework != "torch":
+            raise ValueError(f'pin_memory=True is for framework="torch", not {framework!r}')
         self.batch_size = batch_size
         self._framework = framework
         self._device = device
         self._shuffle = bool(shuffle)
-        self._seed = seed
+        self._seed = _require_int("seed", seed)
         self._drop_last = bool(drop_last)
         self._rank, self._world_size = rank, world_size
         self._prefetch = prefetch
         self._options = {"nulls": nulls, "ragged": ragged}
-        self._stack = stack
+        self._stack = _read_stack(stack)
         self._transform = transform
         self._pin_memory = bool(pin_memory)
         self._buffer_rows = buffer_rows
@@ -183,7 +190,6 @@ class Loader:
         self._position = _Position()
         self._batches_read = 0  # since `_position`, by each of `_readers`
         self._readers = 1
-        self._is_resumed = False
         self._stats = Stats()
 
     # ---- reading
@@ -193,17 +199,22 @@ class Loader:
 
     def _start(self, rank: int, world_size: int) -> Iterator[Any]:
         """The batches of one of `world_size` readers."""
-        if not self._is_resumed:
-            self._position = _Position(self._position.epoch)
-        self._is_resumed = False
-        self._batches_read = 0
+        is_begun = self._batches_read > 0
+        stages = [] if is_begun else self._position.stages
+        self._set_position(_Position(self._position.epoch, stages))
         self._readers = world_size
-        return self._iterate(rank, world_size)
+        return self._iterate(self._position, rank, world_size)
 
-    def _iterate(self, rank: int, world_size: int) -> Iterator[Any]:
+    def _set_position(self, position: _Position) -> None:
+        """What iterators that are under way have no more part in."""
+        self._position = position
+        self._batches_read = 0
+
+    def _iterate(self, position: _Position, rank: int, world_size: int) -> Iterator[Any]:
         stats = self._stats
         convert = self._make_converter()
-        with closing(self._open_stream(rank, world_size)) as stream, self._make_bar() as bar:
+        opened = self._open_stream(position, rank, world_size)
+        with closing(opened) as stream, self._make_bar() as bar:
             while True:
                 begin = time.perf_counter()
                 array = next(stream, None)
@@ -218,73 +229,75 @@ class Loader:
                 stats.converting += given - read
                 stats.batches += 1
                 stats.rows += rows
-                self._batches_read += 1
+                if self._position is position:
+                    self._batches_read += 1
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
                 stats.consumer += time.perf_counter() - given
-        self._position = _Position(self._position.epoch + 1)
-        self._batches_read = 0
+        if self._position is position:
+            self._set_position(_Position(position.epoch + 1))
 
-    def _open_stream(self, rank: int, world_size: int) -> _core.DeviceStream:
+    def _open_stream(self, position: _Position, rank: int, world_size: int) -> _core.DeviceStream:
         if isinstance(self._source, StreamSource):
-            stream = self._open_sequence(self._source, rank, world_size)
+            stream = self._open_sequence(self._source, position, rank, world_size)
         else:
-            stream = self._open_spans(self._source, rank, world_size)
+            stream = self._open_spans(self._source, position, rank, world_size)
         if self._device is not None:
             stream = stream.to(self._device)
         return stream.prefetch(self._prefetch) if self._prefetch else stream
 
-    def _open_spans(self, source: IndexedSource, rank: int, world_size: int) -> _core.DeviceStream:
-        spans = choose_part(self._find_rest(source), rank, world_size, *self._batching)
+    def _open_spans(
+        self, source: IndexedSource, position: _Position, rank: int, world_size: int
+    ) -> _core.DeviceStream:
+        rest = find_rest([Span(0, source.num_rows)], position.stages)
+        spans = choose_part(rest, rank, world_size, *self._batching)
         if len(spans) <= 1:
-            stream = self._read_span(source, spans[0] if spans else Span(0, 0))
+            stream = self._read_span(source, position.epoch, spans[0] if spans else Span(0, 0))
         else:
             stream = _core.stream(
                 array
                 for span in spans
-                for array in self._read_span(source, span).rebatch(self.batch_size)
+                for array in self._read_span(source, position.epoch, span).rebatch(self.batch_size)
             )
         return stream.rebatch(self.batch_size, drop_last=self._drop_last)
 
-    def _read_span(self, source: IndexedSource, span: Span) -> _core.DeviceStream:
+    def _read_span(self, source: IndexedSource, epoch: int, span: Span) -> _core.DeviceStream:
         units = range(len(source.units))
         if not self._shuffle:
             return source.read_rows(span.start, span.stop, units)
-        order = _core.permute(len(units), self._make_seed("units"))
+        order = _core.permute(len(units), self._make_seed(epoch, "units"))
         window = self._buffer_rows
         first = span.start // window
         stop = min(-(-span.stop // window) * window, source.num_rows)
         stream = source.read_rows(first * window, stop, order)
-        stream = stream.shuffle(window, self._make_seed("rows"), first_window=first)
+        stream = stream.shuffle(window, self._make_seed(epoch, "rows"), first_window=first)
         return stream.slice(span.start - first * window, len(span))
 
     def _open_sequence(
-        self, source: StreamSource, rank: int, world_size: int
+        self, source: StreamSource, position: _Position, rank: int, world_size: int
     ) -> _core.DeviceStream:
-        stream = source.open(self._position.epoch)
-        done = sum(stage.rows * stage.world_size for stage in self._position.stages)
+        stream = source.open(position.epoch)
+        done = sum(stage.rows * stage.world_size for stage in position.stages)
         if self._shuffle:
             first = done // self._buffer_rows
             if first:
                 stream = stream.slice(first * self._buffer_rows)
-            stream = stream.shuffle(self._buffer_rows, self._make_seed("rows"), first_window=first)
+            seed = self._make_seed(position.epoch, "rows")
+            stream = stream.shuffle(self._buffer_rows, seed, first_window=first)
             done -= first * self._buffer_rows
         if done:
             stream = stream.slice(done)
         stream = stream.rebatch(self.batch_size * world_size, drop_last=self._drop_last)
         return stream if world_size == 1 else stream.shard(rank, world_size, pad=True)
 
-    def _find_rest(self, source: IndexedSource) -> list[Span]:
-        return find_rest([Span(0, source.num_rows)], self._position.stages)
-
     @property
     def _batching(self) -> tuple[int, bool]:
         return self.batch_size, self._drop_last
 
-    def _make_seed(self, purpose: str) -> int:
+    def _make_seed(self, epoch: int, purpose: str) -> int:
         """64 bits of the seed, the epoch and what they are for."""
-        text = f"{self._seed} {self._position.epoch} {purpose}"
+        text = f"{self._seed} {epoch} {purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
     def _find_world(self) -> tuple[int, int]:
@@ -315,7 +328,7 @@ class Loader:
         elif stack is True:
             converter = convert_stacked
         else:
-            groups = {name: list(columns) for name, columns in stack.items()}
+            groups = stack
             converter = convert_groups
         if self._pin_memory:
             return lambda array: _pin(converter(array))
@@ -333,13 +346,10 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Read `epoch` from its start, when iterated next."""
-        _require_int("epoch", epoch, 0)
-        self._position = _Position(epoch)
-        self._batches_read = 0
-        self._is_resumed = False
+        self._set_position(_Position(_require_int("epoch", epoch, 0)))
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank.
+        """Batches of a whole epoch on this rank: one that is resumed has fewer.
 
         Raises
         ------
@@ -387,10 +397,7 @@ class Loader:
         ValueError
             The state is of another source, seed or shuffle, whose rows come in another order.
         """
-        if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                f"not a state of a Loader of version {_STATE_VERSION}: {str(state)[:80]}"
-            )
+        position = _read_state(state)
         own = self.state_dict()
         for key, meaning in (
             ("source", "dataset"),
@@ -403,9 +410,7 @@ class Loader:
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
                     "rows come in another order, and some would be missing or come twice"
                 )
-        self._position = _Position(state["epoch"], [Stage(*stage) for stage in state["stages"]])
-        self._batches_read = 0
-        self._is_resumed = True
+        self._set_position(position)
 
     # ---- for people
 
@@ -431,9 +436,41 @@ class Loader:
         )
 
 
-def _require_int(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r}: expected an int of at least {least}")
+def _require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """`value` as an int; NumPy's are as good."""
+    limits = "" if least is None else f" of at least {least}"
+    limits += "" if most is None else f" and at most {most}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    number = operator.index(value)
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    return number
+
+
+def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
+    if stack is None or isinstance(stack, bool):
+        return bool(stack)
+    if not isinstance(stack, Mapping):
+        raise TypeError(f'stack={stack!r}: give True, or names and their columns, {{"x": ["a"]}}')
+    for name, columns in stack.items():
+        if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+            raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
+    return {name: list(columns) for name, columns in stack.items()}
+
+
+def _read_state(state: Any) -> _Position:
+    known = {"version", "source", "seed", "shuffle", "buffer_rows", "epoch", "stages"}
+    try:
+        if state["version"] == _STATE_VERSION and known <= set(state):
+            stages = [
+                Stage(_require_int("ranks", ranks, 1), _require_int("rows", rows, 0))
+                for ranks, rows in state["stages"]
+            ]
+            return _Position(_require_int("epoch", state["epoch"], 0), stages)
+    except (TypeError, KeyError, ValueError):
+        pass
+    raise ValueError(f"not a state of a Loader of version {_STATE_VERSION}: {str(state)[:200]}")
 
 
 def _stack_groups(
@@ -444,6 +481,12 @@ def _stack_groups(
 ) -> dict[str, Any]:
     stacked = {name for columns in groups.values() for name in columns}
     rest = [name for name in array.field_names if name not in stacked]
+    for name in groups:
+        if name in rest:
+            raise ValueError(
+                f'stack: "{name}" is a column that is not stacked, and has its place in the batch: '
+                "give the matrix another name"
+            )
     batch: dict[str, Any] = {}
     for name, columns in groups.items():
         fields = _core.make_struct(columns, [array.field(column) for column in columns])
@@ -456,9 +499,11 @@ def _stack_groups(
 def _pin(batch: Any) -> Any:
     if isinstance(batch, Mapping):
         return {name: _pin(value) for name, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(_pin, batch))
     if isinstance(batch, (tuple, list)):
         return type(batch)(_pin(value) for value in batch)
-    return batch.pin_memory()
+    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
 
 
 def _find_world(framework: str) -> tuple[int, int]:

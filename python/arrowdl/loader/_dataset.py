@@ -1,0 +1,212 @@
+"""`DatasetSource`: files by row groups, through pyarrow's scanner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources import IndexedSource, Source, StreamSource, check_columns
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+# Decoding more rows at once is quicker up to about here, and takes more memory.
+DECODE_ROWS = 131_072
+# What one scan reads, and each of its batches, where row groups and rows are no larger. A scan
+# reads rows ahead until it holds a gigabyte, however few are asked for: so it gets no more to read.
+_SCAN_BYTES = 2**26
+_BATCH_BYTES = 2**25
+
+
+class DatasetSource(IndexedSource):
+    """Row groups of Parquet files, whole files of other formats, read by pyarrow's scanner."""
+
+    def __init__(
+        self,
+        dataset: ds.FileSystemDataset,
+        columns: list[str] | None,
+        filter: ds.Expression | None,
+    ) -> None:
+        self._dataset = dataset
+        self._columns = columns
+        self._filter = filter
+        self._fragments = [
+            unit for fragment in dataset.get_fragments(filter) for unit in _split_fragment(fragment)
+        ]
+        self.units = [self._count(unit) for unit in self._fragments]
+        self._bytes = _measure(self._fragments, set(columns or dataset.schema.names))
+        self._options = _choose_options(dataset, self._count_batch_rows())
+        self._dictionaries: Dictionaries | None = None
+
+    def _count_batch_rows(self) -> int:
+        sizes = zip(self._bytes, self.units, strict=True)
+        largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
+        return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
+
+    def _count(self, fragment: ds.Fragment) -> int:
+        if self._filter is None and hasattr(fragment, "row_groups"):
+            return sum(group.num_rows for group in fragment.row_groups)
+        return int(fragment.count_rows(filter=self._filter))
+
+    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        stream = self._scan(units)
+        if not has_dictionaries(stream.schema):
+            return stream
+        if self._dictionaries is None:  # of the first rows, for every rank and epoch
+            self._dictionaries = Dictionaries()
+            first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
+            if first is not None:
+                self._dictionaries.check(next(self._scan([first])))
+        return check_dictionaries(stream, self._dictionaries)
+
+    def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
+        scans = self._cut(units)
+        return self._open(units) if len(scans) <= 1 else _core.stream(self._read_ahead(scans))
+
+    def _cut(self, units: Sequence[int]) -> list[list[int]]:
+        """`units` in parts of no more bytes than one scan is to read."""
+        scans: list[list[int]] = []
+        room = 0.0
+        for unit in units:
+            if not scans or room < self._bytes[unit]:
+                scans.append([])
+                room = _SCAN_BYTES
+            scans[-1].append(unit)
+            room -= self._bytes[unit]
+        return scans
+
+    def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
+        """One scan after another, the next one already at work."""
+        following = self._open(scans[0])
+        for units in scans[1:]:
+            present, following = following, self._open(units)
+            yield from present
+        yield from following
+
+    def _open(self, units: Sequence[int]) -> _core.DeviceStream:
+        import pyarrow.dataset as ds
+
+        dataset = self._dataset
+        chosen = ds.FileSystemDataset(
+            _join_fragments([self._fragments[unit] for unit in units], dataset.filesystem),
+            dataset.schema,
+            dataset.format,
+            dataset.filesystem,
+        )
+        scanner = chosen.scanner(
+            columns=self._columns,
+            filter=self._filter,
+            batch_readahead=2,
+            fragment_readahead=2,
+            **self._options,
+        )
+        return _core.stream(scanner.to_reader())
+
+    def describe(self) -> str:
+        names = [os.path.basename(fragment.path) for fragment in self._fragments]
+        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._filter}"
+
+
+def _split_fragment(fragment: ds.Fragment) -> list[ds.Fragment]:
+    if not hasattr(fragment, "row_groups"):
+        return [fragment]
+    return [fragment.subset(row_group_ids=[group.id]) for group in fragment.row_groups]
+
+
+def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"batch_size": batch_rows}
+    if isinstance(dataset.format, ds.ParquetFileFormat) and _is_local(dataset.filesystem):
+        # Nothing is won there by fetching all row groups at once.
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
+    return options
+
+
+def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
+    """Bytes of `columns` in each fragment, about; 0 where nothing tells."""
+    sizes = [
+        float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
+        for fragment in fragments
+    ]
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    if largest is None or sizes[largest] == 0:
+        return sizes
+    share = _share(fragments[largest], columns)
+    return [size * share for size in sizes]
+
+
+def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
+    """The part of the bytes that `columns` have."""
+    group = fragment.metadata.row_group(fragment.row_groups[0].id)
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    sizes = [
+        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
+    ]
+    chosen = sum(size for name, size in sizes if name in columns)
+    return float(chosen / max(1, sum(size for _, size in sizes)))
+
+
+def _is_local(filesystem: Any) -> bool:
+    return type(filesystem).__name__ == "LocalFileSystem"
+
+
+def _join_fragments(fragments: Sequence[ds.Fragment], filesystem: Any) -> list[ds.Fragment]:
+    """Consecutive row groups of one file as one fragment: the scanner reads them ahead.
+
+    Not of remote files, of which it would fetch all of them at once.
+    """
+    if not _is_local(filesystem):
+        return list(fragments)
+    joined: list[ds.Fragment] = []
+    groups: list[int] = []
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            joined.append(fragment)
+            groups = []
+            continue
+        new = [group.id for group in fragment.row_groups]
+        if groups and joined[-1].path == fragment.path and new[0] == groups[-1] + 1:
+            groups += new
+            joined[-1] = fragment.subset(row_group_ids=groups)
+        else:
+            joined.append(fragment)
+            groups = new
+    return joined
+
+
+class Scan:
+    """Opens a stream of a dataset that has no row groups to choose from."""
+
+    def __init__(self, dataset: ds.Dataset, columns: list[str] | None, filter: Any) -> None:
+        self._dataset = dataset
+        self._columns = columns
+        self._filter = filter
+
+    def __call__(self, epoch: int) -> Any:
+        scanner = self._dataset.scanner(
+            columns=self._columns, filter=self._filter, batch_size=DECODE_ROWS
+        )
+        return scanner.to_reader()
+
+
+def open_dataset(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
+    """The rows of a pyarrow dataset that `filter` wants."""
+    import pyarrow.compute as pc
+
+    if filter is not None and not isinstance(filter, pc.Expression):
+        raise TypeError(
+            f"filter={filter!r}: give a pyarrow expression, such as "
+            'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one of '
+            "tuples"
+        )
+    if columns is not None:
+        check_columns(columns, dataset.schema.names)
+    if hasattr(dataset, "filesystem") and not dataset._scan_options:
+        return DatasetSource(dataset, columns, filter)
+    return StreamSource(Scan(dataset, columns, filter), replayable=True)

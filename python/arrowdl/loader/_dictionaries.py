@@ -1,0 +1,81 @@
+"""Dictionaries that hold for a whole source, so that a code means the same in every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def has_dictionaries(schema: _core.Schema) -> bool:
+    """Whether there is a dictionary at any level."""
+    return schema.dictionary is not None or any(map(has_dictionaries, schema.children))
+
+
+class Dictionaries:
+    """Those of the first array of a source, to which all others are held.
+
+    A tensor has codes and no dictionary: where the dictionary changes on the way, the same code
+    means something else in one batch than in another.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, pa.Array] = {}
+
+    def check(self, array: _core.DeviceArray) -> None:
+        """Raise ValueError unless every dictionary is that of the first array, or its start."""
+        import pyarrow as pa
+
+        for path, found in _find_dictionaries(pa.array(array.to("cpu")), ""):
+            known = self._known.setdefault(path, found)
+            if known.slice(0, len(found)).equals(found):
+                continue
+            raise ValueError(
+                f'the dictionary of "{path}" changes on the way: its codes would mean '
+                f"{_show(known)} in one batch and {_show(found)} in another. Give every part of "
+                "the source the same dictionary (as an enum, or pyarrow's unify_dictionaries() on "
+                "a table), or write the codes as integers"
+            )
+
+
+def check_dictionaries(
+    stream: _core.DeviceStream, dictionaries: Dictionaries
+) -> _core.DeviceStream:
+    """The same arrays, each held to `dictionaries`."""
+
+    def check(array: _core.DeviceArray) -> _core.DeviceArray:
+        dictionaries.check(array)
+        return array
+
+    first = next(stream, None)
+    if first is None:
+        return stream
+    return _core.stream(check(array) for arrays in ([first], stream) for array in arrays)
+
+
+def _find_dictionaries(array: Any, path: str) -> Iterator[tuple[str, pa.Array]]:
+    """The dictionaries at and below `array`, with the names that lead there."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ExtensionArray):
+        yield from _find_dictionaries(array.storage, path)
+    elif isinstance(array, pa.DictionaryArray):
+        yield path, array.dictionary
+        yield from _find_dictionaries(array.dictionary, path)
+    elif isinstance(array, pa.StructArray):
+        for i, field in enumerate(array.type):
+            yield from _find_dictionaries(array.field(i), f"{path}.{field.name}".lstrip("."))
+    elif isinstance(array, pa.MapArray):
+        yield from _find_dictionaries(array.keys, f"{path}.key")
+        yield from _find_dictionaries(array.items, f"{path}.value")
+    elif hasattr(array, "values"):
+        yield from _find_dictionaries(array.values, path)
+
+
+def _show(dictionary: pa.Array) -> str:
+    start = ", ".join(repr(value) for value in dictionary.slice(0, 4).to_pylist())
+    return f"[{start}{', ...' if len(dictionary) > 4 else ''}]"

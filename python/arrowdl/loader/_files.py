@@ -1,0 +1,171 @@
+"""Files by their names: paths, globs and directories of Parquet and Arrow IPC files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._dataset import open_dataset
+from arrowdl.loader._sources import Source, TableSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IPC_SUFFIXES = {".arrow", ".ipc", ".feather"}
+_OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+
+
+def expand_paths(source: Any) -> list[str] | None:
+    """The files that `source` names: a path, a glob, a directory, or several of these."""
+    if isinstance(source, (str, os.PathLike)):
+        source = [source]
+    if not isinstance(source, (list, tuple)) or not source:
+        return None
+    if not all(isinstance(path, (str, os.PathLike)) for path in source):
+        return None
+    return [file for path in source for file in _expand_path(os.fspath(path))]
+
+
+def _expand_path(path: str) -> list[str]:
+    if "://" in path:
+        raise ValueError(
+            f"{path!r} is an address, and a Loader takes paths: give it a dataset, "
+            f'pyarrow.dataset.dataset({path!r}, format="parquet")'
+        )
+    if os.path.isdir(path):
+        files = _list_directory(path)
+        if not files:
+            raise FileNotFoundError(f"no file in the directory {path!r} or below it")
+    elif os.path.exists(path):
+        files = [path]
+    else:
+        files = _match(path)
+        if not files:
+            raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
+    return sorted(files)
+
+
+def _list_directory(path: str) -> list[str]:
+    files = [str(file) for file in Path(path).rglob("*") if file.is_file()]
+    return [file for file in files if not _is_hidden(os.path.relpath(file, path))]
+
+
+def _match(pattern: str) -> list[str]:
+    """The files that match, and those in directories that do."""
+    found = []
+    for path in glob.glob(pattern, recursive=True):
+        if os.path.isdir(path):
+            found += _list_directory(path)
+        elif not _is_hidden(os.path.basename(path)):
+            found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def _is_hidden(path: str) -> bool:
+    """By the convention of Spark and others: markers and metadata beside the data."""
+    return any(part.startswith(("_", ".")) for part in Path(path).parts)
+
+
+def open_paths(paths: list[str], columns: list[str] | None, filter: Any) -> Source:
+    """The rows of Parquet files or of Arrow IPC files."""
+    import pyarrow.dataset as ds
+
+    kinds = {_find_kind(path) for path in paths}
+    if len(kinds) > 1:
+        raise ValueError(
+            "some of the files are Parquet and some Arrow IPC, by their names: make a Loader of "
+            "each"
+        )
+    if kinds == {"ipc"} and filter is None and (table := _map_files(paths)) is not None:
+        return TableSource(table, columns)
+    dataset = ds.dataset(paths, format=kinds.pop(), partitioning="hive")
+    return open_dataset(_widen_schema(dataset), columns, filter)
+
+
+def _find_kind(path: str) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix in _OTHER_SUFFIXES:
+        raise ValueError(
+            f"{path!r} is neither Parquet nor Arrow IPC, by its name: give a dataset, "
+            f'pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}")'
+        )
+    return "ipc" if suffix in _IPC_SUFFIXES else "parquet"
+
+
+# ---- one schema ---------------------------------------------------------------------------------
+
+
+def _widen_schema(dataset: Any) -> Any:
+    """`dataset` with the columns of all its files, not of the first alone: nulls where one has not.
+
+    Types are the same in all, but for columns of nothing but nulls: pyarrow would cast silently,
+    float64 to float32 as well.
+    """
+    import pyarrow.dataset as ds
+
+    others = [
+        (fragment.path, _without(fragment.physical_schema, keys))
+        for fragment in dataset.get_fragments()
+        for keys in [ds.get_partition_keys(fragment.partition_expression)]
+    ]
+    schema = _unify_schemas([(dataset.files[0], dataset.schema), *others])
+    return dataset if schema.equals(dataset.schema) else dataset.replace_schema(schema)
+
+
+def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([field for field in schema if field.name not in names])
+
+
+def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    import pyarrow as pa
+
+    (first, unified), *others = schemas
+    for path, schema in others:
+        if schema.equals(unified):
+            continue
+        try:
+            unified = pa.unify_schemas([unified, schema])
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            raise ValueError(
+                f"{path!r} has not the types of {first!r} and those after it ({error}): give a "
+                "pyarrow dataset with the schema that all are to be read as"
+            ) from error
+    return unified
+
+
+# ---- memory-mapped files ------------------------------------------------------------------------
+
+
+def _map_files(paths: list[str]) -> pa.Table | None:
+    """The memory-mapped rows of IPC files, or None where they are compressed."""
+    import pyarrow as pa
+
+    tables = []
+    for path in paths:
+        mapped = pa.memory_map(path)
+        try:
+            reader = pa.ipc.open_file(mapped)
+            if reader.num_record_batches and not _lies_in(reader.get_batch(0), mapped):
+                return None
+        except pa.ArrowInvalid:
+            reader = pa.ipc.open_stream(mapped)
+        tables.append(reader.read_all())
+    schema = _unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
+    empty = schema.empty_table()
+    return pa.concat_tables([empty, *tables], promote_options="default")
+
+
+def _lies_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:
+    mapped.seek(0)
+    whole = mapped.read_buffer()
+    return all(
+        whole.address <= buffer.address < whole.address + whole.size
+        for column in batch.columns
+        for buffer in column.buffers()
+        if buffer is not None and buffer.size > 0
+    )

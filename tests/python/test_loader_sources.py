@@ -1,0 +1,261 @@
+"""Loader over odd data: schemas that drift, dictionaries that differ, rows that are large."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+TABLE = pa.table({"id": range(10)})
+AB = pa.array(["a", "b"]).dictionary_encode()
+BAC = pa.array(["b", "a", "c"]).dictionary_encode()
+
+
+def write(path: Path, table: pa.Table) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+        return
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read(source: Any, name: str = "id", **arguments: Any) -> list[Any]:
+    loader = arrowdl.Loader(source, **{"batch_size": 3, **arguments})
+    return [value for batch in loader for value in batch[name].tolist()]
+
+
+# ---- files that differ
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_files_without_rows(shuffle: bool, tmp_path: Path) -> None:
+    for name, rows in (("a", 0), ("b", 10), ("c", 0)):
+        write(tmp_path / f"{name}.parquet", TABLE.slice(0, rows))
+    assert sorted(read(tmp_path, shuffle=shuffle)) == list(range(10))
+    assert read(tmp_path / "a.parquet", shuffle=shuffle) == []
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_columns_in_another_order(suffix: str, tmp_path: Path) -> None:
+    write(tmp_path / f"a{suffix}", pa.table({"id": [1, 2], "y": [1.0, 2.0]}))
+    write(tmp_path / f"b{suffix}", pa.table({"y": [3.0, 4.0], "id": [3, 4]}))
+    assert read(tmp_path) == [1, 2, 3, 4]
+    assert read(tmp_path, "y") == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_column_that_some_files_have(first: str, suffix: str, tmp_path: Path) -> None:
+    """pyarrow's dataset has the columns of the first file, and drops the others without a word."""
+    second = "ab".replace(first, "")
+    write(tmp_path / f"{first}{suffix}", pa.table({"id": [1, 2], "y": [1.0, 2.0]}))
+    write(tmp_path / f"{second}{suffix}", pa.table({"id": [3, 4]}))
+    with pytest.raises(BufferError, match=r'"y".*nulls'):
+        read(tmp_path)
+    assert sorted(read(tmp_path, columns=["id"])) == [1, 2, 3, 4]
+    assert sorted(read(tmp_path, "y", nulls="fill")) == [0.0, 0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("types", [("float32", "float64"), ("int64", "int32"), ("int64", "string")])
+def test_a_column_of_several_types(types: tuple[str, str], suffix: str, tmp_path: Path) -> None:
+    """pyarrow would cast all to the first type: float64 to float32 as well."""
+    for name, type in zip("ab", types, strict=True):
+        write(tmp_path / f"{name}{suffix}", pa.table({"x": pa.array([1, 2]).cast(type)}))
+    with pytest.raises(ValueError, match=f"b{suffix}.*has not the types.*give a pyarrow dataset"):
+        read(tmp_path)
+    if suffix == ".parquet" and "string" not in types:
+        schema = pa.schema({"x": pa.float64()})
+        assert read(ds.dataset(tmp_path, schema=schema), "x") == [1.0, 2.0, 1.0, 2.0]
+
+
+def test_a_column_that_is_all_null_in_a_file(tmp_path: Path) -> None:
+    """Frames without a value in a column write it with the null type."""
+    write(tmp_path / "a.parquet", pa.table({"x": pa.nulls(2)}))
+    write(tmp_path / "b.parquet", pa.table({"x": [1.5]}))
+    assert read(tmp_path, "x", nulls="fill") == [0.0, 0.0, 1.5]
+
+
+def test_partition_columns_that_are_in_the_files_too(tmp_path: Path) -> None:
+    for label in (0, 1):
+        (tmp_path / f"label={label}").mkdir()
+        table = pa.table({"id": [label], "label": pa.array([label], pa.int32())})
+        write(tmp_path / f"label={label}/part.parquet", table)
+    assert read(tmp_path, "label") == [0, 1]
+
+
+def test_what_a_pattern_matches(tmp_path: Path) -> None:
+    (tmp_path / "x=1").mkdir()
+    write(tmp_path / "x=1/part.parquet", TABLE)
+    (tmp_path / "_SUCCESS").touch()
+    assert read(str(tmp_path / "*")) == list(range(10))
+    assert read(str(tmp_path / "**/*.parquet")) == list(range(10))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no file in the directory"):
+        read(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("s3://bucket/x.parquet", r"an address.*dataset\('s3://"), ("x.csv", 'format="csv"')],
+)
+def test_files_for_a_dataset(path: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").touch()
+    with pytest.raises(ValueError, match=message):
+        read(path if "://" in path else tmp_path / path)
+
+
+def test_files_that_go_or_change(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", TABLE)
+    loader = arrowdl.Loader(tmp_path, 3)
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(RuntimeError, match=r"a\.parquet"):
+        list(loader)
+
+
+# ---- dictionaries: a code means the same in every batch
+
+
+def test_dictionaries_of_a_table_are_unified() -> None:
+    table = pa.table({"id": range(5), "k": pa.chunked_array([AB, BAC])})
+    struct = pa.StructArray.from_arrays
+    nested = pa.chunked_array([struct([AB], ["k"]), struct([BAC], ["k"])])
+    for size in (1, 2, 3, 5):
+        assert read(table, "k", batch_size=size) == [0, 1, 1, 0, 2]
+        batches = arrowdl.Loader(pa.table({"s": nested}), size)
+        assert [code for batch in batches for code in batch["s"]["k"].tolist()] == [0, 1, 1, 0, 2]
+        batches = arrowdl.Loader(table, size, shuffle=True)
+        rows = {i: k for b in batches for i, k in zip(b["id"].tolist(), b["k"].tolist(), strict=1)}
+        assert [rows[i] for i in range(5)] == [0, 1, 1, 0, 2]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("kind", ["files", "stream", "list"])
+def test_dictionaries_that_change_are_refused(kind: str, rank: int, tmp_path: Path) -> None:
+    """On each rank, also where it reads one of the dictionaries alone."""
+    tables = [pa.table({"k": AB}), pa.table({"k": BAC.slice(0, 2)})]
+    for name, table in zip("ab", tables, strict=True):
+        write(tmp_path / f"{name}.parquet", table)
+    batches = [batch for table in tables for batch in table.to_batches()]
+    sources = {"files": tmp_path, "stream": iter(batches), "list": batches}
+    loader = arrowdl.Loader(sources[kind], 1, rank=rank, world_size=2)
+    if kind == "files" and rank == 0:
+        assert [batch["k"].tolist() for batch in loader] == [[0], [1]]
+        return
+    with pytest.raises(ValueError, match=r'the dictionary of "k" changes .*would mean'):
+        list(loader)
+
+
+def test_dictionaries_that_are_the_same_are_read(tmp_path: Path) -> None:
+    words = [f"w{i}" for i in range(50)]
+    codes = [*range(50), *reversed(range(50))]
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
+    for name in "ab":
+        pq.write_table(pa.table({"k": column}), tmp_path / f"{name}.parquet", row_group_size=7)
+    assert read(tmp_path, "k") == codes * 2
+    assert sorted(read(tmp_path, "k", shuffle=True, buffer_rows=9)) == sorted(codes * 2)
+    batches = pa.table({"k": column}).to_batches(max_chunksize=9)
+    assert read(batches, "k") == read(lambda: iter(batches), "k") == codes
+
+
+# ---- types
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([Decimal("1.5"), None]), "decimal128.*cast it"),
+        (pa.nulls(2), "null has no values: cast it"),
+        (pa.array([None, 1.0]), "nulls="),
+        (pa.array(["a", None]), "null rows"),
+        (pa.array([[[1]], [[2, 3]]]), "one ragged dimension"),
+    ],
+)
+def test_columns_without_a_tensor(column: pa.Array, message: str, shuffle: bool) -> None:
+    with pytest.raises(BufferError, match=message):
+        list(arrowdl.Loader(pa.table({"x": column}), 2, shuffle=shuffle))
+
+
+def test_no_columns_and_columns_of_one_name() -> None:
+    assert list(arrowdl.Loader(TABLE, 4, columns=[])) == [{}, {}, {}]
+    twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(ValueError, match='several fields are named "a"'):
+        list(arrowdl.Loader(twice, 1))
+
+
+def test_an_unnamed_pandas_index_is_no_column() -> None:
+    """A split or a filter of a frame leaves the old row numbers as an index."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    (batch,) = arrowdl.Loader(frame[frame["x"] != 2.0], 5)
+    assert list(batch) == ["x"]
+    (batch,) = arrowdl.Loader(frame.set_index(pd.Index([7, 5, 6], name="key")), 5)
+    assert list(batch) == ["x", "key"]
+
+
+def test_one_column_as_batches_of_one_tensor() -> None:
+    for column in (pa.chunked_array([[1, 2], [3]]), arrowdl.to_arrow_device(torch.arange(1, 4))):
+        assert [batch.tolist() for batch in arrowdl.Loader(column, 2)] == [[1, 2], [3]]
+
+
+# ---- memory
+
+OF_LARGE_ROWS = """
+import sys, time
+import arrowdl, pyarrow as pa
+loader = arrowdl.Loader(sys.argv[1], 8, framework="numpy", shuffle=sys.argv[2] == "True",
+                        buffer_rows=32)
+batches = iter(loader)
+next(batches)
+held, before = pa.total_allocated_bytes(), -1
+while held != before:  # a training that waits: what is read ahead comes to an end
+    time.sleep(0.3)
+    held, before = pa.total_allocated_bytes(), held
+assert sum(len(batch["id"]) for batch in batches) == 12_000 - 8
+print(pa.default_memory_pool().max_memory())
+"""
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_memory_does_not_grow_with_the_file(shuffle: bool, tmp_path: Path) -> None:
+    """pyarrow's scanner reads up to a gigabyte ahead of a training that is slow."""
+    path = tmp_path / "large.parquet"
+    rows, width = 40, 65_536
+    schema = pa.schema({"id": pa.int64(), "x": pa.binary(width)})
+    bytes = pa.py_buffer(np.random.default_rng(7).bytes(rows * width))
+    column = pa.Array.from_buffers(schema.field("x").type, rows, [None, bytes])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for start in range(0, 12_000, rows):
+            ids = pa.array(range(start, start + rows), pa.int64())
+            writer.write_table(pa.table([ids, column], schema=schema))
+    done = subprocess.run(
+        [sys.executable, "-c", OF_LARGE_ROWS, path, str(shuffle)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < os.path.getsize(path) / 2
+    path.unlink()
+
+
+def test_epochs_leave_nothing_behind(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": range(50_000)}), tmp_path / "a.parquet", row_group_size=5_000)
+    loader = arrowdl.Loader(tmp_path, 1_000, shuffle=True, buffer_rows=10_000)
+    list(loader)
+    held = pa.total_allocated_bytes()
+    for _ in range(50):
+        assert sum(len(batch["x"]) for batch in loader) == 50_000
+    assert pa.total_allocated_bytes() <= held + 2**20
