@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
 from arrowdl.loader._order import (
+    Sharding,
     Span,
-    Stage,
-    choose_part,
+    choose_share,
     count_batches,
+    count_turns,
+    drop_batches,
     find_rest,
 )
+from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint, open_source
 
 if TYPE_CHECKING:
     from arrowdl.loader._torch_dataset import TorchDataset
 
 _CONVERTERS = {"torch": _core.to_torch, "jax": _core.to_jax, "numpy": _core.to_numpy}
-_STATE_VERSION = 1
 
 
 @dataclass
@@ -60,12 +63,21 @@ class Stats:
         return max(seconds, key=lambda name: seconds[name])
 
 
-@dataclass
-class _Position:
-    """Where an epoch stands: what was read of it, by any number of ranks."""
+@dataclass(frozen=True)
+class _Reader:
+    """One of those that share the rows: worker `worker` of rank `rank`."""
 
-    epoch: int = 0
-    stages: list[Stage] = field(default_factory=list)
+    rank: int
+    worker: int
+    sharding: Sharding
+
+    def count_own(self, batches: int) -> int:
+        """Batches of this reader, of the first `batches` of its rank."""
+        return count_turns(batches, self.worker, self.sharding.workers)
+
+    def count_all(self, own: int) -> int:
+        """Batches of its rank up to the last of its `own` ones."""
+        return (own - 1) * self.sharding.workers + self.worker + 1
 
 
 class Loader:
@@ -180,30 +192,40 @@ class Loader:
         if self._shuffle and isinstance(opened, IndexedSource):
             opened = opened.cut_for_shuffle()
         self._source = opened
-        self._position = _Position()
-        self._batches_read = 0  # since `_position`, by each of `_readers`
-        self._readers = 1
+        self._position = Position()
         self._is_resumed = False
         self._stats = Stats()
 
     # ---- reading
 
     def __iter__(self) -> Iterator[Any]:
-        return self._start(*self._find_world())
+        return self._iterate(self._begin(*self._find_world()))
 
-    def _start(self, rank: int, world_size: int) -> Iterator[Any]:
-        """The batches of one of `world_size` readers."""
+    def _begin(
+        self,
+        rank: int,
+        world_size: int,
+        worker: int = 0,
+        workers: int = 1,
+        *,
+        may_go_on: bool = True,
+    ) -> _Reader:
+        """Start the epoch, or what is left of it, for one of `workers` of `rank`."""
         if not self._is_resumed:
-            self._position = _Position(self._position.epoch)
+            self._position = Position(self._position.epoch)
         self._is_resumed = False
-        self._batches_read = 0
-        self._readers = world_size
-        return self._iterate(rank, world_size)
+        sharding = self._shard(world_size, workers)
+        self._position.begin(sharding, may_go_on)
+        return _Reader(rank, worker, sharding)
 
-    def _iterate(self, rank: int, world_size: int) -> Iterator[Any]:
+    def _shard(self, world_size: int, workers: int = 1) -> Sharding:
+        return Sharding(world_size, workers, self.batch_size, self._drop_last)
+
+    def _iterate(self, reader: _Reader) -> Iterator[Any]:
         stats = self._stats
         convert = self._make_converter()
-        with closing(self._open_stream(rank, world_size)) as stream, self._make_bar() as bar:
+        own = reader.count_own(self._position.batches)
+        with closing(self._open_stream(reader)) as stream, self._make_bar() as bar:
             while True:
                 begin = time.perf_counter()
                 array = next(stream, None)
@@ -218,25 +240,27 @@ class Loader:
                 stats.converting += given - read
                 stats.batches += 1
                 stats.rows += rows
-                self._batches_read += 1
+                own += 1
+                self._position.batches = reader.count_all(own)
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
                 stats.consumer += time.perf_counter() - given
-        self._position = _Position(self._position.epoch + 1)
-        self._batches_read = 0
+        self._position = Position(self._position.epoch + 1)
 
-    def _open_stream(self, rank: int, world_size: int) -> _core.DeviceStream:
+    def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
         if isinstance(self._source, StreamSource):
-            stream = self._open_sequence(self._source, rank, world_size)
+            stream = self._open_sequence(self._source, reader)
         else:
-            stream = self._open_spans(self._source, rank, world_size)
+            stream = self._open_spans(self._source, reader)
         if self._device is not None:
             stream = stream.to(self._device)
         return stream.prefetch(self._prefetch) if self._prefetch else stream
 
-    def _open_spans(self, source: IndexedSource, rank: int, world_size: int) -> _core.DeviceStream:
-        spans = choose_part(self._find_rest(source), rank, world_size, *self._batching)
+    def _open_spans(self, source: IndexedSource, reader: _Reader) -> _core.DeviceStream:
+        rest = find_rest([Span(0, source.num_rows)], self._position.stages)
+        share = choose_share(rest, reader.rank, reader.worker, reader.sharding)
+        spans = drop_batches(share, self._position.batches, reader.worker, reader.sharding)
         if len(spans) <= 1:
             stream = self._read_span(source, spans[0] if spans else Span(0, 0))
         else:
@@ -259,28 +283,33 @@ class Loader:
         stream = stream.shuffle(window, self._make_seed("rows"), first_window=first)
         return stream.slice(span.start - first * window, len(span))
 
-    def _open_sequence(
-        self, source: StreamSource, rank: int, world_size: int
-    ) -> _core.DeviceStream:
+    def _open_sequence(self, source: StreamSource, reader: _Reader) -> _core.DeviceStream:
+        """Every reader reads all of it, and takes its turns and its parts of them."""
+        sharding = reader.sharding
         stream = source.open(self._position.epoch)
-        done = sum(stage.rows * stage.world_size for stage in self._position.stages)
+        done = sum(
+            stage.batches * stage.sharding.batch_size * stage.sharding.world_size
+            for stage in self._position.stages
+        )
+        own = reader.count_own(self._position.batches)
+        turn = own * sharding.workers + reader.worker
+        rows = sharding.batch_size * sharding.world_size
+        stream = self._skip_rows(stream, done + turn * rows)
+        stream = stream.rebatch(rows, drop_last=sharding.drop_last)
+        if sharding.workers > 1:
+            stream = _take_every(stream, sharding.workers)
+        if sharding.world_size == 1:
+            return stream
+        return stream.shard(reader.rank, sharding.world_size, pad=True)
+
+    def _skip_rows(self, stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
+        """The stream in its order of the epoch, without its first `rows` rows."""
         if self._shuffle:
-            first = done // self._buffer_rows
+            first, rows = divmod(rows, self._buffer_rows)
             if first:
                 stream = stream.slice(first * self._buffer_rows)
             stream = stream.shuffle(self._buffer_rows, self._make_seed("rows"), first_window=first)
-            done -= first * self._buffer_rows
-        if done:
-            stream = stream.slice(done)
-        stream = stream.rebatch(self.batch_size * world_size, drop_last=self._drop_last)
-        return stream if world_size == 1 else stream.shard(rank, world_size, pad=True)
-
-    def _find_rest(self, source: IndexedSource) -> list[Span]:
-        return find_rest([Span(0, source.num_rows)], self._position.stages)
-
-    @property
-    def _batching(self) -> tuple[int, bool]:
-        return self.batch_size, self._drop_last
+        return stream.slice(rows) if rows else stream
 
     def _make_seed(self, purpose: str) -> int:
         """64 bits of the seed, the epoch and what they are for."""
@@ -334,8 +363,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """Read `epoch` from its start, when iterated next."""
         _require_int("epoch", epoch, 0)
-        self._position = _Position(epoch)
-        self._batches_read = 0
+        self._position = Position(epoch)
         self._is_resumed = False
 
     def __len__(self) -> int:
@@ -349,7 +377,7 @@ class Loader:
         if isinstance(self._source, StreamSource):
             raise TypeError("a Loader over a stream has no length: nobody has counted its rows")
         _, world_size = self._find_world()
-        return count_batches(self._source.num_rows, world_size, *self._batching)
+        return count_batches(self._source.num_rows, self._shard(world_size))
 
     def state_dict(self) -> dict[str, Any]:
         """Where this loader stands, for `load_state_dict`.
@@ -362,35 +390,32 @@ class Loader:
         dict
             Of JSON's types, some hundred bytes.
         """
-        stages = [(stage.world_size, stage.rows) for stage in self._position.stages]
-        if self._batches_read:
-            # Of a reader whose last batch is short, this is more than there is: so it is of all.
-            stages.append((self._readers, self._batches_read * self.batch_size))
         return {
-            "version": _STATE_VERSION,
+            "version": STATE_VERSION,
             "source": self._identity,
             "seed": self._seed,
             "shuffle": self._shuffle,
             "buffer_rows": self._buffer_rows,
-            "epoch": self._position.epoch,
-            "stages": [list(stage) for stage in stages],
+            **self._position.to_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on, when iterated next, where a loader stood when it gave `state`.
 
-        No row is missing and none comes twice, whatever the number of ranks or the batch size are
-        now.
+        No row is missing and none comes twice, whatever the number of ranks, the number of workers
+        or the batch size are now.
+
+        Parameters
+        ----------
+        state : mapping
+            Of `state_dict` on any rank, or of torchdata's ``StatefulDataLoader`` over `dataset`.
 
         Raises
         ------
         ValueError
             The state is of another source, seed or shuffle, whose rows come in another order.
         """
-        if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION:
-            raise ValueError(
-                f"not a state of a Loader of version {_STATE_VERSION}: {str(state)[:80]}"
-            )
+        state = find_state(state)
         own = self.state_dict()
         for key, meaning in (
             ("source", "dataset"),
@@ -403,8 +428,7 @@ class Loader:
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
                     "rows come in another order, and some would be missing or come twice"
                 )
-        self._position = _Position(state["epoch"], [Stage(*stage) for stage in state["stages"]])
-        self._batches_read = 0
+        self._position = Position.from_state(state)
         self._is_resumed = True
 
     # ---- for people
@@ -434,6 +458,13 @@ class Loader:
 def _require_int(name: str, value: Any, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}={value!r}: expected an int of at least {least}")
+
+
+def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
+    """Every `step`th array of `stream`, from the first one on."""
+    arrays = itertools.islice(stream, 0, None, step)
+    first = next(arrays, None)
+    return stream if first is None else _core.stream(itertools.chain([first], arrays))
 
 
 def _stack_groups(
