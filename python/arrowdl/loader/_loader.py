@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import os
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._messages import CONVERTERS
 from arrowdl.loader._order import (
     Sharding,
     Span,
@@ -27,8 +29,7 @@ from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint, op
 
 if TYPE_CHECKING:
     from arrowdl.loader._torch_dataset import TorchDataset
-
-_CONVERTERS = {"torch": _core.to_torch, "jax": _core.to_jax, "numpy": _core.to_numpy}
+    from arrowdl.loader._workers import Message, WorkerPool
 
 
 @dataclass
@@ -65,18 +66,22 @@ class Stats:
 
 @dataclass(frozen=True)
 class _Reader:
-    """One of those that share the rows: worker `worker` of rank `rank`."""
+    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them."""
 
     rank: int
-    worker: int
+    worker: int | None
     sharding: Sharding
 
     def count_own(self, batches: int) -> int:
         """Batches of this reader, of the first `batches` of its rank."""
+        if self.worker is None:
+            return batches
         return count_turns(batches, self.worker, self.sharding.workers)
 
     def count_all(self, own: int) -> int:
         """Batches of its rank up to the last of its `own` ones."""
+        if self.worker is None:
+            return own
         return (own - 1) * self.sharding.workers + self.worker + 1
 
 
@@ -113,7 +118,14 @@ class Loader:
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
         process index; 0 of 1 otherwise.
     prefetch : int
-        Batches that a native thread reads ahead; 0 for none.
+        Batches that a native thread reads ahead; 0 for none. With `workers` what each of them is
+        ahead, at least 1.
+    workers : int
+        Processes that read and run `transform`, for one in Python that takes long; 0 for none:
+        threads are enough for all else. They share the rows as those of `dataset` do, start with
+        the first epoch, import the main module, get a copy of the source (of its paths, where it
+        has some), and end with the loader, or when an epoch is left in the middle. Batches come
+        through shared memory, which is used again when nothing made of it is alive.
     nulls, ragged : str
         As of `to_torch`.
     stack : bool or mapping of str to sequence of str, optional
@@ -154,6 +166,7 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
         prefetch: int = 2,
+        workers: int = 0,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded"] = "jagged",
         stack: bool | Mapping[str, Sequence[str]] | None = None,
@@ -164,9 +177,10 @@ class Loader:
     ) -> None:
         _require_int("batch_size", batch_size, 1)
         _require_int("prefetch", prefetch, 0)
+        _require_int("workers", workers, 0)
         _require_int("buffer_rows", buffer_rows, 1)
-        if framework not in _CONVERTERS:
-            raise ValueError(f"framework={framework!r}: expected one of {', '.join(_CONVERTERS)}")
+        if framework not in CONVERTERS:
+            raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
         if isinstance(columns, str):
             raise TypeError(f"columns={columns!r}: give a list of names")
         if (rank is None) != (world_size is None):
@@ -181,6 +195,8 @@ class Loader:
         self._drop_last = bool(drop_last)
         self._rank, self._world_size = rank, world_size
         self._prefetch = prefetch
+        self._workers = workers
+        self._pool: WorkerPool | None = None
         self._options = {"nulls": nulls, "ragged": ragged}
         self._stack = stack
         self._transform = transform
@@ -199,13 +215,16 @@ class Loader:
     # ---- reading
 
     def __iter__(self) -> Iterator[Any]:
-        return self._iterate(self._begin(*self._find_world()))
+        rank, world_size = self._find_world()
+        if self._workers:
+            return self._iterate(self._begin(rank, world_size, None, self._workers))
+        return self._iterate(self._begin(rank, world_size))
 
     def _begin(
         self,
         rank: int,
         world_size: int,
-        worker: int = 0,
+        worker: int | None = 0,
         workers: int = 1,
         *,
         may_go_on: bool = True,
@@ -223,9 +242,14 @@ class Loader:
 
     def _iterate(self, reader: _Reader) -> Iterator[Any]:
         stats = self._stats
-        convert = self._make_converter()
         own = reader.count_own(self._position.batches)
-        with closing(self._open_stream(reader)) as stream, self._make_bar() as bar:
+        stream: Any
+        convert: Callable[[Any], Any]
+        if reader.worker is None:
+            stream, convert = self._read_workers(reader), self._read_message
+        else:
+            stream, convert = self._open_stream(reader), self._make_converter()
+        with closing(stream), self._make_bar() as bar:
             while True:
                 begin = time.perf_counter()
                 array = next(stream, None)
@@ -248,6 +272,34 @@ class Loader:
                 stats.consumer += time.perf_counter() - given
         self._position = Position(self._position.epoch + 1)
 
+    def _read_workers(self, reader: _Reader) -> Iterator[Message]:
+        from arrowdl.loader._workers import WorkerPool
+
+        pool, self._pool = self._pool, None
+        if pool is None:
+            pool = WorkerPool(self._copy_for_worker(), self._workers)
+        yield from pool.read(
+            self.state_dict(),
+            reader.rank,
+            reader.sharding.world_size,
+            self._position.batches,
+            max(1, self._prefetch),
+        )
+        self._pool = pool  # for the next epoch
+
+    def _copy_for_worker(self) -> Loader:
+        """What only reads and transforms: the rest is done where the training is."""
+        worker = copy.copy(self)
+        worker._workers = worker._prefetch = 0
+        worker._device = worker._pool = None
+        worker._pin_memory = worker._progress = False
+        worker._stats = Stats()
+        return worker
+
+    def _read_message(self, message: Message) -> Any:
+        batch = message.read(self._device)
+        return _pin(batch) if self._pin_memory else batch
+
     def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
         if isinstance(self._source, StreamSource):
             stream = self._open_sequence(self._source, reader)
@@ -258,6 +310,7 @@ class Loader:
         return stream.prefetch(self._prefetch) if self._prefetch else stream
 
     def _open_spans(self, source: IndexedSource, reader: _Reader) -> _core.DeviceStream:
+        assert reader.worker is not None
         rest = find_rest([Span(0, source.num_rows)], self._position.stages)
         share = choose_share(rest, reader.rank, reader.worker, reader.sharding)
         spans = drop_batches(share, self._position.batches, reader.worker, reader.sharding)
@@ -286,6 +339,7 @@ class Loader:
     def _open_sequence(self, source: StreamSource, reader: _Reader) -> _core.DeviceStream:
         """Every reader reads all of it, and takes its turns and its parts of them."""
         sharding = reader.sharding
+        assert reader.worker is not None
         stream = source.open(self._position.epoch)
         done = sum(
             stage.batches * stage.sharding.batch_size * stage.sharding.world_size
@@ -324,7 +378,7 @@ class Loader:
     # ---- making batches
 
     def _make_converter(self) -> Callable[[_core.DeviceArray], Any]:
-        to_framework: Callable[..., Any] = _CONVERTERS[self._framework]
+        to_framework: Callable[..., Any] = CONVERTERS[self._framework]
         options, stack, transform = self._options, self._stack, self._transform
 
         def convert(array: _core.DeviceArray) -> Any:
@@ -430,6 +484,9 @@ class Loader:
                 )
         self._position = Position.from_state(state)
         self._is_resumed = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None, "_stats": Stats()}
 
     # ---- for people
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,9 +161,17 @@ def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
 
 
 class TableSource(IndexedSource):
-    """A table in memory, or one over memory-mapped files."""
+    """A table in memory, or one over memory-mapped files, which another process maps again."""
 
-    def __init__(self, table: pa.Table, columns: Sequence[str] | None) -> None:
+    _is_cut = False
+
+    def __init__(
+        self,
+        table: pa.Table,
+        columns: Sequence[str] | None,
+        paths: Sequence[str] | None = None,
+    ) -> None:
+        self._origin = None if paths is None else (list(paths), columns)
         self._schema = table.schema
         self._table = table if columns is None else _select(table, columns)
         self._batches = [batch for batch in self._table.to_batches() if batch.num_rows > 0]
@@ -176,6 +185,8 @@ class TableSource(IndexedSource):
 
     def cut_for_shuffle(self) -> IndexedSource:
         cut = TableSource(self._table.slice(0, 0), None)
+        cut._origin = self._origin
+        cut._is_cut = True
         cut._schema = self._schema
         cut._batches = [
             batch.slice(start, _TABLE_UNIT_ROWS)
@@ -185,8 +196,21 @@ class TableSource(IndexedSource):
         cut.units = [batch.num_rows for batch in cut._batches]
         return cut
 
+    def __reduce__(self) -> Any:
+        if self._origin is None:
+            return super().__reduce__()
+        return _reopen_mapped, (*self._origin, self._is_cut)
+
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.units}"
+
+
+def _reopen_mapped(paths: list[str], columns: list[str] | None, is_cut: bool) -> IndexedSource:
+    table = _map_files(paths)
+    if table is None:
+        raise ValueError(f"{paths} have been compressed since the Loader was made")
+    source = TableSource(table, columns, paths)
+    return source.cut_for_shuffle() if is_cut else source
 
 
 def _select(table: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -262,8 +286,11 @@ def _select_columns(
 ) -> StreamSource:
     if columns is None:
         return StreamSource(open, replayable)
-    names = list(columns)
-    return StreamSource(lambda epoch: _core.stream(open(epoch)).select(names), replayable)
+    return StreamSource(partial(_open_selected, open, list(columns)), replayable)
+
+
+def _open_selected(open: Callable[[int], Any], names: list[str], epoch: int) -> _core.DeviceStream:
+    return _core.stream(open(epoch)).select(names)
 
 
 def _is_of(obj: Any, module: str, *names: str) -> bool:
@@ -316,7 +343,7 @@ def _open_paths(paths: list[str], columns: Sequence[str] | None, filter: Any) ->
             "each"
         )
     if kinds == {"ipc"} and filter is None and (table := _map_files(paths)) is not None:
-        return TableSource(table, columns)
+        return TableSource(table, columns, [os.path.abspath(path) for path in paths])
     dataset = ds.dataset(paths, format=kinds.pop(), partitioning="hive")
     return _open_dataset(dataset, columns, filter)
 
@@ -360,11 +387,12 @@ def _open_dataset(dataset: Any, columns: Sequence[str] | None, filter: Any) -> S
     if hasattr(dataset, "filesystem") and not dataset._scan_options:
         return DatasetSource(dataset, columns, filter)
 
-    def scan(epoch: int) -> Any:
-        names = None if columns is None else list(columns)
-        return dataset.scanner(columns=names, filter=filter, batch_size=_DECODE_ROWS).to_reader()
+    names = None if columns is None else list(columns)
+    return StreamSource(partial(_scan_dataset, dataset, names, filter), replayable=True)
 
-    return StreamSource(scan, replayable=True)
+
+def _scan_dataset(dataset: Any, columns: list[str] | None, filter: Any, epoch: int) -> Any:
+    return dataset.scanner(columns=columns, filter=filter, batch_size=_DECODE_ROWS).to_reader()
 
 
 # ---- memory -------------------------------------------------------------------------------------
@@ -402,14 +430,14 @@ Opener = tuple[Callable[[int], Any], bool]
 def _find_huggingface(source: Any) -> Opener | None:
     if not _is_of(source, "datasets", "Dataset", "IterableDataset"):
         return None
+    return partial(_open_huggingface, source), True
 
-    def open(epoch: int) -> Iterator[pa.Table]:
-        if hasattr(source, "set_epoch"):
-            source.set_epoch(epoch)
-        batches: Iterable[pa.Table] = source.with_format("arrow").iter(batch_size=_DECODE_ROWS)
-        return (batch for table in batches for batch in _to_table(table).to_batches())
 
-    return open, True
+def _open_huggingface(source: Any, epoch: int) -> Iterator[pa.RecordBatch]:
+    if hasattr(source, "set_epoch"):
+        source.set_epoch(epoch)
+    tables: Iterable[pa.Table] = source.with_format("arrow").iter(batch_size=_DECODE_ROWS)
+    return (batch for table in tables for batch in _to_table(table).to_batches())
 
 
 def _find_duckdb(source: Any) -> Opener | None:
@@ -423,11 +451,19 @@ def _find_duckdb(source: Any) -> Opener | None:
 def _find_lance(source: Any) -> Opener | None:
     if not _is_of(source, "lance", "LanceDataset"):
         return None
-    return lambda epoch: source.scanner(batch_size=8192).to_reader(), True
+    return partial(_open_lance, source), True
+
+
+def _open_lance(source: Any, epoch: int) -> Any:
+    return source.scanner(batch_size=8192).to_reader()
 
 
 def _find_factory(source: Any) -> Opener | None:
-    return (lambda epoch: source(), True) if callable(source) else None
+    return (partial(_call, source), True) if callable(source) else None
+
+
+def _call(function: Callable[[], Any], epoch: int) -> Any:
+    return function()
 
 
 def _find_stream(source: Any) -> Opener | None:
@@ -440,4 +476,8 @@ def _find_stream(source: Any) -> Opener | None:
     is_capsule = type(source).__name__ == "PyCapsule"
     if not (is_iterator or has_protocol or is_capsule or isinstance(source, (list, tuple))):
         return None
-    return lambda epoch: source, not (is_iterator or is_capsule)
+    return partial(_give, source), not (is_iterator or is_capsule)
+
+
+def _give(source: Any, epoch: int) -> Any:
+    return source
