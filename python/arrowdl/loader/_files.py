@@ -80,7 +80,7 @@ def open_paths(paths: list[str], columns: list[str] | None, filter: Any) -> Sour
             "each"
         )
     if kinds == {"ipc"} and filter is None and (table := _map_files(paths)) is not None:
-        return TableSource(table, columns)
+        return MappedSource(table, columns, [os.path.abspath(path) for path in paths])
     dataset = ds.dataset(paths, format=kinds.pop(), partitioning="hive")
     return open_dataset(_widen_schema(dataset), columns, filter)
 
@@ -139,6 +139,31 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 # ---- memory-mapped files ------------------------------------------------------------------------
+
+
+class MappedSource(TableSource):
+    """Rows of memory-mapped files, which another process maps again."""
+
+    def __init__(self, table: pa.Table, columns: list[str] | None, paths: list[str]) -> None:
+        super().__init__(table, columns)
+        self._origin = paths, columns
+        self._is_cut = False
+
+    def cut_for_shuffle(self) -> TableSource:
+        cut = super().cut_for_shuffle()
+        cut._is_cut = True  # type: ignore[attr-defined]
+        return cut
+
+    def __reduce__(self) -> Any:
+        return _map_again, (*self._origin, self._is_cut)
+
+
+def _map_again(paths: list[str], columns: list[str] | None, is_cut: bool) -> TableSource:
+    table = _map_files(paths)
+    if table is None:
+        raise ValueError(f"{paths} have been compressed since the Loader was made")
+    source = MappedSource(table, columns, paths)
+    return source.cut_for_shuffle() if is_cut else source
 
 
 def _map_files(paths: list[str]) -> pa.Table | None:

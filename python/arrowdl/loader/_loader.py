@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import itertools
 import operator
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._messages import CONVERTERS
 from arrowdl.loader._open import open_source
 from arrowdl.loader._order import (
+    Sharding,
     Span,
-    Stage,
-    choose_part,
+    choose_share,
     count_batches,
+    count_turns,
+    drop_batches,
     find_rest,
 )
+from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
 
 if TYPE_CHECKING:
     from arrowdl.loader._torch_dataset import TorchDataset
-
-_CONVERTERS = {"torch": _core.to_torch, "jax": _core.to_jax, "numpy": _core.to_numpy}
-_STATE_VERSION = 1
+    from arrowdl.loader._workers import Message, WorkerPool
 
 
 @dataclass
@@ -62,12 +66,26 @@ class Stats:
         return max(seconds, key=lambda name: seconds[name])
 
 
-@dataclass
-class _Position:
-    """Where an epoch stands: what was read of it, by any number of ranks."""
+@dataclass(frozen=True)
+class _Reader:
+    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them."""
 
-    epoch: int = 0
-    stages: list[Stage] = field(default_factory=list)
+    position: Position
+    rank: int
+    worker: int | None
+    sharding: Sharding
+
+    def count_own(self, batches: int) -> int:
+        """Batches of this reader, of the first `batches` of its rank."""
+        if self.worker is None:
+            return batches
+        return count_turns(batches, self.worker, self.sharding.workers)
+
+    def count_all(self, own: int) -> int:
+        """Batches of its rank up to the last of its `own` ones."""
+        if self.worker is None:
+            return own
+        return (own - 1) * self.sharding.workers + self.worker + 1
 
 
 class Loader:
@@ -103,7 +121,14 @@ class Loader:
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
         process index; 0 of 1 otherwise.
     prefetch : int
-        Batches that a native thread reads ahead; 0 for none.
+        Batches that a native thread reads ahead; 0 for none. With `workers` what each of them is
+        ahead, at least 1.
+    workers : int
+        Processes that read and run `transform`, for one in Python that takes long; 0 for none:
+        threads are enough for all else. They share the rows as those of `dataset` do, start with
+        the first epoch, import the main module, get a copy of the source (of its paths, where it
+        has some), and end with the loader, or when an epoch is left in the middle. Batches come
+        through shared memory, which is used again when nothing made of it is alive.
     nulls, ragged : str
         As of `to_torch`.
     stack : bool or mapping of str to sequence of str, optional
@@ -144,6 +169,7 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
         prefetch: int = 2,
+        workers: int = 0,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded", "offsets"] = "jagged",
         stack: bool | Mapping[str, Sequence[str]] | None = None,
@@ -154,9 +180,10 @@ class Loader:
     ) -> None:
         batch_size = _require_int("batch_size", batch_size, 1)
         prefetch = _require_int("prefetch", prefetch, 0)
+        workers = _require_int("workers", workers, 0)
         buffer_rows = _require_int("buffer_rows", buffer_rows, 1, 2**32 - 1)
-        if framework not in _CONVERTERS:
-            raise ValueError(f"framework={framework!r}: expected one of {', '.join(_CONVERTERS)}")
+        if framework not in CONVERTERS:
+            raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
         if (rank is None) != (world_size is None):
             raise ValueError("rank and world_size belong together: give both or none")
         if rank is not None and world_size is not None:
@@ -176,6 +203,8 @@ class Loader:
         self._drop_last = bool(drop_last)
         self._rank, self._world_size = rank, world_size
         self._prefetch = prefetch
+        self._workers = workers
+        self._pool: WorkerPool | None = None
         self._options = {"nulls": nulls, "ragged": ragged}
         self._stack = _read_stack(stack)
         self._transform = transform
@@ -187,34 +216,48 @@ class Loader:
         if self._shuffle and isinstance(opened, IndexedSource):
             opened = opened.cut_for_shuffle()
         self._source = opened
-        self._position = _Position()
-        self._batches_read = 0  # since `_position`, by each of `_readers`
-        self._readers = 1
+        self._position = Position()
         self._stats = Stats()
 
     # ---- reading
 
     def __iter__(self) -> Iterator[Any]:
-        return self._start(*self._find_world())
+        rank, world_size = self._find_world()
+        if self._workers:
+            return self._iterate(self._begin(rank, world_size, None, self._workers))
+        return self._iterate(self._begin(rank, world_size))
 
-    def _start(self, rank: int, world_size: int) -> Iterator[Any]:
-        """The batches of one of `world_size` readers."""
-        is_begun = self._batches_read > 0
-        stages = [] if is_begun else self._position.stages
-        self._set_position(_Position(self._position.epoch, stages))
-        self._readers = world_size
-        return self._iterate(self._position, rank, world_size)
+    def _begin(
+        self,
+        rank: int,
+        world_size: int,
+        worker: int | None = 0,
+        workers: int = 1,
+        *,
+        may_go_on: bool = True,
+    ) -> _Reader:
+        """Start the epoch, or what is left of it, for one of `workers` of `rank`.
 
-    def _set_position(self, position: _Position) -> None:
-        """What iterators that are under way have no more part in."""
-        self._position = position
-        self._batches_read = 0
+        Iterators that are under way have no more part in where the loader stands.
+        """
+        self._position = self._position.for_next_reader()
+        sharding = self._shard(world_size, workers)
+        self._position.begin(sharding, may_go_on)
+        return _Reader(self._position, rank, worker, sharding)
 
-    def _iterate(self, position: _Position, rank: int, world_size: int) -> Iterator[Any]:
-        stats = self._stats
-        convert = self._make_converter()
-        opened = self._open_stream(position, rank, world_size)
-        with closing(opened) as stream, self._make_bar() as bar:
+    def _shard(self, world_size: int, workers: int = 1) -> Sharding:
+        return Sharding(world_size, workers, self.batch_size, self._drop_last)
+
+    def _iterate(self, reader: _Reader) -> Iterator[Any]:
+        stats, position = self._stats, reader.position
+        own = reader.count_own(position.batches)
+        stream: Any
+        convert: Callable[[Any], Any]
+        if reader.worker is None:
+            stream, convert = self._read_workers(reader), self._read_message
+        else:
+            stream, convert = self._open_stream(reader), self._make_converter()
+        with closing(stream), self._make_bar() as bar:
             while True:
                 begin = time.perf_counter()
                 array = next(stream, None)
@@ -229,29 +272,58 @@ class Loader:
                 stats.converting += given - read
                 stats.batches += 1
                 stats.rows += rows
-                if self._position is position:
-                    self._batches_read += 1
+                own += 1
+                position.give(reader.count_all(own))
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
                 stats.consumer += time.perf_counter() - given
         if self._position is position:
-            self._set_position(_Position(position.epoch + 1))
+            self._position = Position(position.epoch + 1)
 
-    def _open_stream(self, position: _Position, rank: int, world_size: int) -> _core.DeviceStream:
+    def _read_workers(self, reader: _Reader) -> Iterator[Message]:
+        from arrowdl.loader._workers import WorkerPool
+
+        pool, self._pool = self._pool, None
+        if pool is None:
+            pool = WorkerPool(self._copy_for_worker(), self._workers)
+        yield from pool.read(
+            self._describe(reader.position),
+            reader.rank,
+            reader.sharding.world_size,
+            reader.position.batches,
+            max(1, self._prefetch),
+        )
+        self._pool = pool  # for the next epoch
+
+    def _copy_for_worker(self) -> Loader:
+        """What only reads and transforms: the rest is done where the training is."""
+        worker = copy.copy(self)
+        worker._workers = worker._prefetch = 0
+        worker._device = worker._pool = None
+        worker._pin_memory = worker._progress = False
+        worker._stats = Stats()
+        return worker
+
+    def _read_message(self, message: Message) -> Any:
+        batch = message.read(self._device)
+        return _pin(batch) if self._pin_memory else batch
+
+    def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
         if isinstance(self._source, StreamSource):
-            stream = self._open_sequence(self._source, position, rank, world_size)
+            stream = self._open_sequence(self._source, reader)
         else:
-            stream = self._open_spans(self._source, position, rank, world_size)
+            stream = self._open_spans(self._source, reader)
         if self._device is not None:
             stream = stream.to(self._device)
         return stream.prefetch(self._prefetch) if self._prefetch else stream
 
-    def _open_spans(
-        self, source: IndexedSource, position: _Position, rank: int, world_size: int
-    ) -> _core.DeviceStream:
+    def _open_spans(self, source: IndexedSource, reader: _Reader) -> _core.DeviceStream:
+        assert reader.worker is not None
+        position = reader.position
         rest = find_rest([Span(0, source.num_rows)], position.stages)
-        spans = choose_part(rest, rank, world_size, *self._batching)
+        share = choose_share(rest, reader.rank, reader.worker, reader.sharding)
+        spans = drop_batches(share, position.batches, reader.worker, reader.sharding)
         if len(spans) <= 1:
             stream = self._read_span(source, position.epoch, spans[0] if spans else Span(0, 0))
         else:
@@ -274,26 +346,35 @@ class Loader:
         stream = stream.shuffle(window, self._make_seed(epoch, "rows"), first_window=first)
         return stream.slice(span.start - first * window, len(span))
 
-    def _open_sequence(
-        self, source: StreamSource, position: _Position, rank: int, world_size: int
-    ) -> _core.DeviceStream:
-        stream = source.open(position.epoch)
-        done = sum(stage.rows * stage.world_size for stage in position.stages)
+    def _open_sequence(self, source: StreamSource, reader: _Reader) -> _core.DeviceStream:
+        """Every reader reads all of it, and takes its turns and its parts of them."""
+        sharding = reader.sharding
+        assert reader.worker is not None
+        stream = source.open(reader.position.epoch)
+        done = sum(
+            stage.batches * stage.sharding.batch_size * stage.sharding.world_size
+            for stage in reader.position.stages
+        )
+        own = reader.count_own(reader.position.batches)
+        turn = own * sharding.workers + reader.worker
+        rows = sharding.batch_size * sharding.world_size
+        stream = self._skip_rows(stream, reader.position.epoch, done + turn * rows)
+        stream = stream.rebatch(rows, drop_last=sharding.drop_last)
+        if sharding.workers > 1:
+            stream = _take_every(stream, sharding.workers)
+        if sharding.world_size == 1:
+            return stream
+        return stream.shard(reader.rank, sharding.world_size, pad=True)
+
+    def _skip_rows(self, stream: _core.DeviceStream, epoch: int, rows: int) -> _core.DeviceStream:
+        """The stream in its order of the epoch, without its first `rows` rows."""
         if self._shuffle:
-            first = done // self._buffer_rows
+            first, rows = divmod(rows, self._buffer_rows)
             if first:
                 stream = stream.slice(first * self._buffer_rows)
-            seed = self._make_seed(position.epoch, "rows")
+            seed = self._make_seed(epoch, "rows")
             stream = stream.shuffle(self._buffer_rows, seed, first_window=first)
-            done -= first * self._buffer_rows
-        if done:
-            stream = stream.slice(done)
-        stream = stream.rebatch(self.batch_size * world_size, drop_last=self._drop_last)
-        return stream if world_size == 1 else stream.shard(rank, world_size, pad=True)
-
-    @property
-    def _batching(self) -> tuple[int, bool]:
-        return self.batch_size, self._drop_last
+        return stream.slice(rows) if rows else stream
 
     def _make_seed(self, epoch: int, purpose: str) -> int:
         """64 bits of the seed, the epoch and what they are for."""
@@ -308,7 +389,7 @@ class Loader:
     # ---- making batches
 
     def _make_converter(self) -> Callable[[_core.DeviceArray], Any]:
-        to_framework: Callable[..., Any] = _CONVERTERS[self._framework]
+        to_framework: Callable[..., Any] = CONVERTERS[self._framework]
         options, stack, transform = self._options, self._stack, self._transform
 
         def convert(array: _core.DeviceArray) -> Any:
@@ -346,7 +427,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Read `epoch` from its start, when iterated next."""
-        self._set_position(_Position(_require_int("epoch", epoch, 0)))
+        self._position = Position(_require_int("epoch", epoch, 0))
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank: one that is resumed has fewer.
@@ -359,7 +440,7 @@ class Loader:
         if isinstance(self._source, StreamSource):
             raise TypeError("a Loader over a stream has no length: nobody has counted its rows")
         _, world_size = self._find_world()
-        return count_batches(self._source.num_rows, world_size, *self._batching)
+        return count_batches(self._source.num_rows, self._shard(world_size))
 
     def state_dict(self) -> dict[str, Any]:
         """Where this loader stands, for `load_state_dict`.
@@ -372,32 +453,35 @@ class Loader:
         dict
             Of JSON's types, some hundred bytes.
         """
-        stages = [(stage.world_size, stage.rows) for stage in self._position.stages]
-        if self._batches_read:
-            # Of a reader whose last batch is short, this is more than there is: so it is of all.
-            stages.append((self._readers, self._batches_read * self.batch_size))
+        return self._describe(self._position)
+
+    def _describe(self, position: Position) -> dict[str, Any]:
         return {
-            "version": _STATE_VERSION,
+            "version": STATE_VERSION,
             "source": self._identity,
             "seed": self._seed,
             "shuffle": self._shuffle,
             "buffer_rows": self._buffer_rows,
-            "epoch": self._position.epoch,
-            "stages": [list(stage) for stage in stages],
+            **position.to_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on, when iterated next, where a loader stood when it gave `state`.
 
-        No row is missing and none comes twice, whatever the number of ranks or the batch size are
-        now.
+        No row is missing and none comes twice, whatever the number of ranks, the number of workers
+        or the batch size are now.
+
+        Parameters
+        ----------
+        state : mapping
+            Of `state_dict` on any rank, or of torchdata's ``StatefulDataLoader`` over `dataset`.
 
         Raises
         ------
         ValueError
             The state is of another source, seed or shuffle, whose rows come in another order.
         """
-        position = _read_state(state)
+        state = find_state(state)
         own = self.state_dict()
         for key, meaning in (
             ("source", "dataset"),
@@ -410,7 +494,10 @@ class Loader:
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
                     "rows come in another order, and some would be missing or come twice"
                 )
-        self._set_position(position)
+        self._position = Position.from_state(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None, "_stats": Stats()}
 
     # ---- for people
 
@@ -459,18 +546,11 @@ def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
     return {name: list(columns) for name, columns in stack.items()}
 
 
-def _read_state(state: Any) -> _Position:
-    known = {"version", "source", "seed", "shuffle", "buffer_rows", "epoch", "stages"}
-    try:
-        if state["version"] == _STATE_VERSION and known <= set(state):
-            stages = [
-                Stage(_require_int("ranks", ranks, 1), _require_int("rows", rows, 0))
-                for ranks, rows in state["stages"]
-            ]
-            return _Position(_require_int("epoch", state["epoch"], 0), stages)
-    except (TypeError, KeyError, ValueError):
-        pass
-    raise ValueError(f"not a state of a Loader of version {_STATE_VERSION}: {str(state)[:200]}")
+def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
+    """Every `step`th array of `stream`, from the first one on."""
+    arrays = itertools.islice(stream, 0, None, step)
+    first = next(arrays, None)
+    return stream if first is None else _core.stream(itertools.chain([first], arrays))
 
 
 def _stack_groups(

@@ -1,15 +1,15 @@
 """Which rows a rank reads in an epoch, and what is left of them: arithmetic on spans of rows.
 
 An epoch has one order of all rows, whatever the number of ranks. Ranks take consecutive spans of
-it, so that what they have read after the same number of batches is told by that number alone, and
-what is left can be dealt to any other number of ranks.
+it, and so do the workers of a rank, so that what they have read after the same number of batches is
+told by that number alone, and what is left can be dealt to any other number of ranks and workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,33 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A part of an epoch that was read by `world_size` ranks, `rows` rows by each that had them."""
+class Sharding:
+    """How rows are dealt: evenly to the ranks, and batches of a rank to workers that take turns.
+
+    Attributes
+    ----------
+    world_size : int
+        Ranks.
+    workers : int
+        Of each rank: batch `i` is of worker ``i % workers``.
+    batch_size : int
+        Rows of a batch.
+    drop_last : bool
+        Whether batches of fewer rows are left out.
+    """
 
     world_size: int
-    rows: int
+    workers: int
+    batch_size: int
+    drop_last: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of an epoch: what was left, dealt by `sharding`, until ranks had `batches` each."""
+
+    sharding: Sharding
+    batches: int
 
 
 def count_rows(spans: Iterable[Span]) -> int:
@@ -59,31 +81,60 @@ def find_rest(spans: Sequence[Span], stages: Iterable[Stage]) -> list[Span]:
     """What of `spans` is left after `stages`, in order."""
     rest = list(spans)
     for stage in stages:
-        parts = split_evenly(rest, stage.world_size)
-        rest = [span for part in parts for span in slice_spans(part, stage.rows, count_rows(part))]
+        sharding = stage.sharding
+        batches = count_batches(count_rows(rest), sharding)
+        rest = [
+            span
+            for part in split_evenly(rest, sharding.world_size)
+            for worker, share in enumerate(_deal_batches(part, batches, sharding))
+            for span in drop_batches(share, stage.batches, worker, sharding)
+        ]
     return rest
 
 
-def count_batches(rows: int, world_size: int, batch_size: int, drop_last: bool) -> int:
+def count_batches(rows: int, sharding: Sharding) -> int:
     """Batches of every rank, when `rows` rows are split evenly: the same for all."""
-    if drop_last:
-        return rows // world_size // batch_size
-    longest = -(-rows // world_size)
-    return -(-longest // batch_size)
+    if sharding.drop_last:
+        return rows // sharding.world_size // sharding.batch_size
+    longest = -(-rows // sharding.world_size)
+    return -(-longest // sharding.batch_size)
 
 
-def choose_part(
-    spans: Sequence[Span], rank: int, world_size: int, batch_size: int, drop_last: bool
-) -> list[Span]:
-    """The rows of `rank`, cut or padded to the number of batches that every rank has.
+def count_turns(batches: int, worker: int, workers: int) -> int:
+    """How many of the first `batches` batches of a rank are of `worker`."""
+    return -(-(batches - worker) // workers)
 
-    Padded with one row that another rank has as well, and only where a rank would have one batch
-    less than the others.
+
+def choose_share(spans: Sequence[Span], rank: int, worker: int, sharding: Sharding) -> list[Span]:
+    """The rows of a worker of `rank`, which has as many batches as every other rank.
+
+    Cut to that number, or padded with one row that another rank has as well, only where a rank
+    would have one batch less than the others.
     """
-    part = split_evenly(spans, world_size)[rank]
-    batches = count_batches(count_rows(spans), world_size, batch_size, drop_last)
-    if drop_last:
-        return slice_spans(part, 0, batches * batch_size)
-    if batches > 0 and count_rows(part) <= (batches - 1) * batch_size:
+    part = split_evenly(spans, sharding.world_size)[rank]
+    batches = count_batches(count_rows(spans), sharding)
+    if sharding.drop_last:
+        part = slice_spans(part, 0, batches * sharding.batch_size)
+    elif batches > 0 and count_rows(part) <= (batches - 1) * sharding.batch_size:
         part = [*part, Span(spans[0].start, spans[0].start + 1)]
-    return part
+    return _deal_batches(part, batches, sharding)[worker]
+
+
+def drop_batches(
+    share: Sequence[Span], batches: int, worker: int, sharding: Sharding
+) -> list[Span]:
+    """What `worker` has left of its share when its rank has given out `batches`."""
+    turns = count_turns(batches, worker, sharding.workers)
+    return slice_spans(share, turns * sharding.batch_size, count_rows(share))
+
+
+def _deal_batches(part: Sequence[Span], batches: int, sharding: Sharding) -> list[list[Span]]:
+    """The rows of a rank in consecutive shares, one of each worker.
+
+    In whole batches, so that there are no more of them than without workers. Rows beyond the
+    batches, which are left out, are with the last share.
+    """
+    turns = [count_turns(batches, worker, sharding.workers) for worker in range(sharding.workers)]
+    ends = [0, *accumulate(count * sharding.batch_size for count in turns)]
+    ends[-1] = max(ends[-1], count_rows(part))
+    return [slice_spans(part, *limits) for limits in pairwise(ends)]

@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -89,16 +90,19 @@ class StreamSource:
 class TableSource(IndexedSource):
     """A table in memory, or one over memory-mapped files."""
 
-    def __init__(self, table: pa.Table, columns: list[str] | None, unit_rows: int = 0) -> None:
+    def __init__(self, table: pa.Table, columns: list[str] | None) -> None:
         self._schema = table.schema
         selected = table if columns is None else _select(table, columns)
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, once they are asked for
-        # Whatever the chunks: they may be of the number of threads that made the table.
-        self._unit_rows = unit_rows or max(1, table.num_rows)
-        starts = range(0, table.num_rows, self._unit_rows)
-        self.units = [min(self._unit_rows, table.num_rows - start) for start in starts]
+        self._set_units(max(1, table.num_rows))
+
+    def _set_units(self, rows: int) -> None:
+        """Cut the rows, whatever the chunks: they may be of the threads that made the table."""
+        self._unit_rows = rows
+        total = self._table.num_rows
+        self.units = [min(rows, total - start) for start in range(0, total, rows)]
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         if not self._arrays:
@@ -132,9 +136,9 @@ class TableSource(IndexedSource):
             "_arrays": []
         }
 
-    def cut_for_shuffle(self) -> IndexedSource:
-        cut = TableSource(self._table, None, _TABLE_UNIT_ROWS)
-        cut._schema = self._schema
+    def cut_for_shuffle(self) -> TableSource:
+        cut = copy(self)
+        cut._set_units(_TABLE_UNIT_ROWS)
         return cut
 
     def describe(self) -> str:

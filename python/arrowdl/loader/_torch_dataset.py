@@ -16,7 +16,8 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
     Each worker process reads its own share of the rank's rows, in batches that take turns.
     `state_dict` and `load_state_dict` are those of the loader; torchdata's `StatefulDataLoader`
-    asks each worker for its own.
+    asks each worker for its own. What it made of them is a state for `Loader.load_state_dict`,
+    where the number of workers is another one than before.
 
     Parameters
     ----------
@@ -25,15 +26,19 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
+        self._is_state_of_worker = False
 
     def __iter__(self) -> Iterator[Any]:
         loader = self._loader
-        rank, world_size = loader._find_world()
+        world = loader._find_world()
         worker = get_worker_info()
-        if worker is not None:
-            rank = rank * worker.num_workers + worker.id
-            world_size *= worker.num_workers
-        return loader._start(rank, world_size)
+        if worker is None:
+            return loader._iterate(loader._begin(*world))
+        # A state from before the workers says nothing of whose turn it was: deal the rest anew.
+        reader = loader._begin(
+            *world, worker.id, worker.num_workers, may_go_on=self._is_state_of_worker
+        )
+        return loader._iterate(reader)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -47,3 +52,4 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loader.load_state_dict(state)
+        self._is_state_of_worker = get_worker_info() is not None

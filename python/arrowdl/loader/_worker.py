@@ -1,0 +1,125 @@
+"""A worker process of a `Loader`: reads its share, and hands batches over in shared memory."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._messages import Flat, Layout, dump_layout, flatten
+from arrowdl.loader._slots import SlotPool, align
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+def run_worker(connection: Connection, index: int, workers: int, prefix: str) -> None:
+    """Serve the consumer at the other end until that closes.
+
+    Parameters
+    ----------
+    connection : Connection
+        First it gives the pickled loader, then commands.
+    index, workers : int
+        Whose share of how many.
+    prefix : str
+        Of the names of the shared memory.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the consumer gets it too, and ends this process
+    try:
+        _Worker(connection, index, workers, prefix).serve()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # the consumer has gone
+    except Exception as error:
+        connection.send(("error", _dump_error(error), traceback.format_exc()))
+
+
+class _Worker:
+    def __init__(self, connection: Connection, index: int, workers: int, prefix: str) -> None:
+        self._connection = connection
+        self._index, self._workers = index, workers
+        self._slots = SlotPool(prefix)
+        self._credit = 0
+        self._layout: Layout | None = None
+
+    def serve(self) -> None:
+        self._loader = pickle.loads(self._connection.recv_bytes())
+        while True:
+            self._obey(self._connection.recv())
+
+    def _obey(self, command: tuple[Any, ...]) -> None:
+        kind, *arguments = command
+        if kind == "read":
+            self._read(*arguments)
+        else:
+            self._credit += 1
+            self._slots.give_back(*arguments)
+
+    def _read(self, state: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
+        """The rest of an epoch, never more than `ahead` batches before the consumer."""
+        loader = self._loader
+        loader.load_state_dict(state)
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)  # there are as many processes as are wanted
+        self._credit = ahead
+        rows = loader.stats().rows
+        for batch in loader._iterate(loader._begin(rank, world_size, self._index, self._workers)):
+            while not self._credit:
+                self._obey(self._connection.recv())
+            total = loader.stats().rows
+            self._connection.send(("batch", total - rows, *self._write(batch)))
+            rows = total
+            self._credit -= 1
+            del batch
+        self._connection.send(("end",))
+
+    def _write(self, tree: Any) -> tuple[Any, ...]:
+        """Where the batch lies now, and what reads it: as `Message` has it."""
+        flat = flatten(tree)
+        news = self._learn(flat)
+        # Arrow has no way to write a message without its schema into memory of ours.
+        messages = [batch.serialize() for batch in flat.batches]
+        size = sum(align(message.size) for message in messages)
+        number, slot, dropped = self._slots.take(size or 1)
+        memory = slot.buf
+        assert memory is not None
+        parts = []
+        begin = 0
+        for message in messages:
+            end = begin + message.size
+            memory[begin:end] = memoryview(message).cast("B")
+            parts.append((begin, end))
+            begin = align(end)
+        return number, parts, dropped, news, flat.others
+
+    def _learn(self, flat: Flat) -> bytes | None:
+        """The layout, if it is another one than that of the batch before."""
+        layout = Layout(flat.tree, flat.frameworks, tuple(batch.schema for batch in flat.batches))
+        if _is_same(layout, self._layout):
+            return None
+        self._layout = layout
+        return dump_layout(layout)
+
+
+def _is_same(layout: Layout, other: Layout | None) -> bool:
+    return (
+        other is not None
+        and layout.tree == other.tree
+        and layout.frameworks == other.frameworks
+        and all(
+            schema.equals(known, check_metadata=True)
+            for schema, known in zip(layout.schemas, other.schemas, strict=True)
+        )
+    )
+
+
+def _dump_error(error: Exception) -> bytes | None:
+    """The error pickled, or None where it does not come back from that."""
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)
+    except Exception:
+        return None
+    return data

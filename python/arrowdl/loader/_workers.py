@@ -1,0 +1,230 @@
+"""The worker processes of a `Loader`, seen from the training."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import pickle
+import secrets
+import signal
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._messages import CONVERTERS, Layout, load_layout, rebuild
+from arrowdl.loader._slots import SlotReader
+from arrowdl.loader._worker import run_worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from arrowdl.loader._loader import Loader
+
+
+@dataclass(frozen=True)
+class Message:
+    """A batch in shared memory, which is kept as long as anything made of it.
+
+    Attributes
+    ----------
+    rows : int
+    buffers : list of pyarrow.Buffer
+        An IPC message for each record batch of the layout.
+    """
+
+    rows: int
+    layout: Layout
+    buffers: list[pa.Buffer]
+    others: list[Any]
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def read(self, device: Any = None) -> Any:
+        """The batch, as the worker's loader gave it out, zero-copy where it lies on the host."""
+        import pyarrow as pa
+
+        columns = []
+        parts = zip(self.buffers, self.layout.frameworks, self.layout.schemas, strict=True)
+        for buffer, framework, schema in parts:
+            batch = pa.ipc.read_record_batch(buffer, schema)
+            if device is not None:
+                batch = _core.from_arrow(batch).to(device)
+            columns.append(list(CONVERTERS[framework](batch).values()))
+        return rebuild(self.layout, columns, self.others)
+
+
+class WorkerPool:
+    """Processes that wait for an epoch to read. They end with this object, or with `close`.
+
+    Parameters
+    ----------
+    loader : Loader
+        As the workers shall have it: it is pickled.
+    count : int
+
+    Raises
+    ------
+    TypeError
+        The loader cannot be pickled.
+    """
+
+    def __init__(self, loader: Loader, count: int) -> None:
+        data = _dump(loader, count)
+        self._workers: list[_Worker] = []
+        self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers)
+        token = f"arrowdl-{secrets.token_hex(4)}"
+        try:
+            for i in range(count):
+                self._workers.append(_Worker(i, count, f"{token}-{i}"))
+            for worker in self._workers:
+                worker.send_bytes(data)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(
+        self, state: dict[str, Any], rank: int, world_size: int, turn: int, ahead: int
+    ) -> Iterator[Message]:
+        """The batches of an epoch in turns, the first of worker ``turn % count``.
+
+        An iteration that does not come to its end closes the pool.
+        """
+        is_through = False
+        try:
+            for worker in self._workers:
+                worker.send(("read", state, rank, world_size, ahead))
+            for i in itertools.count(turn):
+                worker = self._workers[i % len(self._workers)]
+                message = worker.receive()
+                if message is None:
+                    break
+                yield message
+                del message
+            for other in self._workers:
+                if other is not worker:
+                    other.receive()  # who has no turn any more says so, too
+            is_through = True
+        finally:
+            if not is_through:
+                self.close()
+
+
+class _Worker:
+    """One process: its connection, and its slots."""
+
+    def __init__(self, index: int, count: int, prefix: str) -> None:
+        # Processes that are forked would have the locks of threads that they do not have.
+        context = multiprocessing.get_context("spawn")
+        self._index = index
+        self._slots = SlotReader(prefix)
+        self._layout: Layout | None = None
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=run_worker,
+            args=(theirs, index, count, prefix),
+            name=f"arrowdl loader worker {index}",
+            daemon=True,
+        )
+        try:
+            self._process.start()
+        except BaseException:
+            self._connection.close()
+            raise
+        finally:
+            theirs.close()  # only the worker has it: its death is the end of the connection
+
+    def send(self, command: tuple[Any, ...]) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
+            self._connection.send(command)
+
+    def send_bytes(self, data: bytes) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._connection.send_bytes(data)
+
+    def receive(self) -> Message | None:
+        """The next batch, or None at the end of the epoch."""
+        try:
+            kind, *content = self._connection.recv()
+        except (EOFError, ConnectionResetError):
+            raise RuntimeError(self._describe_end()) from None
+        if kind == "error":
+            raise _load_error(self._index, *content)
+        return self._open(*content) if kind == "batch" else None
+
+    def _open(
+        self,
+        rows: int,
+        number: int,
+        parts: list[tuple[int, int]],
+        dropped: list[int],
+        layout: bytes | None,
+        others: list[Any],
+    ) -> Message:
+        self._slots.drop(dropped)
+        if layout is not None:
+            self._layout = load_layout(layout)
+        assert self._layout is not None
+        buffers = self._slots.read(number, parts)
+        self.send(("taken", self._slots.take_returned()))
+        return Message(rows, self._layout, buffers, others)
+
+    def _describe_end(self) -> str:
+        self._process.join(5)
+        code = self._process.exitcode
+        if code is not None and code < 0:
+            return (
+                f"worker {self._index} of the Loader was killed by {signal.Signals(-code).name}: "
+                "SIGKILL is often the system's, for lack of memory"
+            )
+        return (
+            f"worker {self._index} of the Loader ended with exit code {code}; its error stream "
+            "says why. Worker processes import the main module: a script has to start its work "
+            'under if __name__ == "__main__"'
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+        self._process.terminate()
+        self._process.join(1)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._slots.close(announced=_UNREAD)
+        self._process.close()
+
+
+# More slots than a worker can have made since the consumer last opened one.
+_UNREAD = 8
+
+
+def _close(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker._process.terminate()
+    while workers:
+        workers.pop().close()
+
+
+def _dump(loader: Loader, count: int) -> bytes:
+    try:
+        return pickle.dumps(loader)
+    except Exception as error:
+        raise TypeError(
+            f"workers={count}: the source and the transform go to other processes, and pickle "
+            f"says: {error}. Give paths or a table, and functions that are defined at the top "
+            "level of a module; or workers=0"
+        ) from error
+
+
+def _load_error(index: int, data: bytes | None, text: str) -> Exception:
+    error = None
+    if data is not None:
+        with suppress(Exception):
+            error = pickle.loads(data)
+    if not isinstance(error, Exception):
+        error = RuntimeError(text.strip().rpartition("\n")[2])
+    error.add_note(f"In worker {index} of the Loader:\n{text}")
+    return error
