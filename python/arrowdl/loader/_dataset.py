@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 DECODE_ROWS = 131_072
 # What one scan reads, and each of its batches, where row groups and rows are no larger. A scan
 # reads rows ahead until it holds a gigabyte, however few are asked for: so it gets no more to read.
-_SCAN_BYTES = 2**26
-_BATCH_BYTES = 2**25
+_SCAN_BYTES = 2**27
+_BATCH_BYTES = 2**23
 
 
 class DatasetSource(IndexedSource):
