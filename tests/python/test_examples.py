@@ -15,6 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 SAYS = {
     "duckdb_torch": ["known minutes: [10.0, 20.0, 40.0, 50.0]", "NULL │      30.0"],
+    "embeddings_torch": ["'embedding': ((256, 64), torch.float32)", "learned: True"],
     "polars_torch": [
         "[[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]",
         "city: [1, 0, 1]",
@@ -23,6 +24,9 @@ SAYS = {
     "pyarrow_jax": ["totals: [4.0, 0.0, 4.0]", "[0.0, 0.0]", "bfloat16 (3, 4)"],
     "pyarrow_numpy": ["zero-copy: True", "writeable: False", "masked: [1.0, None, 3.0]"],
     "pyarrow_torch": ["(3, 2) torch.float32 zero-copy: True", "valid: [True, False, True]"],
+    "tabular_jax": ["120 batches of (250, 3)", "weights: [1.5, -2.0, 0.5]"],
+    "tabular_torch": ["10000 rows, stopped, 20000 more after resuming", "learned: True"],
+    "tokens_torch": ["nested: True", "learned: True"],
 }
 
 
@@ -31,8 +35,10 @@ def test_every_example_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", SAYS)
-def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLES / f"{name}.py"))
+def test_example(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    if "main" in names:  # it makes files
+        names["main"](tmp_path)
     output = capsys.readouterr().out
     for text in SAYS[name]:
         assert text in output

@@ -181,6 +181,8 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"seed": "7"}, "seed='7': expected an int"),
         ({"seed": 1.5}, "seed=1.5"),
         ({"buffer_rows": 2**32}, "at most 4294967295"),
+        ({"batch_size": 2**70}, "batch_size=1180591620717411303424"),
+        ({"prefetch": 2**70}, "prefetch=1180591620717411303424"),
         ({"rank": "0", "world_size": "2"}, "world_size='2'"),
         ({"rank": -1, "world_size": 2}, "rank=-1"),
         ({"stack": ["id"]}, "give True, or names and their columns"),

@@ -348,3 +348,38 @@ def test_a_slow_source_is_waited_for() -> None:
             yield pa.array([i])
 
     assert [len(array) for array in arrowdl.stream(slow()).prefetch(1)] == [1, 1, 1]
+
+
+def test_nested_rows_go_through_the_adaptors() -> None:
+    """Types whose rows are gathered each in their own way, behind an offset and with nulls."""
+    table = pa.table(
+        {
+            "id": range(100),
+            "struct": [None if i % 7 == 0 else {"a": i, "l": [i] * (i % 3)} for i in range(100)],
+            "map": pa.array([[(i, "x" * (i % 3))] for i in range(100)], pa.map_("int64", "string")),
+            "view": pa.array(["s" * i for i in range(100)], pa.string_view()),
+            "list view": pa.array([[i] * (i % 4) for i in range(100)], pa.list_view(pa.int32())),
+            "runs": pa.RunEndEncodedArray.from_arrays([30, 60, 100], [1, None, 3]),
+            "null": pa.nulls(100),
+            "bytes": pa.array([bytes([i] * 3) for i in range(100)], pa.binary(3)),
+        }
+    ).slice(3, 90)
+    for adapted in (
+        arrowdl.stream(table).rebatch(7),
+        arrowdl.stream(table).shuffle(13, 5),
+        arrowdl.stream(table).rebatch(4).shuffle(50, 1).rebatch(9).prefetch(),
+    ):
+        read = read_table(adapted)
+        read.validate(full=True)
+        assert sorted(read.to_pylist(), key=lambda row: row["id"]) == table.to_pylist()
+
+
+def test_dictionaries_that_are_too_many_together_are_refused() -> None:
+    def make(first: int) -> pa.RecordBatch:
+        words = pa.array([f"w{i}" for i in range(first, first + 100)])
+        codes = pa.array(range(100), pa.int8())
+        return pa.record_batch({"k": pa.DictionaryArray.from_arrays(codes, words)})
+
+    stream = arrowdl.stream([make(0), make(100)]).rebatch(200)
+    with pytest.raises(Exception, match="200 distinct values together, more than the indices"):
+        next(stream)

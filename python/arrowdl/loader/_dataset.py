@@ -91,7 +91,7 @@ class DatasetSource(IndexedSource):
 
         dataset = self._dataset
         chosen = ds.FileSystemDataset(
-            _join_fragments([self._fragments[unit] for unit in units], dataset.filesystem),
+            _join_fragments([self._fragments[unit] for unit in units]),
             dataset.schema,
             dataset.format,
             dataset.filesystem,
@@ -121,7 +121,7 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
 
     options: dict[str, Any] = {"batch_size": batch_rows}
     if isinstance(dataset.format, ds.ParquetFileFormat) and _is_local(dataset.filesystem):
-        # Nothing is won there by fetching all row groups at once.
+        # Nothing is won there by fetching all bytes of a scan at once.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
         )
@@ -156,13 +156,8 @@ def _is_local(filesystem: Any) -> bool:
     return type(filesystem).__name__ == "LocalFileSystem"
 
 
-def _join_fragments(fragments: Sequence[ds.Fragment], filesystem: Any) -> list[ds.Fragment]:
-    """Consecutive row groups of one file as one fragment: the scanner reads them ahead.
-
-    Not of remote files, of which it would fetch all of them at once.
-    """
-    if not _is_local(filesystem):
-        return list(fragments)
+def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
+    """Consecutive row groups of one file as one fragment: the scanner reads them ahead."""
     joined: list[ds.Fragment] = []
     groups: list[int] = []
     for fragment in fragments:

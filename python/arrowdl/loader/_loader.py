@@ -178,8 +178,8 @@ class Loader:
         buffer_rows: int = 65_536,
         progress: bool = False,
     ) -> None:
-        batch_size = _require_int("batch_size", batch_size, 1)
-        prefetch = _require_int("prefetch", prefetch, 0)
+        batch_size = _require_int("batch_size", batch_size, 1, 2**40)
+        prefetch = _require_int("prefetch", prefetch, 0, 2**40)
         workers = _require_int("workers", workers, 0)
         buffer_rows = _require_int("buffer_rows", buffer_rows, 1, 2**32 - 1)
         if framework not in CONVERTERS:

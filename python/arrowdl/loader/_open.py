@@ -82,6 +82,8 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     for find in (_find_huggingface, _find_duckdb, _find_lance, _find_factory, _find_stream):
         if (opener := find(source)) is not None:
             is_replayable = not (isinstance(opener, _Given) and opener.is_for_one_pass)
+            if isinstance(opener, _Lance):
+                opener.columns = columns
             chosen = opener if columns is None else _Selected(opener, columns)
             return StreamSource(chosen, is_replayable)
     return None
@@ -108,7 +110,7 @@ def _find_table(source: Any) -> pa.Table | None:
     if _is_of(source, "pandas", "DataFrame"):
         return _drop_unnamed_index(_to_table(source))
     if _is_of(source, "datasets", "Dataset") and source._indices is None:
-        return source.data.table
+        return source.data.table.select(source.format["columns"])
     if isinstance(source, _core.DeviceArray):
         return _find_batch(source)
     return None
@@ -172,9 +174,10 @@ class _DuckDB:
 @dataclass
 class _Lance:
     dataset: Any
+    columns: list[str] | None = None
 
     def __call__(self, epoch: int) -> Any:
-        return self.dataset.scanner(batch_size=8192).to_reader()
+        return self.dataset.scanner(columns=self.columns, batch_size=8192).to_reader()
 
 
 @dataclass
