@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers.frames import OnlyDataFrame
 
 TABLE = pa.table({"id": range(10)})
 AB = pa.array(["a", "b"]).dictionary_encode()
@@ -259,3 +260,10 @@ def test_epochs_leave_nothing_behind(tmp_path: Path) -> None:
     for _ in range(50):
         assert sum(len(batch["x"]) for batch in loader) == 50_000
     assert pa.total_allocated_bytes() <= held + 2**20
+
+
+def test_a_frame_of_the_interchange_protocol_alone() -> None:
+    frame = OnlyDataFrame(pa.table({"x": [1, 2, 3], "y": [1.5, 2.5, 3.5]}))
+    loader = arrowdl.Loader(frame, 2, columns=["y"])
+    for _ in range(2):
+        assert [batch["y"].tolist() for batch in loader] == [[1.5, 2.5], [3.5]]

@@ -86,6 +86,9 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
                 opener.columns = columns
             chosen = opener if columns is None else _Selected(opener, columns)
             return StreamSource(chosen, is_replayable)
+    if hasattr(source, "__dataframe__"):  # the interchange protocol, for what has nothing better
+        table = _find_batch(_core.from_arrow(source))
+        return None if table is None else TableSource(table, columns)
     return None
 
 
