@@ -185,6 +185,18 @@ void register_device(py::module_& m) {
       "blocking : bool\n"
       "    False, the default: the memory goes back from a thread of arrowdl's own, once the work\n"
       "    is done. True: whoever drops the last reference waits for that.");
+  m.def(
+      "set_release_limit", &set_release_limit, py::arg("bytes"),
+      "set_release_limit(bytes)\n--\n\n"
+      "Bound the memory that waits for the work of streams before it is given back.\n\n"
+      "Parameters\n----------\n"
+      "bytes : int\n"
+      "    1 GiB by default. Whoever drops the last reference to memory that would exceed it "
+      "waits\n"
+      "    on the host, until the work on that memory is done or less memory waits. One piece may\n"
+      "    always wait, however large.\n\n"
+      "Raises\n------\n"
+      "ValueError\n    Less than 0.");
   m.def("abandoned_releases", &abandoned_releases,
         "How many arrays of this process never gave their memory back: the device or stream that "
         "may\nhave used it failed, or could not be asked any more. Zero where nothing did.");

@@ -140,11 +140,38 @@ class Converter {
 
   py::object convert(const DeviceArray& array) const {
     const Type& type = array.type();
+    const bool is_dictionary = type.dictionary != nullptr;
+    if (!is_dictionary && type.layout == Layout::kStruct &&
+        type.extension != Extension::kVariableShapeTensor) {
+      return convert_struct(array);
+    }
+    if (!above_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
+      return convert_there(array);
+    }
+    DeviceArray column = array;
+    for (const DeviceArray& parent : above_) column = column.with_nulls_of(parent);
+    return convert_column(column);
+  }
+
+  py::object stack(const DeviceArray& array) const {
+    if (array.type().layout != Layout::kStruct) {
+      raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
+                        to_string(array.type()));
+    }
+    return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
+  }
+
+  /// A tensor that has no nulls to ask about.
+  py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
+
+ private:
+  /// An array that is not a struct of columns.
+  py::object convert_column(const DeviceArray& array) const {
+    const Type& type = array.type();
     if (type.dictionary == nullptr) {
       switch (type.layout) {
         case Layout::kStruct:
-          return type.extension == Extension::kVariableShapeTensor ? convert_variable(array)
-                                                                   : convert_struct(array);
+          return convert_variable(array);
         case Layout::kBinary:
         case Layout::kLargeBinary:
         case Layout::kBinaryView:
@@ -163,18 +190,6 @@ class Converter {
     return with_mask(make(export_values(array)), [&] { return to_mask(array); });
   }
 
-  py::object stack(const DeviceArray& array) const {
-    if (array.type().layout != Layout::kStruct) {
-      raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
-                        to_string(array.type()));
-    }
-    return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
-  }
-
-  /// A tensor that has no nulls to ask about.
-  py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
-
- private:
   bool is_masked() const { return options_.nulls == NullPolicy::kMask; }
 
   Nulls value_nulls() const {
@@ -199,11 +214,15 @@ class Converter {
     return to_dlpack(array, options);
   }
 
+  static bool can_expand(const Device& device) {
+    const Backend* backend = find_backend(device.type);
+    return backend != nullptr && backend->can_expand(device);
+  }
+
   /// An array that the host cannot read: by the device itself, else by the framework's operations.
   py::object convert_there(const DeviceArray& array) const {
-    const Backend* backend = find_backend(array.device().type);
-    if (backend == nullptr || !backend->can_expand(array.device())) {
-      const TensorParts parts = split_tensor(array, value_nulls());
+    if (!can_expand(array.device())) {
+      const TensorParts parts = split_tensor(array, value_nulls(), above_);
       if (is_masked() || !parts.values || replaces_nulls(parts)) return expand(array, parts);
     }
     const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
@@ -326,13 +345,31 @@ class Converter {
     }
   }
 
+  /// For the fields of a struct whose nulls only the framework can give to them.
+  Converter below(const DeviceArray& array) const {
+    Converter converter(framework_, options_);
+    converter.above_ = above_;
+    converter.above_.push_back(array);
+    return converter;
+  }
+
+  /// Field `i` as the framework's.
+  py::object convert_field_of(const DeviceArray& array, int64_t i, const char* name) const {
+    const Device device = array.device();
+    const bool has_nulls = !above_.empty() || array.known_null_count() != 0;
+    if (has_nulls && !is_host_readable(device) && !can_expand(device)) {
+      return below(array).convert_field(array.child(i), name);
+    }
+    return convert_field(read_field(array, i), name);
+  }
+
   py::object convert_struct(const DeviceArray& array) const {
     py::dict fields;
     const std::vector<Type>& children = array.type().children;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const char* name = children[i].name();
       const py::str key(name);
-      const py::object value = convert_field(read_field(array, static_cast<int64_t>(i)), name);
+      const py::object value = convert_field_of(array, static_cast<int64_t>(i), name);
       if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
       if (fields.size() != i + 1) {
         raise_value_error("several fields are named \"", name,
@@ -436,6 +473,7 @@ class Converter {
 
   const Framework& framework_;
   Options options_;
+  std::vector<DeviceArray> above_ = {};  ///< structs whose nulls are not in their fields
 };
 
 bool read_option(Options& options, std::string_view name, PyObject* value) {

@@ -78,7 +78,8 @@ Storage::~Storage() {
     return;
   }
   try {
-    used_streams.release(std::make_shared<Contents>(*this));
+    const int64_t bytes = known_nbytes();
+    used_streams.release(std::make_shared<Contents>(*this), bytes);
   } catch (const std::bad_alloc&) {
     array->array.release = nullptr;  // nobody can look after it any more: it is never given back
   }
@@ -183,23 +184,20 @@ DeviceArray DeviceArray::field(int64_t i) const {
   if (type_->layout != Layout::kStruct) {
     raise_type_error("fields are parts of a struct, this is ", to_string(*type_));
   }
-  DeviceArray field = child(i);
-  if (null_count() == 0) return field;
-  return field.with_nulls_of(*this);
+  return child(i).with_nulls_of(*this);
 }
 
 DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {
-  if (parent.null_count() == 0 || type_->layout == Layout::kNull) return *this;
+  const bool is_here = is_host_readable(parent.device());
+  const int64_t null_count = is_here ? parent.null_count() : parent.known_null_count();
+  if (null_count == 0 || type_->layout == Layout::kNull) return *this;
   if (!type_->has_validity()) {
     raise_buffer_error("the struct has nulls and its field \"", type_->name(), "\" of type ",
                        to_string(*type_),
                        " has no validity bitmap to take them: fill or "
                        "drop the nulls first");
   }
-  if (!is_host_readable(parent.device())) {
-    raise_buffer_error("the nulls of a struct on ", to_string(parent.device()),
-                       " cannot be folded into its fields by the host: copy it to the CPU first");
-  }
+  if (!is_here) return with_nulls_there(parent);
   parent.synchronize();
   uint8_t* target;
   Buffer bits = Buffer::allocate((length_ + 7) / 8, &target);
@@ -263,13 +261,17 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
     raise_buffer_error("an array of ", to_string(*type_),
                        " has no validity bitmap to hold a mask: ", "cast it to a type that has");
   }
+  return replace_validity(shift_bits(validity, offset_ % 8, length_), null_count, {});
+}
+
+DeviceArray DeviceArray::replace_validity(Buffer bits, int64_t null_count, OwnedEvent event) const {
   const int64_t kept = offset_ % 8;  // what a bit offset cannot lose to the pointers
   const int64_t moved = offset_ - kept;
   ArrayParts parts;
   parts.length = length_;
-  parts.null_count = validity.data() == nullptr ? 0 : null_count;
+  parts.null_count = bits.data() == nullptr ? 0 : null_count;
   parts.offset = kept;
-  parts.buffers.push_back(shift_bits(validity, kept, length_));
+  parts.buffers.push_back(std::move(bits));
   for (int64_t i = 1; i < node_->n_buffers; ++i) {
     parts.buffers.push_back(
         Buffer(storage_, advance(device(), buffer(i), bytes_per_rows(*type_, i, moved)), 0));
@@ -280,8 +282,10 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
   }
   if (type_->dictionary != nullptr) parts.dictionary = share_array(dictionary());
   OwnedSchema schema = export_schema();
-  if (null_count > 0) schema->flags |= ARROW_FLAG_NULLABLE;
-  return derive(std::move(schema), make_array(std::move(parts)));
+  if (null_count != 0) schema->flags |= ARROW_FLAG_NULLABLE;
+  OwnedArray made = make_array(std::move(parts));
+  return event ? import(std::move(schema), std::move(made), device(), std::move(event))
+               : derive(std::move(schema), std::move(made));
 }
 
 DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {

@@ -25,7 +25,7 @@ std::shared_ptr<const ParsedSchema> plain_schema(const Dtype& dtype) {
 struct PlainStorage : Storage {
   explicit PlainStorage(Buffer from) : data(std::move(from)) {}
   ~PlainStorage() {
-    if (!used_streams.empty()) used_streams.release(data.owner());
+    if (!used_streams.empty()) used_streams.release(data.owner(), data.size());
   }
 
   Buffer data;

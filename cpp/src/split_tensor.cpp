@@ -1,4 +1,5 @@
 #include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
 #include "null_substitute.hpp"
 #include "tensor_reading.hpp"
 
@@ -32,12 +33,35 @@ void set_shape(const TensorView& view, TensorParts* parts) {
   }
 }
 
+/// The nodes that may have nulls, the structs above first. Raises BufferError for nulls that
+/// `nulls` refuses.
+std::vector<DeviceArray> find_nullable(const TensorReading& reading, Nulls nulls,
+                                       const std::vector<DeviceArray>& above) {
+  bool replaces = replaces_nulls(reading, nulls);
+  std::vector<DeviceArray> nullable;
+  for (const DeviceArray& parent : above) {
+    if (parent.known_null_count() == 0) continue;
+    if (nulls == Nulls::kRaise && parent.null_count() > 0) {
+      raise_buffer_error("a struct above the array of ", to_string(reading.levels.front().type()),
+                         " has nulls: use nulls=\"fill\", \"nan\" or \"mask\"");
+    }
+    replaces = replaces || nulls != Nulls::kKeep;
+    nullable.push_back(parent);
+  }
+  if (replaces) make_substitute(*reading.view.dtype, nulls);  // raises
+  for (const DeviceArray& level : reading.levels) {
+    if (level.known_null_count() != 0) nullable.push_back(level);
+  }
+  return nullable;
+}
+
 }  // namespace
 
-TensorParts split_tensor(const DeviceArray& array, Nulls nulls) {
+TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
+                         const std::vector<DeviceArray>& above) {
   const TensorReading reading = read_as_tensor(array);
   const TensorView& view = reading.view;
-  if (replaces_nulls(reading, nulls)) make_substitute(*view.dtype, nulls);  // raises
+  const std::vector<DeviceArray> nullable = find_nullable(reading, nulls, above);
   TensorParts parts;
   set_shape(view, &parts);
   const int64_t size = view.size();
@@ -46,9 +70,8 @@ TensorParts split_tensor(const DeviceArray& array, Nulls nulls) {
   } else {
     parts.values = view_flat(view.dtype, size, view.data, array.device());
   }
-  for (const DeviceArray& level : reading.levels) {
-    if (size == 0 || level.known_null_count() == 0) continue;
-    parts.validity.push_back(view_bits(level, level.validity(), size));
+  for (const DeviceArray& level : nullable) {
+    if (size > 0) parts.validity.push_back(view_bits(level, level.validity(), size));
   }
   return parts;
 }

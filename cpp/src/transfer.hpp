@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "arrowdl/copy.hpp"
 #include "arrowdl/event.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/used_streams.hpp"
 
 namespace arrowdl {
 

@@ -29,16 +29,23 @@ struct UsedStream {
 
 namespace {
 
-/// More than this many wait only when a device is far behind: then the host waits too, so that
-/// memory stays bounded.
-constexpr std::size_t kMaxPending = 1024;
+/// More than this many wait only when a device is far behind: then the host waits too.
+constexpr int64_t kMaxPending = 1024;
+/// More than any memory holds: what is counted cannot overflow.
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+
+using Clock = std::chrono::steady_clock;
+constexpr Clock::duration kShortestPause = std::chrono::microseconds(20);
+constexpr Clock::duration kLongestPause = std::chrono::milliseconds(1);
 
 std::atomic<bool> is_blocking{false};
+std::atomic<int64_t> release_limit{kDefaultReleaseLimit};
 
 /// Memory and what has to happen before its owner has it back.
 struct Release {
   std::unique_ptr<UsedStream> streams;
   std::shared_ptr<const void> owner;
+  int64_t bytes = 0;
 
   /// Whether every stream's work has an event. A stream that is captured into a graph can have none
   /// until that is over; an event recorded later comes later, which is as safe.
@@ -108,6 +115,21 @@ bool try_finish(Release& release) noexcept {
   return true;
 }
 
+/// How much there is of something.
+struct Load {
+  int64_t pieces = 0;
+  int64_t bytes = 0;
+
+  void add(int64_t more) noexcept {
+    ++pieces;
+    bytes += more;
+  }
+  void take(const Load& less) noexcept {
+    pieces -= less.pieces;
+    bytes -= less.bytes;
+  }
+};
+
 /// The releases that wait, and the thread that looks after them. It asks instead of waiting, so
 /// that a stream that is behind holds up nobody's memory but its own. The thread starts with the
 /// first release and stops when the process exits, before the runtimes go; nothing of this is ever
@@ -119,20 +141,25 @@ class Reaper {
     return *reaper;
   }
 
-  /// Takes `release` unless too many wait already or there can be no thread.
-  bool take(Release& release) {
+  /// Takes `release` unless there is no room (`needs_room`) or there can be no thread.
+  bool take(Release& release, bool needs_room) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (pending_ >= kMaxPending || !start()) return false;
+    if ((needs_room && !has_room(release.bytes)) || !start()) return false;
+    const int64_t bytes = release.bytes;
     arrived_.push_back(std::move(release));
-    ++pending_;
+    pending_.add(bytes);
     changed_.notify_all();
     return true;
   }
 
-  int64_t pending() {
+  Load pending() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return static_cast<int64_t>(pending_);
+    return pending_;
   }
+
+  /// Whether the calling thread is the one that looks after the releases: an owner that it drops
+  /// may release something itself.
+  static bool is_this_thread() noexcept { return is_reaping; }
 
   bool is_of_another_process() const { return is_forked_; }
 
@@ -156,13 +183,16 @@ class Reaper {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Reaper() {
 #if defined(__unix__) || defined(__APPLE__)
     pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
                    [] { get().abandon(); });
 #endif
+  }
+
+  bool has_room(int64_t bytes) const noexcept {
+    return pending_.pieces < kMaxPending &&
+           (pending_.bytes == 0 || bytes <= release_limit - pending_.bytes);
   }
 
   bool start() noexcept {
@@ -177,6 +207,7 @@ class Reaper {
   }
 
   void run() noexcept {
+    is_reaping = true;
     Clock::duration pause = kShortestPause;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!is_stopping_) {
@@ -190,23 +221,24 @@ class Reaper {
       if (is_stopping_) break;
       lock.unlock();
       const Clock::time_point start = Clock::now();
-      const std::size_t finished = sweep();
+      const Load finished = sweep();
       // However many wait, most of the time is not spent on asking.
-      pause = finished > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
+      pause = finished.pieces > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
       pause = std::max(pause, 4 * (Clock::now() - start));
       lock.lock();
-      pending_ -= finished;
+      pending_.take(finished);
     }
     is_running_ = false;
     changed_.notify_all();
   }
 
-  std::size_t sweep() noexcept {
-    std::size_t finished = 0;
+  Load sweep() noexcept {
+    Load finished;
     for (auto release = waiting_.begin(); release != waiting_.end();) {
+      const int64_t bytes = release->bytes;
       if (try_finish(*release)) {
         release = waiting_.erase(release);
-        ++finished;
+        finished.add(bytes);
       } else {
         ++release;
       }
@@ -218,24 +250,53 @@ class Reaper {
   void abandon() {
     abandoned_.splice(abandoned_.end(), arrived_);
     is_forked_ = is_forked_ || is_running_;  // else the child is as good as new
-    pending_ = 0;
+    pending_ = {};
     mutex_.unlock();
   }
 
-  static constexpr Clock::duration kShortestPause = std::chrono::microseconds(20);
-  static constexpr Clock::duration kLongestPause = std::chrono::milliseconds(1);
+  static inline thread_local bool is_reaping = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Release> arrived_;
   std::list<Release> waiting_;    ///< the thread's own; at exit the memory goes with the process
   std::list<Release> abandoned_;  ///< a forked child's
-  std::size_t pending_ = 0;
+  Load pending_;
   std::thread thread_;
   bool is_running_ = false;
   bool is_stopping_ = false;
   std::atomic<bool> is_forked_{false};
 };
+
+/// Until others have made room, or nothing is left to wait for: whichever is first. A stream that
+/// is stuck holds up only what itself has to wait for it.
+void wait_for_room(Release& release) {
+  Reaper& reaper = Reaper::get();
+  for (Clock::duration pause = kShortestPause; !release.is_due() && !reaper.take(release, true);
+       pause = std::min(2 * pause, kLongestPause)) {
+    if (reaper.is_stopped()) {  // the process ends
+      leak(std::move(release));
+      return;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Has `release`, which is not due, happen later, or waits until it is due.
+void defer(Release& release) {
+  Reaper& reaper = Reaper::get();
+  // A capture may be this thread's to end, and on the reaper depend all others.
+  const bool may_wait = release.record() && !Reaper::is_this_thread();
+  if (reaper.is_stopped()) {  // the process ends: nobody waits, nothing is dropped
+    leak(std::move(release));
+  } else if (!may_wait) {
+    if (!reaper.take(release, false)) leak(std::move(release));
+  } else if (is_blocking) {
+    finish(std::move(release));
+  } else if (!reaper.take(release, true)) {
+    wait_guarded([&] { wait_for_room(release); });
+  }
+}
 
 }  // namespace
 
@@ -262,43 +323,38 @@ void UsedStreams::add(const Device& device, Stream stream, std::shared_ptr<const
   added.release();
 }
 
-void UsedStreams::release(std::shared_ptr<const void> owner) noexcept {
-  Release release{std::unique_ptr<UsedStream>(first_.exchange(nullptr)), std::move(owner)};
+void UsedStreams::release(std::shared_ptr<const void> owner, int64_t bytes) noexcept {
+  Release release{std::unique_ptr<UsedStream>(first_.exchange(nullptr)), std::move(owner),
+                  std::clamp(bytes, int64_t{0}, kMaxBytes)};
   try {
     if (Reaper::get().is_of_another_process()) {
       leak(std::move(release));
       return;
     }
-    if (release.is_due()) return;
-    const bool can_wait = release.record();
-    if (Reaper::get().is_stopped()) {  // the process ends: nobody waits, nothing is dropped
-      leak(std::move(release));
-      return;
-    }
-    if (!(is_blocking && can_wait) && Reaper::get().take(release)) return;
-    if (can_wait) {
-      finish(std::move(release));
-    } else {
-      leak(std::move(release));
-    }
+    if (!release.is_due()) defer(release);
   } catch (...) {  // the device or the stream is no more: nobody can tell when it is safe
     leak(std::move(release));
   }
 }
 
 void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner,
-                   std::shared_ptr<const void> stream_owner) noexcept {
+                   std::shared_ptr<const void> stream_owner, int64_t bytes) noexcept {
   UsedStreams used;
   try {
     used.add(device, stream, std::move(stream_owner));
   } catch (...) {
-    leak({nullptr, std::move(owner)});
+    leak({nullptr, std::move(owner), bytes});
     return;
   }
-  used.release(std::move(owner));
+  used.release(std::move(owner), bytes);
 }
 
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
+
+void set_release_limit(int64_t bytes) {
+  if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: it is 0 or more");
+  release_limit = std::min(bytes, kMaxBytes);
+}
 
 void stop_releases() noexcept {
   try {
@@ -311,7 +367,15 @@ int64_t abandoned_releases() noexcept { return abandoned; }
 
 int64_t pending_releases() noexcept {
   try {
-    return Reaper::get().pending();
+    return Reaper::get().pending().pieces;
+  } catch (...) {
+    return 0;
+  }
+}
+
+int64_t pending_release_bytes() noexcept {
+  try {
+    return Reaper::get().pending().bytes;
   } catch (...) {
     return 0;
   }

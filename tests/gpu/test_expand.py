@@ -52,6 +52,45 @@ def test_the_gpu_says_what_the_cpu_says(name: str, nulls: Any, start: int) -> No
     compare(there, here)
 
 
+STRUCTS = pa.StructArray.from_arrays(
+    [ARRAYS[name] for name in ("float32", "bits with nulls", "lists")],
+    ["x", "flag", "pair"],
+    mask=pa.array([i % 11 == 2 for i in ROWS]),
+)
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("nulls", ["fill", "mask"])
+@pytest.mark.parametrize("start", [0, 3, 8])
+def test_structs_give_their_nulls_to_their_fields(nulls: Any, start: int) -> None:
+    array = STRUCTS.slice(start)
+    here = arrowdl.to_torch(array, nulls=nulls)
+    there = arrowdl.to_torch(arrowdl.from_arrow(array).to("cuda"), nulls=nulls)
+    assert there.keys() == here.keys()
+    for name, expected in here.items():
+        made = there[name]
+        if nulls == "mask":
+            compare(made[1], expected[1])
+            made, expected = made[0].where(made[1], 0), expected[0].where(expected[1], 0)
+        compare(made, expected)
+
+
+def test_a_field_is_made_without_a_wait(side: Any, other: Any) -> None:
+    pinned = arrowdl.from_arrow(STRUCTS).to("cuda_host")
+    pinned.synchronize()
+    arrowdl.to_torch(pinned.to("cuda"), nulls="fill")  # the driver has compiled the kernels
+    torch.cuda.synchronize()
+    spin = Spin(side)
+    late = pinned.to("cuda", stream=side)
+    field = late["x"]
+    with torch.cuda.stream(other):
+        made = arrowdl.to_torch(field, nulls="fill")
+        assert spin.is_running(), "the call has waited"
+        made = made.clone()
+    other.synchronize()
+    compare(made, arrowdl.to_torch(STRUCTS, nulls="fill")["x"])
+
+
 def test_nobody_waits(side: Any, other: Any) -> None:
     pinned = arrowdl.from_arrow(ARRAYS["bits with nulls"]).to("cuda_host")
     pinned.synchronize()

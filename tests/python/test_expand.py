@@ -120,6 +120,26 @@ ARRAYS = {
     "codes": pa.array(["a", None, "b", "a"] * 20).dictionary_encode(),
     "none": pa.array([], pa.bool_()),
 }
+ints = pa.array([None if i % 5 == 0 else i for i in rows], pa.int32())
+absent = pa.array([i % 6 == 1 for i in rows])
+places = [None if i % 4 == 2 else {"x": None if i % 3 == 0 else i / 2, "ok": i % 2 == 0,
+                                   "at": {"y": [i, None]}} for i in rows]
+places[7]["at"] = None
+STRUCTS = {
+    "places": pa.array(places, pa.struct({
+        "x": pa.float64(), "ok": pa.bool_(),
+        "at": pa.struct({"y": pa.list_(pa.float32(), 2)})})),
+    "one level": pa.StructArray.from_arrays([ints], ["i"], mask=absent),
+    "whole inside": pa.StructArray.from_arrays([pa.array(list(rows))], ["i"], mask=absent),
+    "no nulls": pa.StructArray.from_arrays([pa.array(list(rows))], ["i"]),
+}
+
+def flatten(fields, path=()):
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from flatten(value, (*path, name))
+        else:
+            yield (*path, name), value
 
 def check(device):
     for name, whole in ARRAYS.items():
@@ -127,6 +147,28 @@ def check(device):
             there = arrowdl.from_arrow(array).to(device)
             for nulls in ("fill", "nan", "mask", "raise"):
                 compare(name, array, there, nulls)
+
+def check_structs(device):
+    for name, whole in STRUCTS.items():
+        for array in (whole, whole.slice(11, 40), whole[:0]):
+            there = arrowdl.from_arrow(array).to(device)
+            for nulls in ("fill", "nan", "mask", "raise"):
+                compare_structs(name, array, there, nulls)
+
+def compare_structs(name, array, there, nulls):
+    try:
+        made = dict(flatten(arrowdl.to_torch(array, nulls=nulls)))
+    except BufferError:
+        refused(BufferError, "", lambda: arrowdl.to_numpy(there, nulls=nulls))
+        return
+    result = dict(flatten(arrowdl.to_numpy(there, nulls=nulls)))
+    assert result.keys() == made.keys()
+    for path, expected in made.items():
+        got = result[path] if nulls == "mask" else (result[path],)
+        expected = expected if nulls == "mask" else (expected,)
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(one, other.numpy(), err_msg=f"{name} {path} {nulls}")
+            assert one.dtype == other.numpy().dtype and one.shape == tuple(other.shape)
 
 def read(obj, nulls, framework):
     _frameworks._LOADERS["numpy"] = lambda: framework
@@ -164,6 +206,31 @@ def test_a_device_says_what_the_cpu_says(on_fake_cuda: Callable[[str], None], de
 check("{device}")
 settle()
 assert debug.live_objects() == 0 or gc.collect() or debug.live_objects() == 0
+""")
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:1", "rocm:0"])
+def test_structs_give_their_nulls_to_their_fields(
+    on_fake_cuda: Callable[[str], None], device: str
+) -> None:
+    on_fake_cuda(f"""{ON_A_DEVICE}
+check_structs("{device}")
+settle()
+assert debug.live_objects() == 0 or gc.collect() or debug.live_objects() == 0
+""")
+
+
+def test_a_field_has_the_nulls_of_its_struct(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{ON_A_DEVICE}
+here = arrowdl.from_arrow(STRUCTS["one level"].slice(3))
+field = here.to("cuda:0")["i"]
+assert field.sync_event is not None
+assert pa.array(field.to("cpu")).to_pylist() == pa.array(here["i"]).to_pylist()
+there = arrowdl.from_arrow(STRUCTS["one level"]).to("rocm:0")
+refused(BufferError, "to_torch() or to_jax()", lambda: there["i"])
+lists = pa.StructArray.from_arrays([pa.array([[1], [2]])], ["l"], mask=pa.array([False, True]))
+there = arrowdl.from_arrow(lists).to("rocm:0")
+refused(BufferError, "nulls", lambda: arrowdl.to_numpy(there, nulls="fill"))
 """)
 
 

@@ -102,6 +102,10 @@ class Backend {
   /// `target`, aligned to as many, whose bit is not set. Does not wait.
   virtual void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
                           const void* item, int64_t itemsize, Stream stream);
+  /// Writes the `count` bits from bit `shift` (0 to 7) of `target` on: set where both bitmaps are.
+  /// What else is in the bytes that hold them is 0 then. Does not wait.
+  virtual void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                        const Bitmap& a, const Bitmap& b, Stream stream);
 };
 
 /// A stream of ours that holds no other work, for as long as it is in scope.

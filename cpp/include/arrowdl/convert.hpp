@@ -145,8 +145,10 @@ struct TensorParts {
 };
 
 /// Takes `array`, which has to stay as long as the parts, apart. Raises BufferError for nulls that
-/// `nulls` refuses, as `to_dlpack` does, and for types with no single-tensor reading.
-TensorParts split_tensor(const DeviceArray& array, Nulls nulls);
+/// `nulls` refuses, as `to_dlpack` does, and for types with no single-tensor reading. `above` are
+/// the structs that it is a `child` of, whose nulls count as well.
+TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
+                         const std::vector<DeviceArray>& above = {});
 
 /// Fields of a struct side by side: (length, total columns), one dtype, C order, new memory.
 /// A field with inner dimensions contributes that many columns. Raises BufferError, naming the

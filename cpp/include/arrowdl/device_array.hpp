@@ -19,6 +19,10 @@ struct Storage : private Counted {
   /// Releases what the structs hold, after the work of the streams that used it.
   ~Storage();
 
+  /// Bytes of the buffers, without reading any memory: those of strings and binary, whose sizes
+  /// only their offsets tell, are not among them.
+  int64_t known_nbytes() const;
+
   std::shared_ptr<const ParsedSchema> schema;
   OwnedDeviceArray array;
   Device device;
@@ -104,10 +108,13 @@ class DeviceArray {
   /// fixed-size list rows times list_size, of other layouts the whole child. This node's own nulls
   /// are NOT in it.
   DeviceArray child(int64_t i) const;
-  /// Field `i` of a struct: `child(i)`, null wherever the struct itself is. Copies the bitmap
-  /// when both have nulls.
+  /// Field `i` of a struct: `child(i)`, null wherever the struct itself is. Makes a new bitmap
+  /// where the struct has nulls or, on a device, may have; see `with_nulls_of`.
   DeviceArray field(int64_t i) const;
-  /// The same rows, null also where `parent`, which has as many, is: what `field` does to a child.
+  /// The same rows, null also where `parent`, which has as many and lies on the same device, is:
+  /// what `field` does to a child. On a device with kernels they make the bitmap, in memory of its
+  /// own that is there once the result's event has happened; nobody counts its nulls then. Raises
+  /// BufferError on one without, unless the parent is known to have no nulls.
   DeviceArray with_nulls_of(const DeviceArray& parent) const;
   /// Index of the field named `name`. Raises ValueError when none or several have that name.
   int64_t field_index(const std::string& name) const;
@@ -133,12 +140,18 @@ class DeviceArray {
   OwnedDeviceArray export_device_array() const;
 
  private:
+  friend struct Storage;
   friend OwnedArray share_array(const DeviceArray& array);
 
   static DeviceArray import_storage(std::shared_ptr<Storage> storage);
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
+  /// `with_nulls_of` by the kernels of a device.
+  DeviceArray with_nulls_there(const DeviceArray& parent) const;
+  /// The same rows with the bitmap `bits`, whose bit `offset() % 8` is the first row's; all of it
+  /// is there once `event` has happened, where there is one.
+  DeviceArray replace_validity(Buffer bits, int64_t null_count, OwnedEvent event) const;
 
   DeviceArray(std::shared_ptr<const Storage> storage, const Type* type, const ArrowArray* node,
               int64_t offset, int64_t length) noexcept

@@ -63,10 +63,11 @@ class UsedStreams {
   void add(const Device& device, Stream stream, std::shared_ptr<const void> owner = {});
   bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
   /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
-  /// a thread of ours; with `set_blocking_release`, and when very many wait already, the host waits
-  /// here. A stream that is captured into a graph is asked once the capture is over. In a forked
-  /// child, which cannot ask the runtime, `owner` is never dropped.
-  void release(std::shared_ptr<const void> owner) noexcept;
+  /// a thread of ours; with `set_blocking_release`, and when too much waits already
+  /// (`set_release_limit`), the host waits here. A stream that is captured into a graph is asked
+  /// once the capture is over, and never waited for. In a forked child, which cannot ask the
+  /// runtime, `owner` is never dropped. `bytes` is what goes back with `owner`; 0: unknown.
+  void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
 
  private:
   // A list that only grows: every array has one, nearly always empty.
@@ -75,10 +76,17 @@ class UsedStreams {
 
 /// Drops `owner` once the work that `stream` holds now is done, as UsedStreams::release does.
 void release_after(const Device& device, Stream stream, std::shared_ptr<const void> owner,
-                   std::shared_ptr<const void> stream_owner = {}) noexcept;
+                   std::shared_ptr<const void> stream_owner = {}, int64_t bytes = 0) noexcept;
 
 /// Whether releases wait on the host for the streams instead of being deferred.
 void set_blocking_release(bool blocking) noexcept;
+
+constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
+
+/// How many bytes may wait for their streams, 1 GiB by default. One piece may always wait, however
+/// large. A release that would exceed the limit waits on the host, through the wait guard, until
+/// its own streams are done or others have made room. Raises ValueError for less than 0.
+void set_release_limit(int64_t bytes);
 
 /// Ends the thread that looks after the releases that wait, for the rest of the process. What is
 /// not due then stays with its device. For bindings whose interpreter goes before the process does:
@@ -87,6 +95,9 @@ void stop_releases() noexcept;
 
 /// How many releases wait for their streams now.
 int64_t pending_releases() noexcept;
+
+/// The bytes of those, as far as whoever released them has said.
+int64_t pending_release_bytes() noexcept;
 
 /// How many never happened in this process: their device or stream failed, or nobody could ask it
 /// any more, in a forked child or at exit.

@@ -31,6 +31,10 @@ __device__ void fill_unset(Item* target, long long size, Bits bits, Item item) {
   }
 }
 
+__device__ bool is_set(const Bits& bits, long long element) {
+  return bits.bytes == nullptr || bits.is_set(element);
+}
+
 }  // namespace
 
 /// `target[i]` becomes 1 where the bit is set, else 0. No bits (nullptr): all are set.
@@ -39,7 +43,7 @@ extern "C" __global__ void expand_bits(unsigned char* target, long long size,
                                        long long repeat) {
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    target[i] = bits == nullptr || Bits{bits, offset, repeat}.is_set(i) ? 1 : 0;
+    target[i] = is_set(Bits{bits, offset, repeat}, i) ? 1 : 0;
   }
 }
 
@@ -56,3 +60,25 @@ FILL_UNSET(2, unsigned short)
 FILL_UNSET(4, unsigned int)
 FILL_UNSET(8, unsigned long long)
 FILL_UNSET(16, ulonglong2)
+
+/// Bit `shift` + i of `target` becomes that both bits i are set, for i < `count`; a thread writes a
+/// whole byte, with 0 around them.
+extern "C" __global__ void and_bits(unsigned char* target, long long shift, long long count,
+                                    const unsigned char* a, long long a_offset, long long a_repeat,
+                                    const unsigned char* b, long long b_offset,
+                                    long long b_repeat) {
+  const Bits first{a, a_offset, a_repeat};
+  const Bits second{b, b_offset, b_repeat};
+  const long long size = (shift + count + 7) / 8;
+#pragma unroll 1
+  for (long long byte = first_element(); byte < size; byte += stride()) {
+    unsigned made = 0;
+#pragma unroll 1
+    for (int bit = 0; bit < 8; ++bit) {
+      const long long i = byte * 8 + bit - shift;
+      if (i < 0 || i >= count) continue;
+      if (is_set(first, i) && is_set(second, i)) made |= 1U << bit;
+    }
+    target[byte] = static_cast<unsigned char>(made);
+  }
+}

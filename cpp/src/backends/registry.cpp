@@ -72,6 +72,12 @@ void Backend::fill_unset(const Device& device, void*, int64_t, const Bitmap&, co
   raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which fill nulls there");
 }
 
+void Backend::and_bits(const Device& device, uint8_t*, int64_t, int64_t, const Bitmap&,
+                       const Bitmap&, Stream) {
+  raise_buffer_error("arrowdl has no kernels for ", to_string(device),
+                     ", which join bitmaps there");
+}
+
 Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   std::string ignored;
   std::string* reason = why_not == nullptr ? &ignored : why_not;

@@ -28,8 +28,10 @@ constexpr std::size_t kMaxIdleStreams = 32;
 
 // expand.cu's, in this order those that fill items of 1, 2, 4, 8 and 16 bytes.
 constexpr const char* kKernelNames[] = {"expand_bits",  "fill_unset_1", "fill_unset_2",
-                                        "fill_unset_4", "fill_unset_8", "fill_unset_16"};
+                                        "fill_unset_4", "fill_unset_8", "fill_unset_16",
+                                        "and_bits"};
 constexpr std::size_t kExpandBits = 0;
+constexpr std::size_t kAndBits = 6;
 
 std::size_t find_fill(int64_t itemsize) noexcept {
   std::size_t kernel = 1;
@@ -409,32 +411,42 @@ void* StreamRuntime::find_kernel(const Device& device, std::size_t index) {
   return kernel;
 }
 
-void StreamRuntime::launch(const Device& device, std::size_t kernel, void* target, int64_t size,
-                           const Bitmap& bitmap, const void* item, Stream stream) {
+void StreamRuntime::launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
+                           Stream stream) {
   if (!can_expand(device)) {
     raise_buffer_error("arrowdl has no kernels for memory on ", to_string(device));
   }
   if (size <= 0) return;
-  Bitmap given = bitmap;
-  void* arguments[] = {&target,       &size,         &given.bits,
-                       &given.offset, &given.repeat, const_cast<void*>(item)};
   const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
   const Scope scope(*this, device);
   require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
-          1U, 1U, kBlock, 1U, 1U, 0U, stream, static_cast<void**>(arguments),
-          static_cast<void**>(nullptr));
+          1U, 1U, kBlock, 1U, 1U, 0U, stream, arguments, static_cast<void**>(nullptr));
 }
 
 void StreamRuntime::expand_bits(const Device& device, uint8_t* target, int64_t size,
                                 const Bitmap& bitmap, Stream stream) {
-  launch(device, kExpandBits, target, size, bitmap, nullptr, stream);
+  Bitmap given = bitmap;
+  void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
+  launch(device, kExpandBits, size, arguments, stream);
 }
 
 void StreamRuntime::fill_unset(const Device& device, void* target, int64_t size,
                                const Bitmap& bitmap, const void* item, int64_t itemsize,
                                Stream stream) {
   if (bitmap.bits == nullptr) return;
-  launch(device, find_fill(itemsize), target, size, bitmap, item, stream);
+  Bitmap given = bitmap;
+  void* arguments[] = {&target,       &size,         &given.bits,
+                       &given.offset, &given.repeat, const_cast<void*>(item)};
+  launch(device, find_fill(itemsize), size, arguments, stream);
+}
+
+void StreamRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                             const Bitmap& a, const Bitmap& b, Stream stream) {
+  Bitmap first = a;
+  Bitmap second = b;
+  void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
+                       &first.repeat, &second.bits, &second.offset, &second.repeat};
+  launch(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
 }
 
 }  // namespace arrowdl

@@ -105,6 +105,8 @@ class StreamRuntime : public Backend {
                    Stream stream) override;
   void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
                   const void* item, int64_t itemsize, Stream stream) override;
+  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                const Bitmap& a, const Bitmap& b, Stream stream) override;
 
   /// Finds the devices. Why that was not possible, or nothing.
   std::string start();
@@ -159,8 +161,8 @@ class StreamRuntime : public Backend {
   Stream find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, Stream stream);
   void* find_kernel(const Device& device, std::size_t index);
-  void launch(const Device& device, std::size_t kernel, void* target, int64_t size,
-              const Bitmap& bitmap, const void* item, Stream stream);
+  void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
+              Stream stream);
   bool is_of_another_process() const noexcept;
   void check_process(const Device& device) const;
 

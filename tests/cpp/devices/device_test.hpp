@@ -83,6 +83,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     EXPECT_EQ(fake_->current_context(), GetParam().has_contexts ? 0 : 1);
     EXPECT_EQ(fake_->capture_mode(), 0);
     set_blocking_release(false);
+    set_release_limit(kDefaultReleaseLimit);
   }
 
   /// A stream of arrowdl's that the test gives back.

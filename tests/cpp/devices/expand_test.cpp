@@ -65,6 +65,15 @@ bool get(const Bytes& bits, int64_t i) {
   return (bits[static_cast<std::size_t>(i / 8)] >> (i % 8) & 1) != 0;
 }
 
+/// Field 0 of a struct.
+const Read kFieldReadings[] = {
+    [](const auto& array, const Order& order) {
+      return read_values(read_field(array, 0), Nulls::kFill, order);
+    },
+    [](const auto& array, const Order& order) { return to_mask(read_field(array, 0), order); },
+    [](const auto& array, const Order& order) { return to_row_mask(array.field(0), order); },
+};
+
 class ExpandTest : public testing::DeviceTest {
  protected:
   void SetUp() override {
@@ -88,6 +97,16 @@ class ExpandTest : public testing::DeviceTest {
     exported->sync_event = nullptr;
     if (copied.validity() != nullptr) exported->array.null_count = -1;
     return DeviceArray::import(copied.export_schema(), std::move(exported));
+  }
+
+  /// A struct of one field with `rows` under the structs' own nulls, of which there is one in
+  /// three.
+  DeviceArray make_structs(Builder& builder, const char* format, const Values& rows) {
+    Values structs;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      structs.push_back(i % 3 == 1 ? testing::null() : testing::items({rows[i]}));
+    }
+    return builder.import(testing::field("+s", testing::field(format)), structs);
   }
 
   DeviceArray make_rows(const char* format, const Values& rows) {
@@ -211,6 +230,113 @@ TEST_P(ExpandTest, KernelsAgreeWithANaiveWalk) {
   }
 }
 
+TEST_P(ExpandTest, BitmapsAreJoinedAsByANaiveWalk) {
+  const Stream stream = take_stream();
+  Builder builder(8);
+  for (int round = 0; round < 60; ++round) {
+    const int64_t count = builder.pick(1, round % 10 == 0 ? 70000 : 40);
+    const int64_t shift = builder.pick(0, 7);
+    const int64_t offsets[] = {builder.pick(0, 20), builder.pick(0, 20)};
+    const int64_t repeat = builder.pick(1, 2);
+    Bytes held[2];
+    Bitmap bitmaps[2];
+    std::shared_ptr<uint8_t> memory[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      held[i].resize(static_cast<std::size_t>((offsets[i] + (count - 1) / repeat + 8) / 8));
+      for (uint8_t& byte : held[i]) byte = static_cast<uint8_t>(builder.pick(0, 255));
+      const auto size = static_cast<int64_t>(held[i].size());
+      memory[i] = make_memory(size, stream);
+      backend_->copy(device_, memory[i].get(), Device{}, held[i].data(), size, stream);
+      const bool is_absent = builder.pick(0, 4) == 0;
+      bitmaps[i] = {is_absent ? nullptr : memory[i].get(), offsets[i], repeat};
+    }
+    Bytes expected(static_cast<std::size_t>((shift + count + 7) / 8));
+    for (int64_t i = 0; i < count; ++i) {
+      bool is_set = true;
+      for (std::size_t k = 0; k < 2; ++k) {
+        is_set = is_set && (bitmaps[k].bits == nullptr || get(held[k], offsets[k] + i / repeat));
+      }
+      const int64_t at = shift + i;
+      if (is_set) expected[static_cast<std::size_t>(at / 8)] |= static_cast<uint8_t>(1 << at % 8);
+    }
+    const auto target = make_memory(static_cast<int64_t>(expected.size()), stream);
+    backend_->and_bits(device_, target.get(), shift, count, bitmaps[0], bitmaps[1], stream);
+    const auto joined = read_on(stream, target.get(), expected.size());
+    fake_->drain(0, stream);
+    ASSERT_EQ(*joined, expected) << round;
+  }
+}
+
+TEST_P(ExpandTest, FieldsHaveTheNullsOfTheirStruct) {
+  const Stream stream = take_stream();
+  for (const char* format : {"i", "b", "g", "w:3"}) {
+    SCOPED_TRACE(format);
+    const OwnedSchema schema = testing::field(format);
+    const Type type = parse_schema(*schema.get());
+    for (unsigned seed = 0; seed < 12; ++seed) {
+      SCOPED_TRACE(seed);
+      Builder builder(seed);
+      const Values rows = builder.make_values(type, builder.pick(0, 40));
+      const auto count = static_cast<int64_t>(rows.size());
+      const int64_t start = builder.pick(0, count);
+      const DeviceArray array =
+          make_structs(builder, format, rows).slice(start, builder.pick(0, count - start));
+      const DeviceArray there = copy_to(array, device_);
+      for (const DeviceArray& source : {there, upload(array)}) {
+        for (const Read& read : kFieldReadings) {
+          const OwnedTensor expected = read(array, {});
+          const OwnedTensor tensor = read(source, order_of(stream));
+          fake_->drain(0, stream);
+          ASSERT_EQ(dims_of(tensor), dims_of(expected));
+          ASSERT_EQ(bytes_of(tensor), bytes_of(expected));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ExpandTest, AFieldIsThereOnceItsStructIs) {
+  Builder builder(1);
+  DeviceArray source = upload(
+      make_structs(builder, "c", testing::numbers({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})));
+  source = source.slice((8 - source.offset() % 8) % 8, 3);  // whose bits begin a byte
+  const Gated gated = take_gated_stream();
+  fake_->enqueue_fill(0, gated.stream,
+                      const_cast<uint8_t*>(source.validity()) + source.offset() / 8, 0x05, 1);
+  events_.push_back(OwnedEvent::record(device_, gated.stream));
+  OwnedDeviceArray exported = source.export_device_array();
+  exported->sync_event = events_.back().get();
+  DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
+  DeviceArray field = pending.field(0);
+  EXPECT_FALSE(field.is_ready()) << "the gate is closed, and nobody has waited";
+  EXPECT_EQ(field.known_null_count(), -1);
+  EXPECT_NE(field.sync_event(), pending.sync_event()) << "one event for data and bitmap";
+  source = DeviceArray();
+  pending = DeviceArray();
+  const Stream stream = take_stream();
+  const OwnedTensor mask = to_mask(field, order_of(stream));
+  field = DeviceArray();
+  const auto read = read_on(stream, mask->data, 3);
+  fake_->open_gate(gated.gate);
+  fake_->drain(0, stream);
+  EXPECT_EQ(*read, (Bytes{1, 0, 1}));
+}
+
+TEST_P(ExpandTest, AFieldThatNobodyReadsGoesOnceItIsMade) {
+  Builder builder(1);
+  const DeviceArray source = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
+  const Gated gated = take_gated_stream();
+  events_.push_back(OwnedEvent::record(device_, gated.stream));
+  OwnedDeviceArray exported = source.export_device_array();
+  exported->sync_event = events_.back().get();
+  DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
+  pending.field(0);
+  pending = DeviceArray();
+  EXPECT_EQ(pending_releases(), 1) << "the kernel has yet to read it";
+  fake_->open_gate(gated.gate);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+}
+
 TEST_P(ExpandTest, NobodyWaitsAndTheSourceStays) {
   DeviceArray source = make_rows("c", Values(12, testing::null()));
   source = upload(source.slice((8 - source.offset() % 8) % 8, 3));  // whose bits begin a byte
@@ -240,9 +366,33 @@ TEST_P(ExpandTest, WhatIsMadeStaysUntilItsConsumerIsDone) {
   const auto read = read_on(gated.stream, tensor->data, 3);
   tensor.reset();
   EXPECT_GE(pending_releases(), 1);
+  EXPECT_EQ(pending_release_bytes(), 3);
   fake_->open_gate(gated.gate);
   fake_->drain(0, gated.stream);
   EXPECT_EQ(*read, (Bytes{1, 0, 1}));
+}
+
+TEST_P(ExpandTest, AnArrayThatWaitsCountsItsBytes) {
+  Builder builder(1);
+  const Values texts{testing::text("abc"), testing::text("d")};
+  const Values lists{testing::items(testing::numbers({1, 2})), testing::items({})};
+  const OwnedSchema list = testing::field("+l", testing::field("i"));
+  DeviceArray arrays[] = {
+      upload(make_structs(builder, "i", testing::numbers({1, 2, 3}))),
+      upload(make_rows("u", texts)),
+      upload(builder.import(list, lists)),
+  };
+  for (DeviceArray& array : arrays) {
+    const bool is_list = array.type().layout == Layout::kList;
+    // Nobody reads the offsets: all of a list's values count, and none of a string's bytes.
+    const int64_t expected = array.nbytes() + (is_list ? array.child(0).nbytes() : 0);
+    const Gated gated = take_gated_stream();
+    array.record_stream(gated.stream);
+    array = DeviceArray();
+    EXPECT_EQ(pending_release_bytes(), expected);
+    fake_->open_gate(gated.gate);
+    EXPECT_TRUE(eventually([] { return pending_release_bytes() == 0; }));
+  }
 }
 
 TEST_P(ExpandTest, AConsumerWithoutAStreamFindsItDone) {
@@ -292,6 +442,11 @@ TEST_P(WithoutKernelsTest, SayWhatToDo) {
                [&] { backend_->expand_bits(device_, &item, 1, bitmap, nullptr); });
   expect_error(ErrorKind::kBuffer, "no kernels",
                [&] { backend_->fill_unset(device_, &item, 1, bitmap, &item, 1, nullptr); });
+  expect_error(ErrorKind::kBuffer, "no kernels",
+               [&] { backend_->and_bits(device_, &item, 0, 1, bitmap, bitmap, nullptr); });
+  Builder builder(1);
+  const DeviceArray structs = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
+  expect_error(ErrorKind::kBuffer, "copy it to the CPU first", [&] { structs.field(0); });
 }
 
 TEST_P(ExpandTest, EveryCallFailsInTurn) {
@@ -301,6 +456,11 @@ TEST_P(ExpandTest, EveryCallFailsInTurn) {
     const DeviceArray array = upload(make_rows(format, {testing::number(1), testing::null()}));
     for (const Read& read : kReadings) {
       for (int n = 1; fail_reading(array, read, stream, n); ++n) ++failed;
+    }
+    Builder builder(1);
+    const DeviceArray structs = upload(make_structs(builder, format, testing::numbers({1, 0, 1})));
+    for (const Read& read : kFieldReadings) {
+      for (int n = 1; fail_reading(structs, read, stream, n); ++n) ++failed;
     }
   }
   EXPECT_GE(failed, 60);

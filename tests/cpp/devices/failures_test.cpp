@@ -197,7 +197,11 @@ TEST_P(KernelFailuresTest, Launches) {
     backend.fill_unset(device_, memory.get() + 8, 4, bitmap, &item, 8, stream);
     return nullptr;
   };
-  for (const Make& make : {expand, fill}) EXPECT_GE(fail_making(make, do_nothing), 8);
+  const Make join_bits = [&](Backend& backend) -> void* {
+    backend.and_bits(device_, memory.get() + 8, 3, 9, bitmap, bitmap, stream);
+    return nullptr;
+  };
+  for (const Make& make : {expand, fill, join_bits}) EXPECT_GE(fail_making(make, do_nothing), 8);
   fake_->drain(0, stream);
 }
 

@@ -167,6 +167,120 @@ TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
   EXPECT_TRUE(eventually([&] { return dropped_ == kReleases; }));
 }
 
+/// Releases `bytes` that `stream` may use, of memory that is dropped with the rest.
+void release_bytes(const Device& device, Stream stream, std::shared_ptr<const void> owner,
+                   int64_t bytes) {
+  release_after(device, stream, std::move(owner), {}, bytes);
+}
+
+TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
+  set_release_limit(100);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 60);
+  release_bytes(device_, consumer.stream, make_poisoned(1), 40);
+  EXPECT_EQ(pending_release_bytes(), 100);
+  release_bytes(device_, consumer.stream, make_poisoned(1), 0);  // unknown: not counted
+  std::atomic<bool> has_returned{false};
+  std::thread releaser([&] {
+    release_bytes(device_, consumer.stream, make_poisoned(1), 1);
+    has_returned = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(has_returned) << "the gate is closed";
+  EXPECT_EQ(pending_releases(), 3);
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  EXPECT_TRUE(eventually([&] { return dropped_ == 4; }));
+  EXPECT_TRUE(eventually([] { return pending_release_bytes() == 0; }));
+}
+
+TEST_P(UsedStreamsTest, OnePieceMayAlwaysWait) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 1000);
+  EXPECT_EQ(pending_release_bytes(), 1000);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenOthersMakeRoom) {
+  set_release_limit(100);
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  release_bytes(device_, quick.stream, make_poisoned(1), 100);
+  std::thread releaser([&] { release_bytes(device_, stuck.stream, make_poisoned(1), 100); });
+  fake_->open_gate(quick.gate);
+  releaser.join();
+  EXPECT_EQ(pending_release_bytes(), 100) << "and its own stream is still stuck";
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenItsOwnWorkIsDone) {
+  set_release_limit(100);
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  release_bytes(device_, stuck.stream, make_poisoned(1), 100);
+  std::thread releaser([&] { release_bytes(device_, quick.stream, make_poisoned(1), 100); });
+  fake_->open_gate(quick.gate);
+  releaser.join();
+  EXPECT_EQ(dropped_, 1);
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, ACaptureIsNotWaitedForWhateverTheLimit) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  const Stream captured = take_stream();
+  fake_->set_capturing(captured, true);
+  for (int i = 0; i < 2; ++i) release_bytes(device_, captured, make_poisoned(1), 10);
+  EXPECT_EQ(pending_release_bytes(), 20);
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_capturing(captured, false);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+  fake_->open_gate(consumer.gate);
+}
+
+TEST_P(UsedStreamsTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
+  set_release_limit(10);
+  const Gated first = take_gated_stream();
+  const Gated second = take_gated_stream();
+  // What is dropped when the first is done is itself read by the second, and more than fits.
+  std::shared_ptr<const void> owner(this, [&, inner = make_poisoned(1)](const void*) mutable {
+    release_bytes(device_, second.stream, std::move(inner), 100);
+  });
+  release_bytes(device_, first.stream, std::move(owner), 10);
+  release_bytes(device_, second.stream, make_poisoned(1), 0);
+  fake_->open_gate(first.gate);
+  EXPECT_TRUE(eventually([] { return pending_release_bytes() == 100; })) << "nobody waits";
+  fake_->open_gate(second.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+std::atomic<int> guarded_waits{0};
+
+TEST_P(UsedStreamsTest, TheWaitGoesThroughTheGuard) {
+  set_release_limit(1);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 1);
+  guarded_waits = 0;
+  set_wait_guard([](const std::function<void()>& wait) {
+    ++guarded_waits;
+    wait();
+  });
+  std::thread releaser([&] { release_bytes(device_, consumer.stream, make_poisoned(1), 1); });
+  EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  set_wait_guard(nullptr);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, ALimitIsNotNegative) {
+  testing::expect_error(ErrorKind::kValue, "-1 bytes", [] { set_release_limit(-1); });
+}
+
 TEST_P(UsedStreamsTest, ManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 50;

@@ -63,6 +63,7 @@ constexpr Kernel kKernels[] = {
     {"expand_bits", bind<expand_bits>},   {"fill_unset_1", bind<fill_unset_1>},
     {"fill_unset_2", bind<fill_unset_2>}, {"fill_unset_4", bind<fill_unset_4>},
     {"fill_unset_8", bind<fill_unset_8>}, {"fill_unset_16", bind<fill_unset_16>},
+    {"and_bits", bind<and_bits>},
 };
 
 }  // namespace
