@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._global_arrays import make_global
 from arrowdl.loader._messages import CONVERTERS
 from arrowdl.loader._order import (
     Sharding,
@@ -24,6 +25,7 @@ from arrowdl.loader._order import (
     drop_batches,
     find_rest,
 )
+from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint, open_source
 
@@ -122,10 +124,19 @@ class Loader:
         ahead, at least 1.
     workers : int
         Processes that read and run `transform`, for one in Python that takes long; 0 for none:
-        threads are enough for all else. They share the rows as those of `dataset` do, start with
-        the first epoch, import the main module, get a copy of the source (of its paths, where it
-        has some), and end with the loader, or when an epoch is left in the middle. Batches come
-        through shared memory, which is used again when nothing made of it is alive.
+        threads are enough for all else. Each reads a share of the rank's batches, and they take
+        turns: the batches are those without workers, in another order. They start with the first
+        epoch, import the main module, get a copy of the source (of its paths, where it has some),
+        and end with the loader, or when an epoch is left in the middle. Batches come through shared
+        memory, which is used again when nothing made of it is alive.
+    pad_last : bool
+        Every batch has `batch_size` rows, and a column ``"valid"`` of bool: a last batch that is
+        shorter is filled up with rows of its own, where that is False. For compilers of stable
+        shapes, JAX's above all.
+    sharding : jax.sharding.Sharding, optional
+        Batches are JAX's global arrays: this process has `batch_size` rows of each, and
+        ``jax.make_array_from_process_local_data`` puts them on its devices. `transform` gets NumPy
+        arrays then.
     nulls, ragged : str
         As of `to_torch`.
     stack : bool or mapping of str to sequence of str, optional
@@ -167,6 +178,8 @@ class Loader:
         world_size: int | None = None,
         prefetch: int = 2,
         workers: int = 0,
+        pad_last: bool = False,
+        sharding: Any = None,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded"] = "jagged",
         stack: bool | Mapping[str, Sequence[str]] | None = None,
@@ -183,12 +196,21 @@ class Loader:
             raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
         if isinstance(columns, str):
             raise TypeError(f"columns={columns!r}: give a list of names")
+        if sharding is not None and (framework != "jax" or device is not None):
+            raise ValueError('sharding= is for framework="jax", and in place of device=')
+        if pad_last and (drop_last or stack is True):
+            raise ValueError(
+                "pad_last=True keeps the last batch, which drop_last=True leaves out, and adds a "
+                "column, which one matrix of all columns has no place for: give up one of them"
+            )
         if (rank is None) != (world_size is None):
             raise ValueError("rank and world_size belong together: give both or none")
         if rank is not None and world_size is not None and not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of world_size {world_size}: count ranks from 0")
         self.batch_size = batch_size
         self._framework = framework
+        self._sharding = sharding
+        self._pad_last = pad_last
         self._device = device
         self._shuffle = bool(shuffle)
         self._seed = seed
@@ -293,11 +315,18 @@ class Loader:
         worker._workers = worker._prefetch = 0
         worker._device = worker._pool = None
         worker._pin_memory = worker._progress = False
+        if self._sharding is not None:
+            worker._sharding, worker._framework = None, "numpy"
         worker._stats = Stats()
         return worker
 
     def _read_message(self, message: Message) -> Any:
-        batch = message.read(self._device)
+        return self._finish(message.read(self._device))
+
+    def _finish(self, batch: Any) -> Any:
+        """What is done where the training is, with workers or without."""
+        if self._sharding is not None:
+            return make_global(self._sharding, batch)
         return _pin(batch) if self._pin_memory else batch
 
     def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
@@ -305,6 +334,8 @@ class Loader:
             stream = self._open_sequence(self._source, reader)
         else:
             stream = self._open_spans(self._source, reader)
+        if self._pad_last:
+            stream = pad_batches(stream, self.batch_size)
         if self._device is not None:
             stream = stream.to(self._device)
         return stream.prefetch(self._prefetch) if self._prefetch else stream
@@ -378,7 +409,9 @@ class Loader:
     # ---- making batches
 
     def _make_converter(self) -> Callable[[_core.DeviceArray], Any]:
-        to_framework: Callable[..., Any] = CONVERTERS[self._framework]
+        to_framework: Callable[..., Any] = CONVERTERS[
+            self._framework if self._sharding is None else "numpy"
+        ]
         options, stack, transform = self._options, self._stack, self._transform
 
         def convert(array: _core.DeviceArray) -> Any:
@@ -400,8 +433,8 @@ class Loader:
         else:
             groups = {name: list(columns) for name, columns in stack.items()}
             converter = convert_groups
-        if self._pin_memory:
-            return lambda array: _pin(converter(array))
+        if self._pin_memory or self._sharding is not None:
+            return lambda array: self._finish(converter(array))
         return converter
 
     def _make_bar(self) -> Any:

@@ -54,7 +54,7 @@ class Message:
             if device is not None:
                 batch = _core.from_arrow(batch).to(device)
             columns.append(list(CONVERTERS[framework](batch).values()))
-        return rebuild(self.layout, columns, self.others)
+        return rebuild(self.layout.tree, columns, self.others)
 
 
 class WorkerPool:
