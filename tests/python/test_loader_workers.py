@@ -181,6 +181,20 @@ def test_rows_of_a_kept_tensor_keep_its_slot() -> None:
     assert [row.tolist() for row in kept] == [[i + 2, i + 3] for i in range(0, ROWS, 10)]
 
 
+def test_who_counts_the_batches_gets_the_next_epoch() -> None:
+    """As Lightning does: no more is asked for than the last batch."""
+    whole = arrowdl.Loader(TABLE, 10, shuffle=True)
+    epochs = [sorted(read_ids(whole)) for _ in range(2)]
+    for workers in (0, 2):
+        loader = arrowdl.Loader(
+            TABLE, 10, shuffle=True, workers=workers, transform=transforms.add_process
+        )
+        counted = [list(itertools.islice(loader, len(loader))) for _ in range(2)]
+        assert [sorted(read_ids(batches)) for batches in counted] == epochs
+        processes = {batch["process"] for batches in counted for batch in batches}
+        assert len(processes) == max(1, workers)
+
+
 # ---- errors
 
 

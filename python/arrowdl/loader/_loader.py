@@ -21,6 +21,7 @@ from arrowdl.loader._order import (
     Span,
     choose_share,
     count_batches,
+    count_rows,
     count_turns,
     drop_batches,
     find_rest,
@@ -30,6 +31,7 @@ from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint, open_source
 
 if TYPE_CHECKING:
+    from arrowdl.loader._grain_dataset import GrainDataset
     from arrowdl.loader._torch_dataset import TorchDataset
     from arrowdl.loader._workers import Message, WorkerPool
 
@@ -253,11 +255,21 @@ class Loader:
     ) -> _Reader:
         """Start the epoch, or what is left of it, for one of `workers` of `rank`."""
         if not self._is_resumed:
-            self._position = Position(self._position.epoch)
+            # Who knows the length, as Lightning does, asks for no more than the last batch.
+            is_through = self._position.batches == self._count_batches()
+            self._position = Position(self._position.epoch + is_through)
         self._is_resumed = False
         sharding = self._shard(world_size, workers)
         self._position.begin(sharding, may_go_on)
         return _Reader(rank, worker, sharding)
+
+    def _count_batches(self) -> int | None:
+        """Batches of the present stage on each rank; None before it and where nobody knows."""
+        sharding = self._position.sharding
+        if sharding is None or isinstance(self._source, StreamSource):
+            return None
+        rest = find_rest([Span(0, self._source.num_rows)], self._position.stages)
+        return count_batches(count_rows(rest), sharding) or None
 
     def _shard(self, world_size: int, workers: int = 1) -> Sharding:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
@@ -300,14 +312,17 @@ class Loader:
         pool, self._pool = self._pool, None
         if pool is None:
             pool = WorkerPool(self._copy_for_worker(), self._workers)
-        yield from pool.read(
-            self.state_dict(),
-            reader.rank,
-            reader.sharding.world_size,
-            self._position.batches,
-            max(1, self._prefetch),
-        )
-        self._pool = pool  # for the next epoch
+        try:
+            yield from pool.read(
+                self.state_dict(),
+                reader.rank,
+                reader.sharding.world_size,
+                range(self._position.batches, self._count_batches() or sys.maxsize),
+                max(1, self._prefetch),
+            )
+        finally:
+            if pool.is_idle:
+                self._pool = pool  # for the next epoch
 
     def _copy_for_worker(self) -> Loader:
         """What only reads and transforms: the rest is done where the training is."""
@@ -519,7 +534,9 @@ class Loader:
         self._is_resumed = True
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None, "_stats": Stats()}
+        """For copies and pickles: a reader of its own, at the same place."""
+        position = copy.deepcopy(self._position)
+        return {**self.__dict__, "_pool": None, "_stats": Stats(), "_position": position}
 
     # ---- for people
 
@@ -535,6 +552,12 @@ class Loader:
         from arrowdl.loader._torch_dataset import TorchDataset
 
         return TorchDataset(self)
+
+    def grain_dataset(self) -> GrainDataset:
+        """A ``grain.IterDataset`` of whole batches, whose iterators have states."""
+        from arrowdl.loader._grain_dataset import GrainDataset
+
+        return GrainDataset(self)
 
     def __repr__(self) -> str:
         rows = "" if isinstance(self._source, StreamSource) else f"{self._source.num_rows} rows, "
