@@ -15,6 +15,8 @@ from arrowdl.loader import Loader
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["ShardLoader", "get_dataset_loader"]
+
 _TENSOR_EXTENSIONS = ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2")
 
 
