@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-PEERS ?= tensorflow paddle mlx modin oneapi opencl
+PEERS ?= tensorflow paddle mlx modin oneapi opencl training
 FUZZ_SECONDS ?= 60
 
 VENV := .venv
@@ -72,7 +72,7 @@ test-python: build
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
-test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI and OpenCL, each in an environment of its own
+test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl

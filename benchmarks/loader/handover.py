@@ -13,7 +13,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import arrowdl
@@ -27,31 +27,25 @@ BATCH_BYTES = 1 << 20
 COLUMNS = (3, 21, 200)
 
 
-def make_table(columns: int) -> pa.Table:
+@cache
+def make_batch(columns: int) -> dict[str, Any]:
     rows = BATCH_BYTES // 4 // columns
-    return pa.table({f"c{i}": pa.array(range(rows), pa.float32()) for i in range(columns)})
-
-
-def repeat_batch(columns: int, count: int) -> pa.RecordBatchReader:
-    (batch,) = make_table(columns).to_batches()
-    return pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch, count))
+    return {f"c{i}": torch.rand(rows) for i in range(columns)}
 
 
 class Repeat(IterableDataset[Any]):  # type: ignore[misc]
     """The same dict of tensors, `count` times."""
 
     def __init__(self, columns: int, count: int) -> None:
-        self.batch = {
-            name: torch.from_numpy(column.to_numpy().copy())
-            for name, column in zip(
-                *(lambda table: (table.column_names, table.columns))(make_table(columns)),
-                strict=True,
-            )
-        }
-        self.count = count
+        self.columns, self.count = columns, count
 
     def __iter__(self) -> Iterator[Any]:
-        return itertools.repeat(self.batch, self.count)
+        return itertools.repeat(make_batch(self.columns), self.count)
+
+
+def replace_batch(columns: int, batch: Any) -> dict[str, Any]:
+    """A transform that gives the same dict for every batch."""
+    return make_batch(columns)
 
 
 def time_batches(batches: Iterable[Any], warm_up: int) -> float:
@@ -67,8 +61,8 @@ def time_batches(batches: Iterable[Any], warm_up: int) -> float:
 
 def measure(columns: int, passes: int, count: int) -> dict[str, float]:
     warm_up = count // 10
-    rows = make_table(columns).num_rows
-    ours = arrowdl.Loader(partial(repeat_batch, columns, count), rows, workers=1, transform=keep)
+    table = pa.table({"x": range(count)})
+    ours = arrowdl.Loader(table, 1, workers=1, transform=partial(replace_batch, columns))
     torchs = DataLoader(
         Repeat(columns, count), batch_size=None, num_workers=1, persistent_workers=True
     )
@@ -78,10 +72,6 @@ def measure(columns: int, passes: int, count: int) -> dict[str, float]:
         seconds["arrowdl"].append(time_batches(ours, warm_up))
         seconds["DataLoader"].append(time_batches(torchs, warm_up))
     return {name: statistics.median(times) for name, times in seconds.items()}
-
-
-def keep(batch: Any) -> Any:
-    return batch
 
 
 def main() -> None:

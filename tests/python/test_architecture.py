@@ -156,7 +156,10 @@ def imported_at_once(tree: ast.Module) -> set[str]:
 
 
 # Modules that hold a class of one framework; functions import them.
-OF_A_FRAMEWORK = {"python/arrowdl/loader/_torch_dataset.py": "torch"}
+OF_A_FRAMEWORK = {
+    "python/arrowdl/loader/_torch_dataset.py": "torch",
+    "python/arrowdl/loader/_grain_dataset.py": "grain",
+}
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=relative)

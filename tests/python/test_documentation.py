@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import arrowdl
+import arrowdl.ray
 import pytest
 from arrowdl import debug
 
@@ -96,6 +97,7 @@ def test_reference_has_all_names() -> None:
     documented = set(re.findall(r"\.\. auto(?:function|class):: ([\w.]+)", text))
     public = {name for name in arrowdl.__all__ if name != "__version__"}
     of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {"arrowdl.loader.Stats"}
+    of_modules |= {f"arrowdl.ray.{name}" for name in arrowdl.ray.__all__}
     assert documented == public | of_modules
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._global_arrays import make_global
 from arrowdl.loader._messages import CONVERTERS
 from arrowdl.loader._open import open_source
 from arrowdl.loader._order import (
@@ -22,14 +23,17 @@ from arrowdl.loader._order import (
     Span,
     choose_share,
     count_batches,
+    count_rows,
     count_turns,
     drop_batches,
     find_rest,
 )
+from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
 
 if TYPE_CHECKING:
+    from arrowdl.loader._grain_dataset import GrainDataset
     from arrowdl.loader._torch_dataset import TorchDataset
     from arrowdl.loader._workers import Message, WorkerPool
 
@@ -125,10 +129,19 @@ class Loader:
         ahead, at least 1.
     workers : int
         Processes that read and run `transform`, for one in Python that takes long; 0 for none:
-        threads are enough for all else. They share the rows as those of `dataset` do, start with
-        the first epoch, import the main module, get a copy of the source (of its paths, where it
-        has some), and end with the loader, or when an epoch is left in the middle. Batches come
-        through shared memory, which is used again when nothing made of it is alive.
+        threads are enough for all else. Each reads a share of the rank's batches, and they take
+        turns: the batches are those without workers, in another order. They start with the first
+        epoch, import the main module, get a copy of the source (of its paths, where it has some),
+        and end with the loader, or when an epoch is left in the middle. Batches come through shared
+        memory, which is used again when nothing made of it is alive.
+    pad_last : bool
+        Every batch has `batch_size` rows, and a column ``"valid"`` of bool: a last batch that is
+        shorter is filled up with rows of its own, where that is False. For compilers of stable
+        shapes, JAX's above all.
+    sharding : jax.sharding.Sharding, optional
+        Batches are JAX's global arrays: this process has `batch_size` rows of each, and
+        ``jax.make_array_from_process_local_data`` puts them on its devices. `transform` gets NumPy
+        arrays then.
     nulls, ragged : str
         As of `to_torch`.
     stack : bool or mapping of str to sequence of str, optional
@@ -170,6 +183,8 @@ class Loader:
         world_size: int | None = None,
         prefetch: int = 2,
         workers: int = 0,
+        pad_last: bool = False,
+        sharding: Any = None,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded", "offsets"] = "jagged",
         stack: bool | Mapping[str, Sequence[str]] | None = None,
@@ -184,6 +199,13 @@ class Loader:
         buffer_rows = _require_int("buffer_rows", buffer_rows, 1, 2**32 - 1)
         if framework not in CONVERTERS:
             raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
+        if sharding is not None and (framework != "jax" or device is not None):
+            raise ValueError('sharding= is for framework="jax", and in place of device=')
+        if pad_last and (drop_last or stack is True):
+            raise ValueError(
+                "pad_last=True keeps the last batch, which drop_last=True leaves out, and adds a "
+                "column, which one matrix of all columns has no place for: give up one of them"
+            )
         if (rank is None) != (world_size is None):
             raise ValueError("rank and world_size belong together: give both or none")
         if rank is not None and world_size is not None:
@@ -197,6 +219,8 @@ class Loader:
             raise ValueError(f'pin_memory=True is for framework="torch", not {framework!r}')
         self.batch_size = batch_size
         self._framework = framework
+        self._sharding = sharding
+        self._pad_last = pad_last
         self._device = device
         self._shuffle = bool(shuffle)
         self._seed = _require_int("seed", seed)
@@ -240,10 +264,21 @@ class Loader:
 
         Iterators that are under way have no more part in where the loader stands.
         """
-        self._position = self._position.for_next_reader()
+        before = self._position
+        # Who knows the length, as Lightning does, asks for no more than the last batch.
+        is_through = before.is_begun and before.batches == self._count_batches(before)
+        self._position = Position(before.epoch + 1) if is_through else before.for_next_reader()
         sharding = self._shard(world_size, workers)
         self._position.begin(sharding, may_go_on)
         return _Reader(self._position, rank, worker, sharding)
+
+    def _count_batches(self, position: Position) -> int | None:
+        """Batches of its stage on each rank; None before it and where nobody knows."""
+        sharding = position.sharding
+        if sharding is None or isinstance(self._source, StreamSource):
+            return None
+        rest = find_rest([Span(0, self._source.num_rows)], position.stages)
+        return count_batches(count_rows(rest), sharding) or None
 
     def _shard(self, world_size: int, workers: int = 1) -> Sharding:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
@@ -287,14 +322,17 @@ class Loader:
         pool, self._pool = self._pool, None
         if pool is None:
             pool = WorkerPool(self._copy_for_worker(), self._workers)
-        yield from pool.read(
-            self._describe(reader.position),
-            reader.rank,
-            reader.sharding.world_size,
-            reader.position.batches,
-            max(1, self._prefetch),
-        )
-        self._pool = pool  # for the next epoch
+        try:
+            yield from pool.read(
+                self._describe(reader.position),
+                reader.rank,
+                reader.sharding.world_size,
+                range(reader.position.batches, self._count_batches(reader.position) or sys.maxsize),
+                max(1, self._prefetch),
+            )
+        finally:
+            if pool.is_idle:
+                self._pool = pool  # for the next epoch
 
     def _copy_for_worker(self) -> Loader:
         """What only reads and transforms: the rest is done where the training is."""
@@ -302,11 +340,18 @@ class Loader:
         worker._workers = worker._prefetch = 0
         worker._device = worker._pool = None
         worker._pin_memory = worker._progress = False
+        if self._sharding is not None:
+            worker._sharding, worker._framework = None, "numpy"
         worker._stats = Stats()
         return worker
 
     def _read_message(self, message: Message) -> Any:
-        batch = message.read(self._device)
+        return self._finish(message.read(self._device))
+
+    def _finish(self, batch: Any) -> Any:
+        """What is done where the training is, with workers or without."""
+        if self._sharding is not None:
+            return make_global(self._sharding, batch)
         return _pin(batch) if self._pin_memory else batch
 
     def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
@@ -314,6 +359,8 @@ class Loader:
             stream = self._open_sequence(self._source, reader)
         else:
             stream = self._open_spans(self._source, reader)
+        if self._pad_last:
+            stream = pad_batches(stream, self.batch_size)
         if self._device is not None:
             stream = stream.to(self._device)
         return stream.prefetch(self._prefetch) if self._prefetch else stream
@@ -389,7 +436,9 @@ class Loader:
     # ---- making batches
 
     def _make_converter(self) -> Callable[[_core.DeviceArray], Any]:
-        to_framework: Callable[..., Any] = CONVERTERS[self._framework]
+        to_framework: Callable[..., Any] = CONVERTERS[
+            self._framework if self._sharding is None else "numpy"
+        ]
         options, stack, transform = self._options, self._stack, self._transform
 
         def convert(array: _core.DeviceArray) -> Any:
@@ -411,8 +460,8 @@ class Loader:
         else:
             groups = stack
             converter = convert_groups
-        if self._pin_memory:
-            return lambda array: _pin(converter(array))
+        if self._pin_memory or self._sharding is not None:
+            return lambda array: self._finish(converter(array))
         return converter
 
     def _make_bar(self) -> Any:
@@ -497,7 +546,9 @@ class Loader:
         self._position = Position.from_state(state)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None, "_stats": Stats()}
+        """For copies and pickles: a reader of its own, at the same place."""
+        position = copy.deepcopy(self._position)
+        return {**self.__dict__, "_pool": None, "_stats": Stats(), "_position": position}
 
     # ---- for people
 
@@ -513,6 +564,12 @@ class Loader:
         from arrowdl.loader._torch_dataset import TorchDataset
 
         return TorchDataset(self)
+
+    def grain_dataset(self) -> GrainDataset:
+        """A ``grain.IterDataset`` of whole batches, whose iterators have states."""
+        from arrowdl.loader._grain_dataset import GrainDataset
+
+        return GrainDataset(self)
 
     def __repr__(self) -> str:
         rows = "" if isinstance(self._source, StreamSource) else f"{self._source.num_rows} rows, "

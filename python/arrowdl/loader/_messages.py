@@ -10,9 +10,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from arrowdl import _containers, _core
+from arrowdl import _core
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,11 +68,26 @@ def flatten(tree: Any) -> Flat:
     flattener = _Flattener()
     structure = flattener.visit(tree)
     batches = [
-        pa.record_batch(_core.make_struct([str(i) for i in range(len(arrays))], arrays))
-        for arrays in flattener.groups.values()
+        pa.record_batch(_join(arrays, framework))
+        for (framework, _), arrays in flattener.groups.items()
     ]
     frameworks = tuple(framework for framework, _ in flattener.groups)
     return Flat(structure, frameworks, batches, flattener.others)
+
+
+def _join(arrays: list[_core.DeviceArray], framework: str) -> _core.DeviceArray:
+    struct = _core.make_struct(_name_columns(len(arrays)), arrays)
+    if not _core.is_host_readable(struct.device):
+        raise BufferError(
+            f"a worker process hands over host memory, and the transform gave {framework} tensors "
+            f"on {struct.device}: leave them on the host, and pass device= to the Loader"
+        )
+    return struct
+
+
+@cache
+def _name_columns(count: int) -> list[str]:
+    return [str(i) for i in range(count)]
 
 
 class _Flattener:
@@ -84,37 +100,45 @@ class _Flattener:
     def __init__(self) -> None:
         # By framework and number of rows, in the order of their first tensors.
         self.groups: dict[tuple[str, int], list[_core.DeviceArray]] = {}
+        self._positions: dict[tuple[str, int], int] = {}
         self.others: list[Any] = []
 
     def visit(self, tree: Any) -> Any:
-        kind = type(tree)
-        if kind is dict or (isinstance(tree, Mapping) and _is_made_of_dict(kind)):
-            return "dict", kind, tuple(tree), tuple(map(self.visit, tree.values()))
-        if isinstance(tree, (tuple, list)):
-            return "sequence", kind, tuple(map(self.visit, tree))
-        framework = _FRAMEWORKS.get(kind.__module__.partition(".")[0])
-        if framework is not None and hasattr(tree, "__dlpack__"):
+        kind: Any = type(tree)
+        framework = _find_framework(kind)
+        if framework is not None:
             leaf = self._add_tensor(tree, framework)
             if leaf is not None:
                 return leaf
+        elif kind is dict or (isinstance(tree, Mapping) and _is_made_of_dict(kind)):
+            return "dict", kind, tuple(tree), tuple(map(self.visit, tree.values()))
+        elif isinstance(tree, (tuple, list)):
+            return "sequence", kind, tuple(map(self.visit, tree))
         self.others.append(tree)
         return "other", len(self.others) - 1
 
     def _add_tensor(self, tensor: Any, framework: str) -> Any:
         if framework == "numpy" and tensor.dtype.isbuiltin != 1:  # it could not read them back
             return None
-        is_nested = getattr(tensor, "is_nested", False)
         try:
-            array = (_containers.to_arrow if is_nested else _core.to_arrow_device)(tensor)
+            array = _core.to_arrow_device(tensor)
         except (BufferError, TypeError, ValueError):
             return None
-        if not _core.is_host_readable(array.device):
-            return None
         key = framework, len(array)
-        group = self.groups.setdefault(key, [])
+        group = self.groups.get(key)
+        if group is None:
+            self._positions[key] = len(self.groups)
+            group = self.groups[key] = []
         group.append(array)
-        position = list(self.groups).index(key) if len(self.groups) > 1 else 0
-        return "column", position, len(group) - 1, not is_nested and tensor.ndim == 0
+        # One row may be of a tensor without dimensions, which is told apart by asking.
+        is_scalar = key[1] == 1 and tensor.ndim == 0
+        return "column", self._positions[key], len(group) - 1, is_scalar
+
+
+@cache
+def _find_framework(kind: type) -> str | None:
+    name = _FRAMEWORKS.get(kind.__module__.partition(".")[0])
+    return name if hasattr(kind, "__dlpack__") else None
 
 
 def _is_made_of_dict(kind: type) -> bool:
@@ -122,22 +146,18 @@ def _is_made_of_dict(kind: type) -> bool:
     return issubclass(kind, dict) and kind.__init__ is dict.__init__
 
 
-def rebuild(layout: Layout, columns: list[list[Any]], others: list[Any]) -> Any:
-    """The batch again: `columns` are the tensors of each record batch."""
-
-    def visit(tree: Any) -> Any:
-        kind = tree[0]
-        if kind == "column":
-            tensor = columns[tree[1]][tree[2]]
-            return tensor.reshape(()) if tree[3] else tensor
-        if kind == "dict":
-            return tree[1](zip(tree[2], map(visit, tree[3]), strict=True))
-        if kind == "other":
-            return others[tree[1]]
-        parts = map(visit, tree[2])
-        return tree[1](*parts) if hasattr(tree[1], "_fields") else tree[1](parts)
-
-    return visit(layout.tree)
+def rebuild(tree: Any, columns: list[list[Any]], others: list[Any]) -> Any:
+    """The batch of structure `tree` again: `columns` are the tensors of each record batch."""
+    kind = tree[0]
+    if kind == "column":
+        tensor = columns[tree[1]][tree[2]]
+        return tensor.reshape(()) if tree[3] else tensor
+    if kind == "other":
+        return others[tree[1]]
+    values = [rebuild(part, columns, others) for part in tree[-1]]
+    if kind == "dict":
+        return tree[1](zip(tree[2], values, strict=True))
+    return tree[1](*values) if hasattr(tree[1], "_fields") else tree[1](values)
 
 
 def dump_layout(layout: Layout) -> bytes:

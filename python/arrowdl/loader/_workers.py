@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import pickle
 import secrets
@@ -54,7 +53,7 @@ class Message:
             if device is not None:
                 batch = _core.from_arrow(batch).to(device)
             columns.append(list(CONVERTERS[framework](batch).values()))
-        return rebuild(self.layout, columns, self.others)
+        return rebuild(self.layout.tree, columns, self.others)
 
 
 class WorkerPool:
@@ -74,6 +73,7 @@ class WorkerPool:
 
     def __init__(self, loader: Loader, count: int) -> None:
         data = _dump(loader, count)
+        self.is_idle = True
         self._workers: list[_Worker] = []
         self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers)
         token = f"arrowdl-{secrets.token_hex(4)}"
@@ -87,30 +87,35 @@ class WorkerPool:
             raise
 
     def read(
-        self, state: dict[str, Any], rank: int, world_size: int, turn: int, ahead: int
+        self, state: dict[str, Any], rank: int, world_size: int, turns: range, ahead: int
     ) -> Iterator[Message]:
-        """The batches of an epoch in turns, the first of worker ``turn % count``.
+        """The batches of an epoch, number `i` from worker ``i % count``, up to the end of `turns`.
 
-        An iteration that does not come to its end closes the pool.
+        An iteration that does not come to the last of them, or to the workers' end before, closes
+        the pool.
         """
-        is_through = False
+        self.is_idle = False
         try:
             for worker in self._workers:
                 worker.send(("read", state, rank, world_size, ahead))
-            for i in itertools.count(turn):
-                worker = self._workers[i % len(self._workers)]
-                message = worker.receive()
+            for turn in turns:
+                message = self._workers[turn % len(self._workers)].receive()
                 if message is None:
                     break
+                if turn + 1 == turns.stop:
+                    self._receive_ends()
                 yield message
                 del message
-            for other in self._workers:
-                if other is not worker:
-                    other.receive()  # who has no turn any more says so, too
-            is_through = True
+            self._receive_ends()
         finally:
-            if not is_through:
+            if not self.is_idle:
                 self.close()
+
+    def _receive_ends(self) -> None:
+        """Every worker says when it has no batch any more, which is at the same time for all."""
+        for worker in self._workers:
+            worker.receive_end()
+        self.is_idle = True
 
 
 class _Worker:
@@ -122,6 +127,7 @@ class _Worker:
         self._index = index
         self._slots = SlotReader(prefix)
         self._layout: Layout | None = None
+        self._is_at_end = False
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=run_worker,
@@ -147,13 +153,22 @@ class _Worker:
 
     def receive(self) -> Message | None:
         """The next batch, or None at the end of the epoch."""
+        self._is_at_end = False
         try:
             kind, *content = self._connection.recv()
         except (EOFError, ConnectionResetError):
             raise RuntimeError(self._describe_end()) from None
         if kind == "error":
             raise _load_error(self._index, *content)
-        return self._open(*content) if kind == "batch" else None
+        if kind == "batch":
+            return self._open(*content)
+        self._is_at_end = True
+        return None
+
+    def receive_end(self) -> None:
+        """Wait for the end of the epoch, where it was not received yet."""
+        if not self._is_at_end and self.receive() is not None:
+            raise AssertionError(f"worker {self._index} has a batch more than its share")
 
     def _open(
         self,

@@ -1,0 +1,58 @@
+"""Batches of one length: short ones are filled up, and a mask says which rows are their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from arrowdl import _core
+
+MASK = "valid"
+
+
+def pad_batches(stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
+    """The arrays of `stream` with `rows` rows each, and a column `MASK`, False where one is filler.
+
+    Parameters
+    ----------
+    stream : DeviceStream
+        Structs in host memory, of at most `rows` rows.
+    rows : int
+
+    Raises
+    ------
+    ValueError
+        There is a column of that name.
+    """
+    first = next(stream, None)
+    if first is None:
+        return stream
+    if MASK in first.field_names:
+        raise ValueError(
+            f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
+            "out by columns="
+        )
+    full = _make_mask(rows, rows)
+
+    def pad() -> Iterator[_core.DeviceArray]:
+        array: _core.DeviceArray | None = first
+        while array is not None:
+            mask = full if len(array) == rows else _make_mask(len(array), rows)
+            yield _add_column(_fill_up(array, rows), mask)
+            array = next(stream, None)
+
+    return _core.stream(pad())
+
+
+def _fill_up(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
+    """Its own rows again and again, which are valid values whatever the types."""
+    times, rest = divmod(rows, len(array))
+    return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
+
+
+def _make_mask(count: int, rows: int) -> _core.DeviceArray:
+    return _core.to_arrow_device(memoryview(b"\1" * count + b"\0" * (rows - count)).cast("?"))
+
+
+def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:
+    names = array.field_names
+    return _core.make_struct([*names, MASK], [*(array.field(name) for name in names), mask])

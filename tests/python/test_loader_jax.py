@@ -1,0 +1,153 @@
+"""Loader for JAX: global arrays of several devices, and batches of one shape."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pytest
+
+ROWS = 37
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int32()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(range(ROWS * 2), pa.float32()), 2),
+        "tokens": pa.array([list(range(i % 3)) for i in range(ROWS)], pa.list_(pa.int32())),
+        "text": [str(i) for i in range(ROWS)],
+    }
+)
+PLAIN = TABLE.select(["id", "vector"])
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "numpy"])
+@pytest.mark.parametrize("source", [PLAIN, PLAIN.to_reader], ids=["table", "stream"])
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_padded_batches_have_one_shape(framework: Any, source: Any, world_size: int) -> None:
+    seen: list[int] = []
+    for rank in range(world_size):
+        loader = arrowdl.Loader(
+            source, 10, framework=framework, pad_last=True, rank=rank, world_size=world_size
+        )
+        for batch in loader:
+            assert {name: tuple(value.shape) for name, value in batch.items()} == {
+                "id": (10,),
+                "vector": (10, 2),
+                "valid": (10,),
+            }
+            valid = np.asarray(batch["valid"])
+            assert valid.dtype == bool
+            assert valid[: valid.sum()].all()
+            ids = np.asarray(batch["id"])[valid]
+            assert np.array_equal(np.asarray(batch["vector"])[valid][:, 0], ids * 2)
+            seen += ids.tolist()
+    assert set(seen) == set(range(ROWS))
+    assert len(seen) - ROWS < world_size
+
+
+def test_lists_are_padded_with_rows_of_the_batch() -> None:
+    *_, last = arrowdl.Loader(TABLE.select(["id", "tokens"]), 10, pad_last=True)
+    assert last["valid"].tolist() == [True] * 7 + [False] * 3
+    assert last["id"].tolist() == [*range(30, 37), 30, 31, 32]
+    assert [len(row) for row in last["tokens"].unbind()] == [i % 3 for i in last["id"].tolist()]
+
+
+def test_states_of_padded_batches() -> None:
+    loader = arrowdl.Loader(PLAIN, 10, pad_last=True)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    del batches
+    loader.load_state_dict(state)
+    assert [int(batch["valid"].sum()) for batch in loader] == [10, 10, 7]
+
+
+def test_nothing_is_padded_to_nothing() -> None:
+    assert list(arrowdl.Loader(PLAIN.slice(0, 0), 10, pad_last=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: arrowdl.Loader(PLAIN, 10, pad_last=True, drop_last=True), "keeps the last batch"),
+        (lambda: arrowdl.Loader(PLAIN, 10, pad_last=True, stack=True), "one matrix"),
+        (
+            lambda: list(arrowdl.Loader(pa.table({"valid": [1]}), 10, pad_last=True)),
+            'adds a column "valid"',
+        ),
+        (lambda: arrowdl.Loader(PLAIN, 10, sharding=object()), 'framework="jax"'),
+        (
+            lambda: arrowdl.Loader(PLAIN, 10, framework="jax", device="cpu", sharding=object()),
+            "in place of device=",
+        ),
+    ],
+)
+def test_contradictions_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+SHARDED = """
+import arrowdl, jax, pyarrow as pa
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from helpers import transforms
+
+def main():
+    assert len(jax.devices()) == 4
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data"))
+    table = pa.table({"id": pa.array(range(37), pa.int32()),
+                      "x": pa.FixedSizeListArray.from_arrays(pa.array(range(74), pa.float32()), 2)})
+    double = jax.jit(lambda batch: batch["x"] * 2)
+    for workers in (0, 1):
+        loader = arrowdl.Loader(table, 8, framework="jax", sharding=sharding, pad_last=True,
+                                transform=transforms.add_one, workers=workers)
+        seen = []
+        for batch in loader:
+            for name in ("id", "x", "valid", "more"):
+                assert batch[name].sharding == sharding, name
+            shards = batch["x"].addressable_shards
+            assert [shard.data.shape for shard in shards] == [(2, 2)] * 4
+            assert double(batch).sharding.is_equivalent_to(sharding, 2)
+            assert np.array_equal(batch["more"], batch["id"] + 1)
+            seen += np.asarray(batch["id"])[np.asarray(batch["valid"])].tolist()
+        assert seen == list(range(37))
+    try:
+        list(arrowdl.Loader(table, 8, framework="jax", sharding=sharding))
+    except ValueError as error:
+        assert "4" in str(error)
+    else:
+        raise AssertionError("five rows for four devices")
+    try:
+        list(arrowdl.Loader(pa.table({"id": [1, 2, 3, 4]}), 4, framework="jax", sharding=sharding))
+    except BufferError as error:
+        assert "jax_enable_x64" in str(error)
+    else:
+        raise AssertionError("64 bits were cut down")
+    print("sharded")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_global_arrays_of_four_devices(tmp_path: Any) -> None:
+    script = tmp_path / "sharded.py"
+    script.write_text(SHARDED)
+    done = subprocess.run(
+        [sys.executable, *(["-S"] if sys.flags.no_site else []), script],
+        env={
+            **os.environ,
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "sharded\n", done.stderr
