@@ -9,7 +9,6 @@ from collections import namedtuple
 from typing import Any
 
 import numpy as np
-import torch
 
 Pair = namedtuple("Pair", ["x", "y"])
 SPECIAL = 40  # the id at which something happens
@@ -20,6 +19,8 @@ def add_process(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_tree(batch: dict[str, Any]) -> Any:
+    import torch  # not by the others: their processes start sooner
+
     ids = batch["id"]
     return {
         "pair": Pair(ids.float() / 2, [ids.to(torch.bfloat16), ids % 2 == 0]),
@@ -41,7 +42,7 @@ def make_tree(batch: dict[str, Any]) -> Any:
 def grow(batch: dict[str, Any]) -> dict[str, Any]:
     """Larger and larger tensors of the first id."""
     first = int(batch["id"][0])
-    return {"id": batch["id"], "large": torch.full((first * 1000,), first)}
+    return {"id": batch["id"], "large": np.full((first * 1000,), first)}
 
 
 def raise_error(batch: dict[str, Any]) -> dict[str, Any]:
