@@ -32,6 +32,7 @@ test: check test-package test-peers fuzz tsan asan docs  ## everything
 
 bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.loader
 
 docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
