@@ -93,6 +93,8 @@ class ExpandTest : public testing::DeviceTest {
   DeviceArray upload(const DeviceArray& array) {
     const DeviceArray copied = copy_to(array, device_);
     copied.synchronize();
+    // What the copy read is given back a moment later: tests count what waits.
+    EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     OwnedDeviceArray exported = copied.export_device_array();
     exported->sync_event = nullptr;
     if (copied.validity() != nullptr) exported->array.null_count = -1;
