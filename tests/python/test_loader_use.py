@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._loader import _pin
+from arrowdl.loader._batches import pin
 
 TABLE = pa.table({"id": range(1000)})
 
@@ -256,7 +256,7 @@ def test_pinning_leaves_what_is_no_tensor() -> None:
             return "pinned"
 
     pair = namedtuple("pair", "x name")
-    assert _pin({"a": [Pinned(), 3], "b": pair(Pinned(), "n")}) == {
+    assert pin({"a": [Pinned(), 3], "b": pair(Pinned(), "n")}) == {
         "a": ["pinned", 3],
         "b": pair("pinned", "n"),
     }

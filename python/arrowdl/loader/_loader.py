@@ -6,7 +6,6 @@ import copy
 import hashlib
 import itertools
 import operator
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from arrowdl import _core
+from arrowdl.loader._batches import pin, stack_groups
 from arrowdl.loader._global_arrays import make_global
 from arrowdl.loader._messages import CONVERTERS
 from arrowdl.loader._open import open_source
@@ -30,7 +30,9 @@ from arrowdl.loader._order import (
 )
 from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
+from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
+from arrowdl.loader._world import find_world
 
 if TYPE_CHECKING:
     from arrowdl.loader._grain_dataset import GrainDataset
@@ -352,7 +354,7 @@ class Loader:
         """What is done where the training is, with workers or without."""
         if self._sharding is not None:
             return make_global(self._sharding, batch)
-        return _pin(batch) if self._pin_memory else batch
+        return pin(batch) if self._pin_memory else batch
 
     def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
         if isinstance(self._source, StreamSource):
@@ -431,7 +433,7 @@ class Loader:
     def _find_world(self) -> tuple[int, int]:
         if self._rank is not None and self._world_size is not None:
             return self._rank, self._world_size
-        return _find_world(self._framework)
+        return find_world(self._framework)
 
     # ---- making batches
 
@@ -450,7 +452,7 @@ class Loader:
             return batch if transform is None else transform(batch)
 
         def convert_groups(array: _core.DeviceArray) -> Any:
-            batch = _stack_groups(to_framework, array, groups, options)
+            batch = stack_groups(to_framework, array, groups, options)
             return batch if transform is None else transform(batch)
 
         if not stack:
@@ -465,7 +467,7 @@ class Loader:
         return converter
 
     def _make_bar(self) -> Any:
-        return _Bar(self) if self._progress else _NoBar()
+        return Bar(self) if self._progress else NoBar()
 
     # ---- epochs and states
 
@@ -608,78 +610,3 @@ def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
     arrays = itertools.islice(stream, 0, None, step)
     first = next(arrays, None)
     return stream if first is None else _core.stream(itertools.chain([first], arrays))
-
-
-def _stack_groups(
-    to_framework: Callable[..., Any],
-    array: _core.DeviceArray,
-    groups: Mapping[str, list[str]],
-    options: Mapping[str, str],
-) -> dict[str, Any]:
-    stacked = {name for columns in groups.values() for name in columns}
-    rest = [name for name in array.field_names if name not in stacked]
-    for name in groups:
-        if name in rest:
-            raise ValueError(
-                f'stack: "{name}" is a column that is not stacked, and has its place in the batch: '
-                "give the matrix another name"
-            )
-    batch: dict[str, Any] = {}
-    for name, columns in groups.items():
-        fields = _core.make_struct(columns, [array.field(column) for column in columns])
-        batch[name] = to_framework(fields, stack=True, **options)
-    for name in rest:
-        batch[name] = to_framework(array.field(name), **options)
-    return batch
-
-
-def _pin(batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        return {name: _pin(value) for name, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(_pin, batch))
-    if isinstance(batch, (tuple, list)):
-        return type(batch)(_pin(value) for value in batch)
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
-
-
-def _find_world(framework: str) -> tuple[int, int]:
-    torch = sys.modules.get("torch")
-    if (
-        torch is not None
-        and torch.distributed.is_available()
-        and torch.distributed.is_initialized()
-    ):
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if framework == "jax":
-        import jax
-
-        return jax.process_index(), jax.process_count()
-    return 0, 1
-
-
-class _NoBar:
-    def __enter__(self) -> Callable[[int], None]:
-        return lambda rows: None
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class _Bar:
-    def __init__(self, loader: Loader) -> None:
-        from tqdm.auto import tqdm
-
-        try:
-            total: int | None = len(loader)
-        except TypeError:
-            total = None
-        self._bar = tqdm(total=total, desc=f"epoch {loader.epoch}", unit="batch")
-
-    def __enter__(self) -> Callable[[int], None]:
-        return lambda rows: self._bar.update() and None
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.close()

@@ -1,0 +1,41 @@
+"""What becomes of a batch between the Arrow array and the training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from arrowdl import _core
+
+
+def stack_groups(
+    to_framework: Callable[..., Any],
+    array: _core.DeviceArray,
+    groups: Mapping[str, list[str]],
+    options: Mapping[str, str],
+) -> dict[str, Any]:
+    stacked = {name for columns in groups.values() for name in columns}
+    rest = [name for name in array.field_names if name not in stacked]
+    for name in groups:
+        if name in rest:
+            raise ValueError(
+                f'stack: "{name}" is a column that is not stacked, and has its place in the batch: '
+                "give the matrix another name"
+            )
+    batch: dict[str, Any] = {}
+    for name, columns in groups.items():
+        fields = _core.make_struct(columns, [array.field(column) for column in columns])
+        batch[name] = to_framework(fields, stack=True, **options)
+    for name in rest:
+        batch[name] = to_framework(array.field(name), **options)
+    return batch
+
+
+def pin(batch: Any) -> Any:
+    if isinstance(batch, Mapping):
+        return {name: pin(value) for name, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(pin, batch))
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(pin(value) for value in batch)
+    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
