@@ -7,7 +7,7 @@ namespace {
 
 template <typename Offset>
 void gather_offset_lists(const Selection& selection, ArrayParts* parts) {
-  const std::vector<DeviceArray> children = select_child(selection, 0);
+  const std::vector<DeviceArray> children = select_child(selection.sources, 0);
   std::vector<int64_t> limits;
   limits.reserve(children.size());
   for (const DeviceArray& child : children) limits.push_back(child.length());
@@ -32,7 +32,7 @@ Range find_span(const DeviceArray& source, Range rows, int64_t child_length) {
 /// Views keep their order, gaps and overlaps: the span under each piece moves as one.
 template <typename Offset>
 void gather_list_views(const Selection& selection, ArrayParts* parts) {
-  const std::vector<DeviceArray> children = select_child(selection, 0);
+  const std::vector<DeviceArray> children = select_child(selection.sources, 0);
   Offset* offsets = nullptr;
   Offset* sizes = nullptr;
   parts->buffers.push_back(allocate_elements(selection.length, &offsets));

@@ -56,7 +56,7 @@ struct Selection {
 };
 
 /// Child `i` of each source.
-std::vector<DeviceArray> select_child(const Selection& selection, int64_t i);
+std::vector<DeviceArray> select_child(const std::vector<DeviceArray>& sources, int64_t i);
 
 /// Elements of `width` bytes from buffer `buffer`.
 Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width);

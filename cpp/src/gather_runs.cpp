@@ -43,7 +43,7 @@ void gather_runs_of(const Selection& selection, ArrayParts* parts) {
     run_count = add_rows(run_count, runs.back().length);
   }
   parts->children.push_back(gather_run_ends(selection, readers, runs, run_count));
-  parts->children.push_back(gather_rows(select_child(selection, 1), values));
+  parts->children.push_back(gather_rows(select_child(selection.sources, 1), values));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ class DenseUnionGather {
   explicit DenseUnionGather(const Selection& selection)
       : selection_(selection), columns_(selection.type().children.size()) {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i].sources = select_child(selection, static_cast<int64_t>(i));
+      columns_[i].sources = select_child(selection.sources, static_cast<int64_t>(i));
     }
   }
 
@@ -84,7 +84,7 @@ void gather_unions(const Selection& selection, ArrayParts* parts) {
   if (selection.type().layout == Layout::kDenseUnion) return DenseUnionGather(selection).run(parts);
   const auto count = static_cast<int64_t>(selection.type().children.size());
   for (int64_t i = 0; i < count; ++i) {
-    parts->children.push_back(gather_rows(select_child(selection, i), selection.pieces));
+    parts->children.push_back(gather_rows(select_child(selection.sources, i), selection.pieces));
   }
 }
 

@@ -1,32 +1,14 @@
 #include "arrowdl/owned.hpp"
 
-#include <cstdlib>
 #include <limits>
-#include <new>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 #include "arrowdl/error.hpp"
+#include "block_cache.hpp"
 
 namespace arrowdl {
 namespace {
 
 std::atomic<int64_t> live{0};
-
-constexpr int64_t kAlignment = 64;
-
-/// From this size on, memory fresh from the system costs more in page faults than in writing it:
-/// 64 MiB take 53 ms in small pages and 15 ms in huge ones.
-constexpr int64_t kHugeSize = int64_t{4} << 20;
-constexpr int64_t kHugePage = int64_t{2} << 20;
-
-void ask_for_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t size) noexcept {
-#if defined(__linux__)
-  madvise(memory, size, MADV_HUGEPAGE);  // advice: that it fails costs time only
-#endif
-}
 
 /// What an array of our making holds until its release: the parts, and the pointer tables that
 /// its struct refers to.
@@ -67,19 +49,15 @@ void OwnedTensor::reset() noexcept {
 }
 
 Buffer Buffer::allocate(int64_t size, uint8_t** writable) {
-  if (size < 0 || size > std::numeric_limits<int64_t>::max() - kHugePage) {
-    throw Error(ErrorKind::kMemory, concat("cannot allocate ", size, " bytes"));
-  }
-  const auto alignment = static_cast<std::align_val_t>(size < kHugeSize ? kAlignment : kHugePage);
-  const auto padded = static_cast<std::size_t>((size + kAlignment) / kAlignment * kAlignment);
-  void* memory = ::operator new(padded, alignment, std::nothrow);
+  const bool is_possible = size >= 0 && size < std::numeric_limits<int64_t>::max() / 2;
+  const auto bytes = static_cast<std::size_t>(size);
+  void* memory = is_possible ? allocate_block(bytes) : nullptr;
   if (memory == nullptr) {
     throw Error(ErrorKind::kMemory, concat("cannot allocate ", size, " bytes"));
   }
-  if (size >= kHugeSize) ask_for_huge_pages(memory, padded);
   live.fetch_add(1, std::memory_order_relaxed);
-  std::shared_ptr<const void> owner(memory, [alignment](void* p) noexcept {
-    ::operator delete(p, alignment);
+  std::shared_ptr<const void> owner(memory, [bytes](void* p) noexcept {
+    free_block(p, bytes);
     live.fetch_sub(1, std::memory_order_relaxed);
   });
   *writable = static_cast<uint8_t*>(memory);

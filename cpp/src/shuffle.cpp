@@ -2,9 +2,10 @@
 #include <numeric>
 #include <random>
 
+#include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
-#include "arrowdl/stream.hpp"
 #include "host_access.hpp"
+#include "row_reader.hpp"
 #include "take_rows.hpp"
 
 namespace arrowdl {
@@ -35,12 +36,59 @@ std::vector<uint32_t> permute_window(int64_t count, uint64_t seed, uint64_t wind
   return order;
 }
 
+bool has_dictionary(const Type& type) {
+  return type.dictionary != nullptr ||
+         std::any_of(type.children.begin(), type.children.end(), has_dictionary);
+}
+
+/// Consecutive rows, and the order that they are taken in.
+class Window {
+ public:
+  Window() = default;
+  /// `parts` are not empty.
+  Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number)
+      : parts_(std::move(parts)) {
+    for (const DeviceArray& part : parts_) require_host_readable(part, "shuffle rows");
+    // Several dictionaries become one for all rows.
+    if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
+    std::vector<RowPlace> places;
+    for (uint32_t source = 0; source < parts_.size(); ++source) {
+      const auto length = static_cast<uint32_t>(parts_[source].length());
+      for (uint32_t row = 0; row < length; ++row) places.push_back({source, row});
+      bytes_ += parts_[source].nbytes();
+    }
+    order_.reserve(places.size());
+    const auto count = static_cast<int64_t>(places.size());
+    for (const uint32_t row : permute_window(count, seed, number)) order_.push_back(places[row]);
+  }
+
+  /// Rows that were not taken yet.
+  int64_t left() const noexcept { return length() - position_; }
+  /// Rows that take `bytes`, about.
+  int64_t count_rows_of(int64_t bytes) const noexcept {
+    return bytes / std::max<int64_t>(1, bytes_ / length());
+  }
+  OwnedArray take(int64_t count) {
+    const RowPlaces places{order_.data() + position_, count};
+    position_ += count;
+    return take_rows(parts_, places);
+  }
+
+ private:
+  int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
+
+  std::vector<DeviceArray> parts_;
+  std::vector<RowPlace> order_;
+  int64_t position_ = 0;
+  int64_t bytes_ = 0;
+};
+
 class Shuffle final : public ArrayStream {
  public:
-  /// `source` gives one window after another.
-  Shuffle(OwnedStream source, uint64_t seed, uint64_t first_window)
-      : ArrayStream(source->schema(), kDLCPU),
-        source_(std::move(source)),
+  Shuffle(RowReader reader, int64_t window_rows, uint64_t seed, uint64_t first_window)
+      : ArrayStream(reader.schema(), kDLCPU),
+        reader_(std::move(reader)),
+        window_rows_(window_rows),
         seed_(seed),
         number_(first_window) {}
 
@@ -56,40 +104,31 @@ class Shuffle final : public ArrayStream {
   /// The next rows of the window: a few times `max_rows`, so that the columns of one after the
   /// other are in the cache, and not all of them, whose memory would be new each time.
   bool take_block(int64_t max_rows) {
-    if (!window_ && !open_window()) return false;
-    const int64_t left = window_.length() - position_;
-    const int64_t wanted = std::max(max_rows, block_rows_ / max_rows * max_rows);
-    const int64_t count = std::min(left, wanted);
+    if (window_.left() == 0 && !open_window()) return false;
+    constexpr int64_t kBlockBytes = 4 << 20;
+    const int64_t wanted =
+        std::max(max_rows, window_.count_rows_of(kBlockBytes) / max_rows * max_rows);
     OwnedDeviceArray taken;
-    take_rows(window_, {order_.data() + position_, count}).move(&taken->array);
+    window_.take(std::min(window_.left(), wanted)).move(&taken->array);
     taken->device_type = ARROW_DEVICE_CPU;
     taken->device_id = -1;
-    position_ += count;
-    if (position_ == window_.length()) window_ = DeviceArray();
+    if (window_.left() == 0) window_ = Window();
     block_ = DeviceArray::import(schema(), std::move(taken));
     return true;
   }
 
   bool open_window() {
-    do {
-      window_ = source_->next();
-      if (!window_) return false;
-    } while (window_.length() == 0);
-    require_host_readable(window_, "shuffle rows");
-    order_ = permute_window(window_.length(), seed_, number_++);
-    position_ = 0;
-    constexpr int64_t kBlockBytes = 4 << 20;
-    block_rows_ = kBlockBytes / std::max<int64_t>(1, window_.nbytes() / window_.length());
+    std::vector<DeviceArray> parts = reader_.read(window_rows_);
+    if (parts.empty()) return false;
+    window_ = Window(std::move(parts), seed_, number_++);
     return true;
   }
 
-  OwnedStream source_;
+  RowReader reader_;
+  int64_t window_rows_;
   uint64_t seed_;
   uint64_t number_;
-  DeviceArray window_;
-  std::vector<uint32_t> order_;
-  int64_t position_ = 0;
-  int64_t block_rows_ = 0;
+  Window window_;
   DeviceArray block_;
 };
 
@@ -100,7 +139,7 @@ OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
   if (window_rows < 1 || window_rows >= kMaxRows) {
     raise_value_error("window_rows=", window_rows, ": shuffle windows of 1 to 2^32 - 1 rows");
   }
-  return std::make_unique<Shuffle>(rebatch(std::move(stream), window_rows), seed, first_window);
+  return std::make_unique<Shuffle>(RowReader(std::move(stream)), window_rows, seed, first_window);
 }
 
 std::vector<uint32_t> permute(int64_t count, uint64_t seed) {

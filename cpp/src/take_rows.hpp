@@ -1,21 +1,28 @@
-// Rows of one array in any order, as a new array.
+// Rows of several arrays in any order, as a new array.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
 namespace arrowdl {
 
-/// Row numbers, each below the length of the array that they are taken from.
-struct RowNumbers {
-  const uint32_t* begin = nullptr;
+/// A row of one of several arrays.
+struct RowPlace {
+  uint32_t source;
+  uint32_t row;
+};
+
+/// Places, each of a row that there is.
+struct RowPlaces {
+  const RowPlace* begin = nullptr;
   int64_t count = 0;
 };
 
-/// Those rows of `source`, which lies in host memory (require_host_readable). Dictionaries and the
-/// data of views are shared with it. Errors as of gather_rows.
-OwnedArray take_rows(const DeviceArray& source, const RowNumbers& rows);
+/// The rows of `sources` at `places`. The sources, errors and what is shared with them are as of
+/// gather_rows.
+OwnedArray take_rows(const std::vector<DeviceArray>& sources, RowPlaces places);
 
 }  // namespace arrowdl

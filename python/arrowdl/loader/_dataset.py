@@ -99,7 +99,7 @@ class DatasetSource(IndexedSource):
         scanner = chosen.scanner(
             columns=self._columns,
             filter=self._filter,
-            batch_readahead=2,
+            batch_readahead=_SCAN_BYTES // _BATCH_BYTES,  # row groups decoded side by side
             fragment_readahead=2,
             **self._options,
         )

@@ -1,0 +1,17 @@
+// Large blocks of host memory, used again.
+#pragma once
+
+#include <cstddef>
+
+namespace arrowdl {
+
+/// `size` bytes at a multiple of 64, with room for up to 64 more; nullptr where there is no memory.
+/// A large block may be one that was freed before, with what is in it: fresh memory costs more in
+/// page faults than in writing it.
+void* allocate_block(std::size_t size) noexcept;
+
+/// Frees memory of `allocate_block(size)`, or keeps it for the next: large blocks, up to 32 MiB
+/// of them.
+void free_block(void* block, std::size_t size) noexcept;
+
+}  // namespace arrowdl

@@ -1,0 +1,64 @@
+#include "block_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace arrowdl {
+namespace {
+
+constexpr std::size_t kMega = std::size_t{1} << 20;
+
+std::size_t misalignment(const void* block) { return reinterpret_cast<uintptr_t>(block) % 64; }
+
+TEST(BlockCache, BlocksAreAlignedAndHaveTheirSize) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{64}, kMega / 8,
+                                 kMega - 1, 4 * kMega, 40 * kMega}) {
+    void* block = allocate_block(size);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(misalignment(block), 0U);
+    std::memset(block, 1, size);  // what AddressSanitizer looks at
+    free_block(block, size);
+  }
+}
+
+TEST(BlockCache, NoBlockIsGivenOutTwice) {
+  std::vector<void*> blocks;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 10; ++i) blocks.push_back(allocate_block(kMega));
+    std::sort(blocks.begin(), blocks.end());
+    EXPECT_EQ(std::adjacent_find(blocks.begin(), blocks.end()), blocks.end());
+    for (void* block : blocks) free_block(block, kMega);
+    blocks.clear();
+  }
+}
+
+TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer knows what is not
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50; ++i) blocks.push_back(allocate_block(kMega));
+  for (void* block : blocks) free_block(block, kMega);
+}
+
+TEST(BlockCache, BlocksOfManyThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 200; ++i) {
+        const std::size_t size = kMega / 4 + static_cast<std::size_t>(i % 3) * kMega / 4;
+        auto* block = static_cast<uint8_t*>(allocate_block(size));
+        std::memset(block, t, 64);
+        std::this_thread::yield();
+        EXPECT_EQ(std::count(block, block + 64, static_cast<uint8_t>(t)), 64);
+        free_block(block, size);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace arrowdl
