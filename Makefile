@@ -21,7 +21,7 @@ help:
 
 # ---- what a person calls ---------------------------------------------------
 
-.PHONY: demo check test bench docs clean
+.PHONY: demo check test bench bench-peers docs clean
 demo: build $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
 	$(BIN)/python examples/flights.py
 
@@ -33,6 +33,11 @@ test: check test-package test-peers fuzz tsan asan docs  ## everything
 bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.loader
+	$(MAKE) bench-peers
+
+bench-peers: .venv-training/.dev dist/.wheel  ## the loader beside Hugging Face and Ray
+	.venv-training/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
+	.venv-training/bin/python -m benchmarks.loader --peers
 
 docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks.loader [--quick] [NAME ...]`."""
+"""The command line: `python -m benchmarks.loader [--quick] [--peers] [NAME ...]`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.loader import peers
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
@@ -23,22 +24,27 @@ QUICK = Budget(loop_seconds=0, total_seconds=0, min_rounds=2)
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.loader", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, and write no files")
-    parser.add_argument("--quick", action="store_true", help="two rounds each, rough")
+    parser.add_argument(
+        "--quick", action="store_true", help="two rounds each, rough; writes no files"
+    )
+    parser.add_argument("--peers", action="store_true", help="beside Hugging Face and Ray")
     arguments = parser.parse_args()
     write_files(DATA)
     budget = QUICK if arguments.quick else FULL
     rows = [
         _run(case, budget)
-        for case in make_cases(DATA)
+        for case in (peers.make_peer_cases(DATA) if arguments.peers else make_cases(DATA))
         if not arguments.names or case.name in arguments.names
     ]
-    calls = [] if arguments.names else measure_calls(DATA)
-    data = {"machine": describe_machine(), "rows": rows, "calls": calls}
+    calls = [] if arguments.names or arguments.peers else measure_calls(DATA)
+    machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
+    data = {"machine": machine, "rows": rows, "calls": calls}
     table = _to_markdown(data)
     print(f"\n{table}")
-    if not arguments.names:
-        (RESULTS / "loader.json").write_text(json.dumps(data, indent=1) + "\n")
-        (RESULTS / "loader.md").write_text(table)
+    if not arguments.names and not arguments.quick:
+        stem = "loader-peers" if arguments.peers else "loader"
+        (RESULTS / f"{stem}.json").write_text(json.dumps(data, indent=1) + "\n")
+        (RESULTS / f"{stem}.md").write_text(table)
 
 
 def _run(case: Case, budget: Budget) -> dict[str, Any]:
@@ -74,7 +80,8 @@ def _to_markdown(data: dict[str, Any]) -> str:
             "yes" if row["reached"] else "**no**",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "| call | median | at most | reached |", "|---|--:|--:|---|"]
+    if data["calls"]:
+        lines += ["", "| call | median | at most | reached |", "|---|--:|--:|---|"]
     for call in data["calls"]:
         reached = "yes" if call["median"] <= call["target"] else "**no**"
         lines.append(

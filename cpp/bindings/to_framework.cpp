@@ -77,6 +77,7 @@ struct Framework {
   PyObject* all_valid = nullptr;       ///< (values) -> bool tensor
   PyObject* arrange = nullptr;         ///< (values, shape, axes) -> tensor
   PyObject* put = nullptr;             ///< (tensor, device name, id) -> tensor; without an API
+  std::size_t alignment = 1;           ///< of memory that is read in place, in bytes
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};
@@ -102,6 +103,7 @@ std::unique_ptr<const Framework> load(const char* name) {
   framework->all_valid = take("all_valid");
   framework->arrange = take("arrange");
   framework->put = take("put");
+  framework->alignment = loaded.attr("alignment").cast<std::size_t>();
   return framework;
 }
 
@@ -314,12 +316,21 @@ class Converter {
     return make_by(framework_.from_positions, std::move(tensor));
   }
 
+  /// The framework would copy it as well, several times slower. For small tensors it is as quick.
+  OwnedTensor align_large(OwnedTensor tensor) const {
+    constexpr int64_t kLargeSize = 64 << 10;
+    if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
+    const py::gil_scoped_release release;
+    return align_tensor(std::move(tensor), framework_.alignment);
+  }
+
   py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
     const bool moves = options_.device && from_dl_device(tensor->device) != *options_.device;
     if (framework_.api != nullptr) {
       if (moves) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
       return to_object(*framework_.api, std::move(tensor));
     }
+    if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
     const py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
     py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
     if (!moves) return made;

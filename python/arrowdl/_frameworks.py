@@ -39,6 +39,9 @@ class Framework:
     put : callable
         ``(tensor, name, id)`` to a copy on that device, for a `tensor` of the CPU: for frameworks
         without the exchange API, which allocates their memory.
+    alignment : int
+        Of memory on the CPU that the framework reads in place, in bytes: arrowdl copies other
+        memory for it, where that is worth it. For frameworks without the exchange API.
     """
 
     tensor_type: type | None
@@ -51,6 +54,7 @@ class Framework:
     all_valid: Callable[[Any], Any]
     arrange: Callable[[Any, list[int], list[int]], Any]
     put: Callable[[Any, str, int], Any]
+    alignment: int = 1
 
 
 def load(name: str) -> Framework:
@@ -164,8 +168,9 @@ def _load_jax() -> Framework:
             raise BufferError(f"jax has no device {name}:{index}: {error}") from error
         return jax.device_put(array, device)
 
+    operations = _array_operations(jax.numpy)
     return Framework(
-        None, from_dlpack, from_positions, _pair, _parts, *_array_operations(jax.numpy), put
+        None, from_dlpack, from_positions, _pair, _parts, *operations, put, alignment=64
     )
 
 

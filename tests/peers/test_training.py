@@ -7,6 +7,7 @@ import gc
 import itertools
 import json
 import multiprocessing
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -352,3 +353,29 @@ def test_ray_train_on_two_workers(cluster: None, tmp_path: Path) -> None:
     read = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("?.json"))]
     assert [len(ids) for ids in read] == [ROWS // 2] * 2
     assert sorted(read[0] + read[1]) == IDS
+
+
+# ---- examples
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def run_example(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](folder)
+    return capsys.readouterr().out
+
+
+def test_example_with_lightning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_example("tabular_lightning", tmp_path, capsys)
+    assert "160 steps, 40000 rows" in output
+    assert "weights: [1.5, -2.0, 0.5]" in output
+    assert "learned: True" in output
+
+
+def test_example_with_ray(
+    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run_example("tabular_ray", tmp_path, capsys)
+    assert "rows of each worker: [8000, 8000]" in output
+    assert "weights: [1.5, -2.0, 0.5] the same: True" in output
+    assert "learned: True" in output

@@ -116,6 +116,23 @@ def test_jax_reads_aligned_memory_in_place_and_copies_the_rest() -> None:
         jax.dlpack.from_dlpack(unaligned, copy=False)
 
 
+def test_to_jax_lines_large_memory_up_for_jax() -> None:
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(range(80_000), pa.int32()), 4)
+    lines = {}
+    for array in (rows, rows[1:], rows[:20], rows[1:20]):
+        tensor = arrowdl.to_jax(array)
+        assert tensor.tolist() == array.to_pylist()
+        lines[array.offset, len(array)] = address_of(tensor) == data_address(array.values) + (
+            array.offset * 16
+        )
+    assert lines[0, 20_000]
+    assert lines[0, 20]
+    assert not lines[1, 19_999]
+    permuted = np.moveaxis(np.arange(90_000, dtype="int32").reshape(30, 50, 60), 1, 2)
+    there = arrowdl.to_arrow_device(permuted)[1:]
+    np.testing.assert_array_equal(arrowdl.to_jax(there), permuted[1:])
+
+
 @pytest.mark.parametrize("array", [BITS, PERMUTED, FLOATS], ids=["bits", "permuted", "floats"])
 def test_jax_copies_when_asked_to(array: pa.Array) -> None:
     tensor = jax.dlpack.from_dlpack(take(array), copy=True)

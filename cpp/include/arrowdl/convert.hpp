@@ -225,4 +225,8 @@ OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owne
 /// The same around another tensor, with its flags.
 OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner);
 
+/// `tensor`, or where its memory is the CPU's and does not begin at a multiple of `alignment` bytes
+/// (64 at most), a contiguous copy that does.
+OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment);
+
 }  // namespace arrowdl

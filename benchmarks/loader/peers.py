@@ -1,0 +1,79 @@
+"""Passes beside Hugging Face datasets and Ray Data, which have an environment of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow.parquet as pq
+
+from benchmarks.loader.cases import Case, Pass, drain
+from benchmarks.loader.data import BATCH_ROWS
+
+PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "datasets", "ray"]
+# Rows of `tab` for peers that take minutes for all of them.
+FEW_ROWS = 20_000
+
+
+def make_peer_cases(folder: Path) -> Iterator[Case]:
+    """All rows, over the files of `data.write_files`. The targets of the issue are speed-ups: 10
+    times is a ratio of 0.1."""
+    few = folder / "tab-few.parquet"
+    if not few.exists():
+        pq.write_table(pq.read_table(folder / "tab.parquet").slice(0, FEW_ROWS), few)
+    for name, path in (("emb", folder / "emb.parquet"), ("tab", few)):
+        yield from _make_hugging_face(name, path)
+        yield from _make_ray(name, path)
+
+
+def _make_pass(source: Any, name: str) -> Pass:
+    loader = arrowdl.Loader(source, BATCH_ROWS[name], nulls="nan")
+    return partial(_drain_loader, loader)
+
+
+def _drain_loader(loader: Any) -> int:
+    return drain(iter(loader))
+
+
+def _make_hugging_face(name: str, path: Path) -> Iterator[Case]:
+    import datasets
+    from torch.utils.data import DataLoader
+
+    cache = str(path.parent / "hugging-face")
+    dataset = datasets.Dataset.from_parquet(str(path), cache_dir=cache)
+    batches = DataLoader(dataset.with_format("torch"), batch_size=BATCH_ROWS[name])
+    for kind, source in (("parquet", path), ("dataset", dataset)):
+        yield Case(
+            f"hf-{name}-{kind}",
+            _make_pass(source, name),
+            partial(_drain_loader, batches),
+            'datasets in format "torch", DataLoader',
+            1 / 12,
+        )
+
+
+def _make_ray(name: str, path: Path) -> Iterator[Case]:
+    import ray
+    from arrowdl.ray import ShardLoader
+
+    if not ray.is_initialized():
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+    files = path.parent / f"ray-{path.stem}"  # Ray wants a folder
+    files.mkdir(exist_ok=True)
+    if not (files / path.name).exists():
+        (files / path.name).hardlink_to(path)
+    dataset = ray.data.read_parquet(str(files))
+    kept = dataset.materialize()
+
+    def iterate(dataset: Any) -> int:
+        return drain(dataset.iter_torch_batches(batch_size=BATCH_ROWS[name]))
+
+    ours, peer = _make_pass(path, name), "Ray's iter_torch_batches"
+    yield Case(f"ray-{name}", ours, partial(iterate, dataset), peer, 0.1)
+    loader = ShardLoader(kept, BATCH_ROWS[name], nulls="nan")
+    ours, peer = partial(_drain_loader, loader), f"{peer}, materialised"
+    yield Case(f"ray-{name}-materialised", ours, partial(iterate, kept), peer, 0.1)
