@@ -71,6 +71,14 @@ class StagingTest : public testing::DeviceTest {
 
   /// Of the blocks, but those that earlier tests had the driver lose.
   int64_t pinned() const { return staging_bytes() - lost_; }
+  static void count_guarded_waits() {
+    guarded_waits = 0;
+    set_wait_guard([](const std::function<void()>& wait) {
+      ++guarded_waits;
+      wait();
+    });
+  }
+
   int allocations() const { return fake_->count().allocations - before_.allocations; }
 
   Device host_;
@@ -133,11 +141,7 @@ TEST_P(StagingTest, TheLimitHoldsAndTheWaitGoesThroughTheGuard) {
   set_staging_limit(kSmallest);
   const Gated gated = take_gated_stream();
   const DeviceArray first = copy_on(gated.stream, make_array({1}));
-  guarded_waits = 0;
-  set_wait_guard([](const std::function<void()>& wait) {
-    ++guarded_waits;
-    wait();
-  });
+  count_guarded_waits();
   std::atomic<bool> is_copied{false};
   DeviceArray second;
   std::thread other([&] {
@@ -153,6 +157,23 @@ TEST_P(StagingTest, TheLimitHoldsAndTheWaitGoesThroughTheGuard) {
   EXPECT_EQ(pinned(), kSmallest);
   EXPECT_EQ(read(first), Bytes{1});
   EXPECT_EQ(read(second), Bytes{2});
+}
+
+TEST_P(StagingTest, ALargeCopyWaitsForBlocksOfItsOwn) {
+  set_staging_limit(2 * kLargest);
+  const Gated gated = take_gated_stream();
+  const Bytes pattern = make_pattern(6 * kLargest);
+  const DeviceArray source = make_array(pattern);
+  count_guarded_waits();
+  DeviceArray copied;
+  std::thread other([&] { copied = copy_on(gated.stream, source); });
+  EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+  EXPECT_EQ(pinned(), 2 * kLargest);
+  fake_->open_gate(gated.gate);
+  other.join();
+  set_wait_guard(nullptr);
+  EXPECT_EQ(pinned(), 2 * kLargest);
+  EXPECT_TRUE(read(copied) == pattern);
 }
 
 TEST_P(StagingTest, OneBlockThereMayAlwaysBe) {
