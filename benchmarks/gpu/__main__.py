@@ -16,9 +16,11 @@ from benchmarks.gpu.cases import (
     SIZES,
     Call,
     Direction,
+    Names,
     make_call_names,
     make_copy_names,
 )
+from benchmarks.gpu.loader import PASS, SIZE, TRAINING, make_pass_names, make_training_names
 from benchmarks.gpu.report import CallResult, CopyResult, to_json, to_markdown
 from benchmarks.machine import describe_machine
 from benchmarks.timing import FULL, QUICK, Budget, measure
@@ -33,10 +35,17 @@ def main() -> None:
     arguments = _parse_arguments()
     if not torch.cuda.is_available():
         sys.exit(f"torch {torch.__version__} finds no CUDA device")
-    calls = [_run_call(call, QUICK if arguments.quick else FULL) for call in CALLS]
+    budget = QUICK if arguments.quick else FULL
+    calls = [_run_call(call, make_call_names(), budget) for call in CALLS]
+    calls.append(_run_call(TRAINING, make_training_names(), budget))
     budget = QUICK_COPIES if arguments.quick else COPIES
     sizes = [size for size in SIZES if size <= arguments.largest * MEGABYTE]
-    copies = [_run_copies(way, size, budget) for way in DIRECTIONS for size in sizes]
+    copies = [
+        _run_copies(way, size, make_copy_names(size), budget)
+        for way in DIRECTIONS
+        for size in sizes
+    ]
+    copies.append(_run_copies(PASS, SIZE, make_pass_names(), budget))
     command = " ".join(["python -m benchmarks.gpu", *sys.argv[1:]])
     data = to_json(calls, copies, _describe(), command)
     table = to_markdown(data)
@@ -65,17 +74,17 @@ def _describe() -> dict[str, str]:
     return facts | describe_machine(["arrowdl", "torch", "numpy"])
 
 
-def _run_call(call: Call, budget: Budget) -> CallResult:
-    ours, peer = measure([call.ours, call.peer], make_call_names(), budget)
+def _run_call(call: Call, names: Names, budget: Budget) -> CallResult:
+    ours, peer = measure([call.ours, call.peer], names, budget)
     torch.cuda.synchronize()
     result = CallResult(call, ours, peer)
     print(f"{call.name:20} {result.ratio:5.2f}", flush=True)
     return result
 
 
-def _run_copies(direction: Direction, size: int, budget: Budget) -> CopyResult:
+def _run_copies(direction: Direction, size: int, names: Names, budget: Budget) -> CopyResult:
     statements = [direction.pinned, *direction.others]
-    pinned, *others = measure(statements, make_copy_names(size), budget)
+    pinned, *others = measure(statements, names, budget)
     torch.cuda.synchronize()
     result = CopyResult(direction, size, pinned, others)
     shares = " ".join(f"{result.share(timing):5.0%}" for timing in others)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import arrowdl
@@ -67,11 +67,12 @@ def make_call_names() -> Names:
 
 @dataclass(frozen=True)
 class Direction:
-    """Copies one way: `pinned` is what the others are a share of."""
+    """Copies one way: `pinned` is what the others are a share of, at least that in `targets`."""
 
     name: str
     pinned: str
     others: list[str]
+    targets: Mapping[str, float] = field(default_factory=dict)
 
 
 DIRECTIONS = [
@@ -81,6 +82,7 @@ DIRECTIONS = [
         [
             "pinned_array.to('cuda').synchronize()",
             "pageable_array.to('cuda').synchronize()",
+            "pageable_array.to('cuda', pin=False).synchronize()",
             "pageable_tensor.to('cuda'); finish()",
         ],
     ),

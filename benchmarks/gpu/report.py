@@ -56,6 +56,7 @@ def to_json(
                 "direction": result.direction.name,
                 "bytes": result.size,
                 "share": result.share(timing),
+                "target": result.direction.targets.get(timing.statement),
                 "bandwidth": result.bandwidth(timing),
                 "timing": timing.to_json(),
             }
@@ -77,7 +78,8 @@ def to_markdown(data: dict[str, Any]) -> str:
         lines += ["", "| call | median | beside | median | ratio |", "|---|--:|---|--:|--:|"]
         lines += [_format_call(row) for row in data["calls"]]
     if data["copies"]:
-        lines += ["", "| copy | MiB | median | GB/s | of pinned |", "|---|--:|--:|--:|--:|"]
+        lines += ["", "| copy | MiB | median | GB/s | of pinned | at least |"]
+        lines += ["|---|--:|--:|--:|--:|--:|"]
         lines += [_format_copy(row) for row in data["copies"]]
     return "\n".join(lines) + "\n"
 
@@ -97,6 +99,7 @@ def _format_copy(row: dict[str, Any]) -> str:
         format_spread(timing),
         f"{row['bandwidth'] / 1e9:.2f}",
         f"{row['share']:.0%}",
+        "" if row["target"] is None else f"{row['target']:.0%}",
     ]
     return f"| {' | '.join(cells)} |"
 

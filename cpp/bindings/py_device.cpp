@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "arrowdl/backend.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/used_streams.hpp"
@@ -197,6 +198,24 @@ void register_device(py::module_& m) {
       "    always wait, however large.\n\n"
       "Raises\n------\n"
       "ValueError\n    Less than 0.");
+  m.def(
+      "set_staging_limit", &set_staging_limit, py::arg("bytes"),
+      py::call_guard<py::gil_scoped_release>(),
+      "set_staging_limit(bytes)\n--\n\n"
+      "Bound the pinned memory that copies from pageable memory to a device go through.\n\n"
+      "Parameters\n----------\n"
+      "bytes : int\n"
+      "    256 MiB by default. It is allocated as copies need it, in blocks of 64 KiB to 4 MiB, "
+      "and\n"
+      "    used again. A copy that finds all of it in use waits on the host until an earlier one "
+      "is\n"
+      "    done. One block there may always be, and one for each further thread that copies. What "
+      "is\n"
+      "    beyond a lower limit is given back once no copy uses it.\n\n"
+      "Raises\n------\n"
+      "ValueError\n    Less than 0.");
+  m.def("staging_bytes", &staging_bytes,
+        "How many bytes of pinned memory there are for copies to devices, in use or not.");
   m.def("abandoned_releases", &abandoned_releases,
         "How many arrays of this process never gave their memory back: the device or stream that "
         "may\nhave used it failed, or could not be asked any more. Zero where nothing did.");

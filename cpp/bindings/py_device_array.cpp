@@ -310,6 +310,8 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* name
         stream = value;
       } else if (name == "non_blocking") {
         options.non_blocking = read_bool("non_blocking", value);
+      } else if (name == "pin") {
+        options.pin = read_bool("pin", value);
       } else {
         return false;
       }
@@ -571,7 +573,8 @@ PyMethodDef methods[] = {
      "holds at that time is done.\n\nFor streams that read it without having come through "
      "arrowdl. The stream must live as long."},
     {"to", as_method(to), kFast,
-     "to($self, device, *, stream=None, non_blocking=True)\n--\n\nThe same rows on another "
+     "to($self, device, *, stream=None, non_blocking=True, pin=True)\n--\n\nThe same rows on "
+     "another "
      "device.\n\n"
      "Copies the bytes that the rows take, nested values and dictionaries included, into one "
      "piece\n"
@@ -583,7 +586,13 @@ PyMethodDef methods[] = {
      "    What runs the copies: a stream of the device that is not the CPU, of the target's when\n"
      "    neither is. None: one of arrowdl's own.\n"
      "non_blocking : bool\n"
-     "    Whether the copies may still be under way on return. To the CPU they never are.\n\n"
+     "    Whether the copies may still be under way on return. To the CPU they never are.\n"
+     "pin : bool\n"
+     "    Whether pageable memory goes to CUDA and ROCm devices through pinned memory of "
+     "arrowdl's,\n"
+     "    which is used again (see `set_staging_limit`): it has been read on return, and nobody\n"
+     "    waits for the device. Otherwise the driver copies it as it can. Pinned memory goes as it "
+     "is.\n\n"
      "Returns\n-------\n"
      "DeviceArray\n"
      "    The same memory where it lies there already. Host memory of a device (cuda_host, "

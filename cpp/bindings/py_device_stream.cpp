@@ -168,10 +168,10 @@ DeviceStream take_shard(DeviceStream& self, int64_t index, int64_t count, bool p
       self, [&](OwnedStream&& stream) { return shard(std::move(stream), index, count, pad); });
 }
 
-DeviceStream copy_to_device(DeviceStream& self, const py::object& device) {
+DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool pin) {
   const Device target = read_device(device.ptr());
   return make_adapted(
-      self, [&](OwnedStream&& stream) { return copy_stream_to(std::move(stream), target); });
+      self, [&](OwnedStream&& stream) { return copy_stream_to(std::move(stream), target, pin); });
 }
 
 DeviceStream prefetch_arrays(DeviceStream& self, int64_t depth) {
@@ -354,12 +354,19 @@ index, count : int
 pad : bool
     Where an array has fewer rows than there are parts, those without one get its last row again;
     otherwise they get an array of no rows.)")
-      .def("to", &copy_to_device, py::arg("device"),
-           R"(to(self, /, device)
+      .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin") = true,
+           R"(to(self, /, device, *, pin=True)
 --
 
-The arrays in memory of `device`, as `DeviceArray.to` copies them: each carries one event for all of
-its copies, and nobody waits.)")
+The arrays in memory of `device`, as `DeviceArray.to` copies them: on a stream of arrowdl's, each
+with one event for all of its copies, and nobody waits.
+
+Parameters
+----------
+device : Device, str, tuple or device object
+pin : bool
+    Whether pageable memory goes to CUDA and ROCm devices through pinned memory of arrowdl's, which
+    is used again: see `set_staging_limit`.)")
       .def("prefetch", &prefetch_arrays, py::arg("depth") = 2,
            R"(prefetch(self, /, depth=2)
 --

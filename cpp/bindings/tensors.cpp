@@ -424,7 +424,11 @@ py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
 OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
   TensorView view = view_tensor(*tensor);
   OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
-  if (view.size() > 0) copy_tensor(std::move(tensor), *memory, ask_work_stream(api, device));
+  if (view.size() > 0) {
+    const Stream stream = ask_work_stream(api, device);
+    const py::gil_scoped_release release;  // the bytes are read here
+    copy_tensor(std::move(tensor), *memory, stream);
+  }
   view.data = view_tensor(*memory).data;
   view.device = device;
   return make_tensor(view, std::move(memory));

@@ -3,6 +3,7 @@
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "copy_pieces.hpp"
 #include "transfer.hpp"
 
 namespace arrowdl {
@@ -13,8 +14,8 @@ void copy_tensor(OwnedTensor source, const DLTensor& target, Stream stream) {
   Transfer transfer(require_copier(to.device), to.device, stream, {});
   transfer.hold(std::make_shared<OwnedTensor>(std::move(source)));
   if (from.size() == 0) return;
-  transfer.backend().copy(to.device, const_cast<uint8_t*>(to.data), Device{}, from.data,
-                          from.nbytes(), transfer.stream());
+  copy_pieces(transfer, Device{}, to.device, const_cast<uint8_t*>(to.data),
+              {{from.data, from.nbytes(), 0}}, true);
 }
 
 }  // namespace arrowdl

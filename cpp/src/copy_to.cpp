@@ -5,6 +5,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "checked.hpp"
+#include "copy_pieces.hpp"
 #include "transfer.hpp"
 
 namespace arrowdl {
@@ -14,14 +15,7 @@ constexpr int64_t kAlignment = 64;
 
 int64_t bytes_of_bits(int64_t bits) { return (bits + 7) / 8; }
 
-/// Bytes on their way: from where, and where in the new memory.
-struct Piece {
-  const void* source = nullptr;  ///< nullptr: no buffer
-  int64_t size = 0;
-  int64_t position = 0;
-};
-
-/// One node of the copy.
+/// One node of the copy. A Piece without a source is no buffer.
 struct Plan {
   int64_t length = 0;
   int64_t offset = 0;
@@ -44,6 +38,8 @@ class Planner {
       : from_(from), to_(to), transfer_(transfer) {}
 
   int64_t size() const noexcept { return size_; }
+  /// All of them, in the order of their positions.
+  const std::vector<Piece>& pieces() const noexcept { return pieces_; }
 
   Plan plan(const DeviceArray& window) {
     const DeviceArray array = window.widened(window.offset() % 8);
@@ -78,7 +74,8 @@ class Planner {
       raise_value_error("the sizes and offsets of the array make more bytes than there can be");
     }
     size_ = size_ / kAlignment * kAlignment;
-    return {source, size, position};
+    pieces_.push_back({source, size, position});
+    return pieces_.back();
   }
 
   /// The part of buffer `i` that the rows of `array` take at `width` bytes each.
@@ -212,13 +209,13 @@ class Planner {
   const Device to_;
   Transfer& transfer_;
   int64_t size_ = 0;
+  std::vector<Piece> pieces_;
 };
 
-/// New memory on a device, and what is copied to it.
+/// New memory on a device, and the arrays that will lie there.
 class Target {
  public:
-  Target(const Device& from, const Device& to, int64_t size, Transfer& transfer)
-      : from_(from), to_(to), transfer_(transfer) {
+  Target(const Device& to, int64_t size, Transfer& transfer) {
     if (to.type == kDLCPU) {
       owner_ = Buffer::allocate(size, &memory_).owner();
       transfer.hold(owner_);
@@ -229,28 +226,25 @@ class Target {
     }
   }
 
-  OwnedArray copy(const Plan& plan) {
+  uint8_t* address() const noexcept { return memory_; }
+
+  OwnedArray make(const Plan& plan) const {
     ArrayParts parts;
     parts.length = plan.length;
     parts.offset = plan.offset;
     parts.null_count = plan.null_count;
-    for (const Piece& piece : plan.buffers) parts.buffers.push_back(copy(piece));
-    for (const Plan& child : plan.children) parts.children.push_back(copy(child));
-    if (plan.dictionary != nullptr) parts.dictionary = copy(*plan.dictionary);
+    for (const Piece& piece : plan.buffers) parts.buffers.push_back(make_buffer(piece));
+    for (const Plan& child : plan.children) parts.children.push_back(make(child));
+    if (plan.dictionary != nullptr) parts.dictionary = make(*plan.dictionary);
     return make_array(std::move(parts));
   }
 
  private:
-  Buffer copy(const Piece& piece) {
+  Buffer make_buffer(const Piece& piece) const {
     if (piece.source == nullptr) return Buffer();
-    uint8_t* target = memory_ + piece.position;
-    transfer_.backend().copy(to_, target, from_, piece.source, piece.size, transfer_.stream());
-    return Buffer(owner_, target, piece.size);
+    return Buffer(owner_, memory_ + piece.position, piece.size);
   }
 
-  const Device from_;
-  const Device to_;
-  Transfer& transfer_;
   uint8_t* memory_ = nullptr;
   std::shared_ptr<const void> owner_;
 };
@@ -279,8 +273,9 @@ DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOp
   wait_event(at, transfer.stream(), array.sync_event());  // a stream's number is of its device
   Planner planner(from, device, transfer);
   const Plan plan = planner.plan(array);
-  Target target(from, device, planner.size(), transfer);
-  OwnedArray copied = target.copy(plan);
+  const Target target(device, planner.size(), transfer);
+  copy_pieces(transfer, from, device, target.address(), planner.pieces(), options.pin);
+  OwnedArray copied = target.make(plan);
   if (device.type == kDLCPU) {
     transfer.wait();
     return DeviceArray::import(array.export_schema(), std::move(copied));

@@ -44,8 +44,6 @@ struct Queue {
 /// The queues whose threads run, for the end of the process.
 class Running {
  public:
-  Running() noexcept : process(fork_count()) {}
-
   void add(const std::shared_ptr<Queue>& queue) {
     const std::lock_guard<std::mutex> lock(mutex_);
     queues_.insert(queue);
@@ -57,24 +55,13 @@ class Running {
   }
   void stop(double seconds) noexcept;
 
-  const uint64_t process;
-
  private:
   std::mutex mutex_;
   std::condition_variable gone_;
   std::set<std::shared_ptr<Queue>> queues_;
 };
 
-/// Of this process: a forked child has none of its parent's threads, and its lock may be taken for
-/// ever. Never destroyed, for threads that end after everything else.
-Running& running() {
-  static std::atomic<Running*> current{new Running};
-  Running* known = current.load();
-  if (known->process == fork_count()) return *known;
-  auto fresh = std::make_unique<Running>();
-  if (current.compare_exchange_strong(known, fresh.get())) return *fresh.release();
-  return *known;
-}
+Running& running() { return of_this_process<Running>(); }
 
 void close(Queue& queue) noexcept {
   std::deque<DeviceArray> dropped;

@@ -29,6 +29,12 @@ Transfer::Transfer(Backend& backend, const Device& device, std::optional<Stream>
   }
 }
 
+void Transfer::release_last() noexcept {
+  std::shared_ptr<const void> last = std::move(held_->back());
+  held_->pop_back();
+  release_after(device_, stream_, std::move(last), stream_owner_);
+}
+
 std::shared_ptr<DeviceMemory> Transfer::allocate(const Device& device, int64_t size) {
   auto memory = std::make_shared<DeviceMemory>(backend_, device, size, stream_);
   hold(memory);

@@ -16,24 +16,33 @@ namespace arrowdl {
 Backend& require_copier(const Device& device);
 
 /// Memory of a backend. Nothing uses it any more when it goes.
-class DeviceMemory : private Counted {
+class BackendMemory {
  public:
-  DeviceMemory(Backend& backend, const Device& device, int64_t size, Stream stream)
+  BackendMemory(Backend& backend, const Device& device, int64_t size, Stream stream)
       : backend_(backend), device_(device), memory_(backend.allocate(device, size, stream)) {}
-  ~DeviceMemory() {
+  ~BackendMemory() {
     try {
       const BorrowedStream idle(backend_, device_);
       backend_.free(device_, memory_, idle.get());
     } catch (const std::exception&) {  // the driver has ended, and with it the memory
     }
   }
+  BackendMemory(const BackendMemory&) = delete;
+  BackendMemory& operator=(const BackendMemory&) = delete;
 
+  const Device& device() const noexcept { return device_; }
   uint8_t* address() const noexcept { return static_cast<uint8_t*>(memory_); }
 
  private:
   Backend& backend_;
-  Device device_;
-  void* memory_;
+  const Device device_;
+  void* const memory_;
+};
+
+/// The same, where an array or a tensor lies in it.
+class DeviceMemory : public BackendMemory, private Counted {
+ public:
+  using BackendMemory::BackendMemory;
 };
 
 /// The stream of the work, the caller's or one of ours, and what the work uses: kept until it is
@@ -50,6 +59,8 @@ class Transfer {
   Backend& backend() const noexcept { return backend_; }
   Stream stream() const noexcept { return stream_; }
   void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
+  /// Lets go of what was held last once the work so far is done, and not with the rest.
+  void release_last() noexcept;
   /// `size` bytes of the device, held.
   std::shared_ptr<DeviceMemory> allocate(const Device& device, int64_t size);
   OwnedEvent record() const { return OwnedEvent::record(device_, stream_); }

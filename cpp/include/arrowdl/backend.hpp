@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,11 @@ class Backend {
   virtual void* allocate(const Device& device, int64_t size, Stream stream) = 0;
   /// Gives memory of `allocate` back once the work that `stream` holds now is done.
   virtual void free(const Device& device, void* memory, Stream stream) noexcept = 0;
+  /// Where memory of the host lies that `copy` to `device` reads without a wait on the host (pinned
+  /// memory), as a device of this backend; none where it takes any memory so.
+  virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
+  /// Whether `memory` of the CPU is known to be pinned, by whoever allocated it.
+  virtual bool is_pinned(const void*) noexcept { return false; }
   /// Whether `copy` does without a stop on the CPU.
   virtual bool can_copy(const Device&, const Device&) { return true; }
   /// Copies `size` bytes on `stream`, a stream of whichever device is not the CPU (of `to` when

@@ -14,6 +14,10 @@ struct CopyOptions {
   std::optional<Stream> stream = {};
   std::shared_ptr<const void> stream_owner = {};  ///< keeps its handle good, if known
   bool non_blocking = true;                       ///< whether the copies may still be under way
+  /// Whether pageable memory of the host goes to devices of CUDA and ROCm through pinned memory of
+  /// arrowdl's: it has been read then, and the host has not waited for the device (but see
+  /// `set_staging_limit`). Else the driver takes it as it can. Pinned memory goes as it is.
+  bool pin = true;
 };
 
 /// The rows of `array` in new memory on `device`, which carries one event for all of the copies:
@@ -30,7 +34,20 @@ DeviceArray copy_to(const DeviceArray& array, const Device& device,
 /// Copies the elements of `source`, which the host can read and which are there, to `target`: of
 /// another device, of the same dtype and number of elements, and like them dense, in whatever order
 /// the dimensions lie. `stream` of that device does it and keeps `source` as long; the caller sees
-/// to it that `target` stays. Raises BufferError as `copy_to` does.
+/// to it that `target` stays. Pageable memory goes through pinned memory. Raises BufferError as
+/// `copy_to` does.
 void copy_tensor(OwnedTensor source, const DLTensor& target, Stream stream);
+
+constexpr int64_t kDefaultStagingLimit = int64_t{256} << 20;
+
+/// How many bytes of pinned memory this process keeps for copies from pageable memory, 256 MiB by
+/// default. They are allocated as copies need them, in blocks of 64 KiB to 4 MiB, and used again; a
+/// copy that finds all of them in use waits on the host, through the wait guard, until an earlier
+/// one is done. One block there may always be, and one for each further thread that copies. Blocks
+/// beyond a lower limit are given back once no copy uses them. Raises ValueError for less than 0.
+void set_staging_limit(int64_t bytes);
+
+/// The bytes of it that there are now.
+int64_t staging_bytes() noexcept;
 
 }  // namespace arrowdl

@@ -119,8 +119,9 @@ OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
 /// again with `pad`, else an array of no rows. Raises ValueError unless 0 <= index < count.
 OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad = false);
 
-/// The arrays in memory of `device`, each with one event for all of its copies (see copy_to).
-OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device);
+/// The arrays in memory of `device`, each with one event for all of its copies. `pin` as copy_to's
+/// CopyOptions have it.
+OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true);
 
 /// The same arrays, read ahead by a thread that holds up to `depth` of them. A failure of the
 /// source is raised when its place in the order comes. The thread starts with the first `next`, and

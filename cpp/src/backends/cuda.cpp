@@ -93,6 +93,10 @@ class CudaRuntime final : public StreamRuntime {
     return number == 2 ? reinterpret_cast<Stream>(uintptr_t{1}) : stream;
   }
 
+  bool is_pinned(const void* memory) noexcept override {
+    return find_attribute(kMemoryType, memory) == kHostMemory;
+  }
+
  protected:
   void prepare_devices(int64_t count) override {
     contexts_.resize(static_cast<std::size_t>(count));

@@ -376,6 +376,15 @@ void StreamRuntime::free(const Device& device, void* memory, Stream stream) noex
   }
 }
 
+std::optional<Device> StreamRuntime::find_pinned(const Device& device) const noexcept {
+  if (find_memory(device) == Memory::kHost) return {};
+  const auto* const type =
+      std::find_if(std::begin(text_.types), std::end(text_.types),
+                   [](int32_t one) { return find_memory(Device{one, 0}) == Memory::kHost; });
+  if (type == std::end(text_.types)) return {};
+  return Device{*type, device.id};
+}
+
 void StreamRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
                          int64_t size, Stream stream) {
   for (const Device& device : {to, from}) {

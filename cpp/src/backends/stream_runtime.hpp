@@ -94,6 +94,7 @@ class StreamRuntime : public Backend {
   void* allocate(const Device& device, int64_t size, Stream stream) override;
   /// Waits on the host for the stream unless the memory came from a pool of the device.
   void free(const Device& device, void* memory, Stream stream) noexcept override;
+  std::optional<Device> find_pinned(const Device& device) const noexcept override;
   /// Memory of the CPU that the driver does not know (pageable) goes through a staging area of the
   /// driver: a copy from it returns when `source` has been read, one to it may return only when it
   /// is done. Pinned memory (CUDA_HOST) never waits.

@@ -112,7 +112,8 @@ class Loader:
         Rows to read, of files and datasets: row groups that have none are not.
     framework : {'torch', 'jax', 'numpy'}
     device : device, optional
-        Where the batches are copied to (see `DeviceArray.to`), ahead of the training.
+        Where the batches are copied to (see `DeviceArray.to`), ahead of the training and by way of
+        pinned memory.
     shuffle : bool
         Row groups (or pieces of tables) in another order each epoch, then windows of `buffer_rows`
         consecutive rows of that, each permuted. Streams have their windows permuted only.

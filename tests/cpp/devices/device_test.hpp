@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arrowdl/backend.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/event.hpp"
 #include "arrowdl/used_streams.hpp"
 #include "expect_error.hpp"
@@ -77,6 +78,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     EXPECT_EQ(fake_->misuses(), 0);
     fake_->reset();
+    empty_staging_pool();
     const FakeCounts after = fake_->count();
     EXPECT_EQ(after.events, before_.events + abandoned_);
     EXPECT_EQ(after.allocations, before_.allocations);
@@ -84,6 +86,11 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     EXPECT_EQ(fake_->capture_mode(), 0);
     set_blocking_release(false);
     set_release_limit(kDefaultReleaseLimit);
+  }
+
+  static void empty_staging_pool() {
+    set_staging_limit(0);
+    set_staging_limit(kDefaultStagingLimit);
   }
 
   /// A stream of arrowdl's that the test gives back.

@@ -53,6 +53,8 @@ class FakeDriver {
   virtual bool has_failed() = 0;
   virtual void set_device_count(int count) = 0;
   virtual void set_pools(bool supported) = 0;
+  /// Whether there is more pinned memory to be had.
+  virtual void set_pinning(bool possible) = 0;
   virtual void set_capturing(void* stream, bool capturing) = 0;
   /// A stream that synchronizes with the default one is being captured, by a thread whose mode
   /// forbids all others calls that might synchronize. Such a call ends the capture.

@@ -107,6 +107,7 @@ struct Machine {
   bool is_initialized = false;
   int device_count = kDevices;
   bool has_pools = true;
+  bool can_pin = true;
   bool is_globally_capturing = false;
   bool is_capture_broken = false;
   int calls = 0;
@@ -323,6 +324,7 @@ int give_memory(void** memory, std::size_t size, Memory kind) {
   return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
+    if (kind == Memory::kHost && !m.can_pin) return kOutOfMemory;
     *memory = m.add_allocation(size, false, kind);
     return kSuccess;
   });
@@ -750,6 +752,10 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.has_pools = supported;
   }
+  void set_pinning(bool possible) override {
+    const Lock lock(m_.mutex);
+    m_.can_pin = possible;
+  }
   void set_capturing(void* stream, bool capturing) override {
     const Lock lock(m_.mutex);
     m_.find_stream(stream, 0)->is_capturing = capturing;
@@ -772,7 +778,7 @@ class Controls final : public FakeDriver {
     drain(0, nullptr);
     const Lock lock(m_.mutex);
     m_.device_count = kDevices;
-    m_.has_pools = true;
+    m_.has_pools = m_.can_pin = true;
     m_.is_globally_capturing = m_.is_capture_broken = false;
     m_.fail_in = 0;
     m_.has_failed = false;

@@ -1,0 +1,238 @@
+"""`Loader(device="cuda")`: batches that are copied while the model works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arrowdl import debug
+from helpers.gpu import Spin, settle, torch
+
+pytestmark = pytest.mark.cuda
+
+ROWS = 20_000
+BATCH = 512
+BLOCK = 64 << 10
+"""Bytes of pinned memory that a batch of this table goes through."""
+
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int32()),
+        "x": pa.array(np.arange(ROWS) / 7, pa.float32()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(ROWS * 8), pa.float32()), 8),
+        "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("loader") / "table.parquet"
+    pq.write_table(TABLE, path, row_group_size=3_000)
+    return path
+
+
+@pytest.fixture(params=["table", "parquet"])
+def source(request: pytest.FixtureRequest, parquet: Path) -> Any:
+    return TABLE if request.param == "table" else parquet
+
+
+@pytest.fixture(autouse=True)
+def _pinned_memory() -> Iterator[None]:
+    """None of it is there before a test, which may bound it."""
+    arrowdl.set_staging_limit(0)
+    arrowdl.set_staging_limit(256 << 20)
+    yield
+    arrowdl.set_staging_limit(256 << 20)
+
+
+@pytest.fixture(scope="module")
+def jax(_gpu: None) -> Any:
+    module = pytest.importorskip("jax")
+    try:
+        module.devices("cuda")
+    except RuntimeError as error:
+        pytest.skip(f"jax finds no GPU: {error}")
+    return module
+
+
+def read_all(loader: arrowdl.Loader) -> dict[str, list[Any]]:
+    """The rows of all batches, which have to lie on the GPU."""
+    columns: dict[str, list[Any]] = {}
+    for batch in loader:
+        for name, tensor in batch.items():
+            assert tensor.is_cuda
+            columns.setdefault(name, []).extend(tensor.tolist())
+    return columns
+
+
+def read_once(loader: arrowdl.Loader) -> None:
+    """An epoch, after which no memory has to be pinned any more, which may wait for the GPU."""
+    for batch in loader:
+        del batch
+    torch.cuda.synchronize()
+    settle(debug.live_objects())
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.sanitize
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_batches_are_pyarrows_own_reading(source: Any, prefetch: int) -> None:
+    expected = (TABLE if source is TABLE else pq.read_table(source)).to_pydict()
+    loader = arrowdl.Loader(source, BATCH, device="cuda", prefetch=prefetch)
+    assert read_all(loader) == expected
+
+
+def test_batches_of_worker_processes(parquet: Path) -> None:
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=1)
+    assert read_all(loader) == TABLE.to_pydict()
+    assert read_all(loader) == TABLE.to_pydict()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_shuffle_is_the_one_of_the_host(source: Any, workers: int) -> None:
+    there = arrowdl.Loader(source, BATCH, shuffle=True, seed=7, device="cuda", workers=workers)
+    here = arrowdl.Loader(source, BATCH, shuffle=True, seed=7)
+    epochs = set()
+    for _ in range(2):
+        ids: list[int] = []
+        for batch, expected in zip(there, here, strict=True):
+            for name, tensor in expected.items():
+                assert torch.equal(batch[name].cpu(), tensor)
+            ids += batch["id"].tolist()
+        assert sorted(ids) == list(range(ROWS))
+        epochs.add(tuple(ids))
+    assert len(epochs) == 2
+
+
+def test_batches_of_jax(jax: Any, source: Any) -> None:
+    names = ["id", "x", "vector"]
+    loader = arrowdl.Loader(source, BATCH, columns=names, framework="jax", device="cuda")
+    batches = list(loader)
+    for name in names:
+        assert {device.platform for b in batches for device in b[name].devices()} == {"gpu"}
+        made = np.concatenate([np.asarray(batch[name]) for batch in batches])
+        column = TABLE[name].combine_chunks()
+        expected = column.flatten().to_numpy().reshape(-1, 8) if name == "vector" else column
+        assert np.array_equal(made, np.asarray(expected))
+
+
+# ---------------------------------------------------------------- order
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_nobody_waits_for_the_model(parquet: Path, workers: int) -> None:
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    read_once(loader)
+    batches = iter(loader)
+    next(batches)["x"].sum().item()  # its kernel is loaded
+    model = torch.cuda.current_stream()
+    spin = Spin(model)
+    seen = []
+    for _ in range(4):
+        batch = next(batches)
+        seen.append(batch["x"].sum())
+        del batch
+    assert spin.is_running(), "the loop has waited"
+    assert not model.query()
+    expected = TABLE["x"].to_numpy()[BATCH : 5 * BATCH].reshape(4, BATCH).sum(1, dtype="f8")
+    assert [total.item() for total in seen] == pytest.approx(expected.tolist(), rel=1e-4)
+    batches.close()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_next_batches_are_copied_while_the_model_works(
+    parquet: Path, side: Any, workers: int
+) -> None:
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    read_once(loader)
+    batches = iter(loader)
+    next(batches)
+    spin = Spin(torch.cuda.default_stream())
+    with torch.cuda.stream(side):
+        kept = [next(batches) for _ in range(4)]  # more than were there before
+    side.synchronize()  # comes after the copies, and not after the model
+    assert spin.is_running(), "the copies have waited for the model"
+    assert [batch["id"][0].item() for batch in kept] == [BATCH * i for i in range(1, 5)]
+    batches.close()
+
+
+def test_nobody_waits_for_the_model_of_jax(jax: Any, parquet: Path) -> None:
+    @jax.jit
+    def work(x: Any) -> Any:
+        return jax.lax.fori_loop(0, 1000, lambda _, y: y @ x, x)
+
+    eye = jax.numpy.eye(2048)
+    work(eye).block_until_ready()
+    loader = arrowdl.Loader(parquet, BATCH, columns=["id", "x"], framework="jax", device="cuda")
+    read_once(loader)
+    batches = iter(loader)
+    next(batches)
+    busy = work(eye)
+    kept = [next(batches) for _ in range(4)]
+    assert not busy.is_ready(), "the loop has waited"
+    assert [int(batch["id"][0]) for batch in kept] == [BATCH * i for i in range(1, 5)]
+    batches.close()
+
+
+def test_nobody_waits_for_a_copy_of_pageable_memory(side: Any) -> None:
+    array = arrowdl.from_arrow(TABLE["x"].combine_chunks())
+    array.to("cuda").synchronize()
+    settle(debug.live_objects())  # what it went through is in the pool again
+    spin = Spin(side)
+    copied = array.to("cuda", stream=side)
+    assert spin.is_running()
+    assert not copied.ready()
+    assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
+
+
+# ---------------------------------------------------------------- pinned memory
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_pinned_memory_is_used_again(parquet: Path, workers: int) -> None:
+    arrowdl.set_staging_limit(8 * BLOCK)
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    for _ in range(2):
+        read_once(loader)
+        assert BLOCK <= debug.staging_bytes() <= 9 * BLOCK, f"for {ROWS // BATCH} batches"
+
+
+@pytest.mark.parametrize("mebibytes", [3, 4, 9, 33])
+def test_large_arrays_go_block_by_block(mebibytes: int) -> None:
+    values = np.random.default_rng(7).integers(0, 255, (mebibytes << 20) + 17, np.uint8)
+    for limit in 0, 8 << 20, 256 << 20:
+        arrowdl.set_staging_limit(limit)
+        copied = torch.from_dlpack(arrowdl.from_arrow(pa.array(values)).to("cuda"))
+        assert np.array_equal(copied.cpu().numpy(), values)
+
+
+def test_the_limit_holds_while_a_stream_is_behind(side: Any) -> None:
+    arrowdl.set_staging_limit(8 << 20)
+    values = np.arange(8 << 20, dtype=np.int32)
+    array = arrowdl.from_arrow(pa.array(values))
+    Spin(side, 0.05)
+    copied = array.to("cuda", stream=side)  # four times what may be pinned
+    assert debug.staging_bytes() <= 8 << 20
+    assert np.array_equal(torch.from_dlpack(copied).cpu().numpy(), values)
+
+
+def test_pinned_memory_of_torch_goes_as_it_is() -> None:
+    tensor = torch.arange(1000, dtype=torch.float32).pin_memory()
+    copied = arrowdl.to_arrow_device(tensor).to("cuda")
+    assert torch.from_dlpack(copied).tolist() == tensor.tolist()
+    assert debug.staging_bytes() == 0
+
+
+def test_nothing_is_pinned_on_request() -> None:
+    copied = arrowdl.from_arrow(TABLE["x"].combine_chunks()).to("cuda", pin=False)
+    assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
+    assert debug.staging_bytes() == 0
