@@ -12,8 +12,9 @@ namespace {
 
 /// Calls `use(position, source, size)` for what `pieces` have from `start` to `end`.
 template <typename Use>
-void for_each_part(const std::vector<Piece>& pieces, int64_t start, int64_t end, const Use& use) {
-  for (const Piece& piece : pieces) {
+void for_each_part(const std::vector<MemoryPiece>& pieces, int64_t start, int64_t end,
+                   const Use& use) {
+  for (const MemoryPiece& piece : pieces) {
     const int64_t first = std::max(start, piece.position);
     const int64_t last = std::min(end, piece.position + piece.size);
     if (first >= last) continue;
@@ -23,18 +24,19 @@ void for_each_part(const std::vector<Piece>& pieces, int64_t start, int64_t end,
 
 /// Where the host bytes go through; none where they need not.
 std::optional<Device> find_staging(Backend& backend, const Device& from, const Device& to,
-                                   const std::vector<Piece>& pieces) {
+                                   const std::vector<MemoryPiece>& pieces) {
   if (from.type != kDLCPU) return {};
   const std::optional<Device> pinned = backend.find_pinned(to);
   const bool needs_none =
-      !pinned || std::all_of(pieces.begin(), pieces.end(),
-                             [&](const Piece& piece) { return backend.is_pinned(piece.source); });
+      !pinned || std::all_of(pieces.begin(), pieces.end(), [&](const MemoryPiece& piece) {
+        return backend.is_pinned(piece.source);
+      });
   return needs_none ? std::nullopt : pinned;
 }
 
 /// Block by block, so that the next one is filled while the last ones are on their way.
 void copy_staged(Transfer& transfer, const Device& pinned, const Device& to, uint8_t* target,
-                 const std::vector<Piece>& pieces) {
+                 const std::vector<MemoryPiece>& pieces) {
   Backend& backend = transfer.backend();
   const Stream stream = transfer.stream();
   const int64_t size = pieces.back().position + pieces.back().size;
@@ -59,7 +61,7 @@ void copy_staged(Transfer& transfer, const Device& pinned, const Device& to, uin
 }  // namespace
 
 void copy_pieces(Transfer& transfer, const Device& from, const Device& to, uint8_t* target,
-                 const std::vector<Piece>& pieces, bool pin) {
+                 const std::vector<MemoryPiece>& pieces, bool pin) {
   if (pieces.empty()) return;
   Backend& backend = transfer.backend();
   const auto staging = pin ? find_staging(backend, from, to, pieces) : std::nullopt;
@@ -67,7 +69,7 @@ void copy_pieces(Transfer& transfer, const Device& from, const Device& to, uint8
     copy_staged(transfer, *staging, to, target, pieces);
     return;
   }
-  for (const Piece& piece : pieces) {
+  for (const MemoryPiece& piece : pieces) {
     backend.copy(to, target + piece.position, from, piece.source, piece.size, transfer.stream());
   }
 }

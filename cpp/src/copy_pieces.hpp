@@ -9,7 +9,7 @@
 namespace arrowdl {
 
 /// Bytes on their way: from where, and where in the memory that they go to.
-struct Piece {
+struct MemoryPiece {
   const void* source = nullptr;
   int64_t size = 0;
   int64_t position = 0;
@@ -19,6 +19,6 @@ struct Piece {
 /// of `from` to `target` on `to`. With `pin`, pageable memory of the CPU goes through pinned memory
 /// where the runtime has such; what lies between the pieces is written over then.
 void copy_pieces(Transfer& transfer, const Device& from, const Device& to, uint8_t* target,
-                 const std::vector<Piece>& pieces, bool pin);
+                 const std::vector<MemoryPiece>& pieces, bool pin);
 
 }  // namespace arrowdl

@@ -15,12 +15,12 @@ constexpr int64_t kAlignment = 64;
 
 int64_t bytes_of_bits(int64_t bits) { return (bits + 7) / 8; }
 
-/// One node of the copy. A Piece without a source is no buffer.
+/// One node of the copy. A piece without a source is no buffer.
 struct Plan {
   int64_t length = 0;
   int64_t offset = 0;
   int64_t null_count = 0;
-  std::vector<Piece> buffers;
+  std::vector<MemoryPiece> buffers;
   std::vector<Plan> children;
   std::unique_ptr<Plan> dictionary;
 };
@@ -39,7 +39,7 @@ class Planner {
 
   int64_t size() const noexcept { return size_; }
   /// All of them, in the order of their positions.
-  const std::vector<Piece>& pieces() const noexcept { return pieces_; }
+  const std::vector<MemoryPiece>& pieces() const noexcept { return pieces_; }
 
   Plan plan(const DeviceArray& window) {
     const DeviceArray array = window.widened(window.offset() % 8);
@@ -50,7 +50,7 @@ class Planner {
     node.null_count = count_nulls(window);
     if (type.has_validity()) {
       const bool has_nulls = node.null_count != 0 && array.validity() != nullptr;
-      node.buffers.push_back(has_nulls ? bits(array, 0) : Piece{});
+      node.buffers.push_back(has_nulls ? bits(array, 0) : MemoryPiece{});
     }
     plan_layout(array, node);
     if (type.dictionary != nullptr) {
@@ -67,7 +67,7 @@ class Planner {
     return window.known_null_count();
   }
 
-  Piece piece(const void* source, int64_t size) {
+  MemoryPiece piece(const void* source, int64_t size) {
     if (source == nullptr || size == 0) return {};
     const int64_t position = size_;
     if (!checked_add(size_, size, &size_) || !checked_add(size_, kAlignment - 1, &size_)) {
@@ -79,12 +79,12 @@ class Planner {
   }
 
   /// The part of buffer `i` that the rows of `array` take at `width` bytes each.
-  Piece rows(const DeviceArray& array, int64_t i, int64_t width) {
+  MemoryPiece rows(const DeviceArray& array, int64_t i, int64_t width) {
     if (array.buffer(i) == nullptr) return {};
     return piece(array.buffer_as<uint8_t>(i) + array.offset() * width, array.length() * width);
   }
 
-  Piece bits(const DeviceArray& array, int64_t i) {
+  MemoryPiece bits(const DeviceArray& array, int64_t i) {
     if (array.buffer(i) == nullptr) return {};
     return piece(array.buffer_as<uint8_t>(i) + array.offset() / 8, bytes_of_bits(array.length()));
   }
@@ -174,7 +174,7 @@ class Planner {
       node.children.push_back(plan(array.child(0).slice(first, last - first)));
     } else {
       const auto* data = array.buffer_as<uint8_t>(2);
-      node.buffers.push_back(data == nullptr ? Piece{} : piece(data + first, last - first));
+      node.buffers.push_back(data == nullptr ? MemoryPiece{} : piece(data + first, last - first));
     }
   }
 
@@ -209,7 +209,7 @@ class Planner {
   const Device to_;
   Transfer& transfer_;
   int64_t size_ = 0;
-  std::vector<Piece> pieces_;
+  std::vector<MemoryPiece> pieces_;
 };
 
 /// New memory on a device, and the arrays that will lie there.
@@ -233,14 +233,14 @@ class Target {
     parts.length = plan.length;
     parts.offset = plan.offset;
     parts.null_count = plan.null_count;
-    for (const Piece& piece : plan.buffers) parts.buffers.push_back(make_buffer(piece));
+    for (const MemoryPiece& piece : plan.buffers) parts.buffers.push_back(make_buffer(piece));
     for (const Plan& child : plan.children) parts.children.push_back(make(child));
     if (plan.dictionary != nullptr) parts.dictionary = make(*plan.dictionary);
     return make_array(std::move(parts));
   }
 
  private:
-  Buffer make_buffer(const Piece& piece) const {
+  Buffer make_buffer(const MemoryPiece& piece) const {
     if (piece.source == nullptr) return Buffer();
     return Buffer(owner_, memory_ + piece.position, piece.size);
   }
