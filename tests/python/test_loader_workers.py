@@ -165,6 +165,19 @@ def test_batches_of_many_sizes_have_slots_that_fit() -> None:
         assert bool((batch["large"] == first).all())
 
 
+@pytest.mark.parametrize("are_kept", [False, True])
+def test_batches_of_which_none_is_like_the_one_before(are_kept: bool) -> None:
+    loader = Loader(TABLE, 4, workers=1, transform=transforms.alternate)
+    kept = []
+    for i, batch in enumerate(loader):
+        expected = transforms.alternate({"id": np.arange(4 * i, 4 * i + 4)})
+        np.testing.assert_equal(batch, expected)
+        if are_kept:
+            kept.append((batch, expected))
+    for batch, expected in kept:
+        np.testing.assert_equal(batch, expected)
+
+
 def test_slots_are_used_again_and_kept_batches_are_not() -> None:
     loader = Loader(TABLE, 1, workers=1)
     addresses = [batch["x"].ctypes.data for batch in loader]
