@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
 from arrowdl.loader._batches import pin, stack_groups
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from arrowdl.loader._messages import Message
     from arrowdl.loader._torch_dataset import TorchDataset
     from arrowdl.loader._workers import WorkerPool
+
+
+_TORCH_ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
 
 
 @dataclass
@@ -495,9 +498,19 @@ class Loader:
             The source is a stream, which does not know its rows.
         """
         if isinstance(self._source, StreamSource):
-            raise TypeError("a Loader over a stream has no length: nobody has counted its rows")
+            raise TypeError(
+                "a Loader over a stream has no length: nobody has counted its rows. PyTorch's "
+                f"DataLoader needs none: {_TORCH_ADVICE}"
+            )
         _, world_size = self._find_world()
         return count_batches(self._source.num_rows, self._shard(world_size))
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Not there, and the one who asks is as a rule a ``DataLoader`` that was given this."""
+        raise TypeError(
+            "a Loader is iterated, and has no batch number "
+            f"{index!r}. For PyTorch's DataLoader: {_TORCH_ADVICE}"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Where this loader stands, for `load_state_dict`.
