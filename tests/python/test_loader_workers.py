@@ -47,7 +47,7 @@ def _nothing_is_left() -> Iterator[None]:
     memory = list_shared_memory()
     yield
     assert multiprocessing.active_children() == []
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # of tests before, some may have ended
     assert list_shared_memory() <= memory
 
 
