@@ -12,6 +12,7 @@
 #include "py_device_stream.hpp"
 #include "py_schema.hpp"
 #include "streams.hpp"
+#include "tensor_block.hpp"
 
 namespace py = pybind11;
 
@@ -35,6 +36,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   register_from_arrow(m);
   register_to_arrow(m);
   register_buffers(m);
+  register_tensor_block(m);
   register_to_framework(m);
   m.def("live_objects", &arrowdl::live_objects,
         "How many objects that own foreign or exported memory are alive: zero when nothing leaks.");

@@ -1,4 +1,5 @@
 // to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "py_device.hpp"
 #include "pyarrow.hpp"
 #include "streams.hpp"
+#include "tensor_block.hpp"
 #include "tensors.hpp"
 
 namespace arrowdl::python {
@@ -165,6 +167,13 @@ class Converter {
 
   /// A tensor that has no nulls to ask about.
   py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
+
+  /// The same of `view`, a part of `array`, whose memory is there where the host can read it.
+  py::object convert(const DeviceArray& array, TensorView view) const {
+    if (!is_host_readable(array.device())) return lend(array, view);
+    view.device = Device{};
+    return make(make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY));
+  }
 
  private:
   /// An array that is not a struct of columns.
@@ -537,6 +546,35 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   });
 }
 
+const Framework& find_framework(const py::handle& name) {
+  const auto given = name.cast<std::string_view>();
+  const auto* found = std::find(std::begin(kFrameworkNames), std::end(kFrameworkNames), given);
+  if (found == std::end(kFrameworkNames)) raise_value_error("no framework is named ", given);
+  return find_framework(static_cast<std::size_t>(found - kFrameworkNames));
+}
+
+/// The tensors of a block, each as its framework's; None for an entry without one.
+py::list read_tensors(const py::object& block, const py::bytes& table,
+                      const py::sequence& frameworks) {
+  const DeviceArray array = take_array_of(block.ptr());
+  if (array.type().layout != Layout::kFixedWidth || array.type().byte_width != 1) {
+    raise_type_error("a block of tensors is an array of bytes, not of ", to_string(array.type()));
+  }
+  if (is_host_readable(array.device())) array.synchronize();
+  TableReader reader(table, array.buffer_as<uint8_t>(1) + array.offset(), array.length());
+  const Options options;
+  py::list tensors(frameworks.size());
+  for (std::size_t i = 0; i < frameworks.size(); ++i) {
+    TensorView view;
+    py::object tensor = py::none();
+    if (reader.next(&view)) {
+      tensor = Converter(find_framework(py::object(frameworks[i])), options).convert(array, view);
+    }
+    PyList_SET_ITEM(tensors.ptr(), static_cast<Py_ssize_t>(i), tensor.release().ptr());
+  }
+  return tensors;
+}
+
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
   "to_" name                                                                                     \
   "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None)\n--\n\n"                \
@@ -593,6 +631,9 @@ void register_to_framework(py::module_& m) {
            py::arg("copy") = py::none())
       .def("__dlpack_device__", &Tensor::dlpack_device)
       .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
+  m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
+        "The tensors that a `TensorBlock` wrote, where `block` is an array of its bytes on any "
+        "device: views of it, of the framework that is named for each. None for those left out.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, final, overload
 
-from typing_extensions import CapsuleType
+from typing_extensions import Buffer, CapsuleType
 
 __version__: str
 dlpack_version: tuple[int, int]
@@ -154,6 +154,22 @@ class Tensor:
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+@final
+class TensorBlock:
+    """Tensors of the host on their way into one block of memory."""
+
+    def __init__(self, leaves: Sequence[Any], frameworks: Sequence[str | None]) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def table(self) -> bytes: ...
+    @property
+    def left_out(self) -> list[int]: ...
+    def write(self, target: Buffer) -> None: ...
+
+def read_tensors(
+    block: DeviceArray, table: bytes, frameworks: Sequence[str | None]
+) -> list[Any]: ...
 def to_arrow_device(
     tensor: Any,
     /,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import threading
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._batches import pin
+from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(1000)})
 
@@ -260,3 +262,28 @@ def test_pinning_leaves_what_is_no_tensor() -> None:
         "a": ["pinned", 3],
         "b": pair("pinned", "n"),
     }
+
+
+# ---- given to a DataLoader
+
+ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
+
+
+@pytest.mark.parametrize("batch_size", [None, 1])
+@pytest.mark.parametrize("source", [TABLE, TABLE.to_batches], ids=["table", "stream"])
+def test_a_dataloader_wants_the_dataset(source: Any, batch_size: int | None) -> None:
+    loader = arrowdl.Loader(source, 10)
+    with pytest.raises(TypeError, match=re.escape(ADVICE)):
+        list(DataLoader(loader, batch_size=batch_size))
+    assert len(list(DataLoader(loader.dataset(), batch_size=None))) == 100
+
+
+def test_a_worker_of_a_dataloader_wants_the_dataset() -> None:
+    with pytest.raises(TypeError, match=re.escape(ADVICE)):
+        list(DataLoader(make(), num_workers=1, multiprocessing_context="spawn"))
+
+
+def test_a_loader_is_no_sequence() -> None:
+    assert not isinstance(make(), Sequence)
+    with pytest.raises(TypeError, match="no batch number 3"):
+        make()[3]

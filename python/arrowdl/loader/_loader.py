@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
 from arrowdl.loader._batches import pin, stack_groups
@@ -36,8 +36,12 @@ from arrowdl.loader._world import find_world
 
 if TYPE_CHECKING:
     from arrowdl.loader._grain_dataset import GrainDataset
+    from arrowdl.loader._messages import Message
     from arrowdl.loader._torch_dataset import TorchDataset
-    from arrowdl.loader._workers import Message, WorkerPool
+    from arrowdl.loader._workers import WorkerPool
+
+
+_TORCH_ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
 
 
 @dataclass
@@ -129,7 +133,7 @@ class Loader:
         process index; 0 of 1 otherwise.
     prefetch : int
         Batches that a native thread reads ahead; 0 for none. With `workers` what each of them is
-        ahead, at least 1.
+        ahead, at least 1, and how many copies to `device` are.
     workers : int
         Processes that read and run `transform`, for one in Python that takes long; 0 for none:
         threads are enough for all else. Each reads a share of the rank's batches, and they take
@@ -320,19 +324,24 @@ class Loader:
             self._position = Position(position.epoch + 1)
 
     def _read_workers(self, reader: _Reader) -> Iterator[Message]:
-        from arrowdl.loader._workers import WorkerPool
+        from arrowdl.loader._workers import WorkerPool, copy_ahead
 
         pool, self._pool = self._pool, None
         if pool is None:
             pool = WorkerPool(self._copy_for_worker(), self._workers)
+        messages = pool.read(
+            self._describe(reader.position),
+            reader.rank,
+            reader.sharding.world_size,
+            range(reader.position.batches, self._count_batches(reader.position) or sys.maxsize),
+            max(1, self._prefetch),
+        )
         try:
-            yield from pool.read(
-                self._describe(reader.position),
-                reader.rank,
-                reader.sharding.world_size,
-                range(reader.position.batches, self._count_batches(reader.position) or sys.maxsize),
-                max(1, self._prefetch),
-            )
+            with closing(messages):
+                if self._device is None:
+                    yield from messages
+                else:
+                    yield from copy_ahead(messages, pool.is_ready, self._device, self._prefetch)
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch
@@ -349,7 +358,7 @@ class Loader:
         return worker
 
     def _read_message(self, message: Message) -> Any:
-        return self._finish(message.read(self._device))
+        return self._finish(message.read())
 
     def _finish(self, batch: Any) -> Any:
         """What is done where the training is, with workers or without."""
@@ -490,9 +499,19 @@ class Loader:
             The source is a stream, which does not know its rows.
         """
         if isinstance(self._source, StreamSource):
-            raise TypeError("a Loader over a stream has no length: nobody has counted its rows")
+            raise TypeError(
+                "a Loader over a stream has no length: nobody has counted its rows. PyTorch's "
+                f"DataLoader needs none: {_TORCH_ADVICE}"
+            )
         _, world_size = self._find_world()
         return count_batches(self._source.num_rows, self._shard(world_size))
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Not there, and the one who asks is as a rule a ``DataLoader`` that was given this."""
+        raise TypeError(
+            "a Loader is iterated, and has no batch number "
+            f"{index!r}. For PyTorch's DataLoader: {_TORCH_ADVICE}"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Where this loader stands, for `load_state_dict`.

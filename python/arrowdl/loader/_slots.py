@@ -12,17 +12,8 @@ import contextlib
 import sys
 from collections import deque
 from multiprocessing.shared_memory import SharedMemory
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-ALIGNMENT = 64
-
-
-def align(size: int) -> int:
-    """The next multiple of `ALIGNMENT`."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
+from arrowdl import _core
 
 
 def name_slot(prefix: str, number: int) -> str:
@@ -53,7 +44,7 @@ class SlotPool:
         self._count += 1
         # Room to spare: the next batch may be a little larger.
         name = name_slot(self._prefix, number)
-        self._slots[number] = SharedMemory(name, create=True, size=size + size // 8)
+        self._slots[number] = SharedMemory(name, create=True, size=max(1, size + size // 8))
         return number, self._slots[number], dropped
 
     def give_back(self, numbers: list[int]) -> None:
@@ -81,23 +72,19 @@ class SlotReader:
         self._next = 0
         self._returned: deque[int] = deque()
 
-    def read(self, number: int, parts: list[tuple[int, int]]) -> list[pa.Buffer]:
-        """The bytes from one offset to another, as buffers that hold the slot together."""
-        import pyarrow as pa
-
+    def read(self, number: int, size: int) -> _core.DeviceArray:
+        """The first `size` bytes of a slot, which hold it."""
         memory, address = self._opened.get(number) or self._open(number)
         lease = _Lease(number, memory, self._returned)
-        return [pa.foreign_buffer(address + begin, end - begin, lease) for begin, end in parts]
+        return _core.borrow_memory(address, size, "cpu", lease)
 
     def _open(self, number: int) -> tuple[SharedMemory, int]:
-        import pyarrow as pa
-
         memory = SharedMemory(name_slot(self._prefix, number))
         self._next = number + 1
         if sys.platform != "win32":
             memory.unlink()
         # The address alone: a memory view would keep the memory from being closed.
-        self._opened[number] = memory, pa.py_buffer(memory.buf).address
+        self._opened[number] = memory, _core.address_of(_core.to_arrow_device(memory.buf))
         return self._opened[number]
 
     def drop(self, numbers: list[int]) -> None:

@@ -8,8 +8,9 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._messages import Flat, Layout, dump_layout, flatten
-from arrowdl.loader._slots import SlotPool, align
+from arrowdl import _core
+from arrowdl.loader._messages import Layout, flatten, receive, send
+from arrowdl.loader._slots import SlotPool
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -33,7 +34,7 @@ def run_worker(connection: Connection, index: int, workers: int, prefix: str) ->
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the consumer has gone
     except Exception as error:
-        connection.send(("error", _dump_error(error), traceback.format_exc()))
+        send(connection, "error", _dump_error(error), traceback.format_exc())
 
 
 class _Worker:
@@ -47,7 +48,7 @@ class _Worker:
     def serve(self) -> None:
         self._loader = pickle.loads(self._connection.recv_bytes())
         while True:
-            self._obey(self._connection.recv())
+            self._obey(receive(self._connection))
 
     def _obey(self, command: tuple[Any, ...]) -> None:
         kind, *arguments = command
@@ -67,52 +68,31 @@ class _Worker:
         rows = loader.stats().rows
         for batch in loader._iterate(loader._begin(rank, world_size, self._index, self._workers)):
             while not self._credit:
-                self._obey(self._connection.recv())
+                self._obey(receive(self._connection))
             total = loader.stats().rows
-            self._connection.send(("batch", total - rows, *self._write(batch)))
+            send(self._connection, "batch", total - rows, *self._write(batch))
             rows = total
             self._credit -= 1
             del batch
-        self._connection.send(("end",))
+        send(self._connection, "end")
 
     def _write(self, tree: Any) -> tuple[Any, ...]:
-        """Where the batch lies now, and what reads it: as `Message` has it."""
-        flat = flatten(tree)
-        news = self._learn(flat)
-        # Arrow has no way to write a message without its schema into memory of ours.
-        messages = [batch.serialize() for batch in flat.batches]
-        size = sum(align(message.size) for message in messages)
-        number, slot, dropped = self._slots.take(size or 1)
-        memory = slot.buf
-        assert memory is not None
-        parts = []
-        begin = 0
-        for message in messages:
-            end = begin + message.size
-            memory[begin:end] = memoryview(message).cast("B")
-            parts.append((begin, end))
-            begin = align(end)
-        return number, parts, dropped, news, flat.others
+        """Where the batch lies now, and what reads it: see `Message`."""
+        layout, leaves = flatten(tree)
+        block = _core.TensorBlock(leaves, layout.frameworks)
+        others = {i: leaves[i] for i in block.left_out}
+        dumped = pickle.dumps(others) if others else None  # first: it may fail
+        number, slot, dropped = self._slots.take(block.nbytes)
+        assert slot.buf is not None
+        block.write(slot.buf)
+        return number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
 
-    def _learn(self, flat: Flat) -> bytes | None:
+    def _learn(self, layout: Layout) -> bytes | None:
         """The layout, if it is another one than that of the batch before."""
-        layout = Layout(flat.tree, flat.frameworks, tuple(batch.schema for batch in flat.batches))
-        if _is_same(layout, self._layout):
+        if layout == self._layout:
             return None
         self._layout = layout
-        return dump_layout(layout)
-
-
-def _is_same(layout: Layout, other: Layout | None) -> bool:
-    return (
-        other is not None
-        and layout.tree == other.tree
-        and layout.frameworks == other.frameworks
-        and all(
-            schema.equals(known, check_metadata=True)
-            for schema, known in zip(layout.schemas, other.schemas, strict=True)
-        )
-    )
+        return pickle.dumps(layout)
 
 
 def _dump_error(error: Exception) -> bytes | None:

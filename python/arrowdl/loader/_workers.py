@@ -7,53 +7,17 @@ import pickle
 import secrets
 import signal
 import weakref
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arrowdl import _core
-from arrowdl.loader._messages import CONVERTERS, Layout, load_layout, rebuild
+from arrowdl.loader._messages import Layout, Message, receive, send
 from arrowdl.loader._slots import SlotReader
 from arrowdl.loader._worker import run_worker
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from arrowdl.loader._loader import Loader
-
-
-@dataclass(frozen=True)
-class Message:
-    """A batch in shared memory, which is kept as long as anything made of it.
-
-    Attributes
-    ----------
-    rows : int
-    buffers : list of pyarrow.Buffer
-        An IPC message for each record batch of the layout.
-    """
-
-    rows: int
-    layout: Layout
-    buffers: list[pa.Buffer]
-    others: list[Any]
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def read(self, device: Any = None) -> Any:
-        """The batch, as the worker's loader gave it out, zero-copy where it lies on the host."""
-        import pyarrow as pa
-
-        columns = []
-        parts = zip(self.buffers, self.layout.frameworks, self.layout.schemas, strict=True)
-        for buffer, framework, schema in parts:
-            batch = pa.ipc.read_record_batch(buffer, schema)
-            if device is not None:
-                batch = _core.from_arrow(batch).to(device)
-            columns.append(list(CONVERTERS[framework](batch).values()))
-        return rebuild(self.layout.tree, columns, self.others)
 
 
 class WorkerPool:
@@ -74,6 +38,7 @@ class WorkerPool:
     def __init__(self, loader: Loader, count: int) -> None:
         data = _dump(loader, count)
         self.is_idle = True
+        self._next = 0
         self._workers: list[_Worker] = []
         self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers)
         token = f"arrowdl-{secrets.token_hex(4)}"
@@ -88,7 +53,7 @@ class WorkerPool:
 
     def read(
         self, state: dict[str, Any], rank: int, world_size: int, turns: range, ahead: int
-    ) -> Iterator[Message]:
+    ) -> Generator[Message]:
         """The batches of an epoch, number `i` from worker ``i % count``, up to the end of `turns`.
 
         An iteration that does not come to the last of them, or to the workers' end before, closes
@@ -97,13 +62,14 @@ class WorkerPool:
         self.is_idle = False
         try:
             for worker in self._workers:
-                worker.send(("read", state, rank, world_size, ahead))
+                worker.send("read", state, rank, world_size, ahead)
             for turn in turns:
-                message = self._workers[turn % len(self._workers)].receive()
+                message = self._find_worker(turn).receive()
                 if message is None:
                     break
                 if turn + 1 == turns.stop:
                     self._receive_ends()
+                self._next = turn + 1
                 yield message
                 del message
             self._receive_ends()
@@ -111,11 +77,38 @@ class WorkerPool:
             if not self.is_idle:
                 self.close()
 
+    def is_ready(self) -> bool:
+        """Whether `read` gives what comes next without waiting for it."""
+        return self.is_idle or self._find_worker(self._next).is_ready()
+
+    def _find_worker(self, turn: int) -> _Worker:
+        return self._workers[turn % len(self._workers)]
+
     def _receive_ends(self) -> None:
         """Every worker says when it has no batch any more, which is at the same time for all."""
         for worker in self._workers:
             worker.receive_end()
         self.is_idle = True
+
+
+def copy_ahead(
+    messages: Iterator[Message], is_ready: Callable[[], bool], device: Any, depth: int
+) -> Iterator[Message]:
+    """The messages on `device`, each with the copies of up to `depth` later ones under way.
+
+    Those are of messages that are there: nothing waits for one as long as another can be given.
+    """
+    copied: deque[Message] = deque()
+    try:
+        for message in messages:
+            copied.append(message.to(device))
+            del message
+            while len(copied) > depth or (copied and not is_ready()):
+                yield copied.popleft()
+    except Exception:
+        yield from copied  # they came before it
+        raise
+    yield from copied
 
 
 class _Worker:
@@ -143,19 +136,26 @@ class _Worker:
         finally:
             theirs.close()  # only the worker has it: its death is the end of the connection
 
-    def send(self, command: tuple[Any, ...]) -> None:
+    def send(self, *command: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
-            self._connection.send(command)
+            send(self._connection, *command)
 
     def send_bytes(self, data: bytes) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):
             self._connection.send_bytes(data)
 
+    def is_ready(self) -> bool:
+        """Whether `receive` does not wait."""
+        try:
+            return self._connection.poll()
+        except OSError:
+            return True  # receive() says why
+
     def receive(self) -> Message | None:
         """The next batch, or None at the end of the epoch."""
         self._is_at_end = False
         try:
-            kind, *content = self._connection.recv()
+            kind, *content = receive(self._connection)
         except (EOFError, ConnectionResetError):
             raise RuntimeError(self._describe_end()) from None
         if kind == "error":
@@ -174,18 +174,19 @@ class _Worker:
         self,
         rows: int,
         number: int,
-        parts: list[tuple[int, int]],
+        size: int,
+        table: bytes,
+        others: bytes | None,
         dropped: list[int],
         layout: bytes | None,
-        others: list[Any],
     ) -> Message:
         self._slots.drop(dropped)
         if layout is not None:
-            self._layout = load_layout(layout)
+            self._layout = pickle.loads(layout)
         assert self._layout is not None
-        buffers = self._slots.read(number, parts)
-        self.send(("taken", self._slots.take_returned()))
-        return Message(rows, self._layout, buffers, others)
+        block = self._slots.read(number, size)
+        self.send("taken", self._slots.take_returned())
+        return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
 
     def _describe_end(self) -> str:
         self._process.join(5)

@@ -82,3 +82,19 @@ def sleep_long(batch: dict[str, Any]) -> dict[str, Any]:
 
 def add_one(batch: dict[str, Any]) -> dict[str, Any]:
     return {**batch, "more": batch["id"] + 1}
+
+
+def alternate(batch: dict[str, Any]) -> Any:
+    """Batches of which none is like the one before."""
+    ids = batch["id"]
+    shapes = [
+        {"id": ids},
+        {"id": ids.astype("int8"), "none": ids[:0]},
+        {"id": ids, "matrix": np.stack([ids] * 1000)},
+        [ids, ids[::2], {"text": str(ids)}],
+        (ids, None, ids[::2]),
+        {"other": ids},
+        ids[:1].reshape(()),
+        "no tensor",
+    ]
+    return shapes[int(ids[0]) // len(ids) % len(shapes)]
