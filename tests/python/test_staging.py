@@ -109,6 +109,74 @@ assert 1 <= debug.staging_bytes() >> 16 <= 5
 """)
 
 
+COMPARE = """
+import dataclasses
+import numpy as np
+import pyarrow as pa
+from arrowdl import _frameworks
+from helpers.fake_cuda import read_as_host
+
+numpy = _frameworks.load("numpy")
+stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host, from_positions=read_as_host)
+_frameworks._LOADERS["numpy"] = lambda: stand_in
+
+def compare(there, here):
+    if isinstance(here, dict):
+        assert there.keys() == here.keys()
+        for name in here:
+            compare(there[name], here[name])
+    elif isinstance(here, tuple):
+        for one, other in zip(there, here, strict=True):
+            compare(one, other)
+    else:
+        assert there.dtype == here.dtype and there.shape == here.shape
+        np.testing.assert_array_equal(there, here)
+
+def check(table, **options):
+    options |= {"framework": "numpy", "shuffle": True}
+    loader = arrowdl.Loader(table, 64, device="cuda:0", **options)
+    here = arrowdl.Loader(table, 64, **options)
+    for _ in range(2):
+        count = 0
+        for there, expected in zip(loader, here, strict=True):
+            assert not there is expected
+            compare(there, expected)
+            count += 1
+        assert count == 8
+"""
+
+RAGGED = """
+random = np.random.default_rng(7)
+lists = [list(range(i, i + n)) for i, n in enumerate(random.integers(0, 9, 500))]
+table = pa.table({
+    "i": range(500),
+    "x": pa.array([None if i % 7 == 0 else i / 3 for i in range(500)], pa.float32()),
+    "list": pa.array(lists, pa.list_(pa.int32())),
+    "text": [str(i) * (i % 4) for i in range(500)],
+    "flag": [i % 3 == 0 for i in range(500)],
+})
+"""
+
+
+def test_a_loader_takes_lists_and_texts_to_a_device(on_fake_cuda: Callable[[str], None]) -> None:
+    """Where they end is read on the host: batches are made there, and copied by one copy."""
+    on_fake_cuda(f"""{COMPARE}{RAGGED}
+check(table, nulls="nan")
+check(table, nulls="mask", ragged="padded", prefetch=0)
+check(table.select(["i", "flag"]))
+check(table, nulls="fill", ragged="padded", transform=lambda batch: (batch["i"], batch["list"]))
+check(table.slice(0, 500), nulls="fill", columns=["text"])
+""")
+
+
+def test_a_loader_stacks_columns_for_a_device(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{COMPARE}{RAGGED}
+check(table.select(["x", "x"]).rename_columns(["a", "b"]), nulls="fill", stack=True)
+check(table.select(["x", "i", "list"]), nulls="nan", stack={{"matrix": ["x"]}})
+check(table, nulls="mask", columns=["x", "i"], stack={{"matrix": ["x"]}})
+""")
+
+
 def test_a_limit_is_not_negative() -> None:
     with pytest.raises(ValueError, match="a staging limit of -1 bytes"):
         arrowdl.set_staging_limit(-1)

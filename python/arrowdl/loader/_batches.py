@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from arrowdl import _core
 
+# Lengths and ends that are read where the data lies, and so on the host: bytes, texts, lists, maps,
+# run ends, unions; and what has no tensor at all.
+_READ_ON_THE_HOST = ("z", "Z", "u", "U", "v", "n", "+l", "+L", "+v", "+m", "+r", "+u")
+
+
+def can_convert_there(schema: _core.Schema) -> bool:
+    """Whether arrays of `schema` become tensors on a device that the host cannot read."""
+    is_own = schema.dictionary is not None or not schema.format.startswith(_READ_ON_THE_HOST)
+    return is_own and all(map(can_convert_there, schema.children))
+
 
 def stack_groups(
     to_framework: Callable[..., Any],
-    array: _core.DeviceArray,
-    groups: Mapping[str, list[str]],
+    groups: Mapping[str, Sequence[str]],
     options: Mapping[str, str],
+    array: _core.DeviceArray,
 ) -> dict[str, Any]:
+    """The columns of each group side by side under its name, and the others."""
     stacked = {name for columns in groups.values() for name in columns}
     rest = [name for name in array.field_names if name not in stacked]
     for name in groups:

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
-from arrowdl.loader._batches import pin, stack_groups
+from arrowdl.loader._batches import can_convert_there, pin, stack_groups
 from arrowdl.loader._global_arrays import make_global
-from arrowdl.loader._messages import CONVERTERS
+from arrowdl.loader._messages import CONVERTERS, pack
 from arrowdl.loader._open import open_source
 from arrowdl.loader._order import (
     Sharding,
@@ -291,26 +292,26 @@ class Loader:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
 
     def _iterate(self, reader: _Reader) -> Iterator[Any]:
-        stats, position = self._stats, reader.position
+        stats, position, now = self._stats, reader.position, time.perf_counter
         own = reader.count_own(position.batches)
         stream: Any
         convert: Callable[[Any], Any]
         if reader.worker is None:
             stream, convert = self._read_workers(reader), self._read_message
         else:
-            stream, convert = self._open_stream(reader), self._make_converter()
+            stream, convert = self._open_stream(reader)
         with closing(stream), self._make_bar() as bar:
+            begin = now()
             while True:
-                begin = time.perf_counter()
                 array = next(stream, None)
-                read = time.perf_counter()
+                read = now()
                 stats.waiting_on_source += read - begin
                 if array is None:
                     break
                 batch = convert(array)
                 rows = len(array)
                 del array
-                given = time.perf_counter()
+                given = now()
                 stats.converting += given - read
                 stats.batches += 1
                 stats.rows += rows
@@ -319,7 +320,8 @@ class Loader:
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
-                stats.consumer += time.perf_counter() - given
+                begin = now()
+                stats.consumer += begin - given
         if self._position is position:
             self._position = Position(position.epoch + 1)
 
@@ -366,16 +368,27 @@ class Loader:
             return make_global(self._sharding, batch)
         return pin(batch) if self._pin_memory else batch
 
-    def _open_stream(self, reader: _Reader) -> _core.DeviceStream:
+    def _open_stream(
+        self, reader: _Reader
+    ) -> tuple[_core.DeviceStream, Callable[[_core.DeviceArray], Any]]:
+        """Arrays with the rows of batches, read ahead, and what makes batches of them."""
         if isinstance(self._source, StreamSource):
             stream = self._open_sequence(self._source, reader)
         else:
             stream = self._open_spans(self._source, reader)
         if self._pad_last:
             stream = pad_batches(stream, self.batch_size)
-        if self._device is not None:
-            stream = stream.to(self._device)
-        return stream.prefetch(self._prefetch) if self._prefetch else stream
+        device = self._device
+        if device is not None and self._can_convert_on(device, stream.schema):
+            stream, device = stream.to(device), None
+        if self._prefetch:
+            stream = stream.prefetch(self._prefetch)
+        return stream, self._make_converter(device)
+
+    def _can_convert_on(self, device: Any, schema: _core.Schema) -> bool:
+        if _core.is_host_readable(device):
+            return True
+        return not self._stack and can_convert_there(schema)
 
     def _open_spans(self, source: IndexedSource, reader: _Reader) -> _core.DeviceStream:
         assert reader.worker is not None
@@ -447,34 +460,36 @@ class Loader:
 
     # ---- making batches
 
-    def _make_converter(self) -> Callable[[_core.DeviceArray], Any]:
+    def _make_converter(self, device: Any) -> Callable[[_core.DeviceArray], Any]:
+        """What makes batches of arrays, and copies them to `device` where that is not None."""
         to_framework: Callable[..., Any] = CONVERTERS[
             self._framework if self._sharding is None else "numpy"
         ]
-        options, stack, transform = self._options, self._stack, self._transform
-
-        def convert(array: _core.DeviceArray) -> Any:
-            batch = to_framework(array, **options)
-            return batch if transform is None else transform(batch)
-
-        def convert_stacked(array: _core.DeviceArray) -> Any:
-            batch = to_framework(array, stack=True, **options)
-            return batch if transform is None else transform(batch)
-
-        def convert_groups(array: _core.DeviceArray) -> Any:
-            batch = stack_groups(to_framework, array, groups, options)
-            return batch if transform is None else transform(batch)
-
+        stack, transform = self._stack, self._transform
+        convert: Callable[[_core.DeviceArray], Any]
         if not stack:
-            converter = convert
+            convert = partial(to_framework, **self._options)
         elif stack is True:
-            converter = convert_stacked
+            convert = partial(to_framework, stack=True, **self._options)
         else:
-            groups = stack
-            converter = convert_groups
+            convert = partial(stack_groups, to_framework, stack, self._options)
+        steps: list[Callable[[Any], Any]] = []
+        if transform is not None:
+            steps.append(transform)
         if self._pin_memory or self._sharding is not None:
-            return lambda array: self._finish(converter(array))
-        return converter
+            steps.append(self._finish)
+        if device is None and not steps:
+            return convert
+
+        def convert_on(array: _core.DeviceArray) -> Any:
+            batch = convert(array)
+            if device is not None:
+                batch = pack(batch, len(array)).to(device).read()
+            for step in steps:
+                batch = step(batch)
+            return batch
+
+        return convert_on
 
     def _make_bar(self) -> Any:
         return Bar(self) if self._progress else NoBar()

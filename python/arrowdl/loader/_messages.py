@@ -1,4 +1,4 @@
-"""Batches on their way between processes: what of them lies in shared memory, and what is told.
+"""Batches on their way to another process or device: what of them lies in memory, what is told.
 
 A batch is taken apart into its tree and its leaves. Its tensors are copied into one block of
 memory; leaves that are no tensors, and tensors that cannot be read, are pickled beside it. What
@@ -74,6 +74,16 @@ class Message:
         for i, leaf in self.others.items():
             leaves[i] = leaf
         return rebuild(self.layout.tree, iter(leaves))
+
+
+def pack(tree: Any, rows: int) -> Message:
+    """A batch in a block of new memory: all of its tensors go to a device by one copy."""
+    layout, leaves = flatten(tree)
+    block = _core.TensorBlock(leaves, layout.frameworks)
+    memory = bytearray(block.nbytes)
+    block.write(memory)
+    others = {i: leaves[i] for i in block.left_out}
+    return Message(rows, layout, _core.to_arrow_device(memory), block.table, others)
 
 
 def flatten(tree: Any) -> tuple[Layout, list[Any]]:
