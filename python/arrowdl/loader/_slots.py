@@ -106,7 +106,18 @@ class SlotReader:
         """
         for number in range(self._next, self._next + announced):
             with contextlib.suppress(FileNotFoundError):
-                memory = SharedMemory(name_slot(self._prefix, number))
-                memory.unlink()
-                memory.close()
+                _unlink(name_slot(self._prefix, number))
         self._opened.clear()
+
+
+def _unlink(name: str) -> None:
+    try:
+        memory = SharedMemory(name)
+    except ValueError:  # empty: its maker was killed before it had a size
+        if sys.platform != "win32":
+            from _posixshmem import shm_unlink  # type: ignore[import-not-found]
+
+            shm_unlink(f"/{name}")
+        return
+    memory.unlink()
+    memory.close()
