@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -36,9 +37,15 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def list_shared_memory() -> set[str]:
+    """That of this process and of such that have ended, not of tests that run beside it."""
     if not SHARED_MEMORY.is_dir():
         return set()
-    return {path.name for path in SHARED_MEMORY.iterdir() if path.name.startswith("arrowdl-")}
+    names = {path.name for path in SHARED_MEMORY.iterdir() if path.name.startswith("arrowdl-")}
+    return {name for name in names if is_of_this_test(int(name.split("-")[1]))}
+
+
+def is_of_this_test(process: int) -> bool:
+    return process == os.getpid() or not Path("/proc", str(process)).exists()
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +55,9 @@ def _nothing_is_left() -> Iterator[None]:
     yield
     assert multiprocessing.active_children() == []
     assert threading.active_count() <= threads  # of tests before, some may have ended
+    until = time.monotonic() + 10
+    while not list_shared_memory() <= memory and time.monotonic() < until:
+        time.sleep(0.05)  # of killed processes, also of another test's, Python's tracker frees it
     assert list_shared_memory() <= memory
 
 

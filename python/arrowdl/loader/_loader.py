@@ -133,8 +133,9 @@ class Loader:
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
         process index; 0 of 1 otherwise.
     prefetch : int
-        Batches that a native thread reads ahead; 0 for none. With `workers` what each of them is
-        ahead, at least 1, and how many copies to `device` are.
+        Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. Files
+        and tables in their order on the CPU need no thread: pyarrow decodes files ahead by itself.
+        With `workers` what each of them is ahead, at least 1, and how many copies to `device` are.
     workers : int
         Processes that read and run `transform`, for one in Python that takes long; 0 for none:
         threads are enough for all else. Each reads a share of the rank's batches, and they take
@@ -381,7 +382,9 @@ class Loader:
         device = self._device
         if device is not None and self._can_convert_on(device, stream.schema):
             stream, device = stream.to(device), None
-        if self._prefetch:
+        # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
+        is_plain = self._device is None and isinstance(self._source, IndexedSource)
+        if self._prefetch and (self._shuffle or not is_plain):
             stream = stream.prefetch(self._prefetch)
         return stream, self._make_converter(device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import secrets
 import signal
@@ -41,7 +42,7 @@ class WorkerPool:
         self._next = 0
         self._workers: list[_Worker] = []
         self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers)
-        token = f"arrowdl-{secrets.token_hex(4)}"
+        token = f"arrowdl-{os.getpid()}-{secrets.token_hex(3)}"
         try:
             for i in range(count):
                 self._workers.append(_Worker(i, count, f"{token}-{i}"))
