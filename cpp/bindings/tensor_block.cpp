@@ -51,10 +51,31 @@ OwnedTensor find_tensor(PyObject* object) {
   return std::move(taken.tensor);
 }
 
+/// The bytes of an object with the buffer protocol, one after another.
+class WritableMemory {
+ public:
+  explicit WritableMemory(PyObject* object) {
+    if (PyObject_GetBuffer(object, &buffer_, PyBUF_WRITABLE) != 0) throw py::error_already_set();
+  }
+  ~WritableMemory() { PyBuffer_Release(&buffer_); }
+  WritableMemory(const WritableMemory&) = delete;
+  WritableMemory& operator=(const WritableMemory&) = delete;
+
+  uint8_t* address() const noexcept { return static_cast<uint8_t*>(buffer_.buf); }
+  int64_t size() const noexcept { return buffer_.len; }
+
+ private:
+  Py_buffer buffer_{};
+};
+
 /// Tensors on their way into a block.
 class TensorBlock {
  public:
   TensorBlock(const py::sequence& leaves, const py::sequence& frameworks) {
+    if (leaves.size() != frameworks.size()) {
+      raise_value_error(leaves.size(), " leaves of ", frameworks.size(),
+                        " frameworks: one belongs to each");
+    }
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       add(frameworks[i].is_none() ? OwnedTensor() : find_tensor(py::object(leaves[i]).ptr()));
     }
@@ -74,14 +95,13 @@ class TensorBlock {
     return indices;
   }
 
-  void write(const py::buffer& target) const {
-    const py::buffer_info memory = target.request(true);
-    if (memory.size * memory.itemsize < size_) {
-      raise_value_error("a block of ", size_, " bytes does not fit into ",
-                        memory.size * memory.itemsize);
+  void write(const py::object& target) const {
+    const WritableMemory memory(target.ptr());
+    if (memory.size() < size_) {
+      raise_value_error("a block of ", size_, " bytes does not fit into ", memory.size());
     }
     const py::gil_scoped_release release;
-    auto* at = static_cast<uint8_t*>(memory.ptr);
+    uint8_t* at = memory.address();
     for (const OwnedTensor& tensor : tensors_) {
       if (!tensor) continue;
       const TensorView view = view_tensor(*tensor);
@@ -135,6 +155,7 @@ bool TableReader::next(TensorView* view) {
     view->push_dim(read_number());
     is_good = view->shape[d] >= 0;
   }
+  is_good = is_good && position % kAlignment == 0;
   if (!is_good || !view->is_countable() || position < 0 || position > size_ - view->nbytes()) {
     raise_value_error("the table of tensors is not of a block of ", size_, " bytes");
   }
@@ -153,7 +174,8 @@ void register_tensor_block(py::module_& m) {
       .def_property_readonly("left_out", &TensorBlock::left_out,
                              "Indices of the leaves that are not in the block: no tensors, and "
                              "those that cannot be read.")
-      .def("write", &TensorBlock::write, py::arg("target"), "Copy them into a writable buffer.");
+      .def("write", &TensorBlock::write, py::arg("target"),
+           "Copy them into a writable buffer, which is contiguous.");
 }
 
 }  // namespace arrowdl::python

@@ -5,7 +5,7 @@
 
 namespace arrowdl {
 
-/// `size` bytes at a multiple of 64, with room for up to 64 more; nullptr where there is no memory.
+/// `size` bytes at a multiple of 64, padded to one more at least; nullptr where there is no memory.
 /// A large block may be one that was freed before, with what is in it: fresh memory costs more in
 /// page faults than in writing it.
 void* allocate_block(std::size_t size) noexcept;

@@ -69,9 +69,9 @@ class Window {
     return bytes / std::max<int64_t>(1, bytes_ / length());
   }
   OwnedArray take(int64_t count) {
-    const RowPlaces places{order_.data() + position_, count};
+    OwnedArray rows = take_rows(parts_, {order_.data() + position_, count});
     position_ += count;
-    return take_rows(parts_, places);
+    return rows;
   }
 
  private:
@@ -118,9 +118,11 @@ class Shuffle final : public ArrayStream {
   }
 
   bool open_window() {
-    std::vector<DeviceArray> parts = reader_.read(window_rows_);
-    if (parts.empty()) return false;
-    window_ = Window(std::move(parts), seed_, number_++);
+    if (parts_.empty()) parts_ = reader_.read(window_rows_);
+    if (parts_.empty()) return false;
+    window_ = Window(parts_, seed_, number_);
+    parts_.clear();
+    ++number_;
     return true;
   }
 
@@ -128,6 +130,7 @@ class Shuffle final : public ArrayStream {
   int64_t window_rows_;
   uint64_t seed_;
   uint64_t number_;
+  std::vector<DeviceArray> parts_;  // of the next window: kept where that fails
   Window window_;
   DeviceArray block_;
 };

@@ -14,6 +14,9 @@ namespace {
 
 /// A block that is lost with its device is waited for no longer.
 constexpr std::chrono::milliseconds kLongestWait{1};
+/// And if blocks never come back, from a device that fails or at the end of the process, copies go
+/// on without them.
+constexpr std::chrono::seconds kPatience{5};
 
 int64_t round_up(int64_t size) noexcept {
   int64_t block = StagingPool::kMinBlock;
@@ -40,11 +43,14 @@ std::shared_ptr<uint8_t> StagingPool::take(Backend& backend, const Device& devic
     block = find_idle(device, bytes);
     return block != nullptr || reserve(bytes);
   };
-  if (!is_served()) {
+  bool served = is_served();
+  if (!served) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
     wait_guarded([&] {
-      while (!is_served()) wait_for_change();
+      while (!(served = is_served()) && std::chrono::steady_clock::now() < end) wait_for_change();
     });
   }
+  if (!served) return nullptr;
   return lend(block != nullptr ? std::move(block) : allocate(backend, device, bytes));
 }
 

@@ -25,7 +25,8 @@ class StagingPool {
 
   /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `backend`. They are back in
   /// the pool when the last owner is gone, who sees to it that nothing uses them then. Waits on the
-  /// host while others have all that there may be. nullptr where the runtime has no more.
+  /// host while others have all that there may be, for some seconds. nullptr then, and where the
+  /// runtime has no more.
   std::shared_ptr<uint8_t> take(Backend& backend, const Device& device, int64_t size);
 
   void set_limit(int64_t bytes);

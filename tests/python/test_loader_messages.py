@@ -145,7 +145,6 @@ OTHERS = [
     np.array([b"a"]),
     np.float32(1.5),
     Record(torch.ones(2)),
-    OrderedDict(a=torch.ones(2)),
     b"bytes",
     None,
 ]
@@ -168,6 +167,15 @@ def test_nested_tensors_that_are_no_lists_are_pickled() -> None:
     nested, dense = message.read()
     assert [row.tolist() for row in nested.unbind()] == [row.tolist() for row in rows]
     assert torch.equal(dense, rows[0])
+
+
+def test_ordered_dicts() -> None:
+    message = write(OrderedDict(b=torch.ones(2), a=3))
+    assert list(message.others.values()) == [3]
+    batch = message.read()
+    assert type(batch) is OrderedDict
+    assert list(batch) == ["b", "a"]
+    assert batch["b"].tolist() == [1, 1]
 
 
 def test_trees() -> None:
@@ -208,8 +216,11 @@ def test_a_block_needs_its_room() -> None:
     block = _core.TensorBlock([torch.ones(3)], ["torch"])
     with pytest.raises(ValueError, match="a block of 64 bytes does not fit into 63"):
         block.write(bytearray(63))
-    with pytest.raises((BufferError, TypeError)):
-        block.write(bytes(64))
+    for target in (bytes(64), np.zeros(128, np.uint8)[::2], np.zeros(64, np.uint8)[::-1]):
+        with pytest.raises((BufferError, TypeError, ValueError)):
+            block.write(target)
+    with pytest.raises(ValueError, match="1 leaves of 0 frameworks"):
+        _core.TensorBlock([torch.ones(3)], [])
 
 
 def test_a_table_of_another_block_is_refused() -> None:
@@ -217,6 +228,10 @@ def test_a_table_of_another_block_is_refused() -> None:
     half = message.block[:256]
     with pytest.raises(ValueError, match="not of a block of 256 bytes"):
         _core.read_tensors(half, message.table, message.layout.frameworks)
+    moved = np.frombuffer(message.table, np.int64).copy()
+    moved[3] += 4  # the position of the first: entries are dimensions, code, bits, position, shape
+    with pytest.raises(ValueError, match="not of a block"):
+        _core.read_tensors(message.block, moved.tobytes(), message.layout.frameworks)
     with pytest.raises(ValueError, match="too short"):
         _core.read_tensors(message.block, message.table[:-1], message.layout.frameworks)
     with pytest.raises(ValueError, match="no framework is named"):

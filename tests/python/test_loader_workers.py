@@ -281,6 +281,18 @@ def test_workers_are_counted() -> None:
 # ---- ends
 
 
+def test_batches_far_ahead_that_nobody_takes() -> None:
+    memory = list_shared_memory()
+    batches = iter(Loader(TABLE, 3, workers=1, prefetch=32))
+    next(batches)
+    until = time.monotonic() + 20
+    while len(list_shared_memory() - memory) < 20 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(list_shared_memory() - memory) >= 20
+    batches.close()
+    assert list_shared_memory() <= memory
+
+
 def test_stopping_early_ends_the_workers() -> None:
     loader = Loader(TABLE, 1, workers=2, transform=transforms.sleep_long)
     batches: Any = iter(loader)

@@ -16,7 +16,8 @@ struct CopyOptions {
   bool non_blocking = true;                       ///< whether the copies may still be under way
   /// Whether pageable memory of the host goes to devices of CUDA and ROCm through pinned memory of
   /// arrowdl's: it has been read then, and the host has not waited for the device (but see
-  /// `set_staging_limit`). Else the driver takes it as it can. Pinned memory goes as it is.
+  /// `set_staging_limit`). Else the driver takes it as it can. Memory that is known
+  /// to be pinned (by its device type, on CUDA by the driver too) goes as it is.
   bool pin = true;
 };
 

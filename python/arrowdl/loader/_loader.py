@@ -6,6 +6,7 @@ import copy
 import hashlib
 import itertools
 import operator
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -294,6 +295,7 @@ class Loader:
 
     def _iterate(self, reader: _Reader) -> Iterator[Any]:
         stats, position, now = self._stats, reader.position, time.perf_counter
+        process = os.getpid()
         own = reader.count_own(position.batches)
         stream: Any
         convert: Callable[[Any], Any]
@@ -304,6 +306,11 @@ class Loader:
         with closing(stream), self._make_bar() as bar:
             begin = now()
             while True:
+                if os.getpid() != process:
+                    raise RuntimeError(
+                        "this epoch is read by threads of another process, the one that was "
+                        "forked: iterate the Loader in the process that reads it"
+                    )
                 array = next(stream, None)
                 read = now()
                 stats.waiting_on_source += read - begin

@@ -9,6 +9,7 @@ which is sent when it has changed.
 from __future__ import annotations
 
 import marshal
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -124,7 +125,7 @@ def _find_framework(kind: type) -> str | None:
 @cache
 def _is_made_of_dict(kind: type) -> bool:
     """Whether `kind` takes a dict: other mappings, a TensorDict say, have their own ways."""
-    return issubclass(kind, dict) and kind.__init__ is dict.__init__
+    return kind is OrderedDict or (issubclass(kind, dict) and kind.__init__ is dict.__init__)
 
 
 def _split_jagged(tensor: Any) -> tuple[_core.DeviceArray, _core.DeviceArray] | None:

@@ -63,7 +63,7 @@ class WorkerPool:
         self.is_idle = False
         try:
             for worker in self._workers:
-                worker.send("read", state, rank, world_size, ahead)
+                worker.read(state, rank, world_size, ahead)
             for turn in turns:
                 message = self._find_worker(turn).receive()
                 if message is None:
@@ -122,6 +122,7 @@ class _Worker:
         self._slots = SlotReader(prefix)
         self._layout: Layout | None = None
         self._is_at_end = False
+        self._ahead = 0
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=run_worker,
@@ -136,6 +137,11 @@ class _Worker:
             raise
         finally:
             theirs.close()  # only the worker has it: its death is the end of the connection
+
+    def read(self, state: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
+        """Have it read an epoch, never more than `ahead` batches before they are taken."""
+        self._ahead = ahead
+        self.send("read", state, rank, world_size, ahead)
 
     def send(self, *command: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
@@ -210,12 +216,8 @@ class _Worker:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        self._slots.close(announced=_UNREAD)
+        self._slots.close(announced=self._ahead + 1)  # one more may be in the making
         self._process.close()
-
-
-# More slots than a worker can have made since the consumer last opened one.
-_UNREAD = 8
 
 
 def _close(workers: list[_Worker]) -> None:
