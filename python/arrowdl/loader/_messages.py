@@ -13,10 +13,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core, _frameworks
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 CONVERTERS = {"torch": _core.to_torch, "jax": _core.to_jax, "numpy": _core.to_numpy}
 _FRAMEWORKS = {"torch": "torch", "jaxlib": "jax", "jax": "jax", "numpy": "numpy"}
