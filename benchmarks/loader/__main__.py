@@ -11,6 +11,7 @@ from benchmarks.loader import peers
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
+from benchmarks.loader.handover import measure_rows
 from benchmarks.machine import describe_machine
 from benchmarks.timing import Budget, format_seconds, measure
 
@@ -36,7 +37,10 @@ def main() -> None:
         for case in (peers.make_peer_cases(DATA) if arguments.peers else make_cases(DATA))
         if not arguments.names or case.name in arguments.names
     ]
-    calls = [] if arguments.names or arguments.peers else measure_calls(DATA)
+    is_whole = not arguments.names and not arguments.peers
+    if is_whole:
+        rows += measure_rows(2 if arguments.quick else 5)
+    calls = measure_calls(DATA) if is_whole else []
     machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
     data = {"machine": machine, "rows": rows, "calls": calls}
     table = _to_markdown(data)
@@ -75,7 +79,7 @@ def _to_markdown(data: dict[str, Any]) -> str:
             format_seconds(row["ours"]["median"]),
             row["peer_name"],
             format_seconds(row["peer"]["median"]),
-            f"{row['ratio']:.3g}",
+            f"{row['ratio']:.2g}",
             f"{row['target']:g}",
             "yes" if row["reached"] else "**no**",
         ]
