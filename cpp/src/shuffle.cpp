@@ -26,14 +26,13 @@ uint32_t draw_below(std::mt19937_64& engine, uint64_t bound) {
   return static_cast<uint32_t>(((engine() >> 32) * bound) >> 32);
 }
 
-std::vector<uint32_t> permute_window(int64_t count, uint64_t seed, uint64_t window) {
-  std::vector<uint32_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0U);
+/// Fisher and Yates.
+template <typename T>
+void permute_items(std::vector<T>* items, uint64_t seed, uint64_t window) {
   std::mt19937_64 engine = make_engine(seed, window);
-  for (std::size_t i = order.size(); i > 1; --i) {  // Fisher and Yates
-    std::swap(order[i - 1], order[draw_below(engine, i)]);
+  for (std::size_t i = items->size(); i > 1; --i) {
+    std::swap((*items)[i - 1], (*items)[draw_below(engine, i)]);
   }
-  return order;
 }
 
 bool has_dictionary(const Type& type) {
@@ -51,15 +50,16 @@ class Window {
     for (const DeviceArray& part : parts_) require_host_readable(part, "shuffle rows");
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
-    std::vector<RowPlace> places;
+    order_.reserve(std::accumulate(parts_.begin(), parts_.end(), std::size_t{0},
+                                   [](std::size_t rows, const DeviceArray& part) {
+                                     return rows + static_cast<std::size_t>(part.length());
+                                   }));
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
-      for (uint32_t row = 0; row < length; ++row) places.push_back({source, row});
+      for (uint32_t row = 0; row < length; ++row) order_.push_back({source, row});
       bytes_ += parts_[source].nbytes();
     }
-    order_.reserve(places.size());
-    const auto count = static_cast<int64_t>(places.size());
-    for (const uint32_t row : permute_window(count, seed, number)) order_.push_back(places[row]);
+    permute_items(&order_, seed, number);
   }
 
   /// Rows that were not taken yet.
@@ -149,7 +149,10 @@ std::vector<uint32_t> permute(int64_t count, uint64_t seed) {
   if (count < 0 || count >= kMaxRows) {
     raise_value_error("count=", count, ": 0 to 2^32 - 1 numbers can be permuted");
   }
-  return permute_window(count, seed, 0);
+  std::vector<uint32_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0U);
+  permute_items(&order, seed, 0);
+  return order;
 }
 
 }  // namespace arrowdl
