@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 # Read when the libraries start: jax would take most of the GPU's memory for itself.
@@ -38,6 +39,19 @@ def _gpu() -> Iterator[None]:
     gc.freeze()  # torch and jax are for good: looking through them takes longer than a spin
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def jax(_gpu: None) -> Any:
+    module = pytest.importorskip("jax")
+    try:
+        module.devices("cuda")
+    except RuntimeError as error:
+        pytest.skip(f"jax finds no GPU: {error}")
+    from helpers.gpu import ROWS
+
+    np.asarray(module.dlpack.from_dlpack(module.numpy.zeros(ROWS)) + 0)  # its kernels are loaded
+    return module
 
 
 @pytest.fixture(autouse=True)

@@ -31,17 +31,6 @@ def cupy(_gpu: None) -> Any:
 
 
 @pytest.fixture(scope="module")
-def jax(_gpu: None) -> Any:
-    module = pytest.importorskip("jax")
-    try:
-        module.devices("cuda")
-    except RuntimeError as error:
-        pytest.skip(f"jax finds no GPU: {error}")
-    np.asarray(module.dlpack.from_dlpack(module.numpy.zeros(ROWS)) + 0)
-    return module
-
-
-@pytest.fixture(scope="module")
 def numba_cuda(_gpu: None) -> Any:
     module = pytest.importorskip("numba.cuda")
     if not module.is_available():

@@ -52,16 +52,6 @@ def _pinned_memory() -> Iterator[None]:
     arrowdl.set_staging_limit(256 << 20)
 
 
-@pytest.fixture(scope="module")
-def jax(_gpu: None) -> Any:
-    module = pytest.importorskip("jax")
-    try:
-        module.devices("cuda")
-    except RuntimeError as error:
-        pytest.skip(f"jax finds no GPU: {error}")
-    return module
-
-
 def read_all(loader: arrowdl.Loader) -> dict[str, list[Any]]:
     """The rows of all batches, which have to lie on the GPU."""
     columns: dict[str, list[Any]] = {}

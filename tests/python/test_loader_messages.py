@@ -169,6 +169,21 @@ def test_nested_tensors_that_are_no_lists_are_pickled() -> None:
     assert torch.equal(dense, rows[0])
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", ["grad", "conj", "sparse", "nested"])
+def test_tensors_that_would_stay_on_the_host_are_refused(name: str) -> None:
+    left_out = {
+        "grad": torch.ones(2, requires_grad=True),
+        "conj": torch.tensor([1 + 2j]).conj(),
+        "sparse": torch.eye(2).to_sparse(),
+        "nested": torch.nested.nested_tensor([torch.ones(2)], layout=torch.strided),
+    }
+    with pytest.raises(BufferError, match="a Tensor that is more than plain memory"):
+        write({"plain": torch.ones(2), name: left_out[name]}).to("cpu")
+    names = np.array(["a", "b"])  # what no device holds stays
+    assert write({"x": torch.ones(2), "names": names}).to("cpu").read()["names"] is not None
+
+
 def test_ordered_dicts() -> None:
     message = write(OrderedDict(b=torch.ones(2), a=3))
     assert list(message.others.values()) == [3]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONVERTERS = {"torch": _core.to_torch, "jax": _core.to_jax, "numpy": _core.to_numpy}
 _FRAMEWORKS = {"torch": "torch", "jaxlib": "jax", "jax": "jax", "numpy": "numpy"}
+_WITH_DEVICES: tuple[str | None, ...] = ("torch", "jax")
 _JAGGED = "jagged"
 
 
@@ -68,7 +69,22 @@ class Message:
         return self.rows
 
     def to(self, device: Any) -> Message:
-        """The same with its tensors on their way to `device`, all of them by one copy."""
+        """The same with its tensors on their way to `device`, all of them by one copy.
+
+        Raises
+        ------
+        BufferError
+            A tensor of torch or JAX is not in the block: it would stay on the host.
+        """
+        for leaf in self.others.values():
+            kind: Any = type(leaf)
+            if _find_framework(kind) in _WITH_DEVICES:
+                raise BufferError(
+                    f"a batch has a {kind.__name__} that is more than plain memory (nested "
+                    "with rows of several shapes, sparse, conjugate, or it requires a gradient) "
+                    f"and cannot be copied to {device}: make plain tensors, or copy it yourself "
+                    "and leave device= out"
+                )
         return replace(self, block=self.block.to(device))
 
     def read(self) -> Any:
