@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import multiprocessing
 import pickle
 import re
 import threading
@@ -281,6 +283,8 @@ def test_a_dataloader_wants_the_dataset(source: Any, batch_size: int | None) -> 
 def test_a_worker_of_a_dataloader_wants_the_dataset() -> None:
     with pytest.raises(TypeError, match=re.escape(ADVICE)):
         list(DataLoader(make(), num_workers=1, multiprocessing_context="spawn"))
+    gc.collect()  # torch's error is in a cycle with the frames that hold the worker process
+    assert multiprocessing.active_children() == []
 
 
 def test_a_loader_is_no_sequence() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import multiprocessing
@@ -50,6 +51,8 @@ def is_of_this_test(process: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
+    gc.collect()  # of tests before this
+    assert multiprocessing.active_children() == []
     threads = threading.active_count()
     memory = list_shared_memory()
     yield

@@ -173,6 +173,16 @@ void release_bytes(const Device& device, Stream stream, std::shared_ptr<const vo
   release_after(device, stream, std::move(owner), {}, bytes);
 }
 
+std::atomic<int> guarded_waits{0};
+
+void count_guarded_waits() {
+  guarded_waits = 0;
+  set_wait_guard([](const std::function<void()>& wait) {
+    ++guarded_waits;
+    wait();
+  });
+}
+
 TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
   set_release_limit(100);
   const Gated consumer = take_gated_stream();
@@ -180,16 +190,18 @@ TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
   release_bytes(device_, consumer.stream, make_poisoned(1), 40);
   EXPECT_EQ(pending_release_bytes(), 100);
   release_bytes(device_, consumer.stream, make_poisoned(1), 0);  // unknown: not counted
+  count_guarded_waits();
   std::atomic<bool> has_returned{false};
   std::thread releaser([&] {
     release_bytes(device_, consumer.stream, make_poisoned(1), 1);
     has_returned = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
   EXPECT_FALSE(has_returned) << "the gate is closed";
   EXPECT_EQ(pending_releases(), 3);
   fake_->open_gate(consumer.gate);
   releaser.join();
+  set_wait_guard(nullptr);
   EXPECT_TRUE(eventually([&] { return dropped_ == 4; }));
   EXPECT_TRUE(eventually([] { return pending_release_bytes() == 0; }));
 }
@@ -258,17 +270,11 @@ TEST_P(UsedStreamsTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-std::atomic<int> guarded_waits{0};
-
 TEST_P(UsedStreamsTest, TheWaitGoesThroughTheGuard) {
   set_release_limit(1);
   const Gated consumer = take_gated_stream();
   release_bytes(device_, consumer.stream, make_poisoned(1), 1);
-  guarded_waits = 0;
-  set_wait_guard([](const std::function<void()>& wait) {
-    ++guarded_waits;
-    wait();
-  });
+  count_guarded_waits();
   std::thread releaser([&] { release_bytes(device_, consumer.stream, make_poisoned(1), 1); });
   EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
   fake_->open_gate(consumer.gate);
