@@ -14,19 +14,20 @@ from benchmarks.loader.cases import Case, Pass, drain
 from benchmarks.loader.data import BATCH_ROWS
 
 PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "datasets", "ray"]
-# Rows of `tab` for peers that take minutes for all of them.
-FEW_ROWS = 20_000
+FEW_ROWS = 20_000  # of `tab`, where a peer takes minutes for all of them
 
 
 def make_peer_cases(folder: Path) -> Iterator[Case]:
-    """All rows, over the files of `data.write_files`. The targets of the issue are speed-ups: 10
-    times is a ratio of 0.1."""
+    """Passes over the files of `data.write_files`. The targets of the issue are speed-ups: 10 times
+    is a ratio of 0.1."""
     few = folder / "tab-few.parquet"
+    emb, tab = folder / "emb.parquet", folder / "tab.parquet"
     if not few.exists():
-        pq.write_table(pq.read_table(folder / "tab.parquet").slice(0, FEW_ROWS), few)
-    for name, path in (("emb", folder / "emb.parquet"), ("tab", few)):
-        yield from _make_hugging_face(name, path)
-        yield from _make_ray(name, path)
+        pq.write_table(pq.read_table(tab).slice(0, FEW_ROWS), few)
+    yield from _make_hugging_face("emb", emb)
+    yield from _make_hugging_face("tab", few)
+    yield from _make_ray("emb", emb)
+    yield from _make_ray("tab", tab)
 
 
 def _make_pass(source: Any, name: str) -> Pass:

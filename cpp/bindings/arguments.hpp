@@ -83,12 +83,14 @@ template <typename Choice, std::size_t n>
 Choice read_choice(const char* name, PyObject* value,
                    const std::pair<const char*, Choice> (&choices)[n]) {
   const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : nullptr;
-  std::string supported;
   for (const auto& [choice, result] : choices) {
     if (text != nullptr && std::string_view(text) == choice) return result;
-    supported += concat(supported.empty() ? "\"" : ", \"", choice, "\"");
   }
   PyErr_Clear();
+  std::string supported;
+  for (const auto& [choice, result] : choices) {
+    supported += concat(supported.empty() ? "\"" : ", \"", choice, "\"");
+  }
   raise_value_error(name, "=", pybind11::repr(value).cast<std::string>(), " is not one of ",
                     supported);
 }

@@ -152,6 +152,7 @@ class Converter {
     if (!above_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
       return convert_there(array);
     }
+    if (above_.empty()) return convert_column(array);
     DeviceArray column = array;
     for (const DeviceArray& parent : above_) column = column.with_nulls_of(parent);
     return convert_column(column);
@@ -403,13 +404,13 @@ class Converter {
   /// Rows that are null have no values here; what the mask, or an empty row, says of them is the
   /// policy's choice.
   ListParts split(const DeviceArray& array) const {
-    if (array.null_count() > 0 && options_.nulls == NullPolicy::kRaise) {
+    if (array.has_nulls() && options_.nulls == NullPolicy::kRaise) {
       raise_buffer_error("the array of ", to_string(array.type()),
                          " has null rows: use "
                          "nulls=\"fill\" for empty ones, nulls=\"mask\" for a mask beside them, or "
                          "drop them first");
     }
-    if (array.null_count() > 0 && options_.nulls == NullPolicy::kNan) {
+    if (array.has_nulls() && options_.nulls == NullPolicy::kNan) {
       raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
                          to_string(array.type()),
                          ": use nulls=\"fill\" for empty ones or "
@@ -437,7 +438,7 @@ class Converter {
   }
 
   void require_whole(const DeviceArray& elements) const {
-    if (!is_masked() || elements.null_count() == 0) return;
+    if (!is_masked() || !elements.has_nulls()) return;
     raise_buffer_error(
         "the elements of the lists have nulls, and the mask of a list array is of its rows: use "
         "nulls=\"fill\" or \"nan\", or drop them first");

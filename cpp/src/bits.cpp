@@ -26,23 +26,8 @@ constexpr std::array<std::array<uint8_t, 8>, 256> make_unpacked_table() {
 
 alignas(64) constexpr auto kUnpacked = make_unpacked_table();
 
-/// Byte 0 lowest; compilers make one load (and, on a big-endian machine, a swap) of it.
-uint64_t load_word(const uint8_t* p) {
-  uint64_t word = 0;
-  for (int i = 0; i < 8; ++i) word |= static_cast<uint64_t>(p[i]) << (8 * i);
-  return word;
-}
-
 void store_word(uint64_t word, uint8_t* p) {
   for (int i = 0; i < 8; ++i) p[i] = static_cast<uint8_t>(word >> (8 * i));
-}
-
-/// All 64 bits from bit `offset`.
-uint64_t load_64_bits(const uint8_t* bits, int64_t offset) {
-  const uint8_t* p = bits + (offset >> 3);
-  const int64_t shift = offset & 7;
-  const uint64_t word = load_word(p);
-  return shift == 0 ? word : word >> shift | static_cast<uint64_t>(p[8]) << (64 - shift);
 }
 
 #if defined(__SSE2__)
@@ -90,8 +75,7 @@ uint8_t pack_eight(const uint8_t* bytes) {
 
 }  // namespace
 
-uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count) {
-  if (count == 64) return load_64_bits(bits, offset);
+uint64_t load_few_bits(const uint8_t* bits, int64_t offset, int64_t count) {
   const uint8_t* p = bits + (offset >> 3);
   const int64_t shift = offset & 7;
   const int64_t last_byte = (shift + count - 1) >> 3;
@@ -110,6 +94,15 @@ int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count) {
   }
   if (i < count) set += count_set_bits(load_bits(bits, offset + i, count - i));
   return set;
+}
+
+bool has_unset_bits(const uint8_t* bits, int64_t offset, int64_t count) {
+  int64_t i = 0;
+  for (; i + 64 <= count; i += 64) {
+    if (load_64_bits(bits, offset + i) != ~uint64_t{0}) return true;
+  }
+  if (i == count) return false;
+  return load_bits(bits, offset + i, count - i) != ~uint64_t{0} >> (64 - (count - i));
 }
 
 void unpack_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target) {

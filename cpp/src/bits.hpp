@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace arrowdl {
 
@@ -20,8 +21,41 @@ inline int64_t count_set_bits(uint64_t word) {
   return static_cast<int64_t>((word * 0x0101010101010101) >> 56);
 }
 
-/// Bits [offset, offset + count), 1 to 64 of them, lowest first and the rest 0.
-uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count);
+/// The place of the lowest set bit; there is one.
+inline int64_t find_lowest_bit(uint64_t word) {
+#if defined(__GNUC__)
+  return __builtin_ctzll(word);
+#else
+  return count_set_bits((word - 1) & ~word);
+#endif
+}
+
+/// Eight bytes, the first one lowest.
+inline uint64_t load_word(const uint8_t* p) {
+  uint64_t word = 0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  std::memcpy(&word, p, sizeof(word));
+#else
+  for (int i = 0; i < 8; ++i) word |= static_cast<uint64_t>(p[i]) << (8 * i);
+#endif
+  return word;
+}
+
+/// Bits [offset, offset + 64), lowest first.
+inline uint64_t load_64_bits(const uint8_t* bits, int64_t offset) {
+  const uint8_t* p = bits + (offset >> 3);
+  const int64_t shift = offset & 7;
+  const uint64_t word = load_word(p);
+  return shift == 0 ? word : word >> shift | static_cast<uint64_t>(p[8]) << (64 - shift);
+}
+
+/// Bits [offset, offset + count), 1 to 63 of them, lowest first and the rest 0.
+uint64_t load_few_bits(const uint8_t* bits, int64_t offset, int64_t count);
+
+/// The same of 1 to 64 bits.
+inline uint64_t load_bits(const uint8_t* bits, int64_t offset, int64_t count) {
+  return count == 64 ? load_64_bits(bits, offset) : load_few_bits(bits, offset, count);
+}
 
 /// Calls `visit(i)` for every i in [0, count) where bit offset + i is not set, in order.
 template <typename Visit>
@@ -31,13 +65,16 @@ void for_each_unset_bit(const uint8_t* bits, int64_t offset, int64_t count, Visi
     const uint64_t whole = ~uint64_t{0} >> (64 - n);
     uint64_t unset = load_bits(bits, offset + start, n) ^ whole;
     for (; unset != 0; unset &= unset - 1) {
-      visit(start + count_set_bits((unset - 1) & ~unset));
+      visit(start + find_lowest_bit(unset));
     }
   }
 }
 
 /// How many of bits [offset, offset + count) are set.
 int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count);
+
+/// Whether any of bits [offset, offset + count) is not set: of nulls, it ends at the first.
+bool has_unset_bits(const uint8_t* bits, int64_t offset, int64_t count);
 
 /// Bits [offset, offset + count) as bytes 0 and 1.
 void unpack_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target);

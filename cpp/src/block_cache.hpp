@@ -1,4 +1,4 @@
-// Large blocks of host memory, used again.
+// Blocks of host memory, used again.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 namespace arrowdl {
 
 /// `size` bytes at a multiple of 64, padded to one more at least; nullptr where there is no memory.
-/// A large block may be one that was freed before, with what is in it: fresh memory costs more in
-/// page faults than in writing it.
+/// A block of 4 KiB or more may be one that was freed before, with what is in it: fresh memory
+/// costs more in page faults than in writing it.
 void* allocate_block(std::size_t size) noexcept;
 
-/// Frees memory of `allocate_block(size)`, or keeps it for the next: large blocks, up to 32 MiB
-/// of them.
+/// Frees memory of `allocate_block(size)`, or keeps it for the next: of 4 KiB or more, up to 32 MiB
+/// in 256 blocks, those freed last.
 void free_block(void* block, std::size_t size) noexcept;
 
 }  // namespace arrowdl

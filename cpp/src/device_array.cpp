@@ -142,6 +142,15 @@ int64_t DeviceArray::known_null_count() const noexcept {
 
 int64_t DeviceArray::null_count() const {
   if (const int64_t known = known_null_count(); known >= 0) return known;
+  return length_ - count_set_bits(wait_for_validity(), offset_, length_);
+}
+
+bool DeviceArray::has_nulls() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known > 0;
+  return has_unset_bits(wait_for_validity(), offset_, length_);
+}
+
+const uint8_t* DeviceArray::wait_for_validity() const {
   if (!is_host_readable(device())) {
     raise_buffer_error(
         "the nulls of an array on ", to_string(device()),
@@ -150,7 +159,7 @@ int64_t DeviceArray::null_count() const {
         "nulls=\"fill\", \"nan\" or \"mask\", which need no count");
   }
   synchronize();
-  return length_ - count_set_bits(validity(), offset_, length_);
+  return validity();
 }
 
 DeviceArray DeviceArray::slice(int64_t start, int64_t length) const {

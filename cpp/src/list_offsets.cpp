@@ -36,7 +36,7 @@ void check_list_offsets(const DeviceArray& offsets, int64_t value_count) {
     raise_value_error("list offsets are empty: n lists have n + 1 offsets");
   }
   require_host_readable(offsets, "read list offsets");
-  if (offsets.null_count() != 0) raise_value_error("list offsets must not be null");
+  if (offsets.has_nulls()) raise_value_error("list offsets must not be null");
   visit_list_offsets(offsets,
                      [&](auto zero) { check_ascending<decltype(zero)>(offsets, value_count); });
 }

@@ -6,6 +6,7 @@ DeviceArray read_field(const DeviceArray& array, int64_t i) {
   if (array.type().layout != Layout::kStruct) return array.field(i);  // raises
   DeviceArray field = array.child(i);
   if (field.type().layout == Layout::kRunEndEncoded) field = decode_run_ends(field);
+  if (array.known_null_count() == 0) return field;
   return field.with_nulls_of(array);
 }
 

@@ -41,7 +41,7 @@ std::vector<DeviceArray> find_nullable(const TensorReading& reading, Nulls nulls
   std::vector<DeviceArray> nullable;
   for (const DeviceArray& parent : above) {
     if (parent.known_null_count() == 0) continue;
-    if (nulls == Nulls::kRaise && parent.null_count() > 0) {
+    if (nulls == Nulls::kRaise && parent.has_nulls()) {
       raise_buffer_error("a struct above the array of ", to_string(reading.levels.front().type()),
                          " has nulls: use nulls=\"fill\", \"nan\" or \"mask\"");
     }

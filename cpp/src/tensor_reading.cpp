@@ -99,7 +99,7 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
 
 /// A code may be valid and stand for a null: the codes alone would hide it.
 void check_dictionary(const DeviceArray& leaf) {
-  if (leaf.type().dictionary == nullptr || leaf.dictionary().null_count() == 0) return;
+  if (leaf.type().dictionary == nullptr || !leaf.dictionary().has_nulls()) return;
   raise_buffer_error("the dictionary of ", to_string(leaf.type()),
                      " has nulls among its values, which the codes alone would hide: decode it, or "
                      "take the codes as `indices` and the values as `dictionary`");
@@ -113,7 +113,7 @@ const uint8_t* first_of_buffer(const DeviceArray& node) {
 const uint8_t* first_element(const DeviceArray& leaf) {
   if (leaf.type().layout != Layout::kFixedSizeList) return first_of_buffer(leaf);
   const DeviceArray parts = leaf.child(0);  // of complex numbers
-  if (parts.null_count() > 0) {
+  if (parts.has_nulls()) {
     raise_buffer_error("a null inside a complex number of ", to_string(leaf.type()),
                        ": null whole numbers instead of their parts");
   }
@@ -206,7 +206,7 @@ bool may_have_nulls(const TensorReading& reading) {
 
 bool has_nulls(const TensorReading& reading) {
   for (const DeviceArray& level : reading.levels) {
-    if (level.validity() != nullptr && level.null_count() > 0) return true;
+    if (level.has_nulls()) return true;
   }
   return false;
 }

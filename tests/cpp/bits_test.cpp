@@ -42,6 +42,25 @@ TEST(Bits, CountsAnyWindow) {
   });
 }
 
+TEST(Bits, FindsTheOneUnsetBitOfAnyWindow) {
+  for (int64_t offset = 0; offset < 20; ++offset) {
+    for (int64_t count = 1; count < 200; ++count) {
+      const auto flip = [offset](uint8_t* bits, int64_t i) {
+        bits[(offset + i) >> 3] ^= static_cast<uint8_t>(1 << ((offset + i) & 7));
+      };
+      ExactBytes bits((offset + count + 7) / 8, 0);  // beside the window no bit is set
+      for (int64_t i = 0; i < count; ++i) flip(bits.data(), i);
+      ASSERT_FALSE(has_unset_bits(bits.data(), offset, count)) << count << " bits at " << offset;
+      for (int64_t i = 0; i < count; ++i) {
+        flip(bits.data(), i);
+        ASSERT_TRUE(has_unset_bits(bits.data(), offset, count))
+            << "bit " << i << " of " << count << " at " << offset;
+        flip(bits.data(), i);
+      }
+    }
+  }
+}
+
 TEST(Bits, UnpacksAnyWindow) {
   for_each_window([](int64_t offset, int64_t count, const uint8_t* bits) {
     ExactBytes target(count, 0xAA);
@@ -102,6 +121,7 @@ TEST(Bits, TakesNullForNoBits) {
   and_bits(nullptr, 13, nullptr, 5, 0, nullptr);
   pack_bits(nullptr, 0, nullptr);
   EXPECT_EQ(0, count_set_bits(nullptr, 13, 0));
+  EXPECT_FALSE(has_unset_bits(nullptr, 13, 0));
   EXPECT_TRUE(has_only_canonical_bools(nullptr, 0));
 }
 

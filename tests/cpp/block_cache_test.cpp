@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace arrowdl {
@@ -16,13 +17,16 @@ constexpr std::size_t kMega = std::size_t{1} << 20;
 std::size_t misalignment(const void* block) { return reinterpret_cast<uintptr_t>(block) % 64; }
 
 TEST(BlockCache, BlocksAreAlignedAndHaveTheirSize) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{64}, kMega / 8,
-                                 kMega - 1, 4 * kMega, 40 * kMega}) {
-    void* block = allocate_block(size);
-    ASSERT_NE(block, nullptr);
-    EXPECT_EQ(misalignment(block), 0U);
-    std::memset(block, 1, size);  // what AddressSanitizer looks at
-    free_block(block, size);
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{4095}, std::size_t{4096},
+        std::size_t{16385}, kMega / 8, kMega - 1, 4 * kMega, 40 * kMega}) {
+    for (int round = 0; round < 2; ++round) {
+      void* block = allocate_block(size);
+      ASSERT_NE(block, nullptr);
+      EXPECT_EQ(misalignment(block), 0U);
+      std::memset(block, 1, size);  // what AddressSanitizer looks at
+      free_block(block, size);
+    }
   }
 }
 
@@ -38,9 +42,23 @@ TEST(BlockCache, NoBlockIsGivenOutTwice) {
 }
 
 TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer knows what is not
+  for (const auto& [size, count] : {std::pair{kMega, 50}, std::pair{std::size_t{5000}, 600}}) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < count; ++i) blocks.push_back(allocate_block(size));
+    for (void* block : blocks) free_block(block, size);
+  }
+}
+
+TEST(BlockCache, BlocksOfOtherSizesMakeRoom) {
+  constexpr std::size_t kAlive = 20;
   std::vector<void*> blocks;
-  for (int i = 0; i < 50; ++i) blocks.push_back(allocate_block(kMega));
-  for (void* block : blocks) free_block(block, kMega);
+  const auto size_of = [](std::size_t i) { return 4096 + 97 * (i % 311); };
+  for (std::size_t i = 0; i < 1000; ++i) {
+    blocks.push_back(allocate_block(size_of(i)));
+    std::memset(blocks[i], 1, size_of(i));
+    if (i >= kAlive) free_block(blocks[i - kAlive], size_of(i - kAlive));
+  }
+  for (std::size_t i = 1000 - kAlive; i < 1000; ++i) free_block(blocks[i], size_of(i));
 }
 
 TEST(BlockCache, BlocksOfManyThreads) {

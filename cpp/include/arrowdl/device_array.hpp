@@ -83,6 +83,8 @@ class DeviceArray {
   int64_t null_count() const;
   /// The same where that takes no reading of memory, else -1.
   int64_t known_null_count() const noexcept;
+  /// Whether null_count() is not 0: of the bitmap no more is read than to the first null.
+  bool has_nulls() const;
   /// Whether the memory is there: no event, or one that has happened. Does not wait.
   bool is_ready() const { return is_complete(device(), sync_event()); }
   /// Waits on the host until the memory is there.
@@ -147,6 +149,8 @@ class DeviceArray {
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
+  /// The bitmap once it is there. Raises BufferError where the host cannot read it.
+  const uint8_t* wait_for_validity() const;
   /// `with_nulls_of` by the kernels of a device.
   DeviceArray with_nulls_there(const DeviceArray& parent) const;
   /// The same rows with the bitmap `bits`, whose bit `offset() % 8` is the first row's; all of it
