@@ -1,3 +1,4 @@
+#include <array>
 #include <cstring>
 
 #include "bits.hpp"
@@ -17,6 +18,89 @@ void copy_all(const TensorReading& reading, uint8_t* target) {
     canonicalize_bools(view.data, view.size(), target);
   } else {
     std::memcpy(target, view.data, static_cast<std::size_t>(view.nbytes()));
+  }
+}
+
+/// The masks of `kGroup` items for each number that their validity bits make: all bits of an item
+/// that is valid, none of another. A group is a vector register.
+template <typename T>
+struct MaskTable {
+  static constexpr std::size_t kGroup = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
+  using Masks = std::array<T, kGroup>;
+
+  constexpr MaskTable() {
+    for (std::size_t number = 0; number < masks.size(); ++number) {
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        masks[number][i] = ((number >> i) & 1) != 0 ? static_cast<T>(~T{0}) : T{0};
+      }
+    }
+  }
+
+  std::array<Masks, std::size_t{1} << kGroup> masks{};
+};
+
+template <typename T>
+alignas(64) constexpr MaskTable<T> kMaskTable;
+
+/// Items of `source` whose bit from `offset` on is set, and `substitute` for the others. Without a
+/// branch: where the nulls are is not to be foreseen.
+template <typename T>
+void blend(const uint8_t* source, const uint8_t* bits, int64_t offset, int64_t count, T substitute,
+           uint8_t* target) {
+  constexpr std::size_t kGroup = MaskTable<T>::kGroup;
+  int64_t start = 0;
+  for (; start + 64 <= count; start += 64) {
+    uint64_t valid = load_64_bits(bits, offset + start);
+    for (std::size_t first = 0; first < 64; first += kGroup, valid >>= kGroup) {
+      const auto& masks = kMaskTable<T>.masks[valid & ((1U << kGroup) - 1)];
+      T items[kGroup];
+      std::memcpy(items, source, sizeof(items));
+      for (std::size_t i = 0; i < kGroup; ++i) {
+        items[i] = static_cast<T>(substitute ^ ((items[i] ^ substitute) & masks[i]));
+      }
+      std::memcpy(target, items, sizeof(items));
+      source += sizeof(items);
+      target += sizeof(items);
+    }
+  }
+  for (; start < count; ++start, source += sizeof(T), target += sizeof(T)) {
+    const bool is_valid = get_bit(bits, offset + start);
+    std::memcpy(target, is_valid ? source : reinterpret_cast<const uint8_t*>(&substitute),
+                sizeof(T));
+  }
+}
+
+template <typename T>
+void blend_items(const DeviceArray& rows, const uint8_t* source, const Item& item,
+                 uint8_t* target) {
+  T substitute;
+  std::memcpy(&substitute, item.data(), sizeof(T));
+  blend(source, rows.validity(), rows.offset(), rows.length(), substitute, target);
+}
+
+/// Copies and substitutes at once where each item has a bit of its own, and nothing else has one.
+bool copy_and_substitute(const TensorReading& reading, const Item& item, uint8_t* target) {
+  const DeviceArray& leaf = reading.leaf();
+  const TensorView& view = reading.view;
+  for (const DeviceArray& level : reading.levels) {
+    if (&level != &leaf && level.has_nulls()) return false;
+  }
+  if (reading.is_bits || view.dtype->code == kDLBool || leaf.length() != view.size()) return false;
+  switch (view.dtype->itemsize()) {
+    case 1:
+      blend_items<uint8_t>(leaf, view.data, item, target);
+      return true;
+    case 2:
+      blend_items<uint16_t>(leaf, view.data, item, target);
+      return true;
+    case 4:
+      blend_items<uint32_t>(leaf, view.data, item, target);
+      return true;
+    case 8:
+      blend_items<uint64_t>(leaf, view.data, item, target);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -56,11 +140,15 @@ OwnedTensor copy_elements(const TensorReading& reading, Nulls nulls) {
   TensorView view = reading.view;
   uint8_t* target;
   const Buffer data = Buffer::allocate(view.nbytes(), &target);
-  if (view.size() > 0) {
-    copy_all(reading, target);
-    if ((nulls == Nulls::kFill || nulls == Nulls::kNan) && has_nulls(reading)) {
-      substitute_nulls(reading, make_substitute(*view.dtype, nulls), target);
+  const bool substitutes = nulls == Nulls::kFill || nulls == Nulls::kNan;
+  if (view.size() > 0 && substitutes && has_nulls(reading)) {
+    const Item item = make_substitute(*view.dtype, nulls);
+    if (!copy_and_substitute(reading, item, target)) {
+      copy_all(reading, target);
+      substitute_nulls(reading, item, target);
     }
+  } else if (view.size() > 0) {
+    copy_all(reading, target);
   }
   view.data = target;
   view.device = Device{};

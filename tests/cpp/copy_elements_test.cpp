@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "arrowdl/error.hpp"
 #include "sample_arrays.hpp"
@@ -168,6 +172,43 @@ TEST(CopyElements, KnowsTheNanOfEveryFloatingType) {
   expect_nan_bits<uint8_t>("float8_e5m2", 0x7E);
   expect_nan_bits<uint8_t>("float8_e5m2fnuz", 0x80);
   expect_nan_bits<uint8_t>("float8_e8m0fnu", 0xFF);
+}
+
+/// Any values, of which every third bit pattern of rows is null, in buffers that end with them.
+template <typename T>
+void expect_substitutes(const char* dtype, Nulls nulls, T expected) {
+  std::mt19937_64 random(sizeof(T));
+  for (int64_t offset = 0; offset < 10; ++offset) {
+    for (const int64_t count : {1, 7, 8, 9, 63, 64, 65, 128, 130, 200}) {
+      std::vector<T> values;
+      std::string valid;
+      for (int64_t i = 0; i < offset + count; ++i) {
+        values.push_back(static_cast<T>(random()));
+        valid += random() % 3 == 0 ? '0' : '1';
+      }
+      valid[static_cast<std::size_t>(offset)] = '0';
+      const DeviceArray array = primitive<T>(dtype, values, {count, valid, offset}).import();
+      const OwnedTensor tensor = copy(array, nulls);
+      for (int64_t i = 0; i < count; ++i) {
+        T found;
+        std::memcpy(&found, static_cast<const T*>(tensor->data) + i, sizeof(T));
+        const auto at = static_cast<std::size_t>(offset + i);
+        ASSERT_EQ(valid[at] == '1' ? values[at] : expected, found)
+            << dtype << ", row " << i << " of " << count << " at " << offset;
+      }
+    }
+  }
+}
+
+TEST(CopyElements, SubstitutesTheNullsOfAnyWindow) {
+  expect_substitutes<uint8_t>("int8", Nulls::kFill, 0);
+  expect_substitutes<uint16_t>("int16", Nulls::kFill, 0);
+  expect_substitutes<uint32_t>("int32", Nulls::kFill, 0);
+  expect_substitutes<uint64_t>("int64", Nulls::kFill, 0);
+  expect_substitutes<uint8_t>("float8_e5m2", Nulls::kNan, 0x7F);
+  expect_substitutes<uint16_t>("float16", Nulls::kNan, 0x7E00);
+  expect_substitutes<uint32_t>("float32", Nulls::kNan, 0x7FC00000);
+  expect_substitutes<uint64_t>("float64", Nulls::kNan, 0x7FF8000000000000);
 }
 
 TEST(CopyElements, RefusesValuesThatATypeLacks) {
