@@ -205,7 +205,7 @@ TEST(CopyElements, SubstitutesTheNullsOfAnyWindow) {
   expect_substitutes<uint16_t>("int16", Nulls::kFill, 0);
   expect_substitutes<uint32_t>("int32", Nulls::kFill, 0);
   expect_substitutes<uint64_t>("int64", Nulls::kFill, 0);
-  expect_substitutes<uint8_t>("float8_e5m2", Nulls::kNan, 0x7F);
+  expect_substitutes<uint8_t>("float8_e4m3fn", Nulls::kNan, 0x7F);
   expect_substitutes<uint16_t>("float16", Nulls::kNan, 0x7E00);
   expect_substitutes<uint32_t>("float32", Nulls::kNan, 0x7FC00000);
   expect_substitutes<uint64_t>("float64", Nulls::kNan, 0x7FF8000000000000);
