@@ -22,7 +22,7 @@ void copy_all(const TensorReading& reading, uint8_t* target) {
 }
 
 /// The masks of `kGroup` items for each number that their validity bits make: all bits of an item
-/// that is valid, none of another. A group is a vector register.
+/// that is valid, none of another. A group fills a vector register at most.
 template <typename T>
 struct MaskTable {
   static constexpr std::size_t kGroup = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
@@ -78,29 +78,28 @@ void blend_items(const DeviceArray& rows, const uint8_t* source, const Item& ite
   blend(source, rows.validity(), rows.offset(), rows.length(), substitute, target);
 }
 
-/// Copies and substitutes at once where each item has a bit of its own, and nothing else has one.
-bool copy_and_substitute(const TensorReading& reading, const Item& item, uint8_t* target) {
+/// Whether each item has a validity bit of its own, nothing else has one, and items are copied as
+/// they lie.
+bool can_blend(const TensorReading& reading) {
   const DeviceArray& leaf = reading.leaf();
   const TensorView& view = reading.view;
   for (const DeviceArray& level : reading.levels) {
     if (&level != &leaf && level.has_nulls()) return false;
   }
-  if (reading.is_bits || view.dtype->code == kDLBool || leaf.length() != view.size()) return false;
+  return view.dtype->code != kDLBool && view.dtype->itemsize() <= 8 && leaf.length() == view.size();
+}
+
+void copy_blended(const TensorReading& reading, const Item& item, uint8_t* target) {
+  const TensorView& view = reading.view;
   switch (view.dtype->itemsize()) {
     case 1:
-      blend_items<uint8_t>(leaf, view.data, item, target);
-      return true;
+      return blend_items<uint8_t>(reading.leaf(), view.data, item, target);
     case 2:
-      blend_items<uint16_t>(leaf, view.data, item, target);
-      return true;
+      return blend_items<uint16_t>(reading.leaf(), view.data, item, target);
     case 4:
-      blend_items<uint32_t>(leaf, view.data, item, target);
-      return true;
-    case 8:
-      blend_items<uint64_t>(leaf, view.data, item, target);
-      return true;
+      return blend_items<uint32_t>(reading.leaf(), view.data, item, target);
     default:
-      return false;
+      return blend_items<uint64_t>(reading.leaf(), view.data, item, target);
   }
 }
 
@@ -143,7 +142,9 @@ OwnedTensor copy_elements(const TensorReading& reading, Nulls nulls) {
   const bool substitutes = nulls == Nulls::kFill || nulls == Nulls::kNan;
   if (view.size() > 0 && substitutes && has_nulls(reading)) {
     const Item item = make_substitute(*view.dtype, nulls);
-    if (!copy_and_substitute(reading, item, target)) {
+    if (can_blend(reading)) {
+      copy_blended(reading, item, target);
+    } else {
       copy_all(reading, target);
       substitute_nulls(reading, item, target);
     }

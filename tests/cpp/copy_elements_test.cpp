@@ -211,6 +211,17 @@ TEST(CopyElements, SubstitutesTheNullsOfAnyWindow) {
   expect_substitutes<uint64_t>("float64", Nulls::kNan, 0x7FF8000000000000);
 }
 
+TEST(CopyElements, FillsTheNullsOfEveryLevel) {
+  EXPECT_EQ((Floats{2, 3, 0, 0, 0, 7}), elements<float>(copy(pairs(), Nulls::kFill)));
+}
+
+TEST(CopyElements, FillsRowsOfManyItems) {
+  const Bytes values = {1, 2, 3, 4, 5, 6, 7, 8};
+  const DeviceArray rows =
+      sample(make_nested_schema("w:2", {}), {3, "1101", 1}, {bits("1101"), share(values)}).import();
+  EXPECT_EQ((Bytes{3, 4, 0, 0, 7, 8}), elements<uint8_t>(copy(rows, Nulls::kFill)));
+}
+
 TEST(CopyElements, RefusesValuesThatATypeLacks) {
   EXPECT_THROW(copy(primitive<int32_t>("int32", {1, 2}, {2, "10"}).import(), Nulls::kNan), Error);
   EXPECT_NO_THROW(copy(primitive<int32_t>("int32", {1, 2}, {2, "11"}).import(), Nulls::kNan));
