@@ -214,6 +214,19 @@ void register_device(py::module_& m) {
       "    beyond a lower limit is given back once no copy uses it.\n\n"
       "Raises\n------\n"
       "ValueError\n    Less than 0.");
+  m.def(
+      "set_thread_limit", &set_thread_limit, py::arg("threads"),
+      "set_thread_limit(threads)\n--\n\n"
+      "Bound the threads that copy rows: of a shuffle, across batches, into pinned memory.\n\n"
+      "Parameters\n----------\n"
+      "threads : int\n"
+      "    The one that asks included. By default what ``OMP_NUM_THREADS`` says, else one for "
+      "each\n"
+      "    processor that this process may use, 8 at most; 1 in worker processes of a loader. One\n"
+      "    operation at a time has the others, from some 512 KiB on; they end when they are "
+      "idle.\n\n"
+      "Raises\n------\n"
+      "ValueError\n    Less than 1.");
   m.def("staging_bytes", &staging_bytes,
         "How many bytes of pinned memory there are for copies to devices, in use or not.");
   m.def("abandoned_releases", &abandoned_releases,

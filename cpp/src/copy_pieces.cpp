@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "parallel.hpp"
 #include "staging_pool.hpp"
 
 namespace arrowdl {
@@ -34,6 +35,20 @@ std::optional<Device> find_staging(Backend& backend, const Device& from, const D
   return needs_none ? std::nullopt : pinned;
 }
 
+/// Fills `block` with what `pieces` have from `start` to `end`: one thread alone is slower than the
+/// bus that the block goes over.
+void fill_block(uint8_t* block, int64_t start, int64_t end,
+                const std::vector<MemoryPiece>& pieces) {
+  constexpr int64_t kShare = int64_t{512} << 10;
+  in_parallel((end - start + kShare - 1) / kShare, [&](int64_t i) noexcept {
+    const int64_t first = start + i * kShare;
+    const auto copy = [&](int64_t position, const uint8_t* source, int64_t n) {
+      std::memcpy(block + (position - start), source, static_cast<std::size_t>(n));
+    };
+    for_each_part(pieces, first, std::min(end, first + kShare), copy);
+  });
+}
+
 /// Block by block, so that the next one is filled while the last ones are on their way.
 void copy_staged(Transfer& transfer, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<MemoryPiece>& pieces) {
@@ -50,9 +65,7 @@ void copy_staged(Transfer& transfer, const Device& pinned, const Device& to, uin
       continue;
     }
     transfer.hold(block);
-    for_each_part(pieces, start, end, [&](int64_t position, const uint8_t* source, int64_t n) {
-      std::memcpy(block.get() + (position - start), source, static_cast<std::size_t>(n));
-    });
+    fill_block(block.get(), start, end, pieces);
     backend.copy(to, target + start, pinned, block.get(), end - start, stream);
     if (end < size) transfer.release_last();
   }

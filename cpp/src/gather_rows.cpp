@@ -6,6 +6,7 @@
 
 #include "arrowdl/error.hpp"
 #include "bit_writer.hpp"
+#include "parallel.hpp"
 
 namespace arrowdl {
 namespace {
@@ -55,19 +56,60 @@ Buffer gather_validity(const Selection& selection, int64_t* null_count) {
   return *null_count == 0 ? Buffer() : bits;
 }
 
+/// The bytes that one thread copies at a time.
+constexpr int64_t kShare = int64_t{256} << 10;
+
+/// Where a share begins: `skip` bytes into a piece.
+struct ShareStart {
+  std::size_t piece;
+  int64_t skip;
+};
+
+std::vector<ShareStart> find_shares(const std::vector<Piece>& pieces, int64_t width) {
+  std::vector<ShareStart> starts;
+  int64_t skip = 0;  // from where the piece begins to the next share
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const int64_t size = pieces[i].rows.length * width;
+    for (; skip < size; skip += kShare) starts.push_back({i, skip});
+    skip -= size;
+  }
+  return starts;
+}
+
+/// Copies the elements of `pieces`, of `width` bytes each and `size` together, to `target`.
+/// `find(piece)` is where the first one of a piece lies.
+template <typename Find>
+void copy_values(const std::vector<Piece>& pieces, int64_t width, uint8_t* target, int64_t size,
+                 const Find& find) {
+  const std::vector<ShareStart> starts = find_shares(pieces, width);
+  in_parallel(static_cast<int64_t>(starts.size()), [&](int64_t share) noexcept {
+    auto [i, skip] = starts[static_cast<std::size_t>(share)];
+    uint8_t* to = target + share * kShare;
+    const uint8_t* const end = target + std::min(size, (share + 1) * kShare);
+    for (; to < end; ++i, skip = 0) {
+      if (i + kAhead < pieces.size()) {
+        fetch(find(pieces[i + kAhead]), pieces[i + kAhead].rows.length * width);
+      }
+      const int64_t n = std::min<int64_t>(end - to, pieces[i].rows.length * width - skip);
+      std::memcpy(to, find(pieces[i]) + skip, static_cast<std::size_t>(n));
+      to += n;
+    }
+  });
+}
+
 Buffer gather_bytes(const Selection& selection) {
   uint8_t* target = nullptr;
   Buffer bytes = Buffer::allocate(selection.length, &target);
   for (const Piece& piece : selection.pieces) {
     const DeviceArray& source = selection.sources[piece.source];
-    const uint8_t* data = source.buffer_as<uint8_t>(2);
-    if (data == nullptr) {
+    if (source.buffer_as<uint8_t>(2) == nullptr) {
       raise_value_error("malformed ", to_string(source.type()), " array: its data is NULL where ",
                         piece.rows.length, " bytes should be");
     }
-    std::memcpy(target, data + piece.rows.start, static_cast<std::size_t>(piece.rows.length));
-    target += piece.rows.length;
   }
+  copy_values(selection.pieces, 1, target, selection.length, [&](const Piece& piece) noexcept {
+    return selection.sources[piece.source].buffer_as<uint8_t>(2) + piece.rows.start;
+  });
   return bytes;
 }
 
@@ -187,19 +229,10 @@ Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width
   uint8_t* target = nullptr;
   Buffer elements = Buffer::allocate(size, &target);
   if (size == 0) return elements;
-  const auto find = [&](const Piece& piece) {
+  copy_values(selection.pieces, width, target, size, [&](const Piece& piece) noexcept {
     const DeviceArray& source = selection.sources[piece.source];
     return source.buffer_as<uint8_t>(buffer) + (source.offset() + piece.rows.start) * width;
-  };
-  const std::vector<Piece>& pieces = selection.pieces;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (i + kAhead < pieces.size()) {
-      fetch(find(pieces[i + kAhead]), pieces[i + kAhead].rows.length * width);
-    }
-    const int64_t piece_size = pieces[i].rows.length * width;
-    std::memcpy(target, find(pieces[i]), static_cast<std::size_t>(piece_size));
-    target += piece_size;
-  }
+  });
   return elements;
 }
 

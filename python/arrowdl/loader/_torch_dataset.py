@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
+from arrowdl import _core
+
 if TYPE_CHECKING:
     from arrowdl.loader._loader import Loader
 
@@ -34,6 +36,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         worker = get_worker_info()
         if worker is None:
             return loader._iterate(loader._begin(*world))
+        _core.set_thread_limit(1)  # as torch does for its own
         # A state from before the workers says nothing of whose turn it was: deal the rest anew.
         reader = loader._begin(
             *world, worker.id, worker.num_workers, may_go_on=self._is_state_of_worker
