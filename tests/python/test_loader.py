@@ -433,6 +433,8 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
             loader.load_state_dict(wrong)  # type: ignore[arg-type]
     other = arrowdl.Loader(TABLE, 7, shuffle=True, prefetch=5, framework="numpy")
     other.load_state_dict(state)
+    in_order = arrowdl.Loader(TABLE, 50, seed=1, buffer_rows=5)  # which mean nothing then
+    in_order.load_state_dict(arrowdl.Loader(TABLE, 50).state_dict())
 
 
 # ---- PyTorch's DataLoader

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import torch
 from arrowdl import _core
+from arrowdl.loader._copies import copy_ahead
 from arrowdl.loader._messages import Message, flatten
 from arrowdl.loader._slots import SlotReader, name_slot
-from arrowdl.loader._workers import copy_ahead
 
 Pair = namedtuple("Pair", ["x", "y"])
 
@@ -350,6 +350,41 @@ for prefetch in (0, 2):
 del loader
 gc.collect()
 assert multiprocessing.active_children() == []
+""")
+
+
+def test_ragged_batches_are_copied_ahead(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda("""
+import dataclasses, threading
+import pyarrow as pa
+from arrowdl import _core, _frameworks
+from helpers.fake_cuda import StandInFramework
+
+framework = StandInFramework(cuda)
+entries = dataclasses.replace(_frameworks.load("numpy"), tensor_type=framework.tensor_type)
+_frameworks._LOADERS["torch"] = lambda: entries
+
+def read():
+    for i in range(10):
+        threads.append(threading.get_ident())
+        yield pa.table({"id": [i], "list": pa.array([list(range(i))], pa.list_(pa.int64()))})
+
+def expect(batches):
+    with cuda.context(0):
+        cuda.call("cuStreamSynchronize", ctypes.c_void_p(framework.stream))
+    assert [batch["id"].tolist() for batch in batches] == [[i] for i in range(10)]
+    assert [batch["list"][0].tolist() for batch in batches] == [[list(range(i))] for i in range(10)]
+
+for prefetch in (0, 1, 3):
+    threads = []
+    loader = arrowdl.Loader(read, 1, ragged="padded", device="cuda:0", prefetch=prefetch)
+    for epoch in range(2):
+        batches = list(loader)
+        expect(batches)
+        del batches
+        settle()
+    own = threading.get_ident()
+    assert set(threads[5:10]).isdisjoint({own}) == (prefetch > 0)
 """)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._messages import CONVERTERS
 
 # Lengths and ends that are read where the data lies, and so on the host: bytes, texts, lists, maps,
 # run ends, unions; and what has no tensor at all.
@@ -16,6 +18,26 @@ def can_convert_there(schema: _core.Schema) -> bool:
     """Whether arrays of `schema` become tensors on a device that the host cannot read."""
     is_own = schema.dictionary is not None or not schema.format.startswith(_READ_ON_THE_HOST)
     return is_own and all(map(can_convert_there, schema.children))
+
+
+def choose_converter(
+    framework: str, stack: bool | Mapping[str, Sequence[str]], options: Mapping[str, str]
+) -> Callable[[_core.DeviceArray], Any]:
+    """What makes the tensors of an array.
+
+    Parameters
+    ----------
+    framework : str
+        One of `CONVERTERS`.
+    stack, options : object
+        As the loader was given them; `nulls` and `ragged` are the options.
+    """
+    to_framework: Callable[..., Any] = CONVERTERS[framework]
+    if not stack:
+        return partial(to_framework, **options)
+    if stack is True:
+        return partial(to_framework, stack=True, **options)
+    return partial(stack_groups, to_framework, stack, options)
 
 
 def stack_groups(

@@ -3,101 +3,36 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import itertools
 import operator
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
-from arrowdl.loader._batches import can_convert_there, pin, stack_groups
+from arrowdl.loader._batches import can_convert_there, choose_converter, pin
+from arrowdl.loader._copies import copy_ahead, pack_ahead
 from arrowdl.loader._global_arrays import make_global
-from arrowdl.loader._messages import CONVERTERS, pack
+from arrowdl.loader._messages import CONVERTERS, Message
 from arrowdl.loader._open import open_source
-from arrowdl.loader._order import (
-    Sharding,
-    Span,
-    choose_share,
-    count_batches,
-    count_rows,
-    count_turns,
-    drop_batches,
-    find_rest,
-)
+from arrowdl.loader._order import Sharding, Span, count_batches, count_rows, find_rest
 from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._progress import Bar, NoBar
+from arrowdl.loader._reading import Order, Reader, read_batches
 from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
+from arrowdl.loader._stats import Stats
 from arrowdl.loader._world import find_world
 
 if TYPE_CHECKING:
     from arrowdl.loader._grain_dataset import GrainDataset
-    from arrowdl.loader._messages import Message
     from arrowdl.loader._torch_dataset import TorchDataset
     from arrowdl.loader._workers import WorkerPool
 
 
 _TORCH_ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
-
-
-@dataclass
-class Stats:
-    """What a `Loader` has done since it was made.
-
-    Attributes
-    ----------
-    batches, rows : int
-    waiting_on_source : float
-        Seconds in which the training waited for the next batch to be read.
-    converting : float
-        Seconds of making tensors, `transform` included.
-    consumer : float
-        Seconds between batches: the training itself.
-    """
-
-    batches: int = 0
-    rows: int = 0
-    waiting_on_source: float = 0.0
-    converting: float = 0.0
-    consumer: float = 0.0
-
-    @property
-    def bottleneck(self) -> Literal["source", "conversion", "consumer"]:
-        """What takes most of the time."""
-        seconds: dict[Literal["source", "conversion", "consumer"], float] = {
-            "source": self.waiting_on_source,
-            "conversion": self.converting,
-            "consumer": self.consumer,
-        }
-        return max(seconds, key=lambda name: seconds[name])
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them."""
-
-    position: Position
-    rank: int
-    worker: int | None
-    sharding: Sharding
-
-    def count_own(self, batches: int) -> int:
-        """Batches of this reader, of the first `batches` of its rank."""
-        if self.worker is None:
-            return batches
-        return count_turns(batches, self.worker, self.sharding.workers)
-
-    def count_all(self, own: int) -> int:
-        """Batches of its rank up to the last of its `own` ones."""
-        if self.worker is None:
-            return own
-        return (own - 1) * self.sharding.workers + self.worker + 1
 
 
 class Loader:
@@ -245,6 +180,7 @@ class Loader:
         self._pin_memory = bool(pin_memory)
         self._buffer_rows = buffer_rows
         self._progress = progress
+        self._order = Order(self._seed, buffer_rows if self._shuffle else None)
         opened = open_source(source, columns, filter)
         self._identity = fingerprint(opened) if isinstance(opened, IndexedSource) else "stream"
         if self._shuffle and isinstance(opened, IndexedSource):
@@ -269,7 +205,7 @@ class Loader:
         workers: int = 1,
         *,
         may_go_on: bool = True,
-    ) -> _Reader:
+    ) -> Reader:
         """Start the epoch, or what is left of it, for one of `workers` of `rank`.
 
         Iterators that are under way have no more part in where the loader stands.
@@ -280,7 +216,7 @@ class Loader:
         self._position = Position(before.epoch + 1) if is_through else before.for_next_reader()
         sharding = self._shard(world_size, workers)
         self._position.begin(sharding, may_go_on)
-        return _Reader(self._position, rank, worker, sharding)
+        return Reader(self._position, rank, worker, sharding)
 
     def _count_batches(self, position: Position) -> int | None:
         """Batches of its stage on each rank; None before it and where nobody knows."""
@@ -293,7 +229,7 @@ class Loader:
     def _shard(self, world_size: int, workers: int = 1) -> Sharding:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
 
-    def _iterate(self, reader: _Reader) -> Iterator[Any]:
+    def _iterate(self, reader: Reader) -> Iterator[Any]:
         stats, position, now = self._stats, reader.position, time.perf_counter
         process = os.getpid()
         own = reader.count_own(position.batches)
@@ -333,8 +269,8 @@ class Loader:
         if self._position is position:
             self._position = Position(position.epoch + 1)
 
-    def _read_workers(self, reader: _Reader) -> Iterator[Message]:
-        from arrowdl.loader._workers import WorkerPool, copy_ahead
+    def _read_workers(self, reader: Reader) -> Iterator[Message]:
+        from arrowdl.loader._workers import WorkerPool
 
         pool, self._pool = self._pool, None
         if pool is None:
@@ -376,130 +312,52 @@ class Loader:
             return make_global(self._sharding, batch)
         return pin(batch) if self._pin_memory else batch
 
-    def _open_stream(
-        self, reader: _Reader
-    ) -> tuple[_core.DeviceStream, Callable[[_core.DeviceArray], Any]]:
-        """Arrays with the rows of batches, read ahead, and what makes batches of them."""
-        if isinstance(self._source, StreamSource):
-            stream = self._open_sequence(self._source, reader)
-        else:
-            stream = self._open_spans(self._source, reader)
+    def _open_stream(self, reader: Reader) -> tuple[Any, Callable[[Any], Any]]:
+        """What comes for each batch, read ahead, and what makes the batch of it."""
+        stream = read_batches(self._source, self._order, reader)
         if self._pad_last:
             stream = pad_batches(stream, self.batch_size)
-        device = self._device
-        if device is not None and self._can_convert_on(device, stream.schema):
-            stream, device = stream.to(device), None
-        # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
-        is_plain = self._device is None and isinstance(self._source, IndexedSource)
-        if self._prefetch and (self._shuffle or not is_plain):
-            stream = stream.prefetch(self._prefetch)
-        return stream, self._make_converter(device)
+        to_tensors = choose_converter(self._tensors_of, self._stack, self._options)
+        if self._device is None:
+            # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
+            is_plain = not self._shuffle and isinstance(self._source, IndexedSource)
+            depth = 0 if is_plain else self._prefetch
+        elif self._can_convert_there(stream.schema):
+            stream, depth = stream.to(self._device), self._prefetch
+        else:
+            messages = pack_ahead(stream, to_tensors, self._device, self._prefetch)
+            return messages, self._then_finish(Message.read)
+        return stream.prefetch(depth) if depth else stream, self._then_finish(to_tensors)
 
-    def _can_convert_on(self, device: Any, schema: _core.Schema) -> bool:
-        if _core.is_host_readable(device):
+    def _can_convert_there(self, schema: _core.Schema) -> bool:
+        if _core.is_host_readable(self._device):
             return True
         return not self._stack and can_convert_there(schema)
 
-    def _open_spans(self, source: IndexedSource, reader: _Reader) -> _core.DeviceStream:
-        assert reader.worker is not None
-        position = reader.position
-        rest = find_rest([Span(0, source.num_rows)], position.stages)
-        share = choose_share(rest, reader.rank, reader.worker, reader.sharding)
-        spans = drop_batches(share, position.batches, reader.worker, reader.sharding)
-        if len(spans) <= 1:
-            stream = self._read_span(source, position.epoch, spans[0] if spans else Span(0, 0))
-        else:
-            stream = _core.stream(
-                array
-                for span in spans
-                for array in self._read_span(source, position.epoch, span).rebatch(self.batch_size)
-            )
-        return stream.rebatch(self.batch_size, drop_last=self._drop_last)
+    @property
+    def _tensors_of(self) -> str:
+        return self._framework if self._sharding is None else "numpy"
 
-    def _read_span(self, source: IndexedSource, epoch: int, span: Span) -> _core.DeviceStream:
-        units = range(len(source.units))
-        if not self._shuffle:
-            return source.read_rows(span.start, span.stop, units)
-        order = _core.permute(len(units), self._make_seed(epoch, "units"))
-        window = self._buffer_rows
-        first = span.start // window
-        stop = min(-(-span.stop // window) * window, source.num_rows)
-        stream = source.read_rows(first * window, stop, order)
-        stream = stream.shuffle(window, self._make_seed(epoch, "rows"), first_window=first)
-        return stream.slice(span.start - first * window, len(span))
+    def _then_finish(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`convert`, the transform, and what is left to do."""
+        steps = [] if self._transform is None else [self._transform]
+        if self._pin_memory or self._sharding is not None:
+            steps.append(self._finish)
+        if not steps:
+            return convert
 
-    def _open_sequence(self, source: StreamSource, reader: _Reader) -> _core.DeviceStream:
-        """Every reader reads all of it, and takes its turns and its parts of them."""
-        sharding = reader.sharding
-        assert reader.worker is not None
-        stream = source.open(reader.position.epoch)
-        done = sum(
-            stage.batches * stage.sharding.batch_size * stage.sharding.world_size
-            for stage in reader.position.stages
-        )
-        own = reader.count_own(reader.position.batches)
-        turn = own * sharding.workers + reader.worker
-        rows = sharding.batch_size * sharding.world_size
-        stream = self._skip_rows(stream, reader.position.epoch, done + turn * rows)
-        stream = stream.rebatch(rows, drop_last=sharding.drop_last)
-        if sharding.workers > 1:
-            stream = _take_every(stream, sharding.workers)
-        if sharding.world_size == 1:
-            return stream
-        return stream.shard(reader.rank, sharding.world_size, pad=True)
+        def convert_and_finish(item: Any) -> Any:
+            batch = convert(item)
+            for step in steps:
+                batch = step(batch)
+            return batch
 
-    def _skip_rows(self, stream: _core.DeviceStream, epoch: int, rows: int) -> _core.DeviceStream:
-        """The stream in its order of the epoch, without its first `rows` rows."""
-        if self._shuffle:
-            first, rows = divmod(rows, self._buffer_rows)
-            if first:
-                stream = stream.slice(first * self._buffer_rows)
-            seed = self._make_seed(epoch, "rows")
-            stream = stream.shuffle(self._buffer_rows, seed, first_window=first)
-        return stream.slice(rows) if rows else stream
-
-    def _make_seed(self, epoch: int, purpose: str) -> int:
-        """64 bits of the seed, the epoch and what they are for."""
-        text = f"{self._seed} {epoch} {purpose}"
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return convert_and_finish
 
     def _find_world(self) -> tuple[int, int]:
         if self._rank is not None and self._world_size is not None:
             return self._rank, self._world_size
         return find_world(self._framework)
-
-    # ---- making batches
-
-    def _make_converter(self, device: Any) -> Callable[[_core.DeviceArray], Any]:
-        """What makes batches of arrays, and copies them to `device` where that is not None."""
-        to_framework: Callable[..., Any] = CONVERTERS[
-            self._framework if self._sharding is None else "numpy"
-        ]
-        stack, transform = self._stack, self._transform
-        convert: Callable[[_core.DeviceArray], Any]
-        if not stack:
-            convert = partial(to_framework, **self._options)
-        elif stack is True:
-            convert = partial(to_framework, stack=True, **self._options)
-        else:
-            convert = partial(stack_groups, to_framework, stack, self._options)
-        steps: list[Callable[[Any], Any]] = []
-        if transform is not None:
-            steps.append(transform)
-        if self._pin_memory or self._sharding is not None:
-            steps.append(self._finish)
-        if device is None and not steps:
-            return convert
-
-        def convert_on(array: _core.DeviceArray) -> Any:
-            batch = convert(array)
-            if device is not None:
-                batch = pack(batch, len(array)).to(device).read()
-            for step in steps:
-                batch = step(batch)
-            return batch
-
-        return convert_on
 
     def _make_bar(self) -> Any:
         return Bar(self) if self._progress else NoBar()
@@ -575,16 +433,14 @@ class Loader:
         Raises
         ------
         ValueError
-            The state is of another source, seed or shuffle, whose rows come in another order.
+            The state is of another source or shuffle, whose rows come in another order.
         """
         state = find_state(state)
         own = self.state_dict()
-        for key, meaning in (
-            ("source", "dataset"),
-            ("seed", "seed"),
-            ("shuffle", "shuffle"),
-            ("buffer_rows", "buffer_rows"),
-        ):
+        meanings = {"source": "dataset", "shuffle": "shuffle"}
+        if self._shuffle:
+            meanings |= {"seed": "seed", "buffer_rows": "buffer_rows"}
+        for key, meaning in meanings.items():
             if state[key] != own[key]:
                 raise ValueError(
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
@@ -648,10 +504,3 @@ def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
         if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
             raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
     return {name: list(columns) for name, columns in stack.items()}
-
-
-def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
-    """Every `step`th array of `stream`, from the first one on."""
-    arrays = itertools.islice(stream, 0, None, step)
-    first = next(arrays, None)
-    return stream if first is None else _core.stream(itertools.chain([first], arrays))

@@ -8,8 +8,7 @@ import pickle
 import secrets
 import signal
 import weakref
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -90,26 +89,6 @@ class WorkerPool:
         for worker in self._workers:
             worker.receive_end()
         self.is_idle = True
-
-
-def copy_ahead(
-    messages: Iterator[Message], is_ready: Callable[[], bool], device: Any, depth: int
-) -> Iterator[Message]:
-    """The messages on `device`, each with the copies of up to `depth` later ones under way.
-
-    Those are of messages that are there: nothing waits for one as long as another can be given.
-    """
-    copied: deque[Message] = deque()
-    try:
-        for message in messages:
-            copied.append(message.to(device))
-            del message
-            while len(copied) > depth or (copied and not is_ready()):
-                yield copied.popleft()
-    except Exception:
-        yield from copied  # they came before it
-        raise
-    yield from copied
 
 
 class _Worker:
