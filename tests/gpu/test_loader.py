@@ -30,6 +30,13 @@ TABLE = pa.table(
     }
 )
 
+RAGGED = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int32()),
+        "tokens": pa.array([list(range(i % 9)) for i in range(ROWS)], pa.list_(pa.int32())),
+    }
+)
+
 
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -103,6 +110,24 @@ def test_a_shuffle_is_the_one_of_the_host(source: Any, workers: int) -> None:
     assert len(epochs) == 2
 
 
+@pytest.mark.sanitize
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_ragged_batches_are_pyarrows_own_reading(prefetch: int) -> None:
+    padded = arrowdl.Loader(RAGGED, BATCH, device="cuda", prefetch=prefetch, ragged="padded")
+    rows = []
+    for batch in padded:
+        values, lengths = batch["tokens"]
+        assert values.is_cuda
+        assert lengths.is_cuda
+        for row, length in zip(values.tolist(), lengths.tolist(), strict=True):
+            rows.append(row[:length])
+            assert not any(row[length:])
+    assert rows == RAGGED["tokens"].to_pylist()
+    jagged = arrowdl.Loader(RAGGED, BATCH, device="cuda", prefetch=prefetch)
+    nested = [row.tolist() for batch in jagged for row in batch["tokens"].cpu().unbind()]
+    assert nested == rows
+
+
 def test_batches_of_jax(jax: Any, source: Any) -> None:
     names = ["id", "x", "vector"]
     loader = arrowdl.Loader(source, BATCH, columns=names, framework="jax", device="cuda")
@@ -138,11 +163,13 @@ def test_nobody_waits_for_the_model(parquet: Path, workers: int) -> None:
     batches.close()
 
 
+@pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_the_next_batches_are_copied_while_the_model_works(
-    parquet: Path, side: Any, workers: int
+    parquet: Path, side: Any, workers: int, ragged: bool
 ) -> None:
-    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    source = RAGGED if ragged else parquet
+    loader = arrowdl.Loader(source, BATCH, device="cuda", workers=workers, ragged="offsets")
     read_once(loader)
     batches = iter(loader)
     next(batches)
