@@ -494,6 +494,17 @@ def test_stats_and_repr() -> None:
     assert "stream" not in repr(arrowdl.Loader(TABLE.to_reader(), 5))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stats_count_bytes(workers: int) -> None:
+    table = pa.table({"x": pa.array(range(95), pa.int32()), "s": ["abc"] * 95})
+    loader = arrowdl.Loader(table, 10, workers=workers, framework="numpy", ragged="offsets")
+    list(loader)
+    stats = loader.stats()
+    assert (stats.batches, stats.rows) == (10, 95)
+    offsets = (95 + 10) * 4
+    assert 0 <= stats.bytes - (95 * (4 + 3) + offsets) < (10 * 3 * 64 if workers else 1)
+
+
 def test_progress_shows_the_batches(capsys: pytest.CaptureFixture[str]) -> None:
     list(arrowdl.Loader(TABLE, 100, progress=True))
     assert "11/11" in capsys.readouterr().err

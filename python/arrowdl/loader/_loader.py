@@ -254,6 +254,7 @@ class Loader:
                     break
                 batch = convert(array)
                 rows = len(array)
+                stats.bytes += array.nbytes
                 del array
                 given = now()
                 stats.converting += given - read

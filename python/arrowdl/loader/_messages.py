@@ -68,6 +68,10 @@ class Message:
     def __len__(self) -> int:
         return self.rows
 
+    @property
+    def nbytes(self) -> int:
+        return self.block.nbytes
+
     def to(self, device: Any) -> Message:
         """The same with its tensors on their way to `device`, all of them by one copy.
 

@@ -13,6 +13,8 @@ class Stats:
     Attributes
     ----------
     batches, rows : int
+    bytes : int
+        Of their Arrow arrays; of what they handed over, with workers.
     waiting_on_source : float
         Seconds in which the training waited for the next batch to be read.
     converting : float
@@ -23,6 +25,7 @@ class Stats:
 
     batches: int = 0
     rows: int = 0
+    bytes: int = 0
     waiting_on_source: float = 0.0
     converting: float = 0.0
     consumer: float = 0.0
