@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
+from arrowdl.loader._iterations import Iterations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -469,6 +471,110 @@ def test_dataloader_workers_share_the_rows(workers: int, shuffle: bool, files: P
         assert sorted(ids) == IDS
         if workers < 2 and not shuffle:
             assert ids == IDS
+
+
+ITERATIONS = """
+import gc, glob, os, sys, tempfile
+import arrowdl
+import pyarrow as pa
+from torch.utils.data import DataLoader
+workers, persistent = int(sys.argv[1]), sys.argv[2] == "True"
+tempfile.tempdir = tempfile.mkdtemp()
+table = pa.table({"id": range(100)})
+
+def make():
+    return arrowdl.Loader(table, 7, shuffle=True, buffer_rows=32)
+
+def read(batches):
+    return sorted(batch["id"].tolist() for batch in batches)
+
+alone = make()
+epochs = [read(alone) for _ in range(10)]
+assert len({str(epoch) for epoch in epochs}) == 10
+
+def deal(loader, **options):
+    return DataLoader(
+        loader.dataset(), batch_size=None, num_workers=workers, persistent_workers=persistent,
+        **options,
+    )
+
+loader = make()
+batches = deal(loader, prefetch_factor=9)
+assert [read(batches) for _ in range(3)] == epochs[:3]
+for epoch in range(3, 6):  # left in the middle, when a worker may be through
+    for i, batch in enumerate(batches):
+        if i == 13:
+            break
+assert read(batches) == epochs[6]
+if not persistent:  # which have one iteration at a time
+    both = list(zip(iter(batches), iter(batches)))
+    assert [read(column) for column in zip(*both)] == epochs[7:9]
+del batches
+
+if not persistent:  # those go on by themselves
+    batches = deal(loader)
+    for epoch in (5, 5, 2):
+        loader.set_epoch(epoch)
+        assert [read(batches) for _ in range(2)] == epochs[epoch : epoch + 2]
+    assert read(loader) == epochs[2], "it stays where it is"
+    assert read(batches) == epochs[3]
+
+first = make()
+first.set_epoch(4)
+some = iter(first)
+seen = [next(some)["id"].tolist() for _ in range(5)]
+loader = make()
+loader.load_state_dict(first.state_dict())
+batches = deal(loader)
+rest = [i for batch in batches for i in batch["id"].tolist()]
+assert sorted(rest + [i for batch in seen for i in batch]) == list(range(100))
+assert [read(batches) for _ in range(2)] == epochs[5:7]
+
+assert glob.glob(f"{tempfile.tempdir}/arrowdl-*")
+del batches, loader, first, some
+gc.collect()
+assert not glob.glob(f"{tempfile.tempdir}/arrowdl-*")
+os.rmdir(tempfile.tempdir)
+"""
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_each_iteration_of_workers_is_the_next_epoch(workers: int, persistent: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ITERATIONS, str(workers), str(persistent)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_workers_elsewhere_count_for_themselves(tmp_path: Path) -> None:
+    iterations = Iterations()
+    shutil.rmtree(iterations._folder)
+    assert [iterations.join("a", 5, 0, epoch=3, is_own=False) for _ in range(3)] == [None, 4, 5]
+
+
+def test_workers_agree_on_the_iteration() -> None:
+    """In any order, also with one seed for all iterations."""
+    for seeds in ([1, 2, 3, 4], [7, 7, 7, 7]):
+        iterations = Iterations()
+        joined = [
+            (seed, iterations.join("a", seed, worker, epoch=9, is_own=False))
+            for seed in seeds
+            for worker in (2, 0, 1)
+        ]
+        epochs = [None] * 3 + [10] * 3 + [11] * 3 + [12] * 3
+        assert joined == list(zip(np.repeat(seeds, 3), epochs, strict=True))
+        assert iterations.join("b", 1, 0, epoch=2, is_own=False) is None
+    late = Iterations()
+    assert late.join("a", 1, 0, epoch=0, is_own=False) is None
+    assert late.join("a", 2, 0, epoch=0, is_own=False) == 1
+    assert late.join("a", 1, 1, epoch=0, is_own=False) is None
+    assert late.join("a", 2, 1, epoch=0, is_own=False) == 1
+    assert late.join("a", 3, 0, epoch=8, is_own=True) == 8
+    assert late.join("a", 4, 0, epoch=0, is_own=False) == 9
 
 
 def test_dataset_has_the_length_of_the_loader() -> None:

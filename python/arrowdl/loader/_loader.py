@@ -210,13 +210,17 @@ class Loader:
 
         Iterators that are under way have no more part in where the loader stands.
         """
-        before = self._position
-        # Who knows the length, as Lightning does, asks for no more than the last batch.
-        is_through = before.is_begun and before.batches == self._count_batches(before)
-        self._position = Position(before.epoch + 1) if is_through else before.for_next_reader()
+        self._position = self._find_next()
         sharding = self._shard(world_size, workers)
         self._position.begin(sharding, may_go_on)
         return Reader(self._position, rank, worker, sharding)
+
+    def _find_next(self) -> Position:
+        """Where the next reader begins."""
+        before = self._position
+        # Who knows the length, as Lightning does, asks for no more than the last batch.
+        is_through = before.is_begun and before.batches == self._count_batches(before)
+        return Position(before.epoch + 1) if is_through else before.for_next_reader()
 
     def _count_batches(self, position: Position) -> int | None:
         """Batches of its stage on each rank; None before it and where nobody knows."""

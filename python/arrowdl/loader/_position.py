@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,8 @@ class Position:
         That each rank has given out in the present stage.
     is_begun : bool
         Whether a batch was given out of what this is of now.
+    token : str
+        Of this object and its copies, in other processes too.
     """
 
     epoch: int = 0
@@ -34,6 +37,7 @@ class Position:
     sharding: Sharding | None = None
     batches: int = 0
     is_begun: bool = False
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
         """Start a stage, or go on with the last one where the rows were dealt in the same way."""
