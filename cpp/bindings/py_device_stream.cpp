@@ -2,9 +2,11 @@
 
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "arrays.hpp"
 #include "arrowdl/error.hpp"
@@ -70,7 +72,7 @@ class DeviceStream {
     DeviceArray array;
     {
       const py::gil_scoped_release release;
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const Turn turn(*this);
       require_open();
       array = stream_->next();
     }
@@ -83,18 +85,43 @@ class DeviceStream {
   template <typename Adapt>
   auto hand_on(const Adapt& adapt) {
     const py::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const Turn turn(*this);
     require_open();
     return adapt(std::move(stream_));
   }
 
   void close() {
     const py::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const Turn turn(*this);
     stream_.reset();
   }
 
  private:
+  /// One thread at a time has the stream. Raises RuntimeError where this one has it already: what
+  /// the stream reads from, Python code as it may be, asks for the stream itself.
+  class Turn {
+   public:
+    explicit Turn(DeviceStream& stream) : stream_(stream) {
+      const std::thread::id own = std::this_thread::get_id();
+      if (stream_.holder_ == own) {
+        throw Error(ErrorKind::kRuntime,
+                    "this DeviceStream is being read by this thread: its source cannot read, adapt "
+                    "or close it in turn");
+      }
+      stream_.mutex_.lock();
+      stream_.holder_ = own;
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      stream_.holder_ = std::thread::id();
+      stream_.mutex_.unlock();
+    }
+
+   private:
+    DeviceStream& stream_;
+  };
+
   void require_open() const {
     if (stream_ == nullptr) {
       raise_value_error(
@@ -106,6 +133,7 @@ class DeviceStream {
   std::shared_ptr<const ParsedSchema> schema_;
   int32_t device_type_;
   std::mutex mutex_;
+  std::atomic<std::thread::id> holder_{};  ///< of the mutex
   OwnedStream stream_;
 };
 

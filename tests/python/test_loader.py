@@ -340,6 +340,16 @@ def test_ranks_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert read_ids(arrowdl.Loader(TABLE, 100, rank=0, world_size=1)) == IDS
 
 
+@pytest.mark.parametrize(("rank", "world"), [("5", "2"), ("-1", "2"), ("x", "2"), ("0", "0")])
+def test_environments_that_make_no_sense(
+    rank: str, world: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", world)
+    with pytest.raises(ValueError, match=f"RANK='{rank}' and WORLD_SIZE='{world}'"):
+        list(arrowdl.Loader(TABLE, 100))
+
+
 def test_ranks_are_read_from_torch() -> None:
     store = torch.distributed.HashStore()
     torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=store)
@@ -430,6 +440,8 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"another {word}"):
             other.load_state_dict(state)
+    with pytest.raises(ValueError, match="states of several Loaders"):
+        loader.load_state_dict({"train": state, "test": {**state, "seed": 5}})
     for wrong in ({}, {"version": 99}, []):
         with pytest.raises(ValueError, match="not a state of a Loader"):
             loader.load_state_dict(wrong)  # type: ignore[arg-type]

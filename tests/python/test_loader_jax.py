@@ -67,6 +67,12 @@ def test_states_of_padded_batches() -> None:
     assert [int(batch["valid"].sum()) for batch in loader] == [10, 10, 7]
 
 
+def test_masks_may_be_written_to() -> None:
+    for batch in arrowdl.Loader(PLAIN, 10, pad_last=True):
+        assert batch["valid"][:7].all()
+        batch["valid"] &= batch["id"] < 0
+
+
 def test_nothing_is_padded_to_nothing() -> None:
     assert list(arrowdl.Loader(PLAIN.slice(0, 0), 10, pad_last=True)) == []
 
@@ -115,6 +121,7 @@ def main():
             assert [shard.data.shape for shard in shards] == [(2, 2)] * 4
             assert double(batch).sharding.is_equivalent_to(sharding, 2)
             assert np.array_equal(batch["more"], batch["id"] + 1)
+            assert batch["step"] == 3
             seen += np.asarray(batch["id"])[np.asarray(batch["valid"])].tolist()
         assert seen == list(range(37))
     try:

@@ -240,6 +240,8 @@ def without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         without("epoch"),
         lambda state: {**state, "stages": [[0, 5]]},
         lambda state: {**state, "stages": [[1, -5]]},
+        lambda state: {**state, "stages": [[1, 1, 0, 0, 3]]},
+        lambda state: {**state, "stages": [[0, 1, 5, 0, 3]]},
         lambda state: {**state, "stages": None},
         lambda state: {**state, "epoch": "1"},
         lambda state: {**state, "epoch": -1},
@@ -264,6 +266,36 @@ def test_pinning_leaves_what_is_no_tensor() -> None:
         "a": ["pinned", 3],
         "b": pair("pinned", "n"),
     }
+
+
+# ---- what is made for each epoch
+
+
+@pytest.mark.parametrize("empty", [pa.array([], pa.string()), pa.nulls(1, pa.string())])
+def test_the_first_codes_say_what_codes_mean(empty: pa.Array) -> None:
+    words = pa.array(["a", "b", "a"]).dictionary_encode()
+
+    def make(last: pa.Array) -> Callable[[], Iterator[pa.RecordBatch]]:
+        columns = [empty.dictionary_encode(), words, words[:0], last]
+        return lambda: (pa.record_batch({"k": column}) for column in columns)
+
+    loader = arrowdl.Loader(make(words[:1]), 5, nulls="fill", framework="numpy")
+    for _ in range(2):
+        codes = [i for batch in loader for i in batch["k"].tolist()]
+        assert codes[-4:] == [0, 1, 0, 0]
+    other = pa.array(["b"]).dictionary_encode()
+    with pytest.raises(ValueError, match="changes on the way"):
+        list(arrowdl.Loader(make(other), 5, nulls="fill"))
+
+
+def test_a_function_may_make_a_query_or_a_dataset(tmp_path: Path) -> None:
+    table = pa.table({"id": range(20)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    frame = pl.DataFrame(table)
+    for make in (frame.lazy, lambda: ds.dataset(tmp_path)):
+        loader = arrowdl.Loader(make, 3)
+        for _ in range(2):
+            assert read_ids(loader) == list(range(20))
 
 
 # ---- given to a DataLoader

@@ -220,6 +220,21 @@ def test_closing_leaves_an_endless_source_behind() -> None:
     assert threading.active_count() == threads
 
 
+@pytest.mark.parametrize("use", [next, lambda stream: stream.rebatch(2), lambda s: s.close()])
+def test_a_source_cannot_use_its_own_stream(use: Callable[[Any], Any]) -> None:
+    made: list[Any] = []
+
+    def source() -> Iterator[pa.Array]:
+        yield pa.array([1])
+        use(made[0])
+        yield pa.array([2])
+
+    made.append(arrowdl.stream(source()))
+    next(made[0])
+    with pytest.raises(RuntimeError, match="being read by this thread"):
+        next(made[0])
+
+
 def test_two_threads_share_the_arrays_of_a_stream() -> None:
     stream = arrowdl.stream(pa.table({"id": np.arange(20_000)})).rebatch(10).prefetch(4)
     seen: list[list[int]] = [[], []]

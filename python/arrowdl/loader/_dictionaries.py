@@ -17,7 +17,7 @@ def has_dictionaries(schema: _core.Schema) -> bool:
 
 
 class Dictionaries:
-    """Those of the first array of a source, to which all others are held.
+    """Those of the first rows of a source, to which all others are held.
 
     A tensor has codes and no dictionary: where the dictionary changes on the way, the same code
     means something else in one batch than in another.
@@ -30,8 +30,13 @@ class Dictionaries:
         """Raise ValueError unless every dictionary is that of the first array, or its start."""
         import pyarrow as pa
 
+        if len(array) == 0:  # and no code
+            return
         for path, found in _find_dictionaries(pa.array(array.to("cpu")), ""):
-            known = self._known.setdefault(path, found)
+            known = self._known.get(path)
+            if known is None or len(known) == 0:
+                self._known[path] = found
+                continue
             if known.slice(0, len(found)).equals(found):
                 continue
             raise ValueError(

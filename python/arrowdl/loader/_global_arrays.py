@@ -8,6 +8,8 @@ from typing import Any
 def make_global(sharding: Any, batch: Any) -> Any:
     """The NumPy arrays in `batch`, a tree, as arrays of `sharding`, rows of all processes together.
 
+    Other leaves stay as they are.
+
     Raises
     ------
     BufferError
@@ -18,6 +20,8 @@ def make_global(sharding: Any, batch: Any) -> Any:
     import jax
 
     def put(array: Any) -> Any:
+        if not hasattr(array, "dtype"):
+            return array
         narrowed = jax.dtypes.canonicalize_dtype(array.dtype)
         if narrowed != array.dtype:
             raise BufferError(

@@ -112,11 +112,22 @@ def _find_table(source: Any) -> pa.Table | None:
         return _to_table(source)
     if _is_of(source, "pandas", "DataFrame"):
         return _drop_unnamed_index(_to_table(source))
-    if _is_of(source, "datasets", "Dataset") and source._indices is None:
-        return source.data.table.select(source.format["columns"])
+    if _is_of(source, "datasets", "Dataset"):
+        _require_no_transform(source)
+        if source._indices is None:
+            return source.data.table.select(source.format["columns"])
     if isinstance(source, _core.DeviceArray):
         return _find_batch(source)
     return None
+
+
+def _require_no_transform(dataset: Any) -> None:
+    if dataset.format["type"] == "custom":
+        raise ValueError(
+            "the Hugging Face dataset has a transform (set_transform), which a Loader does not "
+            "call: it reads the columns. Take it off, dataset.with_format(None), and give the "
+            "Loader a transform= of whole batches"
+        )
 
 
 def _to_table(source: Any) -> pa.Table:
@@ -160,9 +171,12 @@ class _HuggingFace:
     dataset: Any
 
     def __call__(self, epoch: int) -> Iterator[pa.Table]:
-        if hasattr(self.dataset, "set_epoch"):
-            self.dataset.set_epoch(epoch)
-        tables: Iterable[pa.Table] = self.dataset.with_format("arrow").iter(batch_size=DECODE_ROWS)
+        if _is_of(self.dataset, "datasets", "IterableDataset"):
+            dataset = self.dataset.with_format("arrow")
+            dataset.set_epoch(epoch)
+        else:
+            dataset = self.dataset.with_format("arrow", columns=self.dataset.format["columns"])
+        tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
         return (batch for table in tables for batch in _to_table(table).to_batches())
 
 
@@ -188,7 +202,12 @@ class _Factory:
     make: Callable[[], Any]
 
     def __call__(self, epoch: int) -> Any:
-        return self.make()
+        made = self.make()
+        if _is_of(made, "polars", "LazyFrame"):
+            return made.collect()
+        if _is_of(made, "pyarrow._dataset", "Dataset"):
+            return made.scanner(batch_size=DECODE_ROWS).to_reader()
+        return made
 
 
 @dataclass

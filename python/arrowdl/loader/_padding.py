@@ -31,13 +31,11 @@ def pad_batches(stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
             f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
             "out by columns="
         )
-    full = _make_mask(rows, rows)
 
     def pad() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first
         while array is not None:
-            mask = full if len(array) == rows else _make_mask(len(array), rows)
-            yield _add_column(_fill_up(array, rows), mask)
+            yield _add_column(_fill_up(array, rows), _make_mask(len(array), rows))
             array = next(stream, None)
 
     return _core.stream(pad())
@@ -50,7 +48,9 @@ def _fill_up(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
 
 
 def _make_mask(count: int, rows: int) -> _core.DeviceArray:
-    return _core.to_arrow_device(memoryview(b"\1" * count + b"\0" * (rows - count)).cast("?"))
+    """Memory of its own, which the training may write to."""
+    mask = bytearray(b"\1" * count + b"\0" * (rows - count))
+    return _core.to_arrow_device(memoryview(mask).cast("?"))
 
 
 def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:

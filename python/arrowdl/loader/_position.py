@@ -10,6 +10,7 @@ from typing import Any
 from arrowdl.loader._order import Sharding, Stage
 
 STATE_VERSION = 1
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_rows")
 KEYS = {"version", "source", "seed", "shuffle", "buffer_rows", "epoch", "stages"}
 
 
@@ -70,7 +71,12 @@ class Position:
         try:
             position = cls(state["epoch"], [_to_stage(*stage) for stage in state["stages"]])
             numbers = [position.epoch, *(n for stage in state["stages"] for n in stage)]
-            if all(type(number) is int and number >= 0 for number in numbers):
+            sizes = [
+                n
+                for world_size, workers, rows, *_ in state["stages"]
+                for n in (world_size, workers, rows)
+            ]
+            if all(type(number) is int and number >= 0 for number in numbers) and all(sizes):
                 return position
         except TypeError:
             pass
@@ -103,6 +109,8 @@ def find_state(state: Any) -> dict[str, Any]:
     states = list(_find_states(state))
     if not states:
         raise ValueError(_refuse(state))
+    if any(other[key] != states[0][key] for other in states for key in _ORDER_KEYS):
+        raise ValueError(f"states of several Loaders: give the one of this. {_refuse(state)}")
     furthest: Mapping[str, Any] = max(states, key=_measure)
     found = dict(furthest)
     since = state.get("_steps_since_snapshot", 0)

@@ -81,7 +81,7 @@ def sleep_long(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_one(batch: dict[str, Any]) -> dict[str, Any]:
-    return {**batch, "more": batch["id"] + 1}
+    return {**batch, "more": batch["id"] + 1, "step": 3}
 
 
 def alternate(batch: dict[str, Any]) -> Any:
