@@ -86,6 +86,25 @@ def test_state_of_stateful_dataloader_for_other_workers_and_ranks(
     assert len(seen) <= ROWS + 1
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stateful_dataloader_goes_on_with_the_epochs(workers: int) -> None:
+    def read(batches: Any) -> list[list[int]]:
+        return sorted(batch["id"].tolist() for batch in batches)
+
+    alone = arrowdl.Loader(TABLE, 7, shuffle=True)
+    epochs = [read(alone) for _ in range(6)]
+    first = make_stateful(workers)
+    assert [read(first) for _ in range(3)] == epochs[:3]
+    batches = iter(first)
+    seen = [next(batches)["id"].tolist() for _ in range(5)]
+    state = first.state_dict()
+    del batches
+    second = make_stateful(workers)
+    second.load_state_dict(state)
+    assert sorted(seen + read(second)) == epochs[3]
+    assert [read(second) for _ in range(2)] == epochs[4:]
+
+
 def test_state_of_a_worker_is_small() -> None:
     loader = make_stateful(2)
     batches = iter(loader)
@@ -214,6 +233,29 @@ def test_hugging_face(name: str, shuffle: bool) -> None:
     batches.close()
     loader.load_state_dict(state)
     assert sorted(first + read_ids(loader)) == sorted(expected)
+
+
+def test_hugging_face_reshuffles_as_it_does() -> None:
+    source = make_dataset().to_iterable_dataset(num_shards=3).shuffle(seed=2, buffer_size=9)
+    loader = arrowdl.Loader(source, 8, columns=["id"])
+    epochs = [read_ids(loader) for _ in range(3)]
+    assert epochs[0] == [row["id"] for row in source], "the user's own is where it was"
+    for epoch in (1, 2):
+        source.set_epoch(epoch)
+        assert epochs[epoch] == [row["id"] for row in source]
+
+
+@pytest.mark.parametrize("name", ["dataset", "shuffled", "selected"])
+def test_columns_of_a_hugging_face_format(name: str) -> None:
+    source = HUGGING_FACE[name]().with_format("torch", columns=["text"])
+    assert set(next(iter(arrowdl.Loader(source, 3)))) == {"text"}
+
+
+@pytest.mark.parametrize("name", ["dataset", "shuffled"])
+def test_transforms_of_hugging_face_are_refused(name: str) -> None:
+    source = HUGGING_FACE[name]().with_transform(lambda batch: batch)
+    with pytest.raises(ValueError, match="has a transform"):
+        arrowdl.Loader(source, 3)
 
 
 def test_hugging_face_ranks() -> None:

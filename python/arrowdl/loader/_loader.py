@@ -467,7 +467,9 @@ class Loader:
     def dataset(self) -> TorchDataset:
         """An `IterableDataset` of whole batches, for ``DataLoader(..., batch_size=None)``.
 
-        Its worker processes share the rows of this rank.
+        Its worker processes share the rows of this rank. Each iteration of a DataLoader that has
+        such is the next epoch, counted from where this loader stands; the loader itself stays
+        there, and knows no state of them: torchdata's ``StatefulDataLoader`` does.
         """
         from arrowdl.loader._torch_dataset import TorchDataset
 
