@@ -383,6 +383,14 @@ for prefetch in (0, 1, 3):
         expect(batches)
         del batches
         settle()
+    left = iter(loader)
+    next(left)
+    left.close()
+    until = time.monotonic() + 20
+    while debug.live_objects() and time.monotonic() < until:
+        settle()
+        gc.collect()
+    assert debug.live_objects() == 0
     own = threading.get_ident()
     assert set(threads[5:10]).isdisjoint({own}) == (prefetch > 0)
 """)
