@@ -97,6 +97,36 @@ def test_partition_columns_that_are_in_the_files_too(tmp_path: Path) -> None:
     assert read(tmp_path, "label") == [0, 1]
 
 
+@pytest.mark.parametrize("given", ["", "/part.parquet", "/*", "/**/*.parquet"])
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_directories_above_what_is_named_are_no_columns(
+    is_absolute: bool, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of pyarrow.parquet.read_table(), for columns of the files that have the same name."""
+    folder = tmp_path / "fold=5/extra=1/data"
+    folder.mkdir(parents=True)
+    write(folder / "part.parquet", pa.table({"fold": pa.array([10, 11], pa.int32())}))
+    monkeypatch.chdir(tmp_path)
+    path = os.path.relpath(folder) if not is_absolute else str(folder)
+    (batch,) = arrowdl.Loader(path + given, 3)
+    assert list(batch) == ["fold"]
+    assert batch["fold"].tolist() == [10, 11]
+
+
+def test_columns_of_directories_below_each_of_those_named(tmp_path: Path) -> None:
+    for name in ("v=1/x/y=1", "v=1/x/y=2", "v=2/plain"):
+        (tmp_path / name).mkdir(parents=True)
+        y = pa.array([3] if name == "v=2/plain" else [0], pa.int32())
+        write(tmp_path / name / "part.parquet", pa.table({"id": [1], "y": y}))
+    x, plain = tmp_path / "v=1/x", tmp_path / "v=2/plain"
+    for given in ([x, plain], [f"{x}/*", f"{plain}/*"], [x, plain / "part.parquet"]):
+        batches = list(arrowdl.Loader(given, 3))
+        assert [list(batch) for batch in batches] == [["id", "y"]]
+        assert batches[0]["y"].tolist() == [1, 2, 3]
+    assert read([plain, x], "y") == [3, 1, 2]
+    assert read([x / "y=1/part.parquet", x / "y=2/part.parquet"], "y") == [1, 2]
+
+
 def test_what_a_pattern_matches(tmp_path: Path) -> None:
     (tmp_path / "x=1").mkdir()
     write(tmp_path / "x=1/part.parquet", TABLE)
