@@ -89,6 +89,18 @@ def test_a_column_that_is_all_null_in_a_file(tmp_path: Path) -> None:
     assert read(tmp_path, "x", nulls="fill") == [0.0, 0.0, 1.5]
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_nested_field_that_some_files_have(first: str, suffix: str, tmp_path: Path) -> None:
+    second = "ab".replace(first, "")
+    write(tmp_path / f"{first}{suffix}", pa.table({"s": [{"x": 1}]}))
+    write(tmp_path / f"{second}{suffix}", pa.table({"s": [{"x": 2, "y": 3}]}))
+    with pytest.raises(BufferError, match=r'"y".*nulls'):
+        read(tmp_path, "s")
+    (batch,) = arrowdl.Loader(tmp_path, 3, nulls="fill")
+    assert sorted(batch["s"]["y"].tolist()) == [0, 3]
+
+
 def test_partition_columns_that_are_in_the_files_too(tmp_path: Path) -> None:
     for label in (0, 1):
         (tmp_path / f"label={label}").mkdir()
@@ -148,12 +160,72 @@ def test_files_for_a_dataset(path: str, message: str, tmp_path: Path) -> None:
         read(path if "://" in path else tmp_path / path)
 
 
+def test_an_empty_list_of_files() -> None:
+    """Of a glob.glob() that found none."""
+    with pytest.raises(ValueError, match=r"an empty list.*glob"):
+        arrowdl.Loader([], 4)
+
+
 def test_files_that_go_or_change(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", TABLE)
     loader = arrowdl.Loader(tmp_path, 3)
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(RuntimeError, match=r"a\.parquet"):
         list(loader)
+
+
+# ---- filters: len() and the ranks go by the rows that the scan gives
+
+
+def check_filter(source: Any, dataset: ds.Dataset, filter: ds.Expression) -> None:
+    wanted = dataset.to_table(filter=filter)["id"].to_pylist()
+    found = []
+    for rank in range(3):
+        ranks = {"rank": rank, "world_size": 3}
+        loader = arrowdl.Loader(source, 2, filter=filter, columns=["id"], **ranks)
+        batches = list(loader)
+        assert len(loader) == len(batches)
+        found += [value for batch in batches for value in batch["id"].tolist()]
+    assert set(found) == set(wanted)
+    assert read(source, filter=filter, columns=["id"]) == wanted
+
+
+def test_filter_of_partition_columns(tmp_path: Path) -> None:
+    for y in (1, 2):
+        (tmp_path / f"y={y}").mkdir()
+        ids = pa.table({"id": range(10 * y, 10 * y + 7)})
+        pq.write_table(ids, tmp_path / f"y={y}/a.parquet", row_group_size=3)
+    dataset = ds.dataset(tmp_path, partitioning="hive")
+    y, id = ds.field("y"), ds.field("id")
+    for filter in (y == 2, (y == 1) & (id > 12), (y == 1) | (id > 22), y == 3):
+        check_filter(tmp_path, dataset, filter)
+        check_filter(dataset, dataset, filter)
+
+
+def test_filter_of_a_column_that_some_files_have(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", TABLE)
+    write(tmp_path / "b.parquet", pa.table({"id": range(20, 27), "z": range(7)}))
+    schema = pa.schema({"id": pa.int64(), "z": pa.int64()})
+    for filter in (ds.field("z") > 2, ds.field("z").is_null()):
+        check_filter(tmp_path, ds.dataset(tmp_path, schema=schema), filter)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3])
+def test_filter_of_a_column_that_the_dataset_casts(value: float, tmp_path: Path) -> None:
+    """The statistics of the files are of the values before the cast."""
+    x = [0.1, 0.3, 0.1, 0.2, 0.1, 0.1, 0.3]
+    pq.write_table(pa.table({"id": range(7), "x": x}), tmp_path / "a.parquet", row_group_size=3)
+    dataset = ds.dataset(tmp_path, schema=pa.schema({"id": pa.int64(), "x": pa.float32()}))
+    field = ds.field("x")
+    for limit in (pa.scalar(value, pa.float32()), pa.scalar(value, pa.float64())):
+        for filter in (field == limit, field < limit, field <= limit, field >= limit):
+            check_filter(dataset, dataset, filter)
+
+
+def test_filter_of_a_column_with_nan(tmp_path: Path) -> None:
+    """The statistics of Parquet leave NaN out: by them all rows are wanted."""
+    pq.write_table(pa.table({"id": [0, 1], "x": [float("nan"), 1.0]}), tmp_path / "a.parquet")
+    check_filter(tmp_path, ds.dataset(tmp_path), ds.field("x") > 0)
 
 
 # ---- dictionaries: a code means the same in every batch

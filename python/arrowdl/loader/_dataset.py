@@ -47,9 +47,16 @@ class DatasetSource(IndexedSource):
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
     def _count(self, fragment: ds.Fragment) -> int:
-        if self._filter is None and hasattr(fragment, "row_groups"):
+        if self._filter is not None:
+            return self._count_filtered(fragment)
+        if hasattr(fragment, "row_groups"):
             return sum(group.num_rows for group in fragment.row_groups)
-        return int(fragment.count_rows(filter=self._filter))
+        return int(fragment.count_rows())
+
+    def _count_filtered(self, fragment: ds.Fragment) -> int:
+        """By the scan itself: pyarrow counts by statistics, wrong of casts and of NaN."""
+        scanner = fragment.scanner(self._dataset.schema, columns=[], filter=self._filter)
+        return sum(batch.num_rows for batch in scanner.to_batches())
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)

@@ -31,8 +31,13 @@ def expand_paths(source: Any) -> list[Root] | None:
     """The files that `source` names: a path, a glob, a directory, or several of these."""
     if isinstance(source, (str, os.PathLike)):
         source = [source]
-    if not isinstance(source, (list, tuple)) or not source:
+    if not isinstance(source, (list, tuple)):
         return None
+    if not source:
+        raise ValueError(
+            f"{source!r} is an empty list: give files, or record batches, in it (glob.glob() gives "
+            "an empty list where no file matches; the Loader takes the pattern itself as well)"
+        )
     if not all(isinstance(path, (str, os.PathLike)) for path in source):
         return None
     paths = [os.fspath(path) for path in source]
