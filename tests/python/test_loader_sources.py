@@ -150,6 +150,59 @@ def test_what_a_pattern_matches(tmp_path: Path) -> None:
         read(tmp_path / "empty")
 
 
+def write_ids(folder: Path, **ids: int) -> None:
+    """A file for each of `ids`, in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, id in ids.items():
+        write(folder / f"{name}.parquet", pa.table({"id": [id]}))
+
+
+def test_patterns_leave_out_markers(tmp_path: Path) -> None:
+    """As directories do, in those that are matched and above what is: rows came twice."""
+    base = tmp_path / "_run" / ".d"
+    write_ids(base, a=1, _a=2)
+    write_ids(base / "_temporary/0", p=3)
+    write_ids(base / ".hidden", p=4)
+    write_ids(base / "sub", b=5)
+    write_ids(base / "sub/_temporary", b=6)
+    for given in ("", "/*", "/**", "/**/*.parquet"):
+        assert sorted(read(f"{base}{given}")) == [1, 5]
+    with pytest.raises(FileNotFoundError, match="no file at"):
+        read(f"{base}/*/0/*.parquet")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ids"),
+    [
+        ("_temporary/*/*.parquet", [3]),
+        ("**/_temporary/**/*.parquet", [3, 6]),
+        ("_*.parquet", [2]),
+        (".hidden/*", [4]),
+        ("s*/../a.parquet", [1]),
+    ],
+)
+def test_markers_that_a_pattern_writes_out(pattern: str, ids: list[int], tmp_path: Path) -> None:
+    write_ids(tmp_path, a=1, _a=2)
+    write_ids(tmp_path / "_temporary/0", p=3)
+    write_ids(tmp_path / ".hidden", p=4)
+    write_ids(tmp_path / "sub", b=5)
+    write_ids(tmp_path / "sub/_temporary", b=6)
+    assert sorted(read(str(tmp_path / pattern))) == ids
+
+
+@pytest.mark.parametrize("given", ["", "/*", "/**", "/**/*.parquet"])
+def test_links_to_directories(given: str, tmp_path: Path) -> None:
+    write_ids(tmp_path / "d/sub", a=1)
+    write_ids(tmp_path / "elsewhere", b=2)
+    (tmp_path / "d/link").symlink_to(tmp_path / "elsewhere")
+    assert sorted(read(f"{tmp_path}/d{given}")) == [1, 2]
+    (tmp_path / "d/sub/back").symlink_to(tmp_path / "d")
+    (tmp_path / "d/sub/self").symlink_to(tmp_path / "d/sub")
+    if "**" in given:  # glob itself goes round each, in all orders
+        (tmp_path / "d/sub/self").unlink()
+    assert sorted(read(f"{tmp_path}/d{given}")) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [("s3://bucket/x.parquet", r"an address.*dataset\('s3://"), ("x.csv", 'format="csv"')],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Container, Sequence
-from itertools import groupby, takewhile
+from fnmatch import fnmatchcase
+from itertools import accumulate, groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,25 +85,57 @@ def _find_base(pattern: str) -> str:
     return str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)))
 
 
-def _list_directory(path: str) -> list[str]:
-    files = [str(file) for file in Path(path).rglob("*") if file.is_file()]
-    return [file for file in files if not _is_hidden(os.path.relpath(file, path))]
+def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
+    """The files in `path` and below it, through links too, but for those to a directory `above`."""
+    real = os.path.realpath(path)
+    if real in above:
+        return []
+    files = []
+    for entry in os.scandir(path):
+        if _is_hidden(entry.name):
+            continue
+        if entry.is_dir():
+            files += _list_directory(entry.path, (*above, real))
+        elif entry.is_file():
+            files.append(entry.path)
+    return files
 
 
 def _match(pattern: str) -> list[str]:
     """The files that match, and those in directories that do."""
+    base = _find_base(pattern)
+    written = [part for part in Path(pattern).parts if _is_hidden(part)]
     found = []
     for path in glob.glob(pattern, recursive=True):
+        parts = Path(os.path.relpath(path, base)).parts
+        way = list(accumulate(parts, os.path.join, initial=base))
+        if _has_marker(parts, written) or _leads_back(way):
+            continue
         if os.path.isdir(path):
-            found += _list_directory(path)
-        elif not _is_hidden(os.path.basename(path)):
+            found += _list_directory(path, tuple(map(os.path.realpath, way[:-1])))
+        else:
             found.append(path)
     return list(dict.fromkeys(found))
 
 
-def _is_hidden(path: str) -> bool:
+def _has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
+    """Whether one of `parts` is hidden, and no name that the pattern has `written` out."""
+    return any(
+        _is_hidden(part) and not any(fnmatchcase(part, name) for name in written) for part in parts
+    )
+
+
+def _leads_back(way: Sequence[str]) -> bool:
+    """Whether a link on the way leads to a directory before it: glob follows it 40 times."""
+    return any(
+        os.path.islink(step) and os.path.realpath(step) in map(os.path.realpath, way[:i])
+        for i, step in enumerate(way)
+    )
+
+
+def _is_hidden(name: str) -> bool:
     """By the convention of Spark and others: markers and metadata beside the data."""
-    return any(part.startswith(("_", ".")) for part in Path(path).parts)
+    return name.startswith(("_", "."))
 
 
 def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) -> Source:
