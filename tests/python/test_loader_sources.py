@@ -150,6 +150,32 @@ def test_what_a_pattern_matches(tmp_path: Path) -> None:
         read(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("filter", [None, ds.field("id") >= 0])
+def test_partition_columns_of_ipc_files(filter: Any, compression: Any, tmp_path: Path) -> None:
+    """The memory-mapped files had none."""
+    for y in (1, 2):
+        (tmp_path / f"y={y}").mkdir()
+        table = pa.table({"id": np.full(1000, y)})
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.ipc.new_file(tmp_path / f"y={y}/a.arrow", table.schema, options=options) as writer:
+            writer.write_table(table)
+    (batch,) = arrowdl.Loader(tmp_path, 2000, filter=filter)
+    assert list(batch) == ["id", "y"]
+    assert batch["y"].tolist() == [1] * 1000 + [2] * 1000
+    (batch,) = arrowdl.Loader(tmp_path / "y=1", 2000, filter=filter)
+    assert list(batch) == ["id"]
+
+
+def test_filter_of_an_ipc_stream(tmp_path: Path) -> None:
+    """What Hugging Face writes as .arrow."""
+    with pa.ipc.new_stream(tmp_path / "a.arrow", TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert read(tmp_path) == list(range(10))
+    with pytest.raises(ValueError, match=r"a\.arrow' has the stream format.*new_file.*filter\(\)"):
+        read(tmp_path, filter=ds.field("id") > 3)
+
+
 def write_ids(folder: Path, **ids: int) -> None:
     """A file for each of `ids`, in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -217,6 +243,21 @@ def test_an_empty_list_of_files() -> None:
     """Of a glob.glob() that found none."""
     with pytest.raises(ValueError, match=r"an empty list.*glob"):
         arrowdl.Loader([], 4)
+
+
+def test_scan_options_of_a_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    ids = np.arange(1000)
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    pq.write_table(pa.table({"id": ids}), path, **options)
+    bytes = bytearray(path.read_bytes())
+    bytes[bytes.index(ids[500:510].tobytes())] ^= 1
+    path.write_bytes(bytes)
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    format = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+    with pytest.raises(RuntimeError, match="CRC checksum verification failed"):
+        read(ds.dataset(path, format=format))
+    assert len(read(path)) == 1000
 
 
 def test_files_that_go_or_change(tmp_path: Path) -> None:

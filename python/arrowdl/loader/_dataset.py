@@ -127,12 +127,21 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"batch_size": batch_rows}
-    if isinstance(dataset.format, ds.ParquetFileFormat) and _is_local(dataset.filesystem):
+    is_local = _is_local(dataset.filesystem)
+    if is_local and isinstance(dataset.format, ds.ParquetFileFormat) and _is_plain(dataset.format):
         # Nothing is won there by fetching all bytes of a scan at once.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
         )
     return options
+
+
+def _is_plain(format: ds.ParquetFileFormat) -> bool:
+    """Whether nobody asked for options of scans."""
+    import pyarrow.dataset as ds
+
+    plain = ds.ParquetFileFormat().default_fragment_scan_options
+    return bool(format.default_fragment_scan_options.equals(plain))
 
 
 def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _IPC_SUFFIXES = {".arrow", ".ipc", ".feather"}
+_STREAM_START = b"\xff\xff\xff\xff"
 _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
@@ -147,9 +148,31 @@ def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) ->
             "some of the files are Parquet and some Arrow IPC, by their names: make a Loader of "
             "each"
         )
-    if kinds == {"ipc"} and filter is None and (table := _map_files(paths)) is not None:
-        return MappedSource(table, columns, paths)
+    if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
+        table = _map_files(paths)
+        if table is not None:
+            return MappedSource(table, columns, paths)
+    if kinds == {"ipc"}:
+        _check_no_streams(paths)
     return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
+
+
+def _has_partitions(root: Root) -> bool:
+    directories = {os.path.dirname(file) for file in root.files}
+    return any("=" in os.path.relpath(directory, root.base) for directory in directories)
+
+
+def _check_no_streams(paths: Sequence[str]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            is_stream = file.read(len(_STREAM_START)) == _STREAM_START
+        if is_stream:
+            raise ValueError(
+                f"{path!r} has the stream format of Arrow IPC, and filter=, compressed files and "
+                "columns of key=value directories need the file format: write it by "
+                "pyarrow.ipc.new_file(), or give a table, pyarrow.ipc.open_stream("
+                f"pyarrow.memory_map({path!r})).read_all(), with filter() on it"
+            )
 
 
 def _find_kind(path: str) -> str:
