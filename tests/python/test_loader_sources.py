@@ -89,12 +89,54 @@ def test_a_column_that_is_all_null_in_a_file(tmp_path: Path) -> None:
     assert read(tmp_path, "x", nulls="fill") == [0.0, 0.0, 1.5]
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_nested_field_that_some_files_have(first: str, suffix: str, tmp_path: Path) -> None:
+    second = "ab".replace(first, "")
+    write(tmp_path / f"{first}{suffix}", pa.table({"s": [{"x": 1}]}))
+    write(tmp_path / f"{second}{suffix}", pa.table({"s": [{"x": 2, "y": 3}]}))
+    with pytest.raises(BufferError, match=r'"y".*nulls'):
+        read(tmp_path, "s")
+    (batch,) = arrowdl.Loader(tmp_path, 3, nulls="fill")
+    assert sorted(batch["s"]["y"].tolist()) == [0, 3]
+
+
 def test_partition_columns_that_are_in_the_files_too(tmp_path: Path) -> None:
     for label in (0, 1):
         (tmp_path / f"label={label}").mkdir()
         table = pa.table({"id": [label], "label": pa.array([label], pa.int32())})
         write(tmp_path / f"label={label}/part.parquet", table)
     assert read(tmp_path, "label") == [0, 1]
+
+
+@pytest.mark.parametrize("given", ["", "/part.parquet", "/*", "/**/*.parquet"])
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_directories_above_what_is_named_are_no_columns(
+    is_absolute: bool, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of pyarrow.parquet.read_table(), for columns of the files that have the same name."""
+    folder = tmp_path / "fold=5/extra=1/data"
+    folder.mkdir(parents=True)
+    write(folder / "part.parquet", pa.table({"fold": pa.array([10, 11], pa.int32())}))
+    monkeypatch.chdir(tmp_path)
+    path = os.path.relpath(folder) if not is_absolute else str(folder)
+    (batch,) = arrowdl.Loader(path + given, 3)
+    assert list(batch) == ["fold"]
+    assert batch["fold"].tolist() == [10, 11]
+
+
+def test_columns_of_directories_below_each_of_those_named(tmp_path: Path) -> None:
+    for name in ("v=1/x/y=1", "v=1/x/y=2", "v=2/plain"):
+        (tmp_path / name).mkdir(parents=True)
+        y = pa.array([3] if name == "v=2/plain" else [0], pa.int32())
+        write(tmp_path / name / "part.parquet", pa.table({"id": [1], "y": y}))
+    x, plain = tmp_path / "v=1/x", tmp_path / "v=2/plain"
+    for given in ([x, plain], [f"{x}/*", f"{plain}/*"], [x, plain / "part.parquet"]):
+        batches = list(arrowdl.Loader(given, 3))
+        assert [list(batch) for batch in batches] == [["id", "y"]]
+        assert batches[0]["y"].tolist() == [1, 2, 3]
+    assert read([plain, x], "y") == [3, 1, 2]
+    assert read([x / "y=1/part.parquet", x / "y=2/part.parquet"], "y") == [1, 2]
 
 
 def test_what_a_pattern_matches(tmp_path: Path) -> None:
@@ -108,6 +150,85 @@ def test_what_a_pattern_matches(tmp_path: Path) -> None:
         read(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("filter", [None, ds.field("id") >= 0])
+def test_partition_columns_of_ipc_files(filter: Any, compression: Any, tmp_path: Path) -> None:
+    """The memory-mapped files had none."""
+    for y in (1, 2):
+        (tmp_path / f"y={y}").mkdir()
+        table = pa.table({"id": np.full(1000, y)})
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with pa.ipc.new_file(tmp_path / f"y={y}/a.arrow", table.schema, options=options) as writer:
+            writer.write_table(table)
+    (batch,) = arrowdl.Loader(tmp_path, 2000, filter=filter)
+    assert list(batch) == ["id", "y"]
+    assert batch["y"].tolist() == [1] * 1000 + [2] * 1000
+    (batch,) = arrowdl.Loader(tmp_path / "y=1", 2000, filter=filter)
+    assert list(batch) == ["id"]
+
+
+def test_filter_of_an_ipc_stream(tmp_path: Path) -> None:
+    """What Hugging Face writes as .arrow."""
+    with pa.ipc.new_stream(tmp_path / "a.arrow", TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert read(tmp_path) == list(range(10))
+    with pytest.raises(ValueError, match=r"a\.arrow' has the stream format.*new_file.*filter\(\)"):
+        read(tmp_path, filter=ds.field("id") > 3)
+
+
+def write_ids(folder: Path, **ids: int) -> None:
+    """A file for each of `ids`, in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, id in ids.items():
+        write(folder / f"{name}.parquet", pa.table({"id": [id]}))
+
+
+def test_patterns_leave_out_markers(tmp_path: Path) -> None:
+    """As directories do, in those that are matched and above what is: rows came twice."""
+    base = tmp_path / "_run" / ".d"
+    write_ids(base, a=1, _a=2)
+    write_ids(base / "_temporary/0", p=3)
+    write_ids(base / ".hidden", p=4)
+    write_ids(base / "sub", b=5)
+    write_ids(base / "sub/_temporary", b=6)
+    for given in ("", "/*", "/**", "/**/*.parquet"):
+        assert sorted(read(f"{base}{given}")) == [1, 5]
+    with pytest.raises(FileNotFoundError, match="no file at"):
+        read(f"{base}/*/0/*.parquet")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ids"),
+    [
+        ("_temporary/*/*.parquet", [3]),
+        ("**/_temporary/**/*.parquet", [3, 6]),
+        ("_*.parquet", [2]),
+        (".hidden/*", [4]),
+        ("s*/../a.parquet", [1]),
+    ],
+)
+def test_markers_that_a_pattern_writes_out(pattern: str, ids: list[int], tmp_path: Path) -> None:
+    write_ids(tmp_path, a=1, _a=2)
+    write_ids(tmp_path / "_temporary/0", p=3)
+    write_ids(tmp_path / ".hidden", p=4)
+    write_ids(tmp_path / "sub", b=5)
+    write_ids(tmp_path / "sub/_temporary", b=6)
+    assert sorted(read(str(tmp_path / pattern))) == ids
+
+
+@pytest.mark.parametrize("given", ["", "/*", "/**", "/**/*.parquet"])
+def test_links_to_directories(given: str, tmp_path: Path) -> None:
+    write_ids(tmp_path / "d/sub", a=1)
+    write_ids(tmp_path / "elsewhere", b=2)
+    (tmp_path / "d/link").symlink_to(tmp_path / "elsewhere")
+    assert sorted(read(f"{tmp_path}/d{given}")) == [1, 2]
+    (tmp_path / "d/sub/back").symlink_to(tmp_path / "d")
+    (tmp_path / "d/sub/self").symlink_to(tmp_path / "d/sub")
+    if "**" in given:  # glob itself goes round each, in all orders
+        (tmp_path / "d/sub/self").unlink()
+    assert sorted(read(f"{tmp_path}/d{given}")) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [("s3://bucket/x.parquet", r"an address.*dataset\('s3://"), ("x.csv", 'format="csv"')],
@@ -118,12 +239,87 @@ def test_files_for_a_dataset(path: str, message: str, tmp_path: Path) -> None:
         read(path if "://" in path else tmp_path / path)
 
 
+def test_an_empty_list_of_files() -> None:
+    """Of a glob.glob() that found none."""
+    with pytest.raises(ValueError, match=r"an empty list.*glob"):
+        arrowdl.Loader([], 4)
+
+
+def test_scan_options_of_a_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    ids = np.arange(1000)
+    options = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    pq.write_table(pa.table({"id": ids}), path, **options)
+    bytes = bytearray(path.read_bytes())
+    bytes[bytes.index(ids[500:510].tobytes())] ^= 1
+    path.write_bytes(bytes)
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    format = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+    with pytest.raises(RuntimeError, match="CRC checksum verification failed"):
+        read(ds.dataset(path, format=format))
+    assert len(read(path)) == 1000
+
+
 def test_files_that_go_or_change(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", TABLE)
     loader = arrowdl.Loader(tmp_path, 3)
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(RuntimeError, match=r"a\.parquet"):
         list(loader)
+
+
+# ---- filters: len() and the ranks go by the rows that the scan gives
+
+
+def check_filter(source: Any, dataset: ds.Dataset, filter: ds.Expression) -> None:
+    wanted = dataset.to_table(filter=filter)["id"].to_pylist()
+    found = []
+    for rank in range(3):
+        ranks = {"rank": rank, "world_size": 3}
+        loader = arrowdl.Loader(source, 2, filter=filter, columns=["id"], **ranks)
+        batches = list(loader)
+        assert len(loader) == len(batches)
+        found += [value for batch in batches for value in batch["id"].tolist()]
+    assert set(found) == set(wanted)
+    assert read(source, filter=filter, columns=["id"]) == wanted
+
+
+def test_filter_of_partition_columns(tmp_path: Path) -> None:
+    for y in (1, 2):
+        (tmp_path / f"y={y}").mkdir()
+        ids = pa.table({"id": range(10 * y, 10 * y + 7)})
+        pq.write_table(ids, tmp_path / f"y={y}/a.parquet", row_group_size=3)
+    dataset = ds.dataset(tmp_path, partitioning="hive")
+    y, id = ds.field("y"), ds.field("id")
+    for filter in (y == 2, (y == 1) & (id > 12), (y == 1) | (id > 22), y == 3):
+        check_filter(tmp_path, dataset, filter)
+        check_filter(dataset, dataset, filter)
+
+
+def test_filter_of_a_column_that_some_files_have(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", TABLE)
+    write(tmp_path / "b.parquet", pa.table({"id": range(20, 27), "z": range(7)}))
+    schema = pa.schema({"id": pa.int64(), "z": pa.int64()})
+    for filter in (ds.field("z") > 2, ds.field("z").is_null()):
+        check_filter(tmp_path, ds.dataset(tmp_path, schema=schema), filter)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3])
+def test_filter_of_a_column_that_the_dataset_casts(value: float, tmp_path: Path) -> None:
+    """The statistics of the files are of the values before the cast."""
+    x = [0.1, 0.3, 0.1, 0.2, 0.1, 0.1, 0.3]
+    pq.write_table(pa.table({"id": range(7), "x": x}), tmp_path / "a.parquet", row_group_size=3)
+    dataset = ds.dataset(tmp_path, schema=pa.schema({"id": pa.int64(), "x": pa.float32()}))
+    field = ds.field("x")
+    for limit in (pa.scalar(value, pa.float32()), pa.scalar(value, pa.float64())):
+        for filter in (field == limit, field < limit, field <= limit, field >= limit):
+            check_filter(dataset, dataset, filter)
+
+
+def test_filter_of_a_column_with_nan(tmp_path: Path) -> None:
+    """The statistics of Parquet leave NaN out: by them all rows are wanted."""
+    pq.write_table(pa.table({"id": [0, 1], "x": [float("nan"), 1.0]}), tmp_path / "a.parquet")
+    check_filter(tmp_path, ds.dataset(tmp_path), ds.field("x") > 0)
 
 
 # ---- dictionaries: a code means the same in every batch

@@ -47,9 +47,16 @@ class DatasetSource(IndexedSource):
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
     def _count(self, fragment: ds.Fragment) -> int:
-        if self._filter is None and hasattr(fragment, "row_groups"):
+        if self._filter is not None:
+            return self._count_filtered(fragment)
+        if hasattr(fragment, "row_groups"):
             return sum(group.num_rows for group in fragment.row_groups)
-        return int(fragment.count_rows(filter=self._filter))
+        return int(fragment.count_rows())
+
+    def _count_filtered(self, fragment: ds.Fragment) -> int:
+        """By the scan itself: pyarrow counts by statistics, wrong of casts and of NaN."""
+        scanner = fragment.scanner(self._dataset.schema, columns=[], filter=self._filter)
+        return sum(batch.num_rows for batch in scanner.to_batches())
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)
@@ -120,12 +127,21 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"batch_size": batch_rows}
-    if isinstance(dataset.format, ds.ParquetFileFormat) and _is_local(dataset.filesystem):
+    is_local = _is_local(dataset.filesystem)
+    if is_local and isinstance(dataset.format, ds.ParquetFileFormat) and _is_plain(dataset.format):
         # Nothing is won there by fetching all bytes of a scan at once.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
         )
     return options
+
+
+def _is_plain(format: ds.ParquetFileFormat) -> bool:
+    """Whether nobody asked for options of scans."""
+    import pyarrow.dataset as ds
+
+    plain = ds.ParquetFileFormat().default_fragment_scan_options
+    return bool(format.default_fragment_scan_options.equals(plain))
 
 
 def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:

@@ -5,84 +5,174 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Container, Sequence
+from fnmatch import fnmatchcase
+from itertools import accumulate, groupby, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._dataset import open_dataset
 from arrowdl.loader._sources import Source, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 _IPC_SUFFIXES = {".arrow", ".ipc", ".feather"}
+_STREAM_START = b"\xff\xff\xff\xff"
 _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
-def expand_paths(source: Any) -> list[str] | None:
+class Root(NamedTuple):
+    """Files below a directory: those named key=value between it and them make columns."""
+
+    base: str
+    files: list[str]
+
+
+def expand_paths(source: Any) -> list[Root] | None:
     """The files that `source` names: a path, a glob, a directory, or several of these."""
     if isinstance(source, (str, os.PathLike)):
         source = [source]
-    if not isinstance(source, (list, tuple)) or not source:
+    if not isinstance(source, (list, tuple)):
         return None
+    if not source:
+        raise ValueError(
+            f"{source!r} is an empty list: give files, or record batches, in it (glob.glob() gives "
+            "an empty list where no file matches; the Loader takes the pattern itself as well)"
+        )
     if not all(isinstance(path, (str, os.PathLike)) for path in source):
         return None
-    return [file for path in source for file in _expand_path(os.fspath(path))]
+    paths = [os.fspath(path) for path in source]
+    base = _find_shared_directory([path for path in paths if os.path.isfile(path)])
+    roots = [
+        Root(base, [_make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
+        for path in paths
+    ]
+    return [
+        Root(base, [file for root in same for file in root.files])
+        for base, same in groupby(roots, key=lambda root: root.base)
+    ]
 
 
-def _expand_path(path: str) -> list[str]:
+def _find_shared_directory(files: Sequence[str]) -> str:
+    directories = [os.path.dirname(_make_absolute(file)) for file in files]
+    return os.path.commonpath(directories) if directories else ""
+
+
+def _make_absolute(path: str) -> str:
+    """With the directories as they were given: not through os.path.abspath, for "link/.."."""
+    return str(Path(path).absolute())
+
+
+def _expand_path(path: str) -> Root:
     if "://" in path:
         raise ValueError(
             f"{path!r} is an address, and a Loader takes paths: give it a dataset, "
             f'pyarrow.dataset.dataset({path!r}, format="parquet")'
         )
     if os.path.isdir(path):
-        files = _list_directory(path)
+        base, files = path, _list_directory(path)
         if not files:
             raise FileNotFoundError(f"no file in the directory {path!r} or below it")
-    elif os.path.exists(path):
-        files = [path]
     else:
-        files = _match(path)
+        base, files = _find_base(path), _match(path)
         if not files:
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
-    return sorted(files)
+    return Root(_make_absolute(base), sorted(map(_make_absolute, files)))
 
 
-def _list_directory(path: str) -> list[str]:
-    files = [str(file) for file in Path(path).rglob("*") if file.is_file()]
-    return [file for file in files if not _is_hidden(os.path.relpath(file, path))]
+def _find_base(pattern: str) -> str:
+    """The directories of `pattern` before the first with a wildcard."""
+    return str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)))
+
+
+def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
+    """The files in `path` and below it, through links too, but for those to a directory `above`."""
+    real = os.path.realpath(path)
+    if real in above:
+        return []
+    files = []
+    for entry in os.scandir(path):
+        if _is_hidden(entry.name):
+            continue
+        if entry.is_dir():
+            files += _list_directory(entry.path, (*above, real))
+        elif entry.is_file():
+            files.append(entry.path)
+    return files
 
 
 def _match(pattern: str) -> list[str]:
     """The files that match, and those in directories that do."""
+    base = _find_base(pattern)
+    written = [part for part in Path(pattern).parts if _is_hidden(part)]
     found = []
     for path in glob.glob(pattern, recursive=True):
+        parts = Path(os.path.relpath(path, base)).parts
+        way = list(accumulate(parts, os.path.join, initial=base))
+        if _has_marker(parts, written) or _leads_back(way):
+            continue
         if os.path.isdir(path):
-            found += _list_directory(path)
-        elif not _is_hidden(os.path.basename(path)):
+            found += _list_directory(path, tuple(map(os.path.realpath, way[:-1])))
+        else:
             found.append(path)
     return list(dict.fromkeys(found))
 
 
-def _is_hidden(path: str) -> bool:
+def _has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
+    """Whether one of `parts` is hidden, and no name that the pattern has `written` out."""
+    return any(
+        _is_hidden(part) and not any(fnmatchcase(part, name) for name in written) for part in parts
+    )
+
+
+def _leads_back(way: Sequence[str]) -> bool:
+    """Whether a link on the way leads to a directory before it: glob follows it 40 times."""
+    return any(
+        os.path.islink(step) and os.path.realpath(step) in map(os.path.realpath, way[:i])
+        for i, step in enumerate(way)
+    )
+
+
+def _is_hidden(name: str) -> bool:
     """By the convention of Spark and others: markers and metadata beside the data."""
-    return any(part.startswith(("_", ".")) for part in Path(path).parts)
+    return name.startswith(("_", "."))
 
 
-def open_paths(paths: list[str], columns: list[str] | None, filter: Any) -> Source:
+def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) -> Source:
     """The rows of Parquet files or of Arrow IPC files."""
-    import pyarrow.dataset as ds
-
+    paths = [path for root in roots for path in root.files]
     kinds = {_find_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
             "some of the files are Parquet and some Arrow IPC, by their names: make a Loader of "
             "each"
         )
-    if kinds == {"ipc"} and filter is None and (table := _map_files(paths)) is not None:
-        return MappedSource(table, columns, [os.path.abspath(path) for path in paths])
-    dataset = ds.dataset(paths, format=kinds.pop(), partitioning="hive")
-    return open_dataset(_widen_schema(dataset), columns, filter)
+    if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
+        table = _map_files(paths)
+        if table is not None:
+            return MappedSource(table, columns, paths)
+    if kinds == {"ipc"}:
+        _check_no_streams(paths)
+    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
+
+
+def _has_partitions(root: Root) -> bool:
+    directories = {os.path.dirname(file) for file in root.files}
+    return any("=" in os.path.relpath(directory, root.base) for directory in directories)
+
+
+def _check_no_streams(paths: Sequence[str]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            is_stream = file.read(len(_STREAM_START)) == _STREAM_START
+        if is_stream:
+            raise ValueError(
+                f"{path!r} has the stream format of Arrow IPC, and filter=, compressed files and "
+                "columns of key=value directories need the file format: write it by "
+                "pyarrow.ipc.new_file(), or give a table, pyarrow.ipc.open_stream("
+                f"pyarrow.memory_map({path!r})).read_all(), with filter() on it"
+            )
 
 
 def _find_kind(path: str) -> str:
@@ -98,12 +188,28 @@ def _find_kind(path: str) -> str:
 # ---- one schema ---------------------------------------------------------------------------------
 
 
-def _widen_schema(dataset: Any) -> Any:
-    """`dataset` with the columns of all its files, not of the first alone: nulls where one has not.
+def _make_dataset(roots: Sequence[Root], kind: str) -> ds.FileSystemDataset:
+    """A dataset with the columns of all files, not of the first alone: nulls where one has not.
 
     Types are the same in all, but for columns of nothing but nulls: pyarrow would cast silently,
     float64 to float32 as well.
     """
+    import pyarrow.dataset as ds
+
+    datasets = [
+        ds.dataset(root.files, format=kind, partitioning="hive", partition_base_dir=root.base)
+        for root in roots
+    ]
+    return ds.FileSystemDataset(
+        [fragment for dataset in datasets for fragment in dataset.get_fragments()],
+        _unify_schemas([found for dataset in datasets for found in _list_schemas(dataset)]),
+        datasets[0].format,
+        datasets[0].filesystem,
+    )
+
+
+def _list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
+    """Of its first file, with the columns of the directories, and of each file."""
     import pyarrow.dataset as ds
 
     others = [
@@ -111,8 +217,7 @@ def _widen_schema(dataset: Any) -> Any:
         for fragment in dataset.get_fragments()
         for keys in [ds.get_partition_keys(fragment.partition_expression)]
     ]
-    schema = _unify_schemas([(dataset.files[0], dataset.schema), *others])
-    return dataset if schema.equals(dataset.schema) else dataset.replace_schema(schema)
+    return [(dataset.files[0], dataset.schema), *others]
 
 
 def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
