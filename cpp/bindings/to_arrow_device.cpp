@@ -79,19 +79,39 @@ DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
   return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
 }
 
+/// Whether `type` is all in its tensor: no unit, no categories, no meaning that a name gives.
+bool is_tensor_type(const Type& type) {
+  const bool has_name = find_metadata(*type.schema, "ARROW:extension:name").has_value();
+  if (type.dictionary != nullptr || (has_name && type.extension == Extension::kNone)) return false;
+  if (type.tensor != nullptr && !type.tensor->dim_names.empty()) return false;
+  switch (type.layout) {
+    case Layout::kBoolean:
+      return true;
+    case Layout::kFixedWidth:
+      return type.dtype != nullptr && std::string_view(type.schema->format) == type.dtype->format;
+    case Layout::kFixedSizeList:
+      return type.dtype != nullptr || is_tensor_type(type.children[0]);
+    default:
+      return false;
+  }
+}
+
 DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
   const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(tensor));
   if (!reads_as_arrow(tensor, api)) return convert_tensor(tensor, api, arguments);
   const bool has_stream = arguments.stream != nullptr && arguments.stream != Py_None;
   if (is_default(arguments.options) && !has_stream) return take_array_of(tensor);
-  if (is_tensor(tensor)) return convert_tensor(tensor, api, arguments);
+  if (is_tensor(tensor) && is_tensor_type(take_array_of(tensor).type())) {
+    return convert_tensor(tensor, api, arguments);
+  }
   if (has_stream) {
     raise_buffer_error("stream=", py::repr(arguments.stream).cast<std::string>(),
                        " is for tensors; ", Py_TYPE(tensor)->tp_name,
                        " is Arrow data, which carries its own event: leave it out");
   }
-  raise_buffer_error("copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,
-                     " is Arrow data, which is shared as it is: leave them out");
+  raise_buffer_error(
+      "copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,
+      " is Arrow data that is more than its tensor, and shared as it is: leave them out");
 }
 
 /// A mask is a tensor of bool, or an Arrow array of booleans.
@@ -153,7 +173,8 @@ PyMethodDef functions[] = {
      "    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol.\n"
      "    Dicts and TensorDicts become structs, a torch jagged nested tensor a list array.\n"
      "    Dimension 0 becomes the rows; a 0-D tensor becomes one row. Kept alive by the result.\n"
-     "    Arrow data is taken as `from_arrow` takes it.\n"
+     "    Arrow data is taken as `from_arrow` takes it, and the options that follow are for it\n"
+     "    only where its tensor is all that it is: no unit, no dictionary, no name of a type.\n"
      "copy : bool, optional\n"
      "    None copies where the memory has no Arrow reading (strided rows), False raises\n"
      "    BufferError then, True always copies.\n"

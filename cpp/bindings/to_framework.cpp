@@ -463,6 +463,11 @@ class Converter {
 
   /// A row is null where the struct, its data or its shape is.
   py::object convert_variable(const DeviceArray& array) const {
+    if (options_.ragged == Ragged::kPadded) {
+      raise_buffer_error(
+          "ragged=\"padded\" pads lists, and the rows of ", to_string(array.type()),
+          " differ in several dimensions: use ragged=\"jagged\" or ragged=\"offsets\"");
+    }
     const DeviceArray shape_field = array.field(1);
     const DeviceArray rows = array.field(0).with_nulls_of(shape_field);
     const ListParts parts = split(rows);
@@ -475,9 +480,11 @@ class Converter {
     const py::object values = convert_elements(parts.values);
     const py::object offsets = make_positions(export_positions(parts.offsets));
     const py::object shape_object = make(std::move(shapes));
-    py::object tensors =
-        checked(PyObject_CallFunctionObjArgs(framework_.make_variable, values.ptr(), offsets.ptr(),
-                                             shape_object.ptr(), permutation.ptr(), nullptr));
+    py::object tensors = options_.ragged == Ragged::kOffsets
+                             ? py::make_tuple(values, offsets, shape_object)
+                             : checked(PyObject_CallFunctionObjArgs(
+                                   framework_.make_variable, values.ptr(), offsets.ptr(),
+                                   shape_object.ptr(), permutation.ptr(), nullptr));
     return with_mask(std::move(tensors), [&] { return to_row_mask(rows); });
   }
 

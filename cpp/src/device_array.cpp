@@ -326,7 +326,7 @@ OwnedArray share_array(const DeviceArray& array) {
   if (array.type_->layout == Layout::kStruct && array.validity() == nullptr) {
     move_offset_to_fields(shared.get());
   }
-  if (is_host_readable(array.device())) fill_absent_offsets(shared.get());
+  if (is_host_readable(array.device())) tidy_for_export(shared.get());
   return shared;
 }
 

@@ -1,4 +1,5 @@
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
 
 namespace arrowdl {
 namespace {
@@ -32,9 +33,14 @@ int64_t offset_layout_bytes(const DeviceArray& array, Reads reads) {
   }
   const auto* offsets = array.buffer_as<Offset>(1) + array.offset();
   const int64_t first = offsets[0];
-  const int64_t count = offsets[array.length()] - first;
-  return own +
-         (array.type().children.empty() ? count : array.child(0).slice(first, count).nbytes());
+  const int64_t last = offsets[array.length()];
+  const bool is_list = !array.type().children.empty();
+  if (first < 0 || last < first || (is_list && last > array.child(0).length())) {
+    raise_value_error("malformed ", to_string(array.type()), " array: its rows have the offsets ",
+                      first, " to ", last);
+  }
+  const int64_t count = last - first;
+  return own + (is_list ? array.child(0).slice(first, count).nbytes() : count);
 }
 
 int64_t view_bytes(const DeviceArray& array, Reads reads) {

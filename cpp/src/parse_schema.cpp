@@ -283,8 +283,14 @@ void parse_dtype_extension(Type& type, const Path& path, const Dtype& row) {
            part->bits * 2 == row.bits;
   }
   if (!fits) {
-    raise_schema_error(path, row.extension, " over the storage \"", format, "\": it needs \"",
-                       row.format, "\"");
+    const bool is_complex = row.code == kDLComplex;
+    const bool has_items = !type.children.empty();
+    raise_schema_error(path, row.extension, " over the storage \"", format, "\"",
+                       has_items ? concat(" of \"", type.children[0].schema->format, "\"") : "",
+                       ": it needs \"", row.format, "\"",
+                       !is_complex      ? ""
+                       : row.bits == 64 ? " of \"f\""
+                                        : " of \"g\"");
   }
   type.extension = Extension::kDtype;
   type.dtype = &row;

@@ -56,22 +56,37 @@ void share_tree(const Node& source, const std::shared_ptr<const void>& owner, No
   };
 }
 
-/// Gives arrays of no rows in `shared`, a tree of share_tree in host memory, the one offset that
-/// the format asks for: producers leave it NULL, and strict consumers (pyarrow) refuse that.
-inline void fill_absent_offsets(ArrowArray* shared) {
+/// Whether a node is of the null type. polars gives it a buffer, which is NULL; a struct without
+/// fields has one as well, and no nulls then.
+inline bool is_null_type(const ArrowArray& node) noexcept {
+  if (node.n_children > 0 || node.n_buffers > 1) return false;
+  return node.n_buffers == 0 ||
+         (node.buffers[0] == nullptr && node.length > 0 && node.null_count == node.length);
+}
+
+/// Puts right in `shared`, a tree of share_tree in host memory, what strict consumers refuse.
+/// Arrays of no rows get the one offset that the format asks for, and list views of no rows begin
+/// at 0: producers leave those buffers NULL. Arrays of the null type lose the buffer that they may
+/// have.
+inline void tidy_for_export(ArrowArray* shared) {
   static constexpr int64_t kZero = 0;  // as one int64 or one int32
   const bool is_binary = shared->n_buffers == 3 && shared->n_children == 0;
   const bool is_list = shared->n_buffers == 2 && shared->n_children == 1;
-  if ((is_binary || is_list) && shared->length == 0 && shared->buffers[1] == nullptr) {
+  const bool is_list_view = shared->n_buffers == 3 && shared->n_children == 1;
+  if (shared->length == 0 && is_list_view) {
+    shared->offset = 0;
+  } else if (shared->length == 0 && (is_binary || is_list) && shared->buffers[1] == nullptr) {
     std::vector<const void*>& own =
         static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
     own.assign(shared->buffers, shared->buffers + shared->n_buffers);
     own[1] = &kZero;
     shared->buffers = own.data();
     shared->offset = 0;
+  } else if (is_null_type(*shared)) {
+    shared->n_buffers = 0;
   }
-  for (int64_t i = 0; i < shared->n_children; ++i) fill_absent_offsets(shared->children[i]);
-  if (shared->dictionary != nullptr) fill_absent_offsets(shared->dictionary);
+  for (int64_t i = 0; i < shared->n_children; ++i) tidy_for_export(shared->children[i]);
+  if (shared->dictionary != nullptr) tidy_for_export(shared->dictionary);
 }
 
 /// Lets the fields of `shared`, a struct of share_tree without nulls, begin where its window does:
@@ -81,10 +96,10 @@ inline void move_offset_to_fields(ArrowArray* shared) {
   for (int64_t i = 0; i < shared->n_children; ++i) {
     ArrowArray& field = *shared->children[i];
     const bool whole = shared->offset == 0 && field.length == shared->length;
+    const bool is_null = is_null_type(field);
     field.offset += shared->offset;
     field.length = shared->length;
-    const bool is_null_type = field.n_buffers == 0 && field.n_children == 0;
-    if (is_null_type) {
+    if (is_null) {
       field.null_count = field.length;
     } else if (!whole && field.null_count != 0) {
       field.null_count = -1;

@@ -29,7 +29,7 @@ DeviceArray share_bools(const DeviceArray& array, int64_t end, Copy copy) {
 
 DeviceArray share_offsets(const DeviceArray& array, int64_t end) {
   const Dtype& dtype = *find_dtype(array.type().layout == Layout::kBinary ? "int32" : "int64");
-  if (array.buffer(1) != nullptr) return array.buffer_array(1, dtype, end + 1);
+  if (array.length() > 0) return array.buffer_array(1, dtype, end + 1);
   uint8_t* target;  // an array of no rows may lack even the one offset
   Buffer zero = Buffer::allocate(dtype.itemsize(), &target);
   std::memset(target, 0, static_cast<std::size_t>(dtype.itemsize()));
@@ -45,7 +45,7 @@ int64_t read_last_offset(const DeviceArray& offsets) {
 }
 
 DeviceArray share_values(const DeviceArray& array, int64_t end) {
-  const int64_t size = read_last_offset(share_offsets(array, end));
+  const int64_t size = array.length() == 0 ? 0 : read_last_offset(share_offsets(array, end));
   if (size < 0 || (size > 0 && array.buffer(2) == nullptr)) {
     raise_value_error("malformed ", to_string(array.type()), " array: ", size,
                       " bytes end its last row");
@@ -57,7 +57,8 @@ DeviceArray share_values(const DeviceArray& array, int64_t end) {
 
 DeviceArray share_buffer(const DeviceArray& array, int64_t i, Copy copy) {
   const Type& type = array.type();
-  const int64_t end = array.offset() + array.length();
+  // The buffers of no rows may be NULL, or end anywhere, whatever the offset.
+  const int64_t end = array.length() == 0 ? 0 : array.offset() + array.length();
   const bool is_validity = i == 0;
   if (is_validity && array.validity() == nullptr) return {};
   if (i < 0 || i >= array.buffer_count()) {

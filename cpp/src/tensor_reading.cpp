@@ -2,6 +2,7 @@
 
 #include "advance.hpp"
 #include "arrowdl/error.hpp"
+#include "rows.hpp"
 
 namespace arrowdl {
 namespace {
@@ -110,10 +111,23 @@ const uint8_t* first_of_buffer(const DeviceArray& node) {
   return advance(node.device(), node.buffer(1), node.offset() * node.type().byte_width);
 }
 
+/// Whether a complex number that is valid has a part that is not. Parquet and polars have both
+/// parts of a null number null as well, which nobody reads.
+bool has_null_parts(const DeviceArray& numbers, const DeviceArray& parts) {
+  if (!parts.has_nulls()) return false;
+  if (!is_host_readable(parts.device())) return true;
+  const RowValidity is_number(numbers);
+  const RowValidity is_part(parts);
+  for (int64_t i = 0; i < parts.length(); ++i) {
+    if (!is_part[i] && is_number[i / 2]) return true;
+  }
+  return false;
+}
+
 const uint8_t* first_element(const DeviceArray& leaf) {
   if (leaf.type().layout != Layout::kFixedSizeList) return first_of_buffer(leaf);
   const DeviceArray parts = leaf.child(0);  // of complex numbers
-  if (parts.has_nulls()) {
+  if (has_null_parts(leaf, parts)) {
     raise_buffer_error("a null inside a complex number of ", to_string(leaf.type()),
                        ": null whole numbers instead of their parts");
   }

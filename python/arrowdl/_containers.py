@@ -16,6 +16,11 @@ def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceAr
 
 
 def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
+    if getattr(type(tensors), "_is_non_tensor", False):  # of tensordict
+        raise TypeError(
+            f"{type(tensors).__name__} holds data that is no tensor, and Arrow would have no rows "
+            "of it: leave it out, TensorDict.exclude()"
+        )
     if not len(tensors) and options.get("stream") is not None:
         raise BufferError(f"stream={options['stream']!r}: a dict without tensors has no work")
     names: list[str] = []
@@ -23,6 +28,8 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"the fields of a struct are named by str, got the key {name!r}")
+        if not name.isprintable() and not _is_unicode(name):
+            raise ValueError(f"the field {name!r} has no name in UTF-8, which Arrow writes")
         try:
             arrays.append(_core.to_arrow_device(value, **options))
         except (BufferError, TypeError, ValueError) as error:
@@ -30,7 +37,22 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
             kind = next(k for k in (BufferError, TypeError, ValueError) if isinstance(error, k))
             raise kind(f'field "{name}": {error}') from error
         names.append(name)
-    return _core.make_struct(names, arrays)
+    array = _core.make_struct(names, arrays)
+    size = getattr(tensors, "batch_size", ())  # of a TensorDict
+    if not names and size and size[0] > 0:
+        raise ValueError(
+            f"{type(tensors).__name__} has {size[0]} rows and no tensors, and a struct has the "
+            "rows of its fields: leave it out"
+        )
+    return array
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _nested(tensor: Any, options: dict[str, Any]) -> _core.DeviceArray:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from arrowdl import _core
+
 if TYPE_CHECKING:
     from arrowdl._core import DeviceArray
 
@@ -71,6 +73,9 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     except BufferError as error:
         if copy is False:  # numpy's word for a copy that was needed
             raise ValueError(str(error)) from error
+        raise
+    except RuntimeError:  # a type that numpy has not
+        _core.to_numpy(array)  # says which
         raise
     if dtype is None or result.dtype == dtype:
         return result

@@ -125,7 +125,8 @@ class Column:
     @property
     def offset(self) -> int:
         """Rows of the buffers that come before the column's first."""
-        return _core.offset_of(self._whole())
+        whole = self._whole()
+        return _core.offset_of(whole) if len(whole) else 0  # of buffers without elements
 
     @property
     def dtype(self) -> Dtype:

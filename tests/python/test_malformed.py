@@ -370,7 +370,7 @@ BAD_ARRAYS: dict[str, tuple[str, Callable[[], MadeArray], str]] = {
     "string with two buffers": ("u", lambda: MadeArray(4, [None, OFFSETS]), "expected 3"),
     "views NULL": ("vu", lambda: MadeArray(4, [None, None, None]), "buffer 1 is NULL"),
     "views with two buffers": ("vu", lambda: MadeArray(4, [None, DATA]), "3 or more"),
-    "null type with buffers": ("n", lambda: MadeArray(4, [None]), "expected 0"),
+    "null type with buffers": ("n", lambda: MadeArray(4, [None, None]), "expected 0"),
     "a child where none belongs": (
         "l",
         lambda: MadeArray(4, [None, DATA], children=[ints()]),
