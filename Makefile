@@ -12,6 +12,9 @@ PIP_INSTALL := $(BIN)/pip install -qq
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+# What one folder has compiled serves another: a clone, a worktree, the other presets.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -21,14 +24,21 @@ help:
 
 # ---- what a person calls ---------------------------------------------------
 
-.PHONY: demo check test bench bench-peers docs clean
+.PHONY: demo check test test-more test-all bench bench-peers docs clean
 demo: build $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
 	$(BIN)/python examples/flights.py
 
 check: lint build types test-cpp test-python  ## the inner loop
 
-# In the order of what fails cheapest. `make test PEERS=` leaves the heavy peers out.
-test: check test-package test-peers fuzz tsan asan docs  ## everything
+# Each in the order of what fails cheapest.
+test:  ## lint, types, the C++ and Python suites, the package
+	@tools/stages.sh build lint types test-cpp test-python test-package
+
+# `make test-more PEERS=` leaves the heavy peers out.
+test-more:  ## what `make test` leaves out: the long random tests, peers, fuzzing, sanitizers, docs
+	@tools/stages.sh docs test-random test-peers fuzz tsan asan
+
+test-all: test test-more  ## everything
 
 bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
 	$(BIN)/python -m benchmarks
@@ -73,6 +83,7 @@ test-cpp: build
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
 test-python: build
+	cmake --build build/dev --target fake_cuda fake_hip
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
 test-package: build dist/.wheel $(VENV)/.demo
@@ -145,7 +156,7 @@ fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 # ---- set-up ----------------------------------------------------------------
 
 $(VENV)/.dev: requirements/dev.txt requirements/constraints.txt
-	tools/setup-system.sh g++ cmake libgtest-dev opencl-c-headers
+	tools/setup-system.sh g++ cmake ccache libgtest-dev opencl-c-headers
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) -r $<
 	touch $@

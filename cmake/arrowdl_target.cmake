@@ -21,6 +21,6 @@ endfunction()
 # as the code that was instrumented.
 if(ARROWDL_SANITIZE)
   add_compile_options(-fsanitize=${ARROWDL_SANITIZE} -fno-sanitize-recover=all
-                      -fno-omit-frame-pointer -g)
+                      -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${ARROWDL_SANITIZE})
 endif()
