@@ -149,6 +149,8 @@ class DeviceArray {
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
+  /// Whether no row is null, as far as that can be told without waiting.
+  bool is_known_to_be_valid() const;
   /// The bitmap once it is there. Raises BufferError where the host cannot read it.
   const uint8_t* wait_for_validity() const;
   /// `with_nulls_of` by the kernels of a device.
