@@ -4,6 +4,7 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/stream.hpp"
 #include "cast.hpp"
+#include "copy_schema.hpp"
 
 namespace arrowdl {
 namespace {
@@ -31,6 +32,17 @@ bool is_equal(const Type& a, const Type& b) {
     if (!is_equal(a.children[i], b.children[i])) return false;
   }
   return a.dictionary == nullptr || is_equal(*a.dictionary, *b.dictionary);
+}
+
+/// `requested`, whose root may be null where that of `own` may: of a struct the root's flag says
+/// nothing (pyarrow's schemas have none), nor does it of the table that it stands for.
+SharedSchema keep_root_nullable(const Type& own, const SharedSchema& requested) {
+  const Type& root = requested->type;
+  const bool are_structs = own.layout == Layout::kStruct && root.layout == Layout::kStruct;
+  if (!are_structs || !own.is_nullable() || root.is_nullable()) return requested;
+  OwnedSchema schema = copy_schema(*root.schema);
+  schema->flags |= ARROW_FLAG_NULLABLE;
+  return share_schema(std::move(schema));
 }
 
 bool can_convert(const Device& device, CastTarget target) {
@@ -81,8 +93,9 @@ class CastStream final : public ArrayStream {
 
 }  // namespace
 
-DeviceArray cast_to_schema(const DeviceArray& array, const SharedSchema& requested,
+DeviceArray cast_to_schema(const DeviceArray& array, const SharedSchema& asked_for,
                            CastTarget target) {
+  const SharedSchema requested = keep_root_nullable(array.type(), asked_for);
   if (is_equal(array.type(), requested->type)) return array;
   const Fit fit = find_fit_on(array.device(), target, array.type(), requested->type, true);
   if (fit == Fit::kNone) return array;
@@ -93,8 +106,9 @@ DeviceArray cast_to_schema(const DeviceArray& array, const SharedSchema& request
   }
 }
 
-OwnedStream cast_stream(OwnedStream&& stream, const SharedSchema& requested, CastTarget target) {
+OwnedStream cast_stream(OwnedStream&& stream, const SharedSchema& asked_for, CastTarget target) {
   const Type& type = stream->schema()->type;
+  const SharedSchema requested = keep_root_nullable(type, asked_for);
   if (is_equal(type, requested->type)) return std::move(stream);
   const Device device{stream->device_type(), 0};
   const Fit fit = find_fit_on(device, target, type, requested->type, false);

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
+#include <unordered_map>
 
 #include "cast.hpp"
 
@@ -303,28 +303,26 @@ Fit find_fit_at(const Path& path, const Type& to) {
 std::vector<std::size_t> match_fields(const Type& from, const Type& to) {
   const std::size_t count = to.children.size();
   std::vector<std::size_t> by_position(count);
-  std::vector<std::size_t> by_name(count, count);
-  bool are_elsewhere = false;
-  std::size_t found = 0;
+  std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < count; ++i) {
     by_position[i] = i;
-    const auto is_named = [&](std::size_t j) {
-      return std::strcmp(from.children[j].name(), to.children[i].name()) == 0;
-    };
-    if (is_named(i)) {
+    places.try_emplace(from.children[i].name(), i);
+  }
+  std::vector<std::size_t> by_name(count, count);
+  bool are_elsewhere = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view name = to.children[i].name();
+    if (name == from.children[i].name()) {
       by_name[i] = i;
-    } else {
-      for (std::size_t j = 0; j < count && by_name[i] == count; ++j) {
-        if (is_named(j)) by_name[i] = j;
-      }
-      are_elsewhere = are_elsewhere || by_name[i] != count;
+    } else if (const auto place = places.find(name); place != places.end()) {
+      by_name[i] = place->second;
+      are_elsewhere = true;
     }
-    if (by_name[i] != count) ++found;
   }
   if (!are_elsewhere) return by_position;
   std::vector<std::size_t> sorted = by_name;
   std::sort(sorted.begin(), sorted.end());
-  return found == count && sorted == by_position ? by_name : std::vector<std::size_t>();
+  return sorted == by_position ? by_name : std::vector<std::size_t>();
 }
 
 FoundCast find_cast(const Type& from, const Type& to) {

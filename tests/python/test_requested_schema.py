@@ -12,10 +12,11 @@ from typing import Any
 
 import arrowdl
 import nanoarrow as na
-import nanoarrow.device
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
+from nanoarrow.device import c_device_array
 
 Way = Callable[[Any, Any], pa.Array]
 
@@ -511,6 +512,18 @@ def test_an_error_names_the_field() -> None:
         own.__arrow_c_array__(capsule(pa.schema({"a": pa.struct({"x": pa.string()})})))
 
 
+@by_every_way
+def test_the_root_of_a_table_is_as_nullable_as_it_was(take: Way) -> None:
+    """pyarrow's schemas have no flags at their root: they do not say that no row is null."""
+    own = pa.array(structs, pa.struct({"a": pa.int64(), "b": pa.string()}))
+    wanted = pa.schema({"a": pa.int64(), "b": pa.large_string()})
+    given = take(arrowdl.from_arrow(own), wanted)
+    assert given.type == pa.struct(list(wanted))
+    assert given.to_pylist() == own.to_pylist()
+    pair = arrowdl.from_arrow(own).__arrow_c_array__(capsule(wanted))
+    assert schema_of(pair).nullable
+
+
 @pytest.mark.parametrize("nullable", [True, False])
 def test_nulls_where_there_may_be_none(nullable: bool) -> None:
     for values in (ints, [1, 2, 3]):
@@ -594,6 +607,86 @@ def test_a_capsule_can_be_passed_again() -> None:
         assert pa.Array._import_from_c_capsule(*pair).type == pa.int64()
 
 
+@pytest.mark.parametrize("way", methods_of_everything())
+def test_a_malformed_request_is_an_error(way: str) -> None:
+    method = methods_of_everything()[way]
+    unknown = MadeSchema("no format").capsule()
+    with pytest.raises(ValueError, match="malformed Arrow schema"):
+        method(unknown)
+    made = MadeSchema("+s")
+    made.struct.n_children = 1
+    lost = made.capsule()
+    with pytest.raises(ValueError, match="its children are NULL"):
+        method(lost)
+
+
+# ---------------------------------------------------------------- on a device
+
+EVENT = 4096  # nobody looks at it, nor at the memory
+
+
+def on_device(device: tuple[int, int] = (2, 0), event: int | None = EVENT) -> Any:
+    """struct<a: int32, s: string> with nulls that nobody has counted."""
+    schema = MadeSchema("+s", children=[MadeSchema("i", "a"), MadeSchema("u", "s")])
+    children = [MadeArray(9, [None, 8192]), MadeArray(9, [None, 12288, 16384])]
+    array = MadeArray(9, [20480], null_count=-1, children=children)
+    made = MadeDeviceArray(array, device, event)
+    return arrowdl.from_arrow((schema.capsule(), made.capsule()))[3:8]
+
+
+def test_on_a_device_what_shares_its_memory_is_given() -> None:
+    array = on_device()
+    wanted = pa.schema({"s": pa.binary(), "a": pa.field("a", pa.int32(), metadata={"k": "v"}).type})
+    pair = array.__arrow_c_device_array__(capsule(wanted))
+    given = arrowdl.from_arrow(pair)
+    assert given.type == "struct<s: binary, a: int32>"
+    assert (given.device, given.sync_event, len(given)) == (array.device, EVENT, 5)
+    streamed = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wanted))))
+    assert (streamed.type, streamed.sync_event) == (given.type, EVENT)
+    view = c_device_array(given).array
+    own = c_device_array(array).array
+    assert (view.offset, view.length) == (own.offset, own.length)
+    assert view.buffers[0] == own.buffers[0] == 20480
+    assert view.child(1).buffers[1] == own.child(0).buffers[1] == 8192
+
+
+def test_on_a_device_nothing_is_read_or_made() -> None:
+    array = on_device()
+    wider = pa.schema({"a": pa.int64(), "s": pa.string()})
+    never_null = pa.schema([pa.field("a", pa.int32(), False), pa.field("s", pa.string())])
+    given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(wider)))
+    assert given.type == array.type
+    given = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wider))))
+    assert given.type == array.type
+    # The fields have no bitmaps, which is to be seen of an array and not of a stream's type.
+    given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(never_null)))
+    assert [child.nullable for child in given.schema.children] == [False, True]
+    stream = arrowdl.stream(arrowdl.stream(array).__arrow_c_device_stream__(capsule(never_null)))
+    assert [child.nullable for child in stream.schema.children] == [True, True]
+    with pytest.raises(ValueError, match="incompatible"):
+        array.__arrow_c_device_array__(capsule(pa.schema({"a": pa.int32()})))
+
+
+def test_on_a_device_nulls_that_nobody_counts_may_be_there() -> None:
+    schema = MadeSchema("+w:1", children=[MadeSchema("i", "item")])
+    array = MadeArray(2, [None], children=[MadeArray(2, [4096, 8192], null_count=-1)])
+    pair = (schema.capsule(), MadeDeviceArray(array, (2, 0)).capsule())
+    own = arrowdl.from_arrow(pair)
+    wanted = pa.list_(pa.field("item", pa.int32(), nullable=False), 1)
+    given = arrowdl.from_arrow(own.__arrow_c_device_array__(capsule(wanted)))
+    assert given.schema.children[0].nullable
+
+
+@pytest.mark.parametrize("device", [(2, 0), (7, 0)])
+def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
+    array = on_device(device, None)
+    with pytest.raises(BufferError, match="host memory"):
+        array.__arrow_c_stream__()
+    stream = arrowdl.stream(array.__arrow_c_device_stream__())
+    assert stream.device_type == device[0]
+    assert next(stream).device == array.device
+
+
 # ---------------------------------------------------------------- streams, chunk by chunk
 
 
@@ -645,7 +738,7 @@ CONSUMERS = {
     "na.Array": Consumer(lambda x, s: pa.record_batch(na.Array(x, s))),
     "na.ArrayStream": Consumer(lambda x, s: pa.table(na.ArrayStream(x, s)), arrowdl.stream),
     "na.c_device_array": Consumer(
-        lambda x, s: pa.record_batch(na.device.c_device_array(x, s)),
+        lambda x, s: pa.record_batch(c_device_array(x, s)),
     ),
 }
 

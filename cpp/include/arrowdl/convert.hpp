@@ -224,7 +224,8 @@ DeviceArray decode_run_ends(const DeviceArray& array);
 /// are not nullable where no value is null; dictionaries and run ends decoded, dictionaries made,
 /// wider indices and run ends; binary and strings of any offsets, views included; lists of any
 /// kind, of a fixed size where all have it; bool8 and bits; wider integers and floats, exactly;
-/// times, durations and dates in other units, exactly; rows of the null type.
+/// times, durations and dates in other units, exactly; rows of the null type. Whether the root of
+/// a struct may be null is left as it is: pyarrow's schemas say of theirs that it may not.
 ///
 /// Raises ValueError for what is not the same data: another number of fields, numbers for strings,
 /// a struct for a list, nulls where there may be none. Source: Arrow "PyCapsule Interface", Schema
