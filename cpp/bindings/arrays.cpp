@@ -93,6 +93,7 @@ bool is_arrow(PyObject* object) {
 }
 
 OwnedStream find_stream(PyObject* object) {
+  if (DeviceArray array = find_array(object)) return make_stream({std::move(array)});
   if (is_stream_capsule(object)) return open_stream(object);
   if (PyType_Check(object) != 0) raise_not_arrow(object);
   if (OwnedStream stream = find_own_stream(object)) return stream;

@@ -222,6 +222,19 @@ std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule) {
   return share_schema(std::move(owned), release_with_gil);
 }
 
+std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule) {
+  if (capsule == nullptr || capsule == Py_None) return nullptr;
+  const auto* schema = find_struct<ArrowSchema>(capsule, kSchema);
+  OwnedSchema copy;
+  {
+    const CriticalSection section(capsule);
+    if (schema->release == nullptr) raise_consumed(kSchema);
+    parse_schema(*schema);  // nanoarrow's copy follows its pointers unseen
+    if (ArrowSchemaDeepCopy(schema, copy.get()) != NANOARROW_OK) throw std::bad_alloc();
+  }
+  return share_schema(std::move(copy));
+}
+
 OwnedStream open_stream(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kDeviceStream)) {
     return open_struct<OwnedDeviceArrayStream>(

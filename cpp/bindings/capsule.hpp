@@ -35,6 +35,10 @@ DeviceArray take_array(PyObject* schema_capsule, PyObject* array_capsule);
 /// Moves the schema out of an "arrow_schema" capsule and parses it.
 std::shared_ptr<const ParsedSchema> take_schema(PyObject* capsule);
 
+/// The schema that a consumer asks for: a copy, so that the capsule may be passed again. nullptr
+/// for None and for nullptr.
+std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule);
+
 /// Moves the stream out of an "arrow_array_stream" or "arrow_device_array_stream" capsule.
 OwnedStream open_stream(PyObject* capsule);
 

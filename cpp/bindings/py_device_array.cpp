@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "array_interface.hpp"
+#include "arrow_exports.hpp"
 #include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
@@ -349,47 +350,6 @@ PyObject* arrow_c_schema(PyObject* self, PyObject*) noexcept {
   return guarded([&] { return make_capsule(get(self).export_schema()).release().ptr(); });
 }
 
-/// `requested_schema` is best effort by the protocol: the own schema is always an answer, and
-/// the consumer checks it.
-void read_arrow_arguments(const char* function, PyObject* const* args, Py_ssize_t n,
-                          PyObject* names, bool takes_more) {
-  read_keywords(function, n, 1, args, names, [&](std::string_view name, PyObject* value) {
-    if (name == "requested_schema") return true;
-    if (takes_more && value != Py_None) {
-      PyErr_Format(PyExc_NotImplementedError, "%s(): the keyword '%s' is not supported", function,
-                   std::string(name).c_str());
-      throw py::error_already_set();
-    }
-    return takes_more;
-  });
-}
-
-template <typename Owned>
-PyObject* make_pair(const DeviceArray& array, Owned exported) {
-  py::tuple pair(2);
-  pair[0] = make_capsule(array.export_schema());
-  pair[1] = make_capsule(std::move(exported));
-  return pair.release().ptr();
-}
-
-PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
-                        PyObject* names) noexcept {
-  return guarded([&] {
-    read_arrow_arguments("__arrow_c_array__", args, n, names, false);
-    const DeviceArray array = get(self);
-    return make_pair(array, array.export_array());
-  });
-}
-
-PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
-                               PyObject* names) noexcept {
-  return guarded([&] {
-    read_arrow_arguments("__arrow_c_device_array__", args, n, names, true);
-    const DeviceArray array = get(self);
-    return make_pair(array, array.export_device_array());
-  });
-}
-
 // ---------------------------------------------------------------- DLPack protocol
 
 /// The arguments of `__dlpack__`, as plain values.
@@ -610,7 +570,13 @@ PyMethodDef methods[] = {
      "__arrow_c_schema__($self, /)\n--\n\nArrow PyCapsule interface: the schema."},
     {"__arrow_c_array__", as_method(arrow_c_array), kFast,
      "__arrow_c_array__($self, requested_schema=None)\n--\n\nArrow PyCapsule interface: schema "
-     "and array, for memory that the host can read."},
+     "and array, for memory that the host can read.\n\n"
+     "Given as `requested_schema` has them where the same buffers or a cheap conversion serve, and "
+     "as\nthey are otherwise.\n\n"
+     "Raises\n------\n"
+     "ValueError\n    A schema that is incompatible with the data, or has been consumed.\n"
+     "TypeError\n    No schema capsule.\n"
+     "BufferError\n    Memory that the host cannot read."},
     {"__arrow_c_device_array__", as_method(arrow_c_device_array), kFast,
      "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\nArrow PyCapsule "
      "interface: schema and device array."},
@@ -640,6 +606,12 @@ PyMethodDef methods[] = {
 };
 
 PyGetSetDef properties[] = {
+    {"__arrow_c_stream__", get_arrow_c_stream, nullptr,
+     "Of a struct: the method of the Arrow PyCapsule interface that gives a stream of this one "
+     "array,\nfor memory that the host can read.",
+     nullptr},
+    {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr,
+     "Of a struct: the same as a device stream.", nullptr},
     {"type", get_type, nullptr, "The Arrow type, as text.", nullptr},
     {"schema", get_schema, nullptr, "The Arrow schema.", nullptr},
     {"shape", get_shape, nullptr,

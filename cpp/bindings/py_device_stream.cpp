@@ -207,21 +207,34 @@ DeviceStream prefetch_arrays(DeviceStream& self, int64_t depth) {
                       [&](OwnedStream&& stream) { return prefetch(std::move(stream), depth); });
 }
 
-/// `requested_schema` is best effort by the protocol: the own schema is always an answer.
-py::object arrow_c_stream(DeviceStream& self, const py::object&) {
-  return make_capsule(
-      self.hand_on([](OwnedStream&& stream) { return export_stream(std::move(stream)); }));
+/// `stream` as a consumer asks for it, which is None or a schema capsule.
+OwnedStream cast_as_requested(OwnedStream&& stream,
+                              const std::shared_ptr<const ParsedSchema>& requested,
+                              CastTarget target) {
+  return requested == nullptr ? std::move(stream)
+                              : cast_stream(std::move(stream), requested, target);
 }
 
-py::object arrow_c_device_stream(DeviceStream& self, const py::object&, const py::kwargs& more) {
+py::object arrow_c_stream(DeviceStream& self, const py::object& requested_schema) {
+  const auto requested = read_requested_schema(requested_schema.ptr());
+  return make_capsule(self.hand_on([&](OwnedStream&& stream) {
+    return export_stream(cast_as_requested(std::move(stream), requested, CastTarget::kHost));
+  }));
+}
+
+py::object arrow_c_device_stream(DeviceStream& self, const py::object& requested_schema,
+                                 const py::kwargs& more) {
   for (const auto& [name, value] : more) {
     if (value.is_none()) continue;
     PyErr_Format(PyExc_NotImplementedError,
                  "__arrow_c_device_stream__(): the keyword '%U' is not supported", name.ptr());
     throw py::error_already_set();
   }
-  return make_capsule(
-      self.hand_on([](OwnedStream&& stream) { return export_device_stream(std::move(stream)); }));
+  const auto requested = read_requested_schema(requested_schema.ptr());
+  return make_capsule(self.hand_on([&](OwnedStream&& stream) {
+    return export_device_stream(
+        cast_as_requested(std::move(stream), requested, CastTarget::kDevice));
+  }));
 }
 
 DeviceStream chain(const std::vector<py::object>& arrays) {
@@ -283,7 +296,10 @@ void define_protocols(py::class_<DeviceStream>& type) {
            "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: the schema.")
       .def("__arrow_c_stream__", &arrow_c_stream, py::arg("requested_schema") = py::none(),
            "__arrow_c_stream__(self, /, requested_schema=None)\n--\n\nArrow PyCapsule interface: "
-           "the stream, of memory that the host can read. This object is spent then.")
+           "the stream, of memory that the host can read. This object is spent then.\n\n"
+           "Given as `requested_schema` has it where its type can be, and as it is otherwise. An "
+           "array whose\nvalues cannot is a ValueError of the reading; so is, at once, a schema "
+           "that is incompatible.")
       .def("__arrow_c_device_stream__", &arrow_c_device_stream,
            py::arg("requested_schema") = py::none(),
            "__arrow_c_device_stream__(self, /, requested_schema=None, **kwargs)\n--\n\nArrow "

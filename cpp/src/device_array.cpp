@@ -150,6 +150,13 @@ bool DeviceArray::has_nulls() const {
   return has_unset_bits(wait_for_validity(), offset_, length_);
 }
 
+bool DeviceArray::is_known_to_be_valid() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known == 0;
+  if (!is_host_readable(device())) return false;
+  const bool can_ask = sync_event() == nullptr || find_backend(device().type) != nullptr;
+  return can_ask && is_ready() && !has_unset_bits(validity(), offset_, length_);
+}
+
 const uint8_t* DeviceArray::wait_for_validity() const {
   if (!is_host_readable(device())) {
     raise_buffer_error(
@@ -323,7 +330,7 @@ OwnedArray share_array(const DeviceArray& array) {
   } else if (!whole) {
     shared->null_count = array.validity() == nullptr ? 0 : -1;
   }
-  if (array.type_->layout == Layout::kStruct && array.validity() == nullptr) {
+  if (array.type_->layout == Layout::kStruct && array.is_known_to_be_valid()) {
     move_offset_to_fields(shared.get());
   }
   if (is_host_readable(array.device())) tidy_for_export(shared.get());

@@ -4,6 +4,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "fold_nulls.hpp"
 #include "host_access.hpp"
 
 namespace arrowdl {
@@ -46,7 +47,9 @@ int guarded(Exported& exported, const Body& body) noexcept {
   }
 }
 
-void export_next(const DeviceArray& array, ArrowArray* out) { array.export_array().move(out); }
+void export_next(const DeviceArray& array, ArrowArray* out) {
+  fold_nulls(array).export_array().move(out);
+}
 void export_next(const DeviceArray& array, ArrowDeviceArray* out) {
   array.export_device_array().move(out);
 }

@@ -65,22 +65,22 @@ inline bool is_null_type(const ArrowArray& node) noexcept {
 }
 
 /// Puts right in `shared`, a tree of share_tree in host memory, what strict consumers refuse.
-/// Arrays of no rows get the one offset that the format asks for, and list views of no rows begin
-/// at 0: producers leave those buffers NULL. Arrays of the null type lose the buffer that they may
-/// have.
+/// Arrays of no rows get the one offset that the format asks for, and views of no rows begin at 0:
+/// producers leave those buffers NULL, and pyarrow takes none of them for what lies before. Arrays
+/// of the null type lose the buffer that they may have.
 inline void tidy_for_export(ArrowArray* shared) {
   static constexpr int64_t kZero = 0;  // as one int64 or one int32
   const bool is_binary = shared->n_buffers == 3 && shared->n_children == 0;
   const bool is_list = shared->n_buffers == 2 && shared->n_children == 1;
-  const bool is_list_view = shared->n_buffers == 3 && shared->n_children == 1;
-  if (shared->length == 0 && is_list_view) {
-    shared->offset = 0;
-  } else if (shared->length == 0 && (is_binary || is_list) && shared->buffers[1] == nullptr) {
+  const bool is_view_or_binary = shared->n_buffers >= 3;
+  if (shared->length == 0 && (is_binary || is_list) && shared->buffers[1] == nullptr) {
     std::vector<const void*>& own =
         static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
     own.assign(shared->buffers, shared->buffers + shared->n_buffers);
     own[1] = &kZero;
     shared->buffers = own.data();
+    shared->offset = 0;
+  } else if (shared->length == 0 && is_view_or_binary) {
     shared->offset = 0;
   } else if (is_null_type(*shared)) {
     shared->n_buffers = 0;
@@ -90,7 +90,7 @@ inline void tidy_for_export(ArrowArray* shared) {
 }
 
 /// Lets the fields of `shared`, a struct of share_tree without nulls, begin where its window does:
-/// pyarrow takes no record batch with an offset of its own.
+/// pyarrow takes no record batch with an offset or a bitmap of its own.
 inline void move_offset_to_fields(ArrowArray* shared) {
   static constexpr const void* kNoValidity = nullptr;
   for (int64_t i = 0; i < shared->n_children; ++i) {
@@ -106,6 +106,7 @@ inline void move_offset_to_fields(ArrowArray* shared) {
     }
   }
   shared->offset = 0;
+  shared->null_count = 0;
   std::vector<const void*>& own =
       static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
   own.assign({kNoValidity});

@@ -88,6 +88,10 @@ class DeviceArray:
     def __arrow_c_device_array__(
         self, requested_schema: CapsuleType | None = None, **kwargs: Any
     ) -> tuple[CapsuleType, CapsuleType]: ...
+    @property  # of structs alone: AttributeError otherwise
+    def __arrow_c_stream__(self) -> Callable[..., CapsuleType]: ...
+    @property
+    def __arrow_c_device_stream__(self) -> Callable[..., CapsuleType]: ...
     def __dlpack__(
         self,
         *,

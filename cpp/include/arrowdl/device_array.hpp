@@ -149,6 +149,8 @@ class DeviceArray {
 
   /// `array`, made of this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
+  /// Whether no row is null, as far as that can be told without waiting.
+  bool is_known_to_be_valid() const;
   /// The bitmap once it is there. Raises BufferError where the host cannot read it.
   const uint8_t* wait_for_validity() const;
   /// `with_nulls_of` by the kernels of a device.
@@ -166,6 +168,12 @@ class DeviceArray {
   const ArrowArray* node_ = nullptr;
   int64_t offset_ = 0;
   int64_t length_ = 0;
+};
+
+/// Where what cast_to_schema and cast_stream make may lie.
+enum class CastTarget {
+  kDevice,  ///< on the array's own device: new memory is made on the CPU alone
+  kHost,    ///< on the CPU, for a consumer that takes whatever the host can read for its memory
 };
 
 /// The window as an ArrowArray on whatever device it lies, without its event: for building a

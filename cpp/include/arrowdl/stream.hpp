@@ -119,6 +119,13 @@ OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
 /// again with `pad`, else an array of no rows. Raises ValueError unless 0 <= index < count.
 OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad = false);
 
+/// The arrays as cast_to_schema gives them. What is given depends on the types alone, so that it is
+/// known before the first array: `stream` itself where its type cannot be given as `requested`, and
+/// where it can a ValueError of `next` for an array whose values cannot, or that has nulls where
+/// there may be none. Raises ValueError for incompatible types.
+OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const ParsedSchema>& requested,
+                        CastTarget target = CastTarget::kDevice);
+
 /// The arrays in memory of `device`, each with one event for all of its copies. `pin` as copy_to's
 /// CopyOptions have it.
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true);

@@ -1,0 +1,750 @@
+"""`requested_schema`: given where the data has that form, one's own or an error otherwise.
+
+Source: Arrow "PyCapsule Interface", Schema Requests. pyarrow's cast is the judge of values.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import arrowdl
+import nanoarrow as na
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
+from nanoarrow.device import c_device_array
+
+Way = Callable[[Any, Any], pa.Array]
+
+
+def capsule(of: Any) -> Any:
+    return of.__arrow_c_schema__()
+
+
+def take_array(array: Any, wanted: Any) -> pa.Array:
+    return pa.Array._import_from_c_capsule(*array.__arrow_c_array__(capsule(wanted)))
+
+
+def take_device_array(array: Any, wanted: Any) -> pa.Array:
+    return pa.Array._import_from_c_device_capsule(*array.__arrow_c_device_array__(capsule(wanted)))
+
+
+def take_stream(array: Any, wanted: Any) -> pa.Array:
+    stream = arrowdl.stream(array).__arrow_c_stream__(capsule(wanted))
+    return join(pa.ChunkedArray._import_from_c_capsule(stream))
+
+
+def take_device_stream(array: Any, wanted: Any) -> pa.Array:
+    stream = arrowdl.stream(array).__arrow_c_device_stream__(capsule(wanted))
+    return join(pa.chunked_array(arrowdl.stream(stream)))
+
+
+def join(chunked: pa.ChunkedArray) -> pa.Array:
+    assert chunked.num_chunks == 1
+    return chunked.chunk(0)
+
+
+WAYS: dict[str, Way] = {
+    "array": take_array,
+    "device_array": take_device_array,
+    "stream": take_stream,
+    "device_stream": take_device_stream,
+}
+by_every_way = pytest.mark.parametrize("take", WAYS.values(), ids=WAYS.keys())
+
+
+# ---------------------------------------------------------------- what is given
+
+ints = [1, None, -3, 0, 127, None, 7, 8, -9, 10, 11, None, 13, 14, 15, 16, 17, None, 19]
+counts = [None if x is None else abs(x) for x in ints]
+reals = [None if x is None else x / 4 for x in ints]
+flags = [None if x is None else x % 2 == 0 for x in ints]
+words = [None if x is None else "x" * (abs(x) % 15) + str(x) for x in ints]
+lists = [None if x is None else list(range(abs(x) % 4)) for x in ints]
+pairs = [None if x is None else [x, None] for x in ints]
+seconds = [None if x is None else x * 1000000000 for x in ints]
+days = [None if x is None else x * 86400000 for x in ints]
+structs = [None if x is None else {"a": x, "b": str(x)} for x in ints]
+maps = [None if x is None else [("k", x), ("l", None)][: abs(x) % 3] for x in ints]
+
+WIDER = {
+    "int8": "int16 int32 int64 float32 float64",
+    "uint8": "int16 uint16 int32 uint32 int64 uint64 float32 float64",
+    "int16": "int32 int64 float32 float64",
+    "uint16": "int32 uint32 int64 uint64 float32 float64",
+    "int32": "int64 float64",
+    "uint32": "int64 uint64 float64",
+    "float16": "float32 float64",
+    "float32": "float64",
+}
+
+BINARY = ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"]
+STRINGS = BINARY[:3]
+UNITS = ["s", "ms", "us", "ns"]
+LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {
+    "list": pa.list_,
+    "large_list": pa.large_list,
+    "list_view": pa.list_view,
+    "large_list_view": pa.large_list_view,
+}
+
+
+def type_of(name: str) -> pa.DataType:
+    return getattr(pa, name)()
+
+
+def name_of(pair: tuple[Any, Any, Any]) -> str:
+    return f"{pair[0]} to {pair[1]}".replace("\n", " ")[:90]
+
+
+def scaled(unit: str) -> list[int | None]:
+    factor = 1000 ** UNITS.index(unit)
+    return [None if x is None else x * factor for x in ints]
+
+
+def wider_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    for name, wider in WIDER.items():
+        for wanted in wider.split():
+            values = counts if name.startswith("u") else reals if "float" in name else ints
+            if name == "float16":
+                values = [None if x is None else np.float16(x) for x in reals]
+            yield type_of(name), type_of(wanted), values
+
+
+def time_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    for own in UNITS:
+        for wanted in UNITS:
+            if own == wanted:
+                continue
+            zones = {"tz": "UTC"}
+            yield pa.timestamp(own), pa.timestamp(wanted), scaled(own)
+            yield pa.timestamp(own, **zones), pa.timestamp(wanted, "Asia/Tokyo"), scaled(own)
+            yield pa.duration(own), pa.duration(wanted), scaled(own)
+            times = [None if x is None else abs(x) for x in scaled(own)]
+            of = [pa.time32(u) if u in UNITS[:2] else pa.time64(u) for u in (own, wanted)]
+            yield of[0], of[1], times
+    yield pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Paris"), ints
+    yield pa.date32(), pa.date64(), ints
+    yield pa.date64(), pa.date32(), days
+
+
+def binary_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    for own in BINARY:
+        for wanted in BINARY:
+            if own != wanted and (own in STRINGS or wanted not in STRINGS):
+                yield type_of(own), type_of(wanted), words
+    fixed = [None if x is None else str(x)[:1].encode() * 3 for x in ints]
+    for wanted in BINARY[3:]:
+        yield pa.binary(3), type_of(wanted), fixed
+
+
+def list_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    for own, make_own in LISTS.items():
+        for wanted, make_wanted in LISTS.items():
+            if own != wanted:
+                yield make_own(pa.int32()), make_wanted(pa.int32()), lists
+            yield make_own(pa.int32()), make_wanted(pa.int64()), lists
+        yield make_own(pa.int32()), pa.list_(pa.int32(), 2), pairs
+        yield make_own(pa.int32()), pa.list_(pa.float64(), 2), pairs
+        yield pa.list_(pa.int32(), 2), make_own(pa.int32()), pairs
+        yield pa.list_(pa.int32(), 2), make_own(pa.int64()), pairs
+    yield pa.list_(pa.int8(), 2), pa.list_(pa.int64(), 2), pairs
+    yield pa.list_(pa.string()), pa.large_list(pa.string_view()), [words[:3], None, words] * 6
+    yield pa.list_(pa.list_(pa.int8())), pa.large_list(pa.list_(pa.int32())), [lists, None] * 9
+    yield pa.map_(pa.string(), pa.int8()), pa.map_(pa.large_string(), pa.int64()), maps
+
+
+def nested_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    own = pa.struct({"a": pa.int16(), "b": pa.string()})
+    yield own, pa.struct({"a": pa.int64(), "b": pa.string()}), structs
+    yield own, pa.struct({"a": pa.int16(), "b": pa.large_string()}), structs
+    yield own, pa.struct({"b": pa.string(), "a": pa.int16()}), structs
+    yield own, pa.struct({"b": pa.string_view(), "a": pa.float32()}), structs
+    deep = pa.struct({"s": own, "n": pa.int8()})
+    deep_wanted = pa.struct({"s": pa.struct({"b": pa.binary(), "a": pa.int32()}), "n": pa.int8()})
+    yield deep, deep_wanted, [{"s": x, "n": 1} for x in structs]
+    yield pa.list_(own), pa.list_(pa.struct({"b": pa.string(), "a": pa.int16()})), [structs] * 19
+
+
+def dictionary_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
+    own = pa.dictionary(pa.int8(), pa.string())
+    for wanted in STRINGS:
+        yield own, type_of(wanted), words
+    yield own, pa.dictionary(pa.int32(), pa.string()), words
+    yield pa.dictionary(pa.uint8(), pa.int8()), pa.int64(), ints
+    yield pa.string(), own, words
+    yield pa.int16(), pa.dictionary(pa.int16(), pa.int16()), ints
+    yield pa.large_string(), pa.dictionary(pa.uint32(), pa.large_string()), words
+    yield pa.bool_(), pa.dictionary(pa.int8(), pa.bool_()), flags
+
+
+GIVEN = [
+    *wider_pairs(),
+    *time_pairs(),
+    *binary_pairs(),
+    *list_pairs(),
+    *nested_pairs(),
+    *dictionary_pairs(),
+    (pa.decimal128(10, 2), pa.decimal128(20, 2), [None if x is None else decimal.Decimal(x)
+                                                  for x in ints]),
+    (pa.null(), pa.int64(), [None] * 19),
+    (pa.null(), pa.list_(pa.string()), [None] * 19),
+]  # fmt: skip
+
+
+def build(values: list[Any], type: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(type):
+        return pa.array(values, type.value_type).dictionary_encode().cast(type)
+    return pa.array(values, type)
+
+
+def judge(own: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """What pyarrow makes of it, by way of plain values where it has no cast, or a wrong one: of
+    list views pyarrow 26.0 loses the last values."""
+    try:
+        if pa.types.is_list_view(own.type) or pa.types.is_large_list_view(own.type):
+            return build(own.to_pylist(), wanted)
+        return own.cast(wanted)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError):
+        return build(own.to_pylist(), wanted)
+
+
+def check_equal(given: pa.Array, wanted: pa.Array) -> None:
+    given.validate(full=True)
+    assert given.type == wanted.type
+    if pa.types.is_dictionary(given.type):
+        given, wanted = given.dictionary_decode(), wanted.dictionary_decode()
+    assert given.to_pylist() == wanted.to_pylist()
+    assert given.null_count == wanted.null_count
+
+
+@pytest.mark.parametrize("pair", GIVEN, ids=name_of)
+def test_what_is_asked_for_is_given(pair: tuple[pa.DataType, pa.DataType, list[Any]]) -> None:
+    own_type, wanted_type, values = pair
+    own = build(values, own_type)
+    # The judge casts whole arrays: pyarrow's own casts of slices are not all right.
+    whole = judge(own, wanted_type)
+    for start in range(10):
+        for stop in (len(own), start + 5, start + 1, start):
+            rows = own[start:stop]
+            for array in (arrowdl.from_arrow(rows), arrowdl.from_arrow(own)[start:stop]):
+                for take in WAYS.values():
+                    check_equal(take(array, wanted_type), whole[start:stop])
+
+
+@pytest.mark.parametrize("pair", GIVEN, ids=name_of)
+def test_what_is_not_null_is_given(pair: tuple[pa.DataType, pa.DataType, list[Any]]) -> None:
+    own_type, wanted_type, values = pair
+    own = build([x for x in values if x is not None], own_type)
+    whole = judge(own, wanted_type)
+    for start in (0, 1, 9):
+        check_equal(take_array(arrowdl.from_arrow(own)[start:], wanted_type), whole[start:])
+
+
+EXTENSION = "ARROW:extension:name"
+BOOLS = pa.array(flags)
+BOOL8 = pa.ExtensionArray.from_storage(
+    pa.bool8(), pa.array([None if x is None else (3 if x else 0) for x in flags], pa.int8())
+)
+
+
+@by_every_way
+def test_bits_and_bytes_of_booleans(take: Way) -> None:
+    for start in range(10):
+        given = take(arrowdl.from_arrow(BOOL8)[start:], pa.bool_())
+        assert given.type == pa.bool_()
+        assert given.to_pylist() == flags[start:]
+        given = take(arrowdl.from_arrow(BOOLS)[start:], pa.bool8())
+        assert given.type == pa.bool8()
+        assert given.to_pylist() == flags[start:]
+        given = take(arrowdl.from_arrow(BOOL8)[start:], pa.int8())
+        assert given.to_pylist() == [None if x is None else 3 * x for x in flags[start:]]
+
+
+@by_every_way
+def test_run_ends_are_decoded_and_widened(take: Way) -> None:
+    values = ["a"] * 3 + [None] * 2 + ["b"] * 6
+    own = pa.array(values).dictionary_encode()  # pyarrow encodes these alone
+    runs = pa.RunEndEncodedArray.from_arrays(
+        pa.array([3, 5, 11], pa.int16()), pa.array(["a", None, "b"])
+    )
+    assert own.to_pylist() == runs.to_pylist()
+    for start in range(9):
+        array = arrowdl.from_arrow(runs)[start:]
+        for wanted in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):
+            given = take(array, wanted)
+            given.validate(full=True)
+            assert (given.type, given.to_pylist()) == (wanted, values[start:])
+        wanted = pa.run_end_encoded(pa.int32(), pa.large_string())
+        given = take(array, wanted)
+        assert (given.type, given.to_pylist()) == (wanted, values[start:])
+
+
+@by_every_way
+def test_bfloat16_is_read_as_float32(take: Way) -> None:
+    own = arrowdl.from_arrow(pa.array([b"\x80\x3f", None, b"\x20\xc1"], pa.binary(2)))
+    bfloat16 = pa.field("", pa.binary(2), metadata={EXTENSION: "arrowdl.bfloat16"})
+    labelled = arrowdl.from_arrow(own.__arrow_c_array__(capsule(bfloat16)))
+    assert labelled.type == "arrowdl.bfloat16"
+    assert take(labelled, pa.float32()).to_pylist() == [1.0, None, -10.0]
+    assert take(labelled, pa.float64()).to_pylist() == [1.0, None, -10.0]
+
+
+# ---------------------------------------------------------------- the same buffers
+
+
+def addresses_of(array: pa.Array) -> list[int | None]:
+    return [buffer and buffer.address for buffer in array.buffers()]
+
+
+RELABELLED = [
+    (pa.list_(pa.field("item", pa.int32())), pa.list_(pa.field("element", pa.int32())), lists),
+    (pa.timestamp("ns", "UTC"), pa.timestamp("ns", "Asia/Tokyo"), ints),
+    (pa.string(), pa.binary(), words),
+    (pa.large_string(), pa.large_binary(), words),
+    (pa.binary(16), pa.uuid(), [b"0123456789abcdef"] * 19),
+    (pa.list_(pa.float32(), 6), pa.fixed_shape_tensor(pa.float32(), (2, 3)), [[1.0] * 6] * 19),
+]
+
+
+@by_every_way
+@pytest.mark.parametrize("pair", RELABELLED, ids=name_of)
+def test_the_same_buffers_are_not_copied(take: Way, pair: Any) -> None:
+    own_type, wanted_type, values = pair
+    own = pa.array(values, own_type)
+    for rows in (slice(0, None), slice(3, None), slice(4, 9)):
+        given = take(arrowdl.from_arrow(own[rows]), wanted_type)
+        assert given.type == wanted_type
+        storage = given.storage if isinstance(given, pa.ExtensionArray) else given
+        assert storage.cast(own_type).to_pylist() == own[rows].to_pylist()
+        assert [b and b.address for b in storage.buffers()] == [
+            b and b.address for b in own.buffers()
+        ]
+        assert storage.offset == own[rows].offset
+
+
+def test_an_extension_becomes_its_storage() -> None:
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((3, 2, 2), np.float32))
+    given = take_array(arrowdl.from_arrow(tensors), pa.list_(pa.float32(), 4))
+    assert given.type == pa.list_(pa.float32(), 4)
+    wider = pa.fixed_shape_tensor(pa.float64(), (2, 2))
+    assert take_array(arrowdl.from_arrow(tensors), wider).type == wider
+
+
+@by_every_way
+def test_a_request_that_is_ones_own_costs_nothing(take: Way) -> None:
+    own = pa.array(ints)[3:]
+    given = take(arrowdl.from_arrow(own), own.type)
+    assert given.equals(own)
+    assert given.buffers()[1].address == own.buffers()[1].address
+
+
+FIELD = pa.field("x", pa.int32(), metadata={"unit": "m"})
+
+
+def schema_of(pair: Any) -> pa.Field:
+    return pa.Field._import_from_c_capsule(pair[0])
+
+
+def test_names_metadata_and_nullability_are_given() -> None:
+    array = arrowdl.from_arrow(pa.array([1, 2, 3], pa.int32()))
+    wanted = pa.field("x", pa.int64(), nullable=False, metadata={"unit": "m"})
+    for method in (array.__arrow_c_array__, array.__arrow_c_device_array__):
+        assert schema_of(method(capsule(wanted))).equals(wanted, check_metadata=True)
+        assert schema_of(method(capsule(FIELD))).equals(FIELD, check_metadata=True)
+    named = arrowdl.from_arrow(array.__arrow_c_array__(capsule(FIELD)))
+    plain = schema_of(named.__arrow_c_array__(capsule(pa.field("", pa.int32()))))
+    assert (plain.name, plain.metadata) == ("", None)
+
+
+def test_fields_are_found_by_name_and_renamed_by_position() -> None:
+    own = pa.record_batch({"a": [1, 2], "b": ["x", "y"], "c": [True, None]})
+    array = arrowdl.from_arrow(own)
+
+    def ask(**fields: pa.DataType) -> Any:
+        batch = take_array(array, pa.schema(fields))
+        return {name: batch.field(i).to_pylist() for i, name in enumerate(fields)}
+
+    a, b, c = own.to_pydict().values()
+    assert ask(c=pa.bool_(), a=pa.int64(), b=pa.string()) == {"c": c, "a": a, "b": b}
+    assert ask(x=pa.int64(), y=pa.string(), z=pa.bool_()) == {"x": a, "y": b, "z": c}
+    assert ask(a=pa.int64(), y=pa.string(), c=pa.bool_()) == {"a": a, "y": b, "c": c}
+    # Whether "b" is the first field under another name or the second one, nobody knows.
+    with pytest.raises(ValueError, match="some names of the fields are the same"):
+        ask(b=pa.int64(), y=pa.string(), z=pa.bool_())
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_fields_in_another_order_keep_the_nulls_of_their_struct(start: int) -> None:
+    own = pa.array(structs, pa.struct({"a": pa.int64(), "b": pa.string()}))
+    wanted = pa.struct({"b": pa.string(), "a": pa.int64()})
+    array = arrowdl.from_arrow(own)[start:]
+    for take in WAYS.values():
+        given = take(array, wanted)
+        given.validate(full=True)
+        assert given.type == wanted
+        assert given.to_pylist() == own[start:].to_pylist()
+
+
+# ---------------------------------------------------------------- one's own schema
+
+OWN = [
+    (pa.int64(), pa.int32(), [1, 2]),  # narrower, though these would fit
+    (pa.int32(), pa.uint32(), [1, 2]),
+    (pa.int64(), pa.float64(), [1, 2]),
+    (pa.int32(), pa.float32(), [1, 2]),
+    (pa.float64(), pa.float32(), [1.0]),
+    (pa.float32(), pa.float16(), [1.0]),
+    (pa.float64(), pa.int64(), [1.0]),
+    (pa.int64(), pa.timestamp("us"), [1]),
+    (pa.timestamp("us"), pa.int64(), [1]),
+    (pa.timestamp("us"), pa.timestamp("us", "UTC"), [1]),
+    (pa.timestamp("us", "UTC"), pa.timestamp("us"), [1]),
+    (pa.timestamp("us"), pa.duration("us"), [1]),
+    (pa.binary(), pa.string(), [b"\xff"]),
+    (pa.bool_(), pa.int8(), [True]),
+    (pa.int8(), pa.bool_(), [2]),
+    (pa.decimal128(10, 2), pa.decimal128(5, 2), [decimal.Decimal("1.25")]),
+    (pa.decimal128(10, 2), pa.decimal128(12, 3), [decimal.Decimal("1.25")]),
+    (pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.string()), ["a"]),
+    (pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.string(), True), ["a"]),
+    (pa.string(), pa.run_end_encoded(pa.int32(), pa.string()), ["a"]),
+    (pa.list_(pa.struct({"key": pa.string(), "value": pa.int8()})), pa.map_(pa.string(), pa.int8()),
+     [[{"key": "a", "value": 1}]]),
+    (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int8(), keys_sorted=True),
+     [[("b", 1), ("a", 2)]]),
+    (pa.struct({"a": pa.int8(), "b": pa.int64()}), pa.struct({"a": pa.int64(), "b": pa.int8()}),
+     [{"a": 1, "b": 2}]),
+]  # fmt: skip
+
+
+@by_every_way
+@pytest.mark.parametrize("pair", OWN, ids=name_of)
+def test_ones_own_schema_where_it_is_not_given(take: Way, pair: Any) -> None:
+    own_type, wanted_type, values = pair
+    own = build(values, own_type)
+    given = take(arrowdl.from_arrow(own), wanted_type)
+    assert given.type == own_type
+    assert given.to_pylist() == own.to_pylist()
+
+
+# Values that do not fit, and what a stream says of them.
+UNFIT = [
+    (pa.timestamp("ns"), pa.timestamp("us"), [1000, None, 1001], "row 2 .* is 1001"),
+    (pa.timestamp("s"), pa.timestamp("ns"), [2**62], "is 4611686018427387904"),
+    (pa.date64(), pa.date32(), [86400001], "is 86400001"),
+    (pa.list_(pa.int8()), pa.list_(pa.int8(), 2), [[1, 2], [3]], "row 1 .* has 1 values"),
+    (pa.list_(pa.int8()), pa.list_(pa.int8(), 2), [[], None], "row 0 .* has 0 values"),
+    (pa.int16(), pa.dictionary(pa.int8(), pa.int16()), list(range(129)), "129 distinct values"),
+    (pa.list_(pa.timestamp("ns")), pa.list_(pa.timestamp("s")), [[1]], "is 1, which"),
+]
+
+
+@pytest.mark.parametrize("pair", UNFIT, ids=name_of)
+def test_values_that_do_not_fit(pair: Any) -> None:
+    own_type, wanted_type, values, message = pair
+    own = pa.array([values[0], *values], own_type)[1:]
+    array = arrowdl.from_arrow(own)
+    for take in (take_array, take_device_array):
+        assert take(array, wanted_type).equals(own)
+    for take in (take_stream, take_device_stream):
+        with pytest.raises((pa.ArrowInvalid, OSError), match=message):
+            take(array, wanted_type)
+
+
+def test_what_lies_under_a_null_fits_everywhere() -> None:
+    mask = np.array([False, True])
+    own = pa.array(np.array([1000, 1001]), pa.timestamp("ns"), mask=mask)
+    assert take_array(arrowdl.from_arrow(own), pa.timestamp("us")).type == pa.timestamp("us")
+    values = pa.array([1, 2, 3, 4, 5], pa.int32())
+    cut = pa.ListArray.from_arrays(pa.array([0, 2, 3, 5], pa.int32()), values,
+                                   mask=pa.array([False, True, False]))  # fmt: skip
+    given = take_array(arrowdl.from_arrow(cut), pa.list_(pa.int32(), 2))
+    given.validate(full=True)
+    assert given.to_pylist() == [[1, 2], None, [4, 5]]
+    nulls = pa.array([None, None], pa.list_(pa.int32()))
+    given = take_array(arrowdl.from_arrow(nulls), pa.list_(pa.int32(), 2))
+    assert (given.type, given.to_pylist()) == (pa.list_(pa.int32(), 2), [None, None])
+
+
+# ---------------------------------------------------------------- errors
+
+TWO = pa.struct({"a": pa.int64(), "b": pa.int64()})
+INCOMPATIBLE = [
+    (TWO, pa.struct({"a": pa.int64()})),
+    (TWO, pa.struct({"a": pa.int64(), "b": pa.int64(), "c": pa.int64()})),
+    (TWO, pa.int64()),
+    (pa.int64(), TWO),
+    (pa.int64(), pa.string()),
+    (pa.string(), pa.int64()),
+    (pa.int64(), pa.list_(pa.int64())),
+    (pa.list_(pa.int64()), pa.int64()),
+    (pa.list_(TWO), TWO),
+    (pa.list_(pa.int64(), 2), pa.list_(pa.int64(), 3)),
+    (pa.list_(pa.int64()), pa.list_(pa.string())),
+    (pa.binary(3), pa.binary(4)),
+    (pa.int64(), pa.null()),
+    (pa.dictionary(pa.int8(), pa.string()), pa.int64()),
+    (pa.timestamp("us"), pa.string()),
+    (pa.fixed_shape_tensor(pa.int8(), (2, 3)), pa.fixed_shape_tensor(pa.int8(), (3, 2))),
+    (pa.uuid(), pa.opaque(pa.binary(16), "a", "b")),
+    (pa.struct({"a": TWO, "b": pa.int8()}), pa.struct({"a": pa.struct([]), "b": pa.int8()})),
+]
+
+
+@by_every_way
+@pytest.mark.parametrize("pair", INCOMPATIBLE, ids=name_of)
+def test_what_is_incompatible_is_an_error(take: Way, pair: Any) -> None:
+    own = pa.array([], pair[0]) if not isinstance(pair[0], pa.ExtensionType) else (
+        pa.ExtensionArray.from_storage(pair[0], pa.array([], pair[0].storage_type))
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"requested schema is incompatible .* is asked for as"):
+        take(arrowdl.from_arrow(own), pair[1])
+
+
+def test_an_error_names_the_field() -> None:
+    own = arrowdl.from_arrow(pa.table({"a": [{"x": 1}]}))
+    with pytest.raises(ValueError, match=r"\(unnamed\) > a > x: int64 is asked for as string"):
+        own.__arrow_c_array__(capsule(pa.schema({"a": pa.struct({"x": pa.string()})})))
+
+
+@by_every_way
+def test_the_root_of_a_table_is_as_nullable_as_it_was(take: Way) -> None:
+    """pyarrow's schemas have no flags at their root: they do not say that no row is null."""
+    own = pa.array(structs, pa.struct({"a": pa.int64(), "b": pa.string()}))
+    wanted = pa.schema({"a": pa.int64(), "b": pa.large_string()})
+    given = take(arrowdl.from_arrow(own), wanted)
+    assert given.type == pa.struct(list(wanted))
+    assert given.to_pylist() == own.to_pylist()
+    pair = arrowdl.from_arrow(own).__arrow_c_array__(capsule(wanted))
+    assert schema_of(pair).nullable
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_nulls_where_there_may_be_none(nullable: bool) -> None:
+    for values in (ints, [1, 2, 3]):
+        for of in (pa.int64(), pa.int8()):
+            own = pa.array(values, pa.int8())
+            wanted = pa.schema([pa.field("x", of, nullable)])
+            array = arrowdl.from_arrow(pa.table({"x": own}))
+            refused = not nullable and values is ints
+            for take in (take_array, take_device_array):
+                if refused:
+                    with pytest.raises(ValueError, match='field "x" of int8 has nulls'):
+                        take(array, wanted)
+                else:
+                    assert take(array, wanted).type.field(0) == wanted.field(0)
+            if refused:
+                with pytest.raises(pa.ArrowInvalid, match='field "x" of int8 has nulls'):
+                    take_stream(array, wanted)
+
+
+def test_nulls_outside_of_the_window_do_not_count() -> None:
+    array = arrowdl.from_arrow(pa.table({"x": ints}))[2:5]
+    wanted = pa.schema([pa.field("x", pa.int64(), False)])
+    assert take_array(array, wanted).to_pylist() == [{"x": x} for x in ints[2:5]]
+    items = arrowdl.from_arrow(pa.array([[None], [1, 2]]))
+    wanted_list = pa.list_(pa.field("item", pa.int64(), False))
+    assert take_array(items[1:], wanted_list).type.value_field.nullable is False
+    with pytest.raises(ValueError, match='"item" of int64 has nulls'):
+        take_array(items, wanted_list)
+
+
+def test_nulls_under_a_null_are_no_error() -> None:
+    """They do not count and still are in the bitmap: one's own schema then."""
+    mask = pa.array([False, True])
+    own = pa.StructArray.from_arrays([pa.array([1, None])], names=["x"], mask=mask)
+    wanted = pa.struct([pa.field("x", pa.int64(), False)])
+    assert take_array(arrowdl.from_arrow(own), wanted).equals(own)
+
+
+RUBBISH = ["rubbish", 1, pa.int64(), b"", (), object()]
+
+
+def methods_of_everything() -> dict[str, Callable[[Any], Any]]:
+    array = arrowdl.from_arrow(pa.table({"a": [1]}))
+    return {
+        "array": array.__arrow_c_array__,
+        "device_array": array.__arrow_c_device_array__,
+        "struct stream": array.__arrow_c_stream__,
+        "struct device stream": array.__arrow_c_device_stream__,
+        "stream": lambda x: arrowdl.stream(array).__arrow_c_stream__(x),
+        "device stream": lambda x: arrowdl.stream(array).__arrow_c_device_stream__(x),
+    }
+
+
+@pytest.mark.parametrize("way", methods_of_everything())
+def test_no_schema_capsule_is_an_error(way: str) -> None:
+    method = methods_of_everything()[way]
+    for rubbish in RUBBISH:
+        with pytest.raises(TypeError, match='expected a capsule named "arrow_schema", got'):
+            method(rubbish)
+    with pytest.raises(TypeError, match='got a capsule named "arrow_array"'):
+        method(pa.array([1]).__arrow_c_array__()[1])
+    spent = capsule(pa.schema({"a": pa.int64()}))
+    pa.Schema._import_from_c_capsule(spent)
+    with pytest.raises(ValueError, match="consumed already"):
+        method(spent)
+
+
+def test_a_stream_that_is_refused_can_be_read_still() -> None:
+    stream = arrowdl.stream(pa.table({"a": [1]}))
+    for wanted in ("rubbish", capsule(pa.schema([]))):
+        with pytest.raises((TypeError, ValueError)):
+            stream.__arrow_c_stream__(wanted)
+    assert pa.table(stream).to_pydict() == {"a": [1]}
+
+
+def test_a_capsule_can_be_passed_again() -> None:
+    wanted = capsule(pa.int64())
+    array = arrowdl.from_arrow(pa.array([1], pa.int8()))
+    for _ in range(2):
+        pair = array.__arrow_c_array__(wanted)
+        assert pa.Array._import_from_c_capsule(*pair).type == pa.int64()
+
+
+@pytest.mark.parametrize("way", methods_of_everything())
+def test_a_malformed_request_is_an_error(way: str) -> None:
+    method = methods_of_everything()[way]
+    unknown = MadeSchema("no format").capsule()
+    with pytest.raises(ValueError, match="malformed Arrow schema"):
+        method(unknown)
+    made = MadeSchema("+s")
+    made.struct.n_children = 1
+    lost = made.capsule()
+    with pytest.raises(ValueError, match="its children are NULL"):
+        method(lost)
+
+
+# ---------------------------------------------------------------- on a device
+
+EVENT = 4096  # nobody looks at it, nor at the memory
+
+
+def on_device(device: tuple[int, int] = (2, 0), event: int | None = EVENT) -> Any:
+    """struct<a: int32, s: string> with nulls that nobody has counted."""
+    schema = MadeSchema("+s", children=[MadeSchema("i", "a"), MadeSchema("u", "s")])
+    children = [MadeArray(9, [None, 8192]), MadeArray(9, [None, 12288, 16384])]
+    array = MadeArray(9, [20480], null_count=-1, children=children)
+    made = MadeDeviceArray(array, device, event)
+    return arrowdl.from_arrow((schema.capsule(), made.capsule()))[3:8]
+
+
+def test_on_a_device_what_shares_its_memory_is_given() -> None:
+    array = on_device()
+    wanted = pa.schema({"s": pa.binary(), "a": pa.field("a", pa.int32(), metadata={"k": "v"}).type})
+    pair = array.__arrow_c_device_array__(capsule(wanted))
+    given = arrowdl.from_arrow(pair)
+    assert given.type == "struct<s: binary, a: int32>"
+    assert (given.device, given.sync_event, len(given)) == (array.device, EVENT, 5)
+    streamed = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wanted))))
+    assert (streamed.type, streamed.sync_event) == (given.type, EVENT)
+    view = c_device_array(given).array
+    own = c_device_array(array).array
+    assert (view.offset, view.length) == (own.offset, own.length)
+    assert view.buffers[0] == own.buffers[0] == 20480
+    assert view.child(1).buffers[1] == own.child(0).buffers[1] == 8192
+
+
+def test_on_a_device_nothing_is_read_or_made() -> None:
+    array = on_device()
+    wider = pa.schema({"a": pa.int64(), "s": pa.string()})
+    never_null = pa.schema([pa.field("a", pa.int32(), False), pa.field("s", pa.string())])
+    given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(wider)))
+    assert given.type == array.type
+    given = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wider))))
+    assert given.type == array.type
+    # The fields have no bitmaps, which is to be seen of an array and not of a stream's type.
+    given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(never_null)))
+    assert [child.nullable for child in given.schema.children] == [False, True]
+    stream = arrowdl.stream(arrowdl.stream(array).__arrow_c_device_stream__(capsule(never_null)))
+    assert [child.nullable for child in stream.schema.children] == [True, True]
+    with pytest.raises(ValueError, match="incompatible"):
+        array.__arrow_c_device_array__(capsule(pa.schema({"a": pa.int32()})))
+
+
+def test_on_a_device_nulls_that_nobody_counts_may_be_there() -> None:
+    schema = MadeSchema("+w:1", children=[MadeSchema("i", "item")])
+    array = MadeArray(2, [None], children=[MadeArray(2, [4096, 8192], null_count=-1)])
+    pair = (schema.capsule(), MadeDeviceArray(array, (2, 0)).capsule())
+    own = arrowdl.from_arrow(pair)
+    wanted = pa.list_(pa.field("item", pa.int32(), nullable=False), 1)
+    given = arrowdl.from_arrow(own.__arrow_c_device_array__(capsule(wanted)))
+    assert given.schema.children[0].nullable
+
+
+@pytest.mark.parametrize("device", [(2, 0), (7, 0)])
+def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
+    array = on_device(device, None)
+    with pytest.raises(BufferError, match="host memory"):
+        array.__arrow_c_stream__()
+    stream = arrowdl.stream(array.__arrow_c_device_stream__())
+    assert stream.device_type == device[0]
+    assert next(stream).device == array.device
+
+
+# ---------------------------------------------------------------- streams, chunk by chunk
+
+
+def test_every_chunk_of_a_stream_is_of_the_schema() -> None:
+    own = pa.chunked_array([[1, None], [], [3]], pa.int8())
+    stream = arrowdl.stream(own).__arrow_c_stream__(capsule(pa.int64()))
+    given = pa.ChunkedArray._import_from_c_capsule(stream)
+    assert (given.type, given.num_chunks) == (pa.int64(), 3)
+    assert given.to_pylist() == own.to_pylist()
+    given.validate(full=True)
+
+
+def test_the_chunks_before_one_that_does_not_fit_are_read() -> None:
+    own = pa.table({"t": pa.chunked_array([[1000], [1]], pa.timestamp("ns"))})
+    wanted = pa.schema({"t": pa.timestamp("us")})
+    reader = pa.RecordBatchReader.from_stream(arrowdl.stream(own), wanted)
+    assert reader.schema == wanted
+    assert reader.read_next_batch().num_rows == 1
+    with pytest.raises(pa.ArrowInvalid, match=r"is 1, which no timestamp\[us\] is"):
+        reader.read_next_batch()
+
+
+# ---------------------------------------------------------------- consumers
+
+BATCH = pa.record_batch({"a": pa.array([1, None], pa.int8()), "s": ["x", None]})
+WANTED = pa.schema({"a": pa.int64(), "s": pa.large_string()})
+
+
+@dataclass
+class Consumer:
+    take: Callable[[Any, pa.Schema], Any]
+    of: Callable[[Any], Any] = arrowdl.from_arrow
+
+
+CONSUMERS = {
+    "from_stream": Consumer(
+        lambda x, s: pa.RecordBatchReader.from_stream(x, s).read_all(), arrowdl.stream
+    ),
+    "from_stream of a struct": Consumer(
+        lambda x, s: pa.RecordBatchReader.from_stream(x, s).read_all()
+    ),
+    "pa.table": Consumer(lambda x, s: pa.table(x, schema=s)),
+    "pa.table of a stream": Consumer(lambda x, s: pa.table(x, schema=s), arrowdl.stream),
+    "pa.record_batch": Consumer(lambda x, s: pa.record_batch(x, schema=s)),
+    "pa.array": Consumer(
+        lambda x, s: pa.RecordBatch.from_struct_array(pa.array(x, type=pa.struct(list(s))))
+    ),
+    "na.c_array": Consumer(lambda x, s: pa.record_batch(na.c_array(x, s))),
+    "na.Array": Consumer(lambda x, s: pa.record_batch(na.Array(x, s))),
+    "na.ArrayStream": Consumer(lambda x, s: pa.table(na.ArrayStream(x, s)), arrowdl.stream),
+    "na.c_device_array": Consumer(
+        lambda x, s: pa.record_batch(c_device_array(x, s)),
+    ),
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS.values(), ids=CONSUMERS.keys())
+def test_consumers_get_what_they_ask_for(consumer: Consumer) -> None:
+    given = consumer.take(consumer.of(BATCH), WANTED)
+    assert given.schema == WANTED
+    assert given.to_pydict() == BATCH.to_pydict()
