@@ -392,6 +392,9 @@ PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t
 
 // ---------------------------------------------------------------- DLPack protocol
 
+/// There is one CPU, whatever its number: JAX counts as many as it is told to make.
+constexpr int32_t kMaxCpus = 1 << 16;
+
 /// The arguments of `__dlpack__`, as plain values.
 struct DlpackRequest {
   PyObject* stream = nullptr;
@@ -414,10 +417,17 @@ Device read_dl_device(PyObject* dl_device) {
                      py::repr(dl_device).cast<std::string>());
   }
   PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
-  const auto type =
-      static_cast<DLDeviceType>(read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
+  const int32_t type = read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0));
   const int32_t number = id == Py_None ? 0 : read_int32("dl_device[1]", id);
-  return from_dl_device(DLDevice{type, number});
+  if (find_device_type(type) == nullptr) {
+    raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(), ": device type ",
+                       type, " is unknown, DLPack defines 1-4 and 7-18");
+  }
+  if (number < 0 || (type == kDLCPU && number >= kMaxCpus)) {
+    raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(),
+                       ": there is no such device, the CPU is (1, 0)");
+  }
+  return from_dl_device(DLDevice{static_cast<DLDeviceType>(type), number});
 }
 
 DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
