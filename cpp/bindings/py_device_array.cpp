@@ -103,6 +103,21 @@ PyObject* reduce(PyObject*, PyObject*) noexcept {
   return nullptr;
 }
 
+/// What cannot change needs no copy.
+PyObject* copy_shallow(PyObject* self, PyObject*) noexcept { return Py_NewRef(self); }
+
+PyObject* copy_deep(PyObject* self, PyObject*) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    DeviceArray copied;
+    {
+      const py::gil_scoped_release release;
+      copied = duplicate(array);
+    }
+    return wrap(std::move(copied)).release().ptr();
+  });
+}
+
 // ---------------------------------------------------------------- what it is
 
 Py_ssize_t length(PyObject* self) noexcept {
@@ -645,6 +660,11 @@ PyMethodDef methods[] = {
      "that it has not."},
     {"_repr_html_", as_method(repr_html), METH_NOARGS,
      "_repr_html_($self, /)\n--\n\nThe representation for notebooks."},
+    {"__copy__", copy_shallow, METH_NOARGS,
+     "__copy__($self, /)\n--\n\nThe array itself: it cannot change."},
+    {"__deepcopy__", copy_deep, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nThe same rows in memory of their own, on the same "
+     "device: nested values, dictionaries and the\ndata of views too."},
     {"__reduce__", as_method(reduce), METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
