@@ -23,20 +23,21 @@ int32_t read_int32(const char* what, PyObject* value) {
   return static_cast<int32_t>(number);
 }
 
-int64_t read_int(const char* what, PyObject* value) {
-  if (PyLong_CheckExact(value) != 0) {
-    const int64_t result = PyLong_AsLongLong(value);
-    if (result == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return result;
-  }
+std::optional<int64_t> find_int(const char* what, PyObject* value) {
   const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
   if (!number) {
     PyErr_Clear();
     raise_type_error(what, " must be an integer, got ", py::repr(value).cast<std::string>());
   }
-  const int64_t result = PyLong_AsLongLong(number.ptr());
-  if (result == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  int overflow = 0;
+  const int64_t result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0) return {};
   return result;
+}
+
+int64_t read_int(const char* what, PyObject* value) {
+  if (const std::optional<int64_t> number = find_int(what, value)) return *number;
+  raise_value_error(what, " is ", py::repr(value).cast<std::string>(), ", which is no int64");
 }
 
 }  // namespace arrowdl::python

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
+
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
 
@@ -72,7 +74,10 @@ Copy read_copy(PyObject* value);
 /// True or False; `name` for the error.
 bool read_bool(const char* name, PyObject* value);
 
-/// An integer, or something with __index__ (an enum of a framework).
+/// An integer, or something with __index__ (an enum of a framework); nothing if it is no int64.
+std::optional<int64_t> find_int(const char* what, PyObject* value);
+
+/// The same. Raises ValueError if it is no int64.
 int64_t read_int(const char* what, PyObject* value);
 
 /// The same, of 32 bits: a DLPack device type or id.

@@ -22,6 +22,8 @@ PyObject* exception_of(ErrorKind kind) noexcept {
       return PyExc_IndexError;
     case ErrorKind::kMemory:
       return PyExc_MemoryError;
+    case ErrorKind::kNotImplemented:
+      return PyExc_NotImplementedError;
     case ErrorKind::kRuntime:
       break;
   }

@@ -157,6 +157,8 @@ void register_device(py::module_& m) {
       .def("__iter__",
            [](const Device& self) { return py::iter(py::make_tuple(self.type, self.id)); })
       .def("__eq__", &equals)
+      .def("__copy__", [](py::object self) { return self; })  // it cannot change
+      .def("__deepcopy__", [](py::object self, const py::object&) { return self; })
       .def("__hash__",
            [](const Device& self) { return py::hash(py::make_tuple(self.type, self.id)); })
       .def("__repr__", [](const Device& self) {

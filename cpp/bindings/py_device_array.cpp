@@ -104,6 +104,21 @@ PyObject* reduce(PyObject*, PyObject*) noexcept {
   return nullptr;
 }
 
+/// What cannot change needs no copy.
+PyObject* copy_shallow(PyObject* self, PyObject*) noexcept { return Py_NewRef(self); }
+
+PyObject* copy_deep(PyObject* self, PyObject*) noexcept {
+  return guarded([&] {
+    const DeviceArray array = get(self);
+    DeviceArray copied;
+    {
+      const py::gil_scoped_release release;
+      copied = duplicate(array);
+    }
+    return wrap(std::move(copied)).release().ptr();
+  });
+}
+
 // ---------------------------------------------------------------- what it is
 
 Py_ssize_t length(PyObject* self) noexcept {
@@ -352,6 +367,9 @@ PyObject* arrow_c_schema(PyObject* self, PyObject*) noexcept {
 
 // ---------------------------------------------------------------- DLPack protocol
 
+/// There is one CPU, whatever its number: JAX counts as many as it is told to make.
+constexpr int32_t kMaxCpus = 1 << 16;
+
 /// The arguments of `__dlpack__`, as plain values.
 struct DlpackRequest {
   PyObject* stream = nullptr;
@@ -374,10 +392,17 @@ Device read_dl_device(PyObject* dl_device) {
                      py::repr(dl_device).cast<std::string>());
   }
   PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
-  const auto type =
-      static_cast<DLDeviceType>(read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0)));
+  const int32_t type = read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0));
   const int32_t number = id == Py_None ? 0 : read_int32("dl_device[1]", id);
-  return from_dl_device(DLDevice{type, number});
+  if (find_device_type(type) == nullptr) {
+    raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(), ": device type ",
+                       type, " is unknown, DLPack defines 1-4 and 7-18");
+  }
+  if (number < 0 || (type == kDLCPU && number >= kMaxCpus)) {
+    raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(),
+                       ": there is no such device, the CPU is (1, 0)");
+  }
+  return from_dl_device(DLDevice{static_cast<DLDeviceType>(type), number});
 }
 
 DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
@@ -601,6 +626,11 @@ PyMethodDef methods[] = {
      "that it has not."},
     {"_repr_html_", as_method(repr_html), METH_NOARGS,
      "_repr_html_($self, /)\n--\n\nThe representation for notebooks."},
+    {"__copy__", copy_shallow, METH_NOARGS,
+     "__copy__($self, /)\n--\n\nThe array itself: it cannot change."},
+    {"__deepcopy__", copy_deep, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nThe same rows in memory of their own, on the same "
+     "device: nested values, dictionaries and the\ndata of views too."},
     {"__reduce__", as_method(reduce), METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

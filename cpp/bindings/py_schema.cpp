@@ -76,6 +76,8 @@ void register_schema(py::module_& m) {
             return (self.node().flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0;
           },
           "Whether the order of a dictionary's values means something.")
+      .def("__copy__", [](py::object self) { return self; })  // it cannot change
+      .def("__deepcopy__", [](py::object self, const py::object&) { return self; })
       .def("__repr__", &repr);
 }
 

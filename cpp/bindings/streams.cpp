@@ -31,7 +31,7 @@ Stream to_stream(int64_t handle) {
 
 /// DLPack's numbers. Source: array API standard, `__dlpack__`.
 Stream read_handle(const Device& device, PyObject* stream) {
-  const int64_t handle = read_int("stream", stream);
+  const int64_t handle = find_int("stream", stream).value_or(-1);
   const bool is_ambiguous = is_cuda(device.type) && handle == 0;
   const bool is_cuda_alone = is_rocm(device.type) && (handle == 1 || handle == 2);
   const bool is_null_queue = has_queues(device) && handle == 0;
@@ -97,8 +97,9 @@ Order read_order(const Device& device, PyObject* stream) {
     if (!has_default(device) || find_recorder(device) == nullptr) return {};
     return {Order::kAssumed, default_stream(device)};
   }
-  if (device.type == kDLCPU && PyIndex_Check(stream) == 0) read_int("stream", stream);  // raises
-  if (PyLong_Check(stream) != 0 && read_int("stream", stream) == -1) return {Order::kNone, {}};
+  const bool is_number = PyIndex_Check(stream) != 0;
+  if (device.type == kDLCPU && !is_number) read_int("stream", stream);  // raises
+  if (is_number && find_int("stream", stream) == -1) return {Order::kNone, {}};
   return {Order::kStream, *read_stream(device, stream), find_stream_owner(stream)};
 }
 

@@ -1,6 +1,8 @@
 #include "tensors.hpp"
 
+#include <atomic>
 #include <memory>
+#include <string_view>
 
 #include "arguments.hpp"
 #include "array_interface.hpp"
@@ -52,6 +54,30 @@ void check_exportable(PyObject* object, const DLTensor& tensor) {
         "the tensor's negative bit is set, so its memory holds other values: pass "
         "tensor.resolve_neg()");
   }
+}
+
+/// The number in a name such as "torch.uint4", where that is less than a byte.
+bool names_bits(std::string_view name) {
+  name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
+  if (!name.empty() && name.front() == 'u') name.remove_prefix(1);
+  return name.size() == 4 && name.substr(0, 3) == "int" && name[3] >= '1' && name[3] <= '7';
+}
+
+/// torch hands out its int1 to int7 and uint1 to uint7 as int8 and uint8.
+void check_whole_bytes(PyObject* object, const DLTensor& tensor) {
+  static PyObject* const name = interned("dtype");
+  static std::atomic<PyObject*> known[2];  // what int8 and uint8 are, kept for good
+  if (tensor.dtype.bits != 8 || tensor.dtype.code > kDLUInt) return;
+  const py::object dtype = find_attribute(object, name);
+  if (!dtype || dtype.ptr() == known[tensor.dtype.code].load(std::memory_order_relaxed)) return;
+  const auto text = py::str(dtype).cast<std::string>();
+  if (names_bits(text)) {
+    raise_buffer_error("a tensor of ", text,
+                       " has no Arrow type: its elements are less than a byte; cast it, or view "
+                       "its bytes as uint8");
+  }
+  PyObject* first = nullptr;
+  if (known[tensor.dtype.code].compare_exchange_strong(first, dtype.ptr())) dtype.inc_ref();
 }
 
 void check_memory(PyObject* object, const DLTensor& tensor) {
@@ -168,9 +194,24 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
                      " and exports memory on ", to_string(actual));
 }
 
-TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
-                           PyObject* stream) {
-  check_unmasked(object);
+/// jax says of an array whose memory is gone that None has no length.
+[[noreturn]] void rethrow_of(PyObject* object) {
+  static PyObject* const name = interned("is_deleted");
+  bool is_deleted = false;
+  {
+    const PendingError cause;
+    try {
+      is_deleted = ask(object, name);
+    } catch (py::error_already_set&) {  // the first error says more
+    }
+  }
+  if (!is_deleted) throw;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " was deleted, or donated to a computation: its memory is gone; take it "
+                     "before that, or pass a copy");
+}
+
+TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, PyObject* stream) {
   const Device device = ask_device(object);
   if (Backend* backend = find_recorder(device)) {
     return check_device(take_ordered(object, method, copy, *backend, device, stream), object,
@@ -181,9 +222,34 @@ TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy
   return check_device({std::move(tensor), {}}, object, device);
 }
 
+TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
+                           PyObject* stream) {
+  check_unmasked(object);
+  try {
+    return take_ready(object, method, copy, stream);
+  } catch (const py::error_already_set&) {
+    rethrow_of(object);
+  }
+}
+
 PyObject* dlpack_name() {
   static PyObject* const name = interned("__dlpack__");
   return name;
+}
+
+/// What `__dlpack__` gives, or its refusal. torch's wrappers of vmap, grad and jvp raise
+/// RuntimeError, with frames of C++.
+py::object ask_for_reason(PyObject* object, const py::object& method, Copy copy) {
+  try {
+    return call_dlpack(method, copy, py::none()).capsule;
+  } catch (py::error_already_set& refusal) {
+    if (!refusal.matches(PyExc_RuntimeError)) throw;
+    const auto text = py::str(refusal.value()).cast<std::string>();
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " has no memory to exchange (",
+                       text.substr(0, text.find('\n')),
+                       "): inside of vmap, grad and jvp a tensor is a wrapper around others; pass "
+                       "it before or after the transform");
+  }
 }
 
 /// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
@@ -198,7 +264,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
   }
   if (method) {
     PyErr_Clear();
-    OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
+    OwnedTensor tensor = take_tensor(ask_for_reason(object, method, copy).ptr());
     const Device device = from_dl_device(tensor->device);
     const std::optional<Stream> given = read_stream(device, stream);
     if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
@@ -217,6 +283,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   }
   OwnedTensor tensor(managed);
   check_exportable(object, *tensor);
+  check_whole_bytes(object, *tensor);
   check_memory(object, *tensor);
   const Device device = from_dl_device(tensor->device);
   const std::optional<Stream> given = read_stream(device, stream);

@@ -66,6 +66,10 @@ class Tensor {
   OwnedTensor tensor_;
 };
 
+bool changes_order(const std::vector<int64_t>& permutation) {
+  return !std::is_sorted(permutation.begin(), permutation.end());
+}
+
 /// How tensors of one framework are made: by its exchange API where it has one, else by its
 /// `from_dlpack`. Kept for the life of the process.
 struct Framework {
@@ -476,7 +480,14 @@ class Converter {
     options.as_cpu = array.device().type != kDLCPU;
     OwnedTensor shapes = to_dlpack(shape_field.with_nulls_of(rows), options);
     check_shapes(parts, shapes, *array.type().tensor);
-    const py::list permutation = to_list(array.type().tensor->permutation);
+    const std::vector<int64_t>& order = array.type().tensor->permutation;
+    if (options_.ragged == Ragged::kOffsets && changes_order(order)) {
+      raise_buffer_error("a permuted ", to_string(array.type()),
+                         " has no reading as (values, offsets, shapes), which are in the order of "
+                         "memory: use to_torch(ragged=\"jagged\"), or take its fields \"data\" and "
+                         "\"shape\" for what they are");
+    }
+    const py::list permutation = changes_order(order) ? to_list(order) : py::list();
     const py::object values = convert_elements(parts.values);
     const py::object offsets = make_positions(export_positions(parts.offsets));
     const py::object shape_object = make(std::move(shapes));

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@ namespace arrowdl {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kViewBytes = 16;
 
 int64_t bytes_of_bits(int64_t bits) { return (bits + 7) / 8; }
 
@@ -34,7 +36,8 @@ struct Plan {
 /// that bits need no shift.
 class Planner {
  public:
-  Planner(const Device& from, const Device& to, Transfer& transfer)
+  /// `transfer` does what has to be done on a device; null where both are the CPU.
+  Planner(const Device& from, const Device& to, Transfer* transfer)
       : from_(from), to_(to), transfer_(transfer) {}
 
   int64_t size() const noexcept { return size_; }
@@ -108,6 +111,7 @@ class Planner {
         plan_offsets<int64_t>(array, node);
         break;
       case Layout::kBinaryView:
+        if (transfer_ == nullptr) return plan_views(array, node);
         raise_buffer_error("an array of ", to_string(array.type()), " cannot be copied from ",
                            to_string(from_), " to ", to_string(to_),
                            ": Arrow does not say where the sizes of its buffers lie on a device; "
@@ -144,6 +148,14 @@ class Planner {
     for (std::size_t i = 0; i < array.type().children.size(); ++i) {
       node.children.push_back(plan(array.child(static_cast<int64_t>(i))));
     }
+  }
+
+  void plan_views(const DeviceArray& array, Plan& node) {
+    node.buffers.push_back(rows(array, 1, kViewBytes));
+    const int64_t last = array.buffer_count() - 1;
+    const auto* sizes = array.buffer_as<int64_t>(last);
+    for (int64_t i = 2; i < last; ++i) node.buffers.push_back(piece(array.buffer(i), sizes[i - 2]));
+    node.buffers.push_back(piece(sizes, (last - 2) * static_cast<int64_t>(sizeof(int64_t))));
   }
 
   /// Offsets, and what lies between the first and the last of them. Offsets that the host can read
@@ -183,11 +195,11 @@ class Planner {
     if (is_host_readable(from_)) return {offsets[0], offsets[length]};
     constexpr auto kWidth = static_cast<int64_t>(sizeof(Offset));
     uint8_t* target;
-    transfer_.hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
-    Backend& backend = transfer_.backend();
-    backend.copy(Device{}, target, from_, offsets, kWidth, transfer_.stream());
-    backend.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, transfer_.stream());
-    transfer_.wait();
+    transfer_->hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
+    Backend& backend = transfer_->backend();
+    backend.copy(Device{}, target, from_, offsets, kWidth, transfer_->stream());
+    backend.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, transfer_->stream());
+    transfer_->wait();
     const auto* ends = reinterpret_cast<const Offset*>(target);
     return {ends[0], ends[1]};
   }
@@ -197,7 +209,8 @@ class Planner {
     if (offsets[0] == 0) return offsets;
     uint8_t* target;
     const Buffer rebased = Buffer::allocate(count * static_cast<int64_t>(sizeof(Offset)), &target);
-    transfer_.hold(rebased.owner());
+    if (transfer_ != nullptr) transfer_->hold(rebased.owner());
+    rebased_.push_back(rebased.owner());
     auto* values = reinterpret_cast<Offset*>(target);
     for (int64_t i = 0; i < count; ++i) {
       values[i] = static_cast<Offset>(offsets[i] - offsets[0]);
@@ -207,14 +220,16 @@ class Planner {
 
   const Device from_;
   const Device to_;
-  Transfer& transfer_;
+  Transfer* const transfer_;
   int64_t size_ = 0;
   std::vector<MemoryPiece> pieces_;
+  std::vector<std::shared_ptr<const void>> rebased_;  // offsets that are pieces
 };
 
 /// New memory on a device, and the arrays that will lie there.
 class Target {
  public:
+  explicit Target(int64_t size) { owner_ = Buffer::allocate(size, &memory_).owner(); }
   Target(const Device& to, int64_t size, Transfer& transfer) {
     if (to.type == kDLCPU) {
       owner_ = Buffer::allocate(size, &memory_).owner();
@@ -255,23 +270,26 @@ DeviceArray relabel(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), share_array(array));
 }
 
-}  // namespace
-
-DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOptions& options) {
-  const Device from = array.device();
-  if (from == device) return array;
-  if (device.type == kDLCPU && is_host_readable(from)) return relabel(array);
-  const Device& at = device.type == kDLCPU ? from : device;
-  Backend& backend = require_copier(at);
-  const bool is_of_two_runtimes = from.type != kDLCPU && &require_copier(from) != &backend;
-  if (is_of_two_runtimes || !backend.can_copy(from, device)) {
-    return copy_to(copy_to(array, Device{}), device, options);
+DeviceArray duplicate_on_host(const DeviceArray& array) {
+  array.synchronize();
+  Planner planner(Device{}, Device{}, nullptr);
+  const Plan plan = planner.plan(array);
+  const Target target(planner.size());
+  for (const MemoryPiece& piece : planner.pieces()) {
+    std::memcpy(target.address() + piece.position, piece.source,
+                static_cast<std::size_t>(piece.size));
   }
+  return DeviceArray::import(array.export_schema(), target.make(plan));
+}
 
+/// By `backend`, on the device `at`, which is not the CPU.
+DeviceArray copy_by(Backend& backend, const Device& at, const DeviceArray& array,
+                    const Device& device, const CopyOptions& options) {
+  const Device from = array.device();
   Transfer transfer(backend, at, options.stream, options.stream_owner);
   transfer.hold(array.storage());
   wait_event(at, transfer.stream(), array.sync_event());  // a stream's number is of its device
-  Planner planner(from, device, transfer);
+  Planner planner(from, device, &transfer);
   const Plan plan = planner.plan(array);
   const Target target(device, planner.size(), transfer);
   copy_pieces(transfer, from, device, target.address(), planner.pieces(), options.pin);
@@ -285,6 +303,32 @@ DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOp
   if (options.stream) result.record_stream(*options.stream, options.stream_owner);
   if (!options.non_blocking) result.synchronize();
   return result;
+}
+
+}  // namespace
+
+DeviceArray copy_to(const DeviceArray& array, const Device& device, const CopyOptions& options) {
+  const Device from = array.device();
+  if (from == device) return array;
+  if (device.type == kDLCPU && is_host_readable(from)) return relabel(array);
+  const Device& at = device.type == kDLCPU ? from : device;
+  Backend& backend = require_copier(at);
+  const bool is_of_two_runtimes = from.type != kDLCPU && &require_copier(from) != &backend;
+  if (is_of_two_runtimes || !backend.can_copy(from, device)) {
+    return copy_to(copy_to(array, Device{}), device, options);
+  }
+  return copy_by(backend, at, array, device, options);
+}
+
+DeviceArray duplicate(const DeviceArray& array) {
+  const Device device = array.device();
+  if (device.type == kDLCPU) return duplicate_on_host(array);
+  Backend& backend = require_copier(device);
+  if (!backend.can_copy(device, device)) {
+    raise_buffer_error("memory cannot be copied on ", to_string(device),
+                       ": copy the array to the CPU instead");
+  }
+  return copy_by(backend, device, array, device, {});
 }
 
 }  // namespace arrowdl

@@ -16,6 +16,8 @@ int to_errno(ErrorKind kind) noexcept {
       return ENOMEM;
     case ErrorKind::kRuntime:
       return EIO;
+    case ErrorKind::kNotImplemented:
+      return ENOSYS;
     default:
       return EINVAL;
   }
@@ -36,6 +38,9 @@ int guarded(Exported& exported, const Body& body) noexcept {
     exported.last_error.clear();
     body();
     return 0;
+  } catch (const ProducerError& error) {
+    exported.last_error = error.reported();
+    return error.code();
   } catch (const Error& error) {
     exported.last_error = error.what();
     return to_errno(error.kind());

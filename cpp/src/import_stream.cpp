@@ -1,4 +1,7 @@
+#include <cerrno>
 #include <cstring>
+#include <exception>
+#include <string>
 #include <type_traits>
 
 #include "arrowdl/error.hpp"
@@ -7,13 +10,26 @@
 namespace arrowdl {
 namespace {
 
+ErrorKind kind_of(int code) noexcept {
+  switch (code) {
+    case ENOSYS:
+      return ErrorKind::kNotImplemented;
+    case ENOMEM:
+      return ErrorKind::kMemory;
+    default:
+      return ErrorKind::kRuntime;
+  }
+}
+
 template <typename Stream>
 [[noreturn]] void raise_stream_error(Stream* stream, const char* verb, int code) {
   const char* message =
       stream->get_last_error == nullptr ? nullptr : stream->get_last_error(stream);
-  throw Error(ErrorKind::kRuntime,
-              concat("the Arrow stream's producer failed to ", verb, ": ",
-                     message == nullptr ? std::strerror(code) : message, " (errno ", code, ")"));
+  std::string reported = message == nullptr ? "" : message;
+  std::string text =
+      concat("the Arrow stream's producer failed to ", verb, ": ",
+             reported.empty() ? std::strerror(code) : reported, " (errno ", code, ")");
+  throw ProducerError(kind_of(code), std::move(text), code, std::move(reported));
 }
 
 template <typename Stream>
@@ -104,15 +120,15 @@ class ImportedStream final : public ArrayStream {
         releaser_(releaser) {}
 
   DeviceArray next(int64_t) override {
-    if (!failure_.empty()) throw Error(ErrorKind::kRuntime, failure_);
+    if (failure_) std::rethrow_exception(failure_);
     if (!producer_.is_open()) return {};
     try {
       OwnedDeviceArray chunk = read_chunk(producer_.get());
       if (chunk->array.release != nullptr) {
         return DeviceArray::import(schema(), std::move(chunk), releaser_);
       }
-    } catch (const Error& error) {
-      failure_ = error.what();
+    } catch (const Error&) {
+      failure_ = std::current_exception();
       producer_.close();
       throw;
     }
@@ -123,7 +139,7 @@ class ImportedStream final : public ArrayStream {
  private:
   Producer<Owned> producer_;
   Releaser releaser_;
-  std::string failure_;
+  std::exception_ptr failure_;
 };
 
 template <typename Owned>

@@ -183,15 +183,22 @@ struct LetterIndex {
 
 constexpr LetterIndex kByLetter;
 
+/// Whether codes of a dictionary may be of the type, which one letter names.
+constexpr bool is_integer(const LayoutRow& row) noexcept {
+  return row.letter != '\0' && row.physical.bits != 0 && row.physical.code <= kDLUInt;
+}
+
 /// The row of the formats that most columns have and that take no parser, else nullptr.
 const LayoutRow* find_common_layout(const char* format) noexcept {
   constexpr const LayoutRow* kStruct = find_layout(NANOARROW_TYPE_STRUCT);
+  constexpr const LayoutRow* kFixedSizeBinary = find_layout(NANOARROW_TYPE_FIXED_SIZE_BINARY);
   constexpr const LayoutRow* kFixedSizeList = find_layout(NANOARROW_TYPE_FIXED_SIZE_LIST);
   const auto letter = static_cast<unsigned char>(format[0]);
   if (letter != '\0' && format[1] == '\0') {
     return letter < std::size(kByLetter.rows) ? kByLetter.rows[letter] : nullptr;
   }
   if (std::strcmp(format, "+s") == 0) return kStruct;
+  if (std::strcmp(format, "w:0") == 0) return kFixedSizeBinary;  // which nanoarrow does not know
   return std::strncmp(format, "+w:", 3) == 0 ? kFixedSizeList : nullptr;
 }
 
@@ -316,7 +323,7 @@ void parse_extension(Type& type, const Path& path) {
 const LayoutRow& require_layout(const Path& path) {
   const ArrowSchema& schema = *path.schema;
   const LayoutRow* common = find_common_layout(schema.format);
-  if (common != nullptr && schema.dictionary == nullptr) return *common;
+  if (common != nullptr && (schema.dictionary == nullptr || is_integer(*common))) return *common;
   ArrowSchemaView view;
   ArrowError error;
   if (ArrowSchemaViewInit(&view, &schema, &error) != NANOARROW_OK) {

@@ -13,7 +13,7 @@ namespace {
 const Dtype* require_dtype(DLDataType type) {
   const Dtype* dtype = find_dtype(type);
   if (dtype != nullptr) return dtype;
-  if (type.lanes != 1) {
+  if (type.lanes != 1 && type.bits >= 8) {
     raise_buffer_error("a tensor of ", to_string(type),
                        " has no Arrow type: only 1 lane is supported; view the lanes as a last "
                        "dimension of the tensor");

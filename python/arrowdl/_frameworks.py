@@ -223,8 +223,9 @@ def _pair(values: Any, offsets: Any) -> tuple[Any, Any]:
 def _parts(values: Any, offsets: Any, shapes: Any, permutation: list[int]) -> tuple[Any, ...]:
     if permutation:
         raise BufferError(
-            "a permuted variable_shape_tensor has no reading as (values, offsets, shapes): "
-            "use to_torch()"
+            "a permuted variable_shape_tensor has no reading as (values, offsets, shapes), which "
+            'are in the order of memory: use to_torch(), or take its fields "data" and "shape" for '
+            "what they are"
         )
     return values, offsets, shapes
 

@@ -10,10 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from arrowdl import _core
+from arrowdl._frame_parts import (
+    borrow_memory,
+    call_part,
+    read_buffers,
+    read_categorical,
+    read_chunks,
+    read_device,
+    read_dtype,
+    read_int,
+    read_metadata,
+    read_names,
+    read_null,
+    read_null_count,
+    read_part,
+    read_window,
+)
 from arrowdl._interchange import NATIVE, NUMBERS, Dtype, Kind, Null, find_time_bits, name_device
 
 _BYTE_ORDERS = {NATIVE, "|", "<" if sys.byteorder == "little" else ">"}
-_NOT_A_TIME = -(2**63)  # NumPy's
 _STRUCT_CODES = {
     **{f"int{8 << i}": code for i, code in enumerate("bhiq")},
     **{f"uint{8 << i}": code for i, code in enumerate("BHIQ")},
@@ -46,11 +61,13 @@ def from_dataframe(frame: Any, *, allow_copy: bool = True) -> _core.DeviceArray:
         A column that Arrow or the frame cannot hand over, or a copy that is not allowed.
     ValueError
         A frame that contradicts itself.
+    TypeError
+        What is no frame, column or buffer of the protocol.
     """
     try:
         exchange = frame.__dataframe__(allow_copy=allow_copy)
-        names = _read_names(exchange)
-        chunks = list(exchange.get_chunks()) or [exchange]
+        names = read_names(exchange)
+        chunks = read_chunks(exchange, "frame") or [exchange]
         arrays = [_take_chunk(chunk, names, allow_copy) for chunk in chunks]
     except RuntimeError as error:  # what pandas and pyarrow refuse a copy with
         if allow_copy:
@@ -59,19 +76,6 @@ def from_dataframe(frame: Any, *, allow_copy: bool = True) -> _core.DeviceArray:
     array = _join(arrays, allow_copy)
     _warn_of_metadata(exchange, len(array))
     return array
-
-
-def _read_names(exchange: Any) -> list[str]:
-    names = list(exchange.column_names())
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"the fields of a struct are named by str, got the column {name!r}")
-    return names
-
-
-def _read(value: Any) -> Any:
-    """Producers differ in what they make a method (the protocol changed its mind on size)."""
-    return value() if callable(value) else value
 
 
 def _join(arrays: list[_core.DeviceArray], allow_copy: bool) -> _core.DeviceArray:
@@ -86,12 +90,13 @@ def _join(arrays: list[_core.DeviceArray], allow_copy: bool) -> _core.DeviceArra
 
 
 def _take_chunk(chunk: Any, names: list[str], allow_copy: bool) -> _core.DeviceArray:
-    if not names and chunk.num_rows():
+    if not names and read_part(chunk, "num_rows", "frame"):
         raise BufferError("the frame has rows and no columns, which a struct array cannot say")
     arrays = []
     for i, name in enumerate(names):
         try:
-            arrays.append(_take_column(chunk.get_column(i), allow_copy))
+            column = call_part(chunk, "get_column", "frame", i)
+            arrays.append(_take_column(column, allow_copy))
         except (BufferError, TypeError, ValueError, NotImplementedError) as error:
             kind = next((k for k in (TypeError, ValueError) if isinstance(error, k)), BufferError)
             raise kind(f'column "{name}": {error}') from error
@@ -99,7 +104,8 @@ def _take_chunk(chunk: Any, names: list[str], allow_copy: bool) -> _core.DeviceA
 
 
 def _warn_of_metadata(exchange: Any, rows: int) -> None:
-    left = [key for key, value in (exchange.metadata or {}).items() if not _is_range(value, rows)]
+    metadata = read_metadata(exchange).items()
+    left = [str(key) for key, value in metadata if not _is_range(value, rows)]
     if left:
         warnings.warn(
             f"the frame's metadata is not in its columns and is left behind: {', '.join(left)}. An "
@@ -118,22 +124,26 @@ def _is_range(index: Any, rows: int) -> bool:
 
 
 def _take_column(column: Any, allow_copy: bool) -> _core.DeviceArray:
-    several = _read(column.num_chunks) > 1
-    chunks = list(column.get_chunks()) if several else [column]
+    count = read_int(read_part(column, "num_chunks", "column"), "num_chunks")
+    chunks = read_chunks(column, "column") if count > 1 else [column]
+    if not chunks:
+        raise ValueError(f"num_chunks is {count}, and get_chunks() gives none")
     return _join([_take_whole(chunk, allow_copy) for chunk in chunks], allow_copy)
 
 
 def _take_whole(column: Any, allow_copy: bool) -> _core.DeviceArray:
     """A column of one chunk."""
-    dtype = tuple(column.dtype)
+    dtype = read_dtype(read_part(column, "dtype", "column"))
     if dtype[3] not in _BYTE_ORDERS:
         raise BufferError(f"its byte order is {dtype[3]!r}, Arrow data has this machine's own")
-    buffers = column.get_buffers()
-    window = _read(column.size), _read(column.offset)
-    null = _read_null(column, dtype)
+    buffers = read_buffers(column)
+    window = read_window(column)
+    null = read_null(column, dtype)
     mask = _find_mask(column, null[0], buffers["validity"])
     is_arrows = null == (Null.USE_BITMASK, 0)
     bitmap = _take_buffer(mask, "uint8") if mask is not None and is_arrows else None
+    if bitmap is not None and window[0] > 0 and not bitmap.nbytes:
+        raise ValueError(f"its mask has no bytes for {window[0]} rows")
     array = _assemble(column, dtype, buffers, bitmap, window, allow_copy)
     if is_arrows or null[0] == Null.NON_NULLABLE or not len(array):
         return array
@@ -143,25 +153,26 @@ def _take_whole(column: Any, allow_copy: bool) -> _core.DeviceArray:
 def _assemble(
     column: Any,
     dtype: Dtype,
-    buffers: dict[str, Any],
+    buffers: dict[str, tuple[Any, Any] | None],
     bitmap: _core.DeviceArray | None,
     window: tuple[int, int],
     allow_copy: bool,
 ) -> _core.DeviceArray:
     kind = dtype[0]
-    data = buffers["data"][0]
+    if buffers["data"] is None:
+        raise ValueError("get_buffers() has no data")
+    data, data_dtype = buffers["data"]
     if kind == Kind.STRING:
         if buffers["offsets"] is None:
             raise ValueError("strings without a buffer of offsets")
-        bits = buffers["offsets"][1][1]
-        format, integer = ("U", "int64") if bits == 64 else ("u", "int32")
+        format, integer = _find_offsets_format(buffers["offsets"][1])
         offsets = _take_buffer(buffers["offsets"][0], integer)
         parts = [bitmap, offsets, _take_buffer(data, "uint8")]
         return _core.assemble(format, *window, parts)
     if kind != Kind.CATEGORICAL:
         format, element = _find_format(dtype)
         return _core.assemble(format, *window, [bitmap, _take_buffer(data, element)])
-    format, element = _find_code_format(dtype, buffers["data"][1])
+    format, element = _find_code_format(dtype, read_dtype(data_dtype, "the data's dtype"))
     codes = _take_buffer(data, element)
     categories, is_ordered = _take_categories(column, codes.device, allow_copy)
     return _core.assemble(format, *window, [bitmap, codes], categories, is_ordered)
@@ -190,6 +201,13 @@ def _find_format(dtype: Dtype) -> tuple[str, str]:
     )
 
 
+def _find_offsets_format(dtype: Any) -> tuple[str, str]:
+    bits = read_dtype(dtype, "the offsets' dtype")[1]
+    if bits not in (32, 64):
+        raise BufferError(f"its offsets are of {bits} bits, Arrow's of 32 or 64")
+    return ("U", "int64") if bits == 64 else ("u", "int32")
+
+
 def _find_code_format(dtype: Dtype, data_dtype: Dtype) -> tuple[str, str]:
     """Of categorical codes. Some describe their buffer as categorical again."""
     kind, bits, format, order = data_dtype
@@ -204,28 +222,21 @@ def _find_code_format(dtype: Dtype, data_dtype: Dtype) -> tuple[str, str]:
 def _take_categories(
     column: Any, device: _core.Device, allow_copy: bool
 ) -> tuple[_core.DeviceArray, bool]:
-    """The values and whether they are ordered; older producers describe them by a tuple."""
-    description = _read(column.describe_categorical)
-    if isinstance(description, dict):
-        is_ordered, is_dictionary = description["is_ordered"], description["is_dictionary"]
-        categories = description.get("categories", description.get("mapping"))
-    else:
-        is_ordered, is_dictionary, categories = description
-    if not is_dictionary or categories is None:
-        raise BufferError(
-            "it is categorical without a dictionary, which Arrow has no type for: cast it to the "
-            "type of its values"
-        )
+    """The values and whether they are ordered."""
+    is_ordered, categories = read_categorical(column)
     if not isinstance(categories, Mapping):
-        return _take_column(categories, allow_copy), bool(is_ordered)
+        kind = read_dtype(read_part(categories, "dtype", "column"))[0]
+        if kind == Kind.CATEGORICAL:
+            raise BufferError("its categories are categorical themselves: cast it to their values")
+        return _take_column(categories, allow_copy), is_ordered
     values = _make_values(categories)
-    return values if values.device == device else values.to(device), bool(is_ordered)
+    return values if values.device == device else values.to(device), is_ordered
 
 
 def _make_values(categories: Mapping[int, Any]) -> _core.DeviceArray:
     """Values that are Python objects, by their codes."""
-    if sorted(categories) != list(range(len(categories))):
-        raise BufferError(f"its categories have the codes {sorted(categories)}, not 0, 1, 2, ...")
+    if set(categories) != set(range(len(categories))):
+        raise BufferError(f"its categories have the codes {[*categories]}, not 0, 1, 2, ...")
     values = [categories[code] for code in range(len(categories))]
     if all(isinstance(value, str) for value in values):
         encoded = [value.encode() for value in values]
@@ -244,25 +255,15 @@ def _make_values(categories: Mapping[int, Any]) -> _core.DeviceArray:
 # ---------------------------------------------------------------- nulls
 
 
-def _read_null(column: Any, dtype: Dtype) -> tuple[int, Any]:
-    """How nulls are marked, and by what."""
-    null, value = _read(column.describe_null)
-    if null not in list(Null):
-        raise ValueError(f"describe_null is {(null, value)}, which the protocol does not have")
-    if null == Null.USE_NAN and dtype[0] == Kind.DATETIME:  # modin calls NaT so
-        return Null.USE_SENTINEL, _NOT_A_TIME
-    return null, value
-
-
-def _find_mask(column: Any, null: int, validity: tuple[Any, Dtype] | None) -> Any:
+def _find_mask(column: Any, null: int, validity: tuple[Any, Any] | None) -> Any:
     """The buffer of the mask, where nulls are marked by one. pyarrow has it where none is, too."""
     if null not in (Null.USE_BITMASK, Null.USE_BYTEMASK):
         return None
     if validity is None:
-        if _read(column.null_count):
+        if read_null_count(column):
             raise ValueError("its nulls are said to be in a mask, and it has no validity buffer")
         return None
-    mask, dtype = validity
+    mask, dtype = validity[0], read_dtype(validity[1], "the validity's dtype")
     if dtype[1] != (1 if null == Null.USE_BITMASK else 8):
         raise ValueError(f"describe_null is {Null(null).name}, and its mask has {dtype[1]} bits")
     return mask
@@ -299,7 +300,7 @@ def _mark(
 ) -> _core.DeviceArray:
     """`mark()`, which is `array` with nulls that are not marked by Arrow's bitmap."""
     if not _core.is_host_readable(array.device):
-        if _read(column.null_count) == 0:
+        if read_null_count(column) == 0:
             return array
         raise BufferError(
             f"its nulls are marked by {how}, Arrow's by a bitmap, and the host cannot make that of "
@@ -331,8 +332,8 @@ def _encode(array: _core.DeviceArray, sentinel: Any) -> bytes | None:
         return None
     try:
         return struct.pack("=" + _STRUCT_CODES[dtype], sentinel)
-    except struct.error as error:
-        raise ValueError(f"the null value {sentinel!r} is not one of {dtype}: {error}") from error
+    except (struct.error, OverflowError) as error:
+        raise ValueError(f"the null value {sentinel!r} is not one of {dtype}") from error
 
 
 # ---------------------------------------------------------------- one buffer
@@ -343,12 +344,12 @@ def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
 
     An array of bytes may stand for any element.
     """
-    device = _core.Device(*_read_device(buffer))
+    device = read_device(buffer)
     try:
         array = _core.to_arrow_device(buffer, copy=False)
     except (AttributeError, BufferError, NotImplementedError, TypeError) as error:
         if _core.is_host_readable(device):
-            return _core.borrow_memory(buffer.ptr, buffer.bufsize, device, buffer)
+            return borrow_memory(buffer, device)
         raise BufferError(
             f"a buffer on {name_device(device)} has no __dlpack__ that works "
             f"({error or type(error).__name__}), and its address is not for the host to read: copy "
@@ -361,8 +362,3 @@ def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
             f"description says one dimension of {element}"
         )
     return array
-
-
-def _read_device(buffer: Any) -> tuple[int, int]:
-    device_type, device_id = buffer.__dlpack_device__()
-    return int(device_type), int(device_id or 0)

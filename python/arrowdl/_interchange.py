@@ -40,6 +40,27 @@ class Null(IntEnum):
     USE_BYTEMASK = 4
 
 
+class DeviceType(IntEnum):
+    """The protocol's DlpackDeviceType; the types that it has not are DLPack's."""
+
+    CPU = 1
+    CUDA = 2
+    CPU_PINNED = 3
+    OPENCL = 4
+    VULKAN = 7
+    METAL = 8
+    VPI = 9
+    ROCM = 10
+    ROCM_HOST = 11
+    EXT_DEV = 12
+    CUDA_MANAGED = 13
+    ONE_API = 14
+    WEBGPU = 15
+    HEXAGON = 16
+    MAIA = 17
+    TRAINIUM = 18
+
+
 NUMBERS: dict[str, tuple[Kind, int]] = {
     **{format: (Kind.INT, 8 << i) for i, format in enumerate("csil")},
     **{format: (Kind.UINT, 8 << i) for i, format in enumerate("CSIL")},

@@ -7,12 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from arrowdl import _core
-from arrowdl._interchange import NATIVE, NUMBERS, Dtype, Kind, Null, find_time_bits, name_device
+from arrowdl._interchange import (
+    NATIVE,
+    NUMBERS,
+    DeviceType,
+    Dtype,
+    Kind,
+    Null,
+    find_time_bits,
+    name_device,
+)
 
 _BITS: Dtype = (Kind.BOOL, 1, "b", NATIVE)
 _UTF8: Dtype = (Kind.STRING, 8, "u", NATIVE)  # modin reads no other; the rest looks away
 _OFFSETS: dict[str, Dtype] = {"u": (Kind.INT, 32, "i", NATIVE), "U": (Kind.INT, 64, "l", NATIVE)}
 _EXTENSION = b"ARROW:extension:name"
+_NOTHING = ctypes.create_string_buffer(64)  # what no bytes are at: consumers refuse NULL
 
 
 class Buffer:
@@ -30,11 +40,13 @@ class Buffer:
 
     @property
     def ptr(self) -> int:
-        """Address for the host to read, good for as long as this buffer lives.
+        """Address for the host to read, good for as long as this buffer lives; never 0.
 
         Of a copy, made once, where the memory is not for the host to read: consumers read it
         without a look at the device. Raises BufferError instead under ``allow_copy=False``.
         """
+        if not self.bufsize:
+            return ctypes.addressof(_NOTHING)
         if _core.is_host_readable(self._array.device):
             return _core.address_of(self._array)
         if not self._allow_copy:
@@ -51,9 +63,10 @@ class Buffer:
         """DLPack of the memory where it lies; takes all of the protocol's keywords."""
         return self._array.__dlpack__(**options)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[DeviceType, int]:
         """Where the memory lies, whatever `ptr` is."""
-        return self._array.__dlpack_device__()
+        type, id = self._array.__dlpack_device__()
+        return DeviceType(type), id
 
     def __deepcopy__(self, memo: object) -> Buffer:
         """The same: pandas keeps buffers in a frame's attrs, which it copies with every column."""

@@ -343,6 +343,11 @@ def test_strides_and_offsets_of_an_interface_are_in_elements() -> None:
         assert values_of(dpt.from_dlpack(array)).tolist() == values_of(tensor).tolist()
     with pytest.raises(BufferError, match="copy"):
         arrowdl.to_arrow_device(Interface(base[:, ::2]), copy=False)
+    for strided in Interface(base[:, ::2]), base[:, ::2]:
+        with pytest.raises(BufferError, match="make it contiguous in its own library first"):
+            arrowdl.to_arrow_device(strided)
+    array = arrowdl.to_arrow_device(dpt.asarray(base[:, ::2], order="C", copy=True))  # the advice
+    assert values_of(dpt.from_dlpack(array)).tolist() == values_of(base)[:, ::2].tolist()
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import pickle
 import weakref
@@ -460,12 +459,6 @@ def test_repr_after_release_says_so() -> None:
 def test_pickling_is_refused_with_advice(protocol: int) -> None:
     with pytest.raises(TypeError, match=r"pyarrow\.array\(arr\)"):
         pickle.dumps(take(VALUES), protocol)
-
-
-@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy])
-def test_copying_is_refused_with_the_same_advice(copier: Any) -> None:
-    with pytest.raises(TypeError, match=r"pyarrow\.array\(arr\)"):
-        copier(take(VALUES))
 
 
 def test_equality_is_identity() -> None:

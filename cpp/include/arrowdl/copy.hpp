@@ -32,6 +32,11 @@ struct CopyOptions {
 DeviceArray copy_to(const DeviceArray& array, const Device& device,
                     const CopyOptions& options = {});
 
+/// The rows of `array` in new memory on its own device, with nothing of the old: nested values,
+/// dictionaries and the data of views too. Of a CPU array the host waits for the event; another one
+/// carries an event for the copies. Raises BufferError where the device has no runtime.
+DeviceArray duplicate(const DeviceArray& array);
+
 /// Copies the elements of `source`, which the host can read and which are there, to `target`: of
 /// another device, of the same dtype and number of elements, and like them dense, in whatever order
 /// the dimensions lie. `stream` of that device does it and keeps `source` as long; the caller sees

@@ -10,12 +10,13 @@ namespace arrowdl {
 
 /// The Python exception that an `Error` becomes.
 enum class ErrorKind {
-  kBuffer,   ///< BufferError: the data is valid but this exchange cannot carry it.
-  kValue,    ///< ValueError: the input is malformed, or an argument has no meaning.
-  kType,     ///< TypeError: the input is of a kind that is not supported at all.
-  kIndex,    ///< IndexError: out of range.
-  kMemory,   ///< MemoryError: an allocation failed.
-  kRuntime,  ///< RuntimeError: a foreign producer reported a failure.
+  kBuffer,          ///< BufferError: the data is valid but this exchange cannot carry it.
+  kValue,           ///< ValueError: the input is malformed, or an argument has no meaning.
+  kType,            ///< TypeError: the input is of a kind that is not supported at all.
+  kIndex,           ///< IndexError: out of range.
+  kMemory,          ///< MemoryError: an allocation failed.
+  kRuntime,         ///< RuntimeError: a foreign producer reported a failure.
+  kNotImplemented,  ///< NotImplementedError: the same, of what it does not do at all.
 };
 
 /// An error whose message says what was given, what is supported and what to do.
@@ -28,6 +29,20 @@ class Error : public std::exception {
  private:
   ErrorKind kind_;
   std::string message_;
+};
+
+/// What the producer of a stream reported. An export of that stream reports the same again.
+class ProducerError : public Error {
+ public:
+  /// `code` is its errno, `reported` its text, which may be empty.
+  ProducerError(ErrorKind kind, std::string message, int code, std::string reported)
+      : Error(kind, std::move(message)), code_(code), reported_(std::move(reported)) {}
+  int code() const noexcept { return code_; }
+  const std::string& reported() const noexcept { return reported_; }
+
+ private:
+  int code_;
+  std::string reported_;
 };
 
 /// Joins anything that an ostream can write: `concat("length ", n)`.

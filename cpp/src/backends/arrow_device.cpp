@@ -24,6 +24,8 @@ int code_of(const Error& error) noexcept {
       return ENOTSUP;
     case ErrorKind::kRuntime:
       return EIO;
+    case ErrorKind::kNotImplemented:
+      return ENOSYS;
     default:
       return EINVAL;
   }
