@@ -9,6 +9,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/used_streams.hpp"
 #include "gil.hpp"
+#include "values.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -133,7 +134,7 @@ Device read_device(PyObject* object) {
 }
 
 void register_device(py::module_& m) {
-  py::class_<Device>(
+  py::class_<Device> type(
       m, "Device", py::is_final(),
       "Device(type, id=0)\n--\n\n"
       "Where memory lies: a DLPack device type and id.\n\n"
@@ -143,9 +144,12 @@ void register_device(py::module_& m) {
       "    A name, alone or with the id (``\"cuda\"``, ``\"cuda:1\"``), or a number of "
       "`device_types`.\n"
       "id : int\n"
-      "    Which device of the type. There is one CPU, whatever its number.")
-      .def(py::init(&make_device), py::arg("type"), py::arg("id") = 0)
-      .def_property_readonly(
+      "    Which device of the type. There is one CPU, whatever its number.");
+  define_constructor(
+      type,
+      [](const py::object&, const py::object& name, int64_t id) { return make_device(name, id); },
+      py::arg("type"), py::arg("id") = 0);
+  type.def_property_readonly(
           "type", [](const Device& self) { return self.type; },
           "The DLDeviceType, which is also the ArrowDeviceType of that number.")
       .def_property_readonly(

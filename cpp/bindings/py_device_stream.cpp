@@ -17,6 +17,7 @@
 #include "py_device.hpp"
 #include "py_device_array.hpp"
 #include "py_schema.hpp"
+#include "values.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -56,6 +57,7 @@ class IteratorStream final : public ArrayStream {
 /// A stream with its one owner at a time: whoever adapts it takes it.
 class DeviceStream {
  public:
+  DeviceStream() = default;  ///< holds nothing yet
   explicit DeviceStream(OwnedStream stream)
       : schema_(stream->schema()),
         device_type_(stream->device_type()),
@@ -64,6 +66,12 @@ class DeviceStream {
       : schema_(std::move(other.schema_)),
         device_type_(other.device_type_),
         stream_(std::move(other.stream_)) {}
+  DeviceStream& operator=(DeviceStream&& other) noexcept {
+    schema_ = std::move(other.schema_);
+    device_type_ = other.device_type_;
+    stream_ = std::move(other.stream_);
+    return *this;
+  }
 
   const ParsedSchema& schema() const noexcept { return *schema_; }
   int32_t device_type() const noexcept { return device_type_; }
@@ -131,11 +139,19 @@ class DeviceStream {
   }
 
   std::shared_ptr<const ParsedSchema> schema_;
-  int32_t device_type_;
+  int32_t device_type_ = 0;
   std::mutex mutex_;
   std::atomic<std::thread::id> holder_{};  ///< of the mutex
   OwnedStream stream_;
 };
+
+}  // namespace
+}  // namespace arrowdl::python
+
+ARROWDL_CAST_BY_VALUE(arrowdl::python::DeviceStream)
+
+namespace arrowdl::python {
+namespace {
 
 DeviceStream iterate(const py::object& object) {
   py::object iterator = py::reinterpret_steal<py::object>(PyObject_GetIter(object.ptr()));

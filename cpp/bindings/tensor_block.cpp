@@ -8,6 +8,7 @@
 
 #include "arrowdl/error.hpp"
 #include "tensors.hpp"
+#include "values.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -71,6 +72,9 @@ class WritableMemory {
 /// Tensors on their way into a block.
 class TensorBlock {
  public:
+  TensorBlock() = default;  ///< holds nothing yet
+  TensorBlock(TensorBlock&&) noexcept = default;
+  TensorBlock& operator=(TensorBlock&&) noexcept = default;
   TensorBlock(const py::sequence& leaves, const py::sequence& frameworks) {
     if (leaves.size() != frameworks.size()) {
       raise_value_error(leaves.size(), " leaves of ", frameworks.size(),
@@ -133,6 +137,11 @@ class TensorBlock {
 };
 
 }  // namespace
+}  // namespace arrowdl::python
+
+ARROWDL_CAST_BY_VALUE(arrowdl::python::TensorBlock)
+
+namespace arrowdl::python {
 
 int64_t TableReader::read_number() {
   int64_t number;
@@ -165,11 +174,17 @@ bool TableReader::next(TensorView* view) {
 }
 
 void register_tensor_block(py::module_& m) {
-  py::class_<TensorBlock>(m, "TensorBlock", py::is_final(),
-                          "Tensors of the host on their way into one block of memory.")
-      .def(py::init<const py::sequence&, const py::sequence&>(), py::arg("leaves"),
-           py::arg("frameworks"), "`frameworks` has None where a leaf is no tensor.")
-      .def_property_readonly("nbytes", &TensorBlock::nbytes, "Of the block.")
+  py::class_<TensorBlock> type(m, "TensorBlock", py::is_final(),
+                               "TensorBlock(leaves, frameworks)\n--\n\n"
+                               "Tensors of the host on their way into one block of memory.\n\n"
+                               "`frameworks` has None where a leaf is no tensor.");
+  define_constructor(
+      type,
+      [](const py::object&, const py::sequence& leaves, const py::sequence& frameworks) {
+        return TensorBlock(leaves, frameworks);
+      },
+      py::arg("leaves"), py::arg("frameworks"));
+  type.def_property_readonly("nbytes", &TensorBlock::nbytes, "Of the block.")
       .def_property_readonly("table", &TensorBlock::table, "What `read_tensors` finds them by.")
       .def_property_readonly("left_out", &TensorBlock::left_out,
                              "Indices of the leaves that are not in the block: no tensors, and "

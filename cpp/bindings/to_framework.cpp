@@ -21,6 +21,7 @@
 #include "streams.hpp"
 #include "tensor_block.hpp"
 #include "tensors.hpp"
+#include "values.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -34,6 +35,7 @@ using ReadTensor = std::function<OwnedTensor(const Order&)>;
 /// One of a device is read only then, when the consumer's stream is known.
 class Tensor {
  public:
+  Tensor() = default;  ///< holds nothing yet
   explicit Tensor(OwnedTensor tensor)
       : device_(from_dl_device(tensor->device)),
         dtype_(find_dtype(tensor->dtype)),
@@ -60,11 +62,19 @@ class Tensor {
   const char* dtype() const { return dtype_->name; }
 
  private:
-  const Device device_;
-  const Dtype* const dtype_;
+  Device device_;
+  const Dtype* dtype_ = nullptr;
   ReadTensor read_;
   OwnedTensor tensor_;
 };
+
+}  // namespace
+}  // namespace arrowdl::python
+
+ARROWDL_CAST_BY_VALUE(arrowdl::python::Tensor)
+
+namespace arrowdl::python {
+namespace {
 
 bool changes_order(const std::vector<int64_t>& permutation) {
   return !std::is_sorted(permutation.begin(), permutation.end());
@@ -301,7 +311,7 @@ class Converter {
     if (framework_.api != nullptr) {
       return to_object(*framework_.api, read(choose_order(device)));
     }
-    const py::object box = py::cast(std::make_unique<Tensor>(device, dtype, std::move(read)));
+    const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
     return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
   }
 
@@ -345,7 +355,7 @@ class Converter {
       return to_object(*framework_.api, std::move(tensor));
     }
     if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
-    const py::object box = py::cast(std::make_unique<Tensor>(std::move(tensor)));
+    const py::object box = py::cast(Tensor(std::move(tensor)));
     py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
     if (!moves) return made;
     const DeviceType* type = find_device_type(options_.device->type);

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
+#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -33,8 +33,8 @@ struct Queue {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<DeviceArray> arrays;  // the last one is empty at the end
-  std::exception_ptr failure;      // comes after `arrays`
+  std::list<DeviceArray> arrays;  // the last one is empty at the end
+  std::exception_ptr failure;     // comes after `arrays`
   bool is_closed = false;
   bool is_done = false;  // the thread has given back the source
   OwnedStream source;    // the thread's
@@ -64,7 +64,7 @@ class Running {
 Running& running() { return of_this_process<Running>(); }
 
 void close(Queue& queue) noexcept {
-  std::deque<DeviceArray> dropped;
+  std::list<DeviceArray> dropped;
   {
     const std::lock_guard<std::mutex> lock(queue.mutex);
     queue.is_closed = true;

@@ -248,8 +248,8 @@ class Loader:
             while True:
                 if os.getpid() != process:
                     raise RuntimeError(
-                        "this epoch is read by threads of another process, the one that was "
-                        "forked: iterate the Loader in the process that reads it"
+                        "this epoch is read by threads or workers of another process, the one that "
+                        "was forked: iterate the Loader in the process that reads it"
                     )
                 array = next(stream, None)
                 read = now()
@@ -278,7 +278,7 @@ class Loader:
         from arrowdl.loader._workers import WorkerPool
 
         pool, self._pool = self._pool, None
-        if pool is None:
+        if pool is None or not pool.is_of_this_process():
             pool = WorkerPool(self._copy_for_worker(), self._workers)
         messages = pool.read(
             self._describe(reader.position),

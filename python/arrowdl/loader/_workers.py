@@ -33,14 +33,29 @@ class WorkerPool:
     ------
     TypeError
         The loader cannot be pickled.
+    RuntimeError
+        This process may have no children.
+
+    Notes
+    -----
+    The pool belongs to the process that made it. In a forked child it is nobody's: `close` does
+    nothing, the connections are closed, and the memory of the batches that the child has inherited
+    is not written again.
     """
 
     def __init__(self, loader: Loader, count: int) -> None:
+        if multiprocessing.current_process().daemon:
+            raise RuntimeError(
+                f"workers={count}: this process is a daemon of multiprocessing, which may start no "
+                "processes: give the Loader workers=0 here, or start this process with daemon=False"
+            )
         data = _dump(loader, count)
         self.is_idle = True
         self._next = 0
+        self._process = os.getpid()
         self._workers: list[_Worker] = []
-        self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers)
+        self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers, self._process)
+        _pools.add(weakref.ref(self, _pools.discard))
         token = f"arrowdl-{os.getpid()}-{secrets.token_hex(3)}"
         try:
             for i in range(count):
@@ -77,6 +92,18 @@ class WorkerPool:
             if not self.is_idle:
                 self.close()
 
+    def is_of_this_process(self) -> bool:
+        """Whether it was made here, not in a process of which this one was forked."""
+        return os.getpid() == self._process
+
+    def before_fork(self) -> None:
+        for worker in self._workers:
+            worker.before_fork()
+
+    def after_fork_in_child(self) -> None:
+        for worker in self._workers:
+            worker.after_fork_in_child()
+
     def is_ready(self) -> bool:
         """Whether `read` gives what comes next without waiting for it."""
         return self.is_idle or self._find_worker(self._next).is_ready()
@@ -91,6 +118,27 @@ class WorkerPool:
         self.is_idle = True
 
 
+# Of all pools that are alive, for the hooks below. A set of references is copied at once, whatever
+# other threads do.
+_pools: set[weakref.ref[WorkerPool]] = set()
+
+
+def _before_fork() -> None:
+    for reference in list(_pools):
+        if pool := reference():
+            pool.before_fork()
+
+
+def _after_fork_in_child() -> None:
+    for reference in list(_pools):
+        if pool := reference():
+            pool.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+
+
 class _Worker:
     """One process: its connection, and its slots."""
 
@@ -100,7 +148,7 @@ class _Worker:
         self._index = index
         self._slots = SlotReader(prefix)
         self._layout: Layout | None = None
-        self._is_at_end = False
+        self._is_at_end = self._has_answered = False
         self._ahead = 0
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
@@ -140,16 +188,28 @@ class _Worker:
     def receive(self) -> Message | None:
         """The next batch, or None at the end of the epoch."""
         self._is_at_end = False
-        try:
-            kind, *content = receive(self._connection)
-        except (EOFError, ConnectionResetError):
-            raise RuntimeError(self._describe_end()) from None
-        if kind == "error":
-            raise _load_error(self._index, *content)
-        if kind == "batch":
-            return self._open(*content)
-        self._is_at_end = True
-        return None
+        while True:
+            try:
+                kind, *content = receive(self._connection)
+            except (EOFError, ConnectionResetError):
+                raise RuntimeError(self._describe_end()) from None
+            self._has_answered = True
+            if kind == "batch":
+                return self._open(*content)
+            if kind == "error":
+                raise _load_error(self._index, *content)
+            if kind == "end":
+                self._is_at_end = True
+                return None
+            self._make_room(*content)
+
+    def _make_room(self, dropped: list[int]) -> None:
+        """For a worker that finds none: no memory is kept that could be given back."""
+        self._slots.drop(dropped)
+        self._give_back(0)
+
+    def _give_back(self, credit: int) -> None:
+        self.send("taken", credit, *self._slots.take_returned())
 
     def receive_end(self) -> None:
         """Wait for the end of the epoch, where it was not received yet."""
@@ -171,22 +231,31 @@ class _Worker:
             self._layout = pickle.loads(layout)
         assert self._layout is not None
         block = self._slots.read(number, size)
-        self.send("taken", self._slots.take_returned())
+        self._give_back(1)
         return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
 
     def _describe_end(self) -> str:
         self._process.join(5)
         code = self._process.exitcode
         if code is not None and code < 0:
-            return (
-                f"worker {self._index} of the Loader was killed by {signal.Signals(-code).name}: "
-                "SIGKILL is often the system's, for lack of memory"
-            )
-        return (
-            f"worker {self._index} of the Loader ended with exit code {code}; its error stream "
-            "says why. Worker processes import the main module: a script has to start its work "
-            'under if __name__ == "__main__"'
+            name, meaning = _describe_signal(-code)
+            return f"worker {self._index} of the Loader was killed by {name}: {meaning}"
+        text = f"worker {self._index} of the Loader ended with exit code {code}; "
+        if self._has_answered or code != 1:
+            return text + "the transform, the source or a library has called os._exit() or exit()"
+        return text + (
+            "its error stream says why. Worker processes import the main module: a script has to "
+            'start its work under if __name__ == "__main__"'
         )
+
+    def before_fork(self) -> None:
+        self._slots.share()
+
+    def after_fork_in_child(self) -> None:
+        # With the child's copy open, the worker would not see the end of the parent.
+        self._connection.close()
+        # multiprocessing would terminate and join it when the child exits.
+        getattr(multiprocessing.process, "_children", set()).discard(self._process)
 
     def close(self) -> None:
         self._connection.close()
@@ -199,7 +268,9 @@ class _Worker:
         self._process.close()
 
 
-def _close(workers: list[_Worker]) -> None:
+def _close(workers: list[_Worker], process: int) -> None:
+    if os.getpid() != process:  # one that was forked
+        return
     for worker in workers:
         worker._process.terminate()
     while workers:
@@ -217,12 +288,37 @@ def _dump(loader: Loader, count: int) -> bytes:
         ) from error
 
 
-def _load_error(index: int, data: bytes | None, text: str) -> Exception:
+# What mostly sends it.
+_SIGNALS = {
+    "SIGKILL": "often the system, for lack of memory",
+    "SIGBUS": "memory that is mapped was not there: a file was cut short, or its disk is full",
+    "SIGTERM": "somebody ended it, a scheduler or an operator",
+    "SIGXCPU": "its limit of CPU time (ulimit -t)",
+    "SIGXFSZ": "its limit of file sizes (ulimit -f)",
+    "SIGALRM": "an alarm that the transform, or the source, has set",
+} | dict.fromkeys(
+    ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"),
+    "native code of the transform, of the source or of a library has failed. The variable "
+    "PYTHONFAULTHANDLER=1 has a worker print where, and workers=0 runs the same code in this "
+    "process",
+)
+
+
+def _describe_signal(number: int) -> tuple[str, str]:
+    """Its name, and what it says."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # one of the real-time signals
+        name = f"signal {number}"
+    return name, _SIGNALS.get(name, "sent by another process, or by the worker itself")
+
+
+def _load_error(index: int, data: bytes | None, summary: str, text: str) -> Exception:
     error = None
     if data is not None:
         with suppress(Exception):
             error = pickle.loads(data)
     if not isinstance(error, Exception):
-        error = RuntimeError(text.strip().rpartition("\n")[2])
+        error = RuntimeError(f"worker {index} of the Loader {summary}")
     error.add_note(f"In worker {index} of the Loader:\n{text}")
     return error

@@ -1,0 +1,570 @@
+"""Makes each allocation of the extension fail in turn: `LD_PRELOAD=SHIM python allocations.py NAME...`.
+
+For every use named: the n-th allocation fails, for n = 1, 2, ... up to the first run that none has
+failed in. A failure is a MemoryError, or a use that did without; nothing is left alive after it,
+and the same use succeeds then. Prints what does not hold. A process that dies says which point it
+has died at, on its error stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+from arrowdl import _core, debug
+
+MOST_POINTS = 3_000
+MOST_IGNORED = 60  # failures one after another that a use does without
+Use = Callable[[], Any]
+USES: dict[str, Callable[[], Use]] = {}
+
+
+class Shim:
+    """The preloaded library: see fail_allocations.cpp."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(None)
+        self.library.shim_stop.restype = ctypes.c_long
+        ranges = [find_range("_core."), find_range("libstdc++.so")]
+        self.library.shim_watch(*(ctypes.c_size_t(end) for pair in ranges for end in pair))
+
+    @contextmanager
+    def failing(self, failures: int, first: int) -> Iterator[Callable[[], bool]]:
+        """From the allocation `first` of the extension on `failures` of them fail.
+
+        Yields what says, afterwards, whether one has.
+        """
+        self.library.shim_fail(ctypes.c_long(first), ctypes.c_long(failures))
+        try:
+            yield lambda: int(self.library.shim_stop()) >= first
+        finally:
+            self.library.shim_stop()
+
+
+@contextmanager
+def failing_python(first: int) -> Iterator[Callable[[], bool]]:
+    """The allocation `first` of the interpreter fails, whoever asks for it."""
+    import _testcapi  # type: ignore[import-not-found]
+
+    _testcapi.set_nomemory(first, first + 1)
+    try:
+        yield lambda: True  # nobody counts
+    finally:
+        _testcapi.remove_mem_hooks()
+
+
+Failing = AbstractContextManager[Callable[[], bool]]
+KINDS: dict[str, Callable[[], list[Callable[[int], Failing]]]] = {
+    "extension": lambda: [partial(Shim().failing, failures) for failures in (1, 1_000_000)],
+    "python": lambda: [failing_python],
+}
+
+
+def find_range(name: str) -> tuple[int, int]:
+    """Where a library lies in this process."""
+    lines = [line for line in Path("/proc/self/maps").read_text().splitlines() if name in line]
+    lines = [line for line in lines if Path(line.split()[-1]).name.startswith(name)]
+    return int(lines[0].partition("-")[0], 16), int(lines[-1].split()[0].partition("-")[2], 16)
+
+
+def use(make: Callable[[], Use]) -> Callable[[], Use]:
+    """A use, made once with all that it needs; its name is that of the function."""
+    USES[make.__name__] = make
+    return make
+
+
+# ---- what there is to use
+
+IDS = pa.array([1, 2, None, 4], pa.int64())
+LISTS = pa.array([[1, 2], [], [3]], pa.list_(pa.int32()))
+VECTORS = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype="f4")), 3)
+TABLE = pa.table(
+    {
+        "a": pa.chunked_array([[1, 2], [3]], pa.int64()),
+        "b": pa.chunked_array([[1.5, 2.5], [3.5]], pa.float64()),
+        "v": pa.chunked_array([VECTORS.slice(0, 2), VECTORS.slice(2, 1)]),
+    }
+)
+
+
+class Stream:
+    """A stream of Python's that is no pyarrow's."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class Frame:
+    """`__dataframe__` alone."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __dataframe__(self, **_: Any) -> Any:
+        return self.frame
+
+
+class Producer:
+    """`__dlpack__` alone, of a vintage."""
+
+    def __init__(self, values: Any, *, is_versioned: bool) -> None:
+        self.values, self.is_versioned = values, is_versioned
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if self.is_versioned:
+            return self.values.__dlpack__(max_version=(1, 0))
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self.values.__dlpack_device__()
+
+
+def consume(array: Any) -> Any:
+    """The array with the capsules of its protocols taken by pyarrow and numpy."""
+    return array, pa.array(array)
+
+
+to_arrow = arrowdl.to_arrow_device
+GRID = np.arange(24.0).reshape(4, 6)
+
+
+@use
+def numpy_to_arrow() -> Use:
+    return lambda: to_arrow(GRID[0])
+
+
+@use
+def grid_to_arrow() -> Use:
+    return lambda: to_arrow(GRID)
+
+
+@use
+def grid_to_lists() -> Use:
+    return lambda: to_arrow(GRID, layout="list")
+
+
+@use
+def permuted_to_arrow() -> Use:
+    return lambda: to_arrow(GRID.reshape(2, 3, 4).transpose(0, 2, 1))
+
+
+@use
+def strided_to_arrow() -> Use:
+    return lambda: to_arrow(GRID[::2, ::3])
+
+
+@use
+def bools_to_bits() -> Use:
+    flags = GRID[0] > 3
+    return lambda: (to_arrow(flags), to_arrow(flags, bool_as="bits"))
+
+
+@use
+def masked_to_arrow() -> Use:
+    return lambda: to_arrow(GRID[0], mask=GRID[0] > 3)
+
+
+@use
+def complex_to_arrow() -> Use:
+    values = GRID[0].astype("complex64")
+    return lambda: to_arrow(values)
+
+
+@use
+def dict_to_arrow() -> Use:
+    return lambda: to_arrow({"a": GRID[:, 0], "b": GRID, "c": {"d": GRID[:, 1] > 0}})
+
+
+@use
+def scalar_to_arrow() -> Use:
+    return lambda: to_arrow(np.array(3.5))
+
+
+@use
+def bytes_to_arrow() -> Use:
+    return lambda: to_arrow(b"abcdefgh")
+
+
+@use
+def producers_to_arrow() -> Use:
+    old, new = (Producer(GRID, is_versioned=is_versioned) for is_versioned in (False, True))
+    return lambda: (to_arrow(old), to_arrow(new))
+
+
+@use
+def capsule_to_arrow() -> Use:
+    return lambda: to_arrow(GRID.__dlpack__())
+
+
+@use
+def arrow_array() -> Use:
+    return lambda: arrowdl.from_arrow(IDS)
+
+
+@use
+def arrow_lists() -> Use:
+    return lambda: arrowdl.from_arrow(LISTS)
+
+
+@use
+def arrow_table() -> Use:
+    return lambda: arrowdl.from_arrow(TABLE)
+
+
+@use
+def arrow_chunks() -> Use:
+    column = pa.chunked_array([["a", "bc"], [None, "d"]])
+    nested = pa.chunked_array([[[1], [2, 3]], [None, [4]]])
+    words = pa.chunked_array([pa.array(["a", "b"]).dictionary_encode()] * 2)
+    return lambda: [arrowdl.from_arrow(chunks) for chunks in (column, nested, words)]
+
+
+@use
+def arrow_structs() -> Use:
+    structs = pa.chunked_array([[{"x": 1, "y": [True]}], [None, {"x": 2, "y": []}]])
+    return lambda: arrowdl.from_arrow(structs)
+
+
+@use
+def arrow_stream() -> Use:
+    return lambda: arrowdl.from_arrow(Stream())
+
+
+@use
+def arrow_capsules() -> Use:
+    return lambda: arrowdl.from_arrow(IDS.__arrow_c_array__())
+
+
+@use
+def arrow_addresses() -> Use:
+    array = arrowdl.from_arrow(VECTORS)
+
+    def run() -> Any:
+        addresses = [bytearray(200) for _ in range(2)]
+        schema, struct = (ctypes.addressof(ctypes.c_char.from_buffer(a)) for a in addresses)
+        arrowdl.to_address(array, struct, schema)
+        return arrowdl.from_address(struct, schema)
+
+    return run
+
+
+def export(call: Callable[[Any], Any]) -> Use:
+    arrays = [
+        arrowdl.from_arrow(VECTORS),
+        to_arrow(GRID[0]),
+        arrowdl.from_arrow(LISTS),
+        arrowdl.from_arrow(TABLE.to_batches()[0]),
+    ]
+    return lambda: [call(array) for array in arrays]
+
+
+@use
+def schema_capsules() -> Use:
+    return export(lambda array: array.__arrow_c_schema__())
+
+
+@use
+def array_capsules() -> Use:
+    return export(lambda array: array.__arrow_c_array__())
+
+
+@use
+def device_array_capsules() -> Use:
+    return export(lambda array: array.__arrow_c_device_array__())
+
+
+@use
+def array_by_pyarrow() -> Use:
+    return export(pa.array)
+
+
+@use
+def dlpack_capsules() -> Use:
+    array = arrowdl.from_arrow(VECTORS)
+    bits = arrowdl.from_arrow(pa.array([True, False]))
+    return lambda: (
+        array.__dlpack__(),
+        array.__dlpack__(max_version=(1, 0)),
+        array.__dlpack__(max_version=(1, 0), copy=True),
+        bits.__dlpack__(),
+    )
+
+
+@use
+def numpy_from_dlpack() -> Use:
+    array = arrowdl.from_arrow(VECTORS)
+    return lambda: np.from_dlpack(array)
+
+
+@use
+def numpy_asarray() -> Use:
+    array = arrowdl.from_arrow(VECTORS)
+    return lambda: (np.asarray(array), np.array(array, copy=True))
+
+
+@use
+def slices_and_fields() -> Use:
+    array = arrowdl.from_arrow(TABLE.combine_chunks())
+    return lambda: (array[1:], array["v"][:1], array.field("a")[1:2], array.schema, array.nbytes)
+
+
+@use
+def text_of_arrays() -> Use:
+    array = arrowdl.from_arrow(TABLE.combine_chunks())
+    return lambda: (repr(array), repr(array.schema), str(array.device), repr(array.type))
+
+
+@use
+def copies() -> Use:
+    array = arrowdl.from_arrow(TABLE.combine_chunks())
+    return lambda: array.to("cpu")
+
+
+def to_numpy(*given: Any, **options: Any) -> Use:
+    arrays = [arrowdl.from_arrow(item) for item in given]
+    return lambda: [arrowdl.to_numpy(array, **options) for array in arrays]
+
+
+@use
+def numpy_of_arrays() -> Use:
+    return to_numpy(VECTORS, pa.array([1, 2]), pa.array([True, False]))
+
+
+@use
+def numpy_of_table() -> Use:
+    return lambda: arrowdl.to_numpy(TABLE)
+
+
+@use
+def numpy_of_stream() -> Use:
+    return lambda: arrowdl.to_numpy(TABLE.to_reader())
+
+
+@use
+def numpy_stacked() -> Use:
+    table = TABLE.select(["b"]).append_column("c", TABLE["b"])
+    return lambda: arrowdl.to_numpy(table, stack=True)
+
+
+@use
+def numpy_padded() -> Use:
+    return to_numpy(LISTS, ragged="padded")
+
+
+@use
+def numpy_of_offsets() -> Use:
+    return to_numpy(LISTS, pa.array(["a", "bc"]), ragged="offsets")
+
+
+@use
+def numpy_of_nulls() -> Use:
+    arrays = [arrowdl.from_arrow(array) for array in (IDS, IDS.cast(pa.float32()))]
+    return lambda: [
+        arrowdl.to_numpy(array, nulls=nulls)
+        for array in arrays
+        for nulls in ("fill", "mask", "nan")[: 2 + (array is arrays[1])]
+    ]
+
+
+@use
+def numpy_of_dictionaries() -> Use:
+    return to_numpy(pa.array(["a", "b", "a"]).dictionary_encode())
+
+
+@use
+def numpy_of_runs() -> Use:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array([1.0, 2.0]))
+    return to_numpy(runs)
+
+
+def read(adapt: Callable[[Any], Any]) -> Use:
+    batches = TABLE.to_batches()
+    return lambda: list(adapt(arrowdl.stream(pa.Table.from_batches(batches))))
+
+
+@use
+def streams() -> Use:
+    return read(lambda stream: stream)
+
+
+@use
+def streams_selected() -> Use:
+    return read(lambda stream: stream.select(["a", "v"]))
+
+
+@use
+def streams_rebatched() -> Use:
+    return read(lambda stream: stream.rebatch(2))
+
+
+@use
+def streams_shuffled() -> Use:
+    return read(lambda stream: stream.shuffle(2, 7))
+
+
+@use
+def streams_sharded() -> Use:
+    return read(lambda stream: stream.shard(0, 2, pad=True))
+
+
+@use
+def streams_sliced() -> Use:
+    return read(lambda stream: stream.slice(1, 2))
+
+
+@use
+def streams_copied() -> Use:
+    return read(lambda stream: stream.to("cpu"))
+
+
+@use
+def streams_prefetched() -> Use:
+    return read(lambda stream: stream.prefetch(2))
+
+
+@use
+def streams_of_python() -> Use:
+    arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches()]
+    return lambda: list(_core.stream(iter(arrays)))
+
+
+@use
+def streams_exported() -> Use:
+    def run() -> Any:
+        stream = arrowdl.stream(TABLE)
+        return pa.RecordBatchReader.from_stream(stream).read_all()
+
+    return run
+
+
+@use
+def device_streams_exported() -> Use:
+    return lambda: arrowdl.stream(TABLE).__arrow_c_device_stream__()
+
+
+@use
+def interchange() -> Use:
+    array = arrowdl.from_arrow(TABLE.combine_chunks())
+
+    def run() -> Any:
+        return arrowdl.from_arrow(Frame(array.__dataframe__()))
+
+    return run
+
+
+@use
+def blocks() -> Use:
+    leaves = [GRID, GRID[::2, ::3], "text", GRID[0] > 3]
+    frameworks = ["numpy", "numpy", None, "numpy"]
+
+    def run() -> Any:
+        block = _core.TensorBlock(leaves, frameworks)
+        memory = bytearray(block.nbytes)
+        block.write(memory)
+        return block.left_out, _core.read_tensors(to_arrow(memory), block.table, frameworks)
+
+    return run
+
+
+@use
+def structs() -> Use:
+    columns = [arrowdl.from_arrow(pa.array([1, 2])), to_arrow(GRID[:2])]
+    return lambda: _core.make_struct(["a", "b"], columns)
+
+
+@use
+def permutations() -> Use:
+    return lambda: _core.permute(20, 3)
+
+
+@use
+def refusals() -> Use:
+    """Errors have texts, which need memory too."""
+    nulls, words = arrowdl.from_arrow(IDS), arrowdl.from_arrow(pa.array(["a"]))
+
+    def run() -> None:
+        for array in (nulls, words):
+            try:
+                array.__dlpack__()
+            except BufferError:
+                continue
+            raise AssertionError("no error")
+
+    return run
+
+
+# ---- the sweep
+
+
+def run_one(run: Use) -> BaseException | None:
+    """What it raises, without what that keeps alive."""
+    try:
+        run()
+    except BaseException as raised:
+        error = raised.with_traceback(None)
+        error.__context__ = error.__cause__ = None
+        return error
+    return None
+
+
+def settle(objects: int) -> int:
+    """The objects that are left alive. Threads give theirs back in their own time."""
+    if debug.live_objects() != objects:
+        gc.collect()
+    for _ in range(2_000):
+        if debug.live_objects() == objects:
+            break
+        os.sched_yield()
+    return debug.live_objects() - objects
+
+
+def sweep(name: str, failing: Callable[[int], Failing]) -> tuple[int, list[str]]:
+    """The points of a use, and what does not hold at them."""
+    run = USES[name]()
+    for _ in range(3):  # what is imported and cached is
+        run()
+    gc.collect()
+    faults = []
+    quiet = 0
+    for n in range(1, MOST_POINTS):
+        objects = debug.live_objects()
+        os.pwrite(2, f"{name} {n}".ljust(60).encode() + b"\n", 0)
+        with failing(n) as failed:
+            error = run_one(run)
+        if error is not None and not isinstance(error, MemoryError):
+            faults.append(f"{name} {n}: {type(error).__name__}: {error}")
+        if left := settle(objects):
+            faults.append(f"{name} {n}: {left} objects are left, after {error!r}")
+        quiet = 0 if error else quiet + 1
+        if not failed() or quiet > MOST_IGNORED:
+            return n - quiet, faults
+        if again := run_one(run):
+            faults.append(f"{name} {n}: then {type(again).__name__}: {again}")
+    return MOST_POINTS, [*faults, f"{name}: no end"]
+
+
+def main(kind: str, names: list[str]) -> None:
+    gc.disable()
+    points = 0
+    for name in names or USES:
+        for failing in KINDS[kind]():
+            number, faults = sweep(name, failing)
+            points += number
+            print(*faults, sep="\n", end="\n" if faults else "")
+    print(points, "points", flush=True)
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    main(sys.argv[1], sys.argv[2:])
