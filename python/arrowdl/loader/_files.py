@@ -5,12 +5,15 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Container, Sequence
+from copy import copy
 from fnmatch import fnmatchcase
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, chain, groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl import _core
 from arrowdl.loader._dataset import open_dataset
+from arrowdl.loader._private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._sources import Source, TableSource
 
 if TYPE_CHECKING:
@@ -149,9 +152,9 @@ def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) ->
             "each"
         )
     if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
-        table = _map_files(paths)
-        if table is not None:
-            return MappedSource(table, columns, paths)
+        mapped = _map_files(paths)
+        if mapped is not None:
+            return MappedSource(*mapped, columns)
     if kinds == {"ipc"}:
         _check_no_streams(paths)
     return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
@@ -249,35 +252,60 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 class MappedSource(TableSource):
     """Rows of memory-mapped files, which another process maps again."""
 
-    def __init__(self, table: pa.Table, columns: list[str] | None, paths: list[str]) -> None:
+    def __init__(self, table: pa.Table, files: list[MappedFile], columns: list[str] | None) -> None:
         super().__init__(table, columns)
-        self._origin = paths, columns
+        self._files = files
+        self._columns = columns
         self._is_cut = False
+        self._private_rows: PrivateRows | None = None
+
+    def for_writing(self) -> MappedSource:
+        if self._private_rows is None:
+            self._load()
+            batches = self._table.to_batches()
+            self._private_rows = PrivateRows(batches, self._arrays, self._files)
+        private = copy(self)
+        private.lends = False
+        return private
+
+    def read_rows(self, start: int, stop: int, order: Sequence[int]) -> _core.DeviceStream:
+        if self.lends or self._private_rows is None or self._is_cut:
+            return super().read_rows(start, stop, order)
+        arrays = self._private_rows.read(self._find_slices(start, stop))
+        return self._check(_core.stream(chain([self._arrays[0][:0]], arrays)))
 
     def cut_for_shuffle(self) -> TableSource:
         cut = super().cut_for_shuffle()
         cut._is_cut = True  # type: ignore[attr-defined]
         return cut
 
+    def __copy__(self) -> MappedSource:
+        """Over the same mapping; pickles are for other processes."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def __reduce__(self) -> Any:
-        return _map_again, (*self._origin, self._is_cut)
+        return _map_again, ([file.path for file in self._files], self._columns, self._is_cut)
 
 
 def _map_again(paths: list[str], columns: list[str] | None, is_cut: bool) -> TableSource:
-    table = _map_files(paths)
-    if table is None:
+    mapped = _map_files(paths)
+    if mapped is None:
         raise ValueError(f"{paths} have been compressed since the Loader was made")
-    source = MappedSource(table, columns, paths)
+    source = MappedSource(*mapped, columns)
     return source.cut_for_shuffle() if is_cut else source
 
 
-def _map_files(paths: list[str]) -> pa.Table | None:
+def _map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
     """The memory-mapped rows of IPC files, or None where they are compressed."""
     import pyarrow as pa
 
     tables = []
+    files = []
     for path in paths:
-        mapped = pa.memory_map(path)
+        mapped, file = map_file(path)
+        files.append(file)
         try:
             reader = pa.ipc.open_file(mapped)
             if reader.num_record_batches and not _lies_in(reader.get_batch(0), mapped):
@@ -287,7 +315,7 @@ def _map_files(paths: list[str]) -> pa.Table | None:
         tables.append(reader.read_all())
     schema = _unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
     empty = schema.empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default")
+    return pa.concat_tables([empty, *tables], promote_options="default"), files
 
 
 def _lies_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:

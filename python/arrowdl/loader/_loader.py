@@ -89,6 +89,11 @@ class Loader:
         arrays then.
     nulls, ragged : str
         As of `to_torch`.
+    writable : bool
+        Whether batches may be written to, ``batch["x"] /= 2`` say, without a change of the source
+        or of another batch. Files are mapped privately for that, and what is somebody else's, rows
+        of a table or a stream in their order, is copied, once. With False what lies in memory
+        already is given out as it is, at its address: it must not be written to then.
     stack : bool or mapping of str to sequence of str, optional
         Columns side by side as one matrix: all of them (the batch is the matrix), or under each
         name those listed; the others stay.
@@ -132,6 +137,7 @@ class Loader:
         sharding: Any = None,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+        writable: bool = True,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         transform: Callable[[Any], Any] | None = None,
         pin_memory: bool | None = None,
@@ -175,6 +181,7 @@ class Loader:
         self._workers = workers
         self._pool: WorkerPool | None = None
         self._options = {"nulls": nulls, "ragged": ragged}
+        self._is_writable = bool(writable)
         self._stack = _read_stack(stack)
         self._transform = transform
         self._pin_memory = bool(pin_memory)
@@ -302,6 +309,7 @@ class Loader:
         worker = copy.copy(self)
         worker._workers = worker._prefetch = 0
         worker._device = worker._pool = None
+        worker._is_writable = self._is_writable and self._transform is not None  # copied anyway
         worker._pin_memory = worker._progress = False
         if self._sharding is not None:
             worker._sharding, worker._framework = None, "numpy"
@@ -319,10 +327,14 @@ class Loader:
 
     def _open_stream(self, reader: Reader) -> tuple[Any, Callable[[Any], Any]]:
         """What comes for each batch, read ahead, and what makes the batch of it."""
-        stream = read_batches(self._source, self._order, reader)
+        writes = self._is_writable and self._may_write
+        source = self._source
+        if writes and isinstance(source, IndexedSource):
+            source = source.for_writing()
+        stream = read_batches(source, self._order, reader)
         if self._pad_last:
             stream = pad_batches(stream, self.batch_size)
-        to_tensors = choose_converter(self._tensors_of, self._stack, self._options)
+        read_type = stream.device_type
         if self._device is None:
             # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
             is_plain = not self._shuffle and isinstance(self._source, IndexedSource)
@@ -330,9 +342,25 @@ class Loader:
         elif self._can_convert_there(stream.schema):
             stream, depth = stream.to(self._device), self._prefetch
         else:
+            to_tensors = self._choose_converter({})  # copied into a block anyway
             messages = pack_ahead(stream, to_tensors, self._device, self._prefetch)
             return messages, self._then_finish(Message.read)
+        access: dict[str, Any] = {}
+        if writes:
+            is_copied = self._shuffle or stream.device_type != read_type
+            access = {"copy": True} if source.lends and not is_copied else {"_own": True}
+        to_tensors = self._choose_converter(access)
         return stream.prefetch(depth) if depth else stream, self._then_finish(to_tensors)
+
+    def _choose_converter(self, access: Mapping[str, Any]) -> Callable[[Any], Any]:
+        return choose_converter(self._tensors_of, self._stack, {**self._options, **access})
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether somebody gets tensors that can be written to at all: JAX's cannot."""
+        if self._sharding is not None:
+            return self._transform is not None
+        return self._framework != "jax"
 
     def _can_convert_there(self, schema: _core.Schema) -> bool:
         if _core.is_host_readable(self._device):

@@ -28,9 +28,13 @@ class IndexedSource(ABC):
     ----------
     units : list of int
         Rows of each unit.
+    lends : bool
+        Whether somebody else may see the memory of the rows, or see it in another epoch: whoever
+        writes to rows in their order copies them before.
     """
 
     units: list[int]
+    lends = True
 
     @abstractmethod
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
@@ -46,6 +50,10 @@ class IndexedSource(ABC):
 
     def cut_for_shuffle(self) -> IndexedSource:
         """The same rows in the units that a shuffled epoch permutes."""
+        return self
+
+    def for_writing(self) -> IndexedSource:
+        """The same rows for an epoch that writes to them, lent by nobody where that is free."""
         return self
 
     def read_rows(self, start: int, stop: int, order: Sequence[int]) -> _core.DeviceStream:
@@ -66,7 +74,11 @@ class StreamSource:
         Gives an Arrow stream, of what `epoch` it is told.
     replayable : bool
         Whether it gives the same one again.
+    lends : bool
+        As of `IndexedSource`.
     """
+
+    lends = True
 
     def __init__(self, open: Callable[[int], Any], replayable: bool) -> None:
         self._open = open
@@ -105,27 +117,34 @@ class TableSource(IndexedSource):
         self.units = [min(rows, total - start) for start in range(0, total, rows)]
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        self._load()
+        starts = [unit * self._unit_rows for unit in units]
+        parts = [
+            self._arrays[i][rows]
+            for start, unit in zip(starts, units, strict=True)
+            for i, rows in self._find_slices(start, start + self.units[unit])
+        ]
+        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
+
+    def _load(self) -> None:
         if not self._arrays:
             batches = self._table.to_batches() or [self._table.slice(0, 0)]
             self._arrays = [_core.from_arrow(batch) for batch in batches]
-        stream = _core.chain(
-            [part for unit in units for part in self._slice(unit)] or [self._arrays[0][:0]]
-        )
+
+    def _check(self, stream: _core.DeviceStream) -> _core.DeviceStream:
         if has_dictionaries(stream.schema):
             self._dictionaries.check(_core.from_arrow(self._table.slice(0, 1)))
             stream = check_dictionaries(stream, self._dictionaries)
         return stream
 
-    def _slice(self, unit: int) -> Iterator[_core.DeviceArray]:
-        """The rows of a unit, where the chunks have them."""
-        start = unit * self._unit_rows
-        stop = start + self.units[unit]
+    def _find_slices(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """The chunks that have rows `start` to `stop`, by number, and which of theirs these are."""
         ends = self._ends
         for i in range(bisect_right(ends, start), len(ends)):
             begin = ends[i] - len(self._arrays[i])
             if begin >= stop:
                 break
-            yield self._arrays[i][max(start - begin, 0) : stop - begin]
+            yield i, slice(max(start - begin, 0), stop - begin)
 
     @cached_property
     def _ends(self) -> list[int]:
