@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
@@ -17,7 +18,7 @@ from arrowdl.loader._copies import copy_ahead, pack_ahead
 from arrowdl.loader._global_arrays import make_global
 from arrowdl.loader._messages import CONVERTERS, Message
 from arrowdl.loader._open import open_source
-from arrowdl.loader._order import Sharding, Span, count_batches, count_rows, find_rest
+from arrowdl.loader._order import Rest, Sharding, count_batches
 from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._progress import Bar, NoBar
@@ -62,8 +63,8 @@ class Loader:
         Of the shuffles. The same seed, epoch and source give the same batches on every machine.
     drop_last : bool
         Leave incomplete batches out. Otherwise the last batch of a rank may be shorter than
-        `batch_size`, and one row may be repeated, where a rank would have one batch less than the
-        others.
+        `batch_size`, and may be one row that another rank has as well, where this one would have
+        one batch less than the others: see `own_rows`.
     rank, world_size : int, optional
         This process among those that share the rows. By default what ``torch.distributed`` says
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
@@ -81,8 +82,8 @@ class Loader:
         memory, which is used again when nothing made of it is alive.
     pad_last : bool
         Every batch has `batch_size` rows, and a column ``"valid"`` of bool: a last batch that is
-        shorter is filled up with rows of its own, where that is False. For compilers of stable
-        shapes, JAX's above all.
+        shorter is filled up with rows of its own, where that is False, as it is for a row that
+        another rank has as well. For compilers of stable shapes, JAX's above all, and for metrics.
     sharding : jax.sharding.Sharding, optional
         Batches are JAX's global arrays: this process has `batch_size` rows of each, and
         ``jax.make_array_from_process_local_data`` puts them on its devices. `transform` gets NumPy
@@ -195,6 +196,7 @@ class Loader:
         self._source = opened
         self._position = Position()
         self._stats = Stats()
+        self._own_rows = 0
 
     # ---- reading
 
@@ -234,8 +236,7 @@ class Loader:
         sharding = position.sharding
         if sharding is None or isinstance(self._source, StreamSource):
             return None
-        rest = find_rest([Span(0, self._source.num_rows)], position.stages)
-        return count_batches(count_rows(rest), sharding) or None
+        return count_batches(len(Rest(self._source.num_rows, position.stages)), sharding) or None
 
     def _shard(self, world_size: int, workers: int = 1) -> Sharding:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
@@ -252,7 +253,7 @@ class Loader:
             stream, convert = self._open_stream(reader)
         with closing(stream), self._make_bar() as bar:
             begin = now()
-            while True:
+            for number in count():
                 if os.getpid() != process:
                     raise RuntimeError(
                         "this epoch is read by threads of another process, the one that was "
@@ -264,7 +265,7 @@ class Loader:
                 if array is None:
                     break
                 batch = convert(array)
-                rows = len(array)
+                rows = reader.own_rows.pop(number, len(array))
                 stats.bytes += array.nbytes
                 del array
                 given = now()
@@ -273,6 +274,7 @@ class Loader:
                 stats.rows += rows
                 own += 1
                 position.give(reader.count_all(own))
+                self._own_rows = rows
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
@@ -333,7 +335,7 @@ class Loader:
             source = source.for_writing()
         stream = read_batches(source, self._order, reader)
         if self._pad_last:
-            stream = pad_batches(stream, self.batch_size)
+            stream = pad_batches(stream, self.batch_size, reader.own_rows)
         read_type = stream.device_type
         if self._device is None:
             # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
@@ -406,6 +408,15 @@ class Loader:
         """Read `epoch` from its start, when iterated next."""
         self._position = Position(_require_int("epoch", epoch, 0))
 
+    @property
+    def own_rows(self) -> int:
+        """Rows of the batch given out last that are this rank's own; they come first in it.
+
+        Fewer than it has where it was filled up (`pad_last`), and 0 where it repeats a row of
+        another rank, which has one batch more to read: a metric leaves the others out.
+        """
+        return self._own_rows
+
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank: one that is resumed has fewer.
 
@@ -466,7 +477,8 @@ class Loader:
         Raises
         ------
         ValueError
-            The state is of another source or shuffle, whose rows come in another order.
+            The state is of another source or shuffle, whose rows come in another order, or none
+            that a Loader can have given.
         """
         state = find_state(state)
         own = self.state_dict()
@@ -479,7 +491,10 @@ class Loader:
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
                     "rows come in another order, and some would be missing or come twice"
                 )
-        self._position = Position.from_state(state)
+        position = Position.from_state(state)
+        if isinstance(self._source, IndexedSource):
+            position.check_rows(self._source.num_rows)
+        self._position = position
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: a reader of its own, at the same place."""

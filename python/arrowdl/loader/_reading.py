@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from arrowdl import _core
-from arrowdl.loader._order import (
-    Sharding,
-    Span,
-    choose_share,
-    count_turns,
-    drop_batches,
-    find_rest,
-)
+from arrowdl.loader._order import Rest, Sharding, Span, choose_share, count_turns
 from arrowdl.loader._position import Position
 from arrowdl.loader._sources import IndexedSource, Source, StreamSource
 
@@ -42,12 +36,24 @@ class Order:
 
 @dataclass(frozen=True)
 class Reader:
-    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them."""
+    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them.
+
+    Attributes
+    ----------
+    position : Position
+    rank : int
+    worker : int, optional
+    sharding : Sharding
+    own_rows : dict of int to int
+        The rows that are this rank's own, of batches that have others as well: by their number,
+        from 0 for the first one that is read. Whoever reads a batch or fills it up notes it.
+    """
 
     position: Position
     rank: int
     worker: int | None
     sharding: Sharding
+    own_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
         """Batches of this reader, of the first `batches` of its rank."""
@@ -80,10 +86,13 @@ def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceSt
 def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
     assert reader.worker is not None
     position, sharding = reader.position, reader.sharding
-    rest = find_rest([Span(0, source.num_rows)], position.stages)
-    share = choose_share(rest, reader.rank, reader.worker, sharding)
-    spans = drop_batches(share, position.batches, reader.worker, sharding)
+    rest = Rest(source.num_rows, position.stages)
+    share = choose_share(len(rest), reader.rank, reader.worker, sharding, position.batches)
+    spans = rest.slice(share.rows.start, share.rows.stop)
     rows = sharding.batch_size
+    if share.has_filler:
+        reader.own_rows[-(-len(share.rows) // rows)] = 0
+        spans += rest.slice(0, 1)
     if len(spans) <= 1:
         stream = _read_span(source, order, position.epoch, spans[0] if spans else Span(0, 0))
     else:
@@ -125,7 +134,22 @@ def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.
         stream = _take_every(stream, sharding.workers)
     if sharding.world_size == 1:
         return stream
-    return stream.shard(reader.rank, sharding.world_size, pad=True)
+    return _note_fillers(stream, reader).shard(reader.rank, sharding.world_size, pad=True)
+
+
+def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStream:
+    """The same arrays, of all ranks: where one has no row for each, the others repeat the last."""
+    first = next(stream, None)
+    if first is None:
+        return stream
+
+    def note() -> Iterator[_core.DeviceArray]:
+        for i, array in enumerate(itertools.chain([first], stream)):
+            if len(array) <= reader.rank:
+                reader.own_rows[i] = 0
+            yield array
+
+    return _core.stream(note())
 
 
 def _skip_rows(
