@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Container, Sequence
 from copy import copy
 from fnmatch import fnmatchcase
@@ -199,16 +200,40 @@ def _make_dataset(roots: Sequence[Root], kind: str) -> ds.FileSystemDataset:
     """
     import pyarrow.dataset as ds
 
-    datasets = [
-        ds.dataset(root.files, format=kind, partitioning="hive", partition_base_dir=root.base)
-        for root in roots
-    ]
+    datasets = [_open_root(root, kind) for root in roots]
     return ds.FileSystemDataset(
         [fragment for dataset in datasets for fragment in dataset.get_fragments()],
         _unify_schemas([found for dataset in datasets for found in _list_schemas(dataset)]),
         datasets[0].format,
         datasets[0].filesystem,
     )
+
+
+def _open_root(root: Root, kind: str) -> ds.FileSystemDataset:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    try:
+        return ds.dataset(
+            root.files, format=kind, partitioning="hive", partition_base_dir=root.base
+        )
+    except pa.ArrowInvalid:  # which names neither the file, that is the first, nor the column
+        format = ds.ParquetFileFormat() if kind == "parquet" else ds.IpcFileFormat()
+        _check_names(root.files[0], format.inspect(root.files[0], fs.LocalFileSystem()))
+        raise
+
+
+def _check_names(path: str, schema: pa.Schema) -> None:
+    """Raise ValueError where several columns have one name."""
+    for name, number in Counter(schema.names).items():
+        if number > 1:
+            raise ValueError(
+                f'{path!r} has {number} columns named "{name}", and a batch, which is a dict, has '
+                "one place for them: write it again with other names, or read it into a table "
+                "(pyarrow.parquet.ParquetFile(path).read(), pyarrow.ipc.open_file(path).read_all())"
+                " and give that, after rename_columns()"
+            )
 
 
 def _list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
@@ -233,6 +258,8 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     import pyarrow as pa
 
     (first, unified), *others = schemas
+    for path, schema in schemas:
+        _check_names(path, schema)
     for path, schema in others:
         if schema.equals(unified):
             continue
