@@ -494,5 +494,5 @@ def test_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     dataset = arrowdl.Loader(pa.table({"a": [1, 2]}), 1).dataset()
     assert [batch["a"].item() for batch in dataset] == [1, 2]
     assert [batch["a"].item() for batch in DataLoader(dataset, batch_size=None)] == [1, 2]
-    with pytest.raises(RuntimeError, match="agree on the epoch .* set TMPDIR"):
+    with pytest.raises(RuntimeError, match=r"agree on the epoch .* set TMPDIR"):
         dataset._iterations.join("start", 7, 0, 0, False)
