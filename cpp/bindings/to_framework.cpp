@@ -303,7 +303,7 @@ class Converter {
       if (is_masked() || !parts.values || replaces_nulls(parts)) return expand(array, parts);
     }
     const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
-    const Copy copy = choose_copy(array);
+    const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
     py::object values =
         make_there(array, dtype, [array, nulls = value_nulls(), copy](const Order& order) {
           ToDlpackOptions options;
@@ -312,6 +312,10 @@ class Converter {
           options.copy = copy;
           return to_dlpack(array, options);
         });
+    // By the framework, into its own memory, and on devices that arrowdl does not copy on too.
+    if (options_.access == Access::kCopied && is_lent(split_tensor(array, value_nulls(), above_))) {
+      values = call(framework_.copy, values);
+    }
     if (!is_masked()) return values;
     return py::make_tuple(std::move(values),
                           make_there(array, *find_dtype("bool"), [array](const Order& order) {
@@ -323,17 +327,23 @@ class Converter {
     return options_.nulls != NullPolicy::kRaise && !parts.validity.empty();
   }
 
+  /// Whether the tensor of `parts` is the array's memory.
+  bool is_lent(const TensorParts& parts) const {
+    return parts.values && (is_masked() || !replaces_nulls(parts));
+  }
+
   /// The framework puts its own tensor together from what lies on the device.
   py::object expand(const DeviceArray& array, const TensorParts& parts) const {
-    const bool is_lent = parts.values && (is_masked() || !replaces_nulls(parts));
-    if (!is_lent) require_copy_allowed(array, "its bits or nulls have to be replaced");
+    if (!is_lent(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
     py::object valid = py::none();
     for (const BitParts& bits : parts.validity) {
       const py::object level = expand_bits(array, bits);
       valid = valid.is_none() ? level : valid & level;
     }
     py::object values = parts.values ? lend(array, *parts.values) : expand_bits(array, *parts.bits);
-    if (is_lent && choose_copy(array) == Copy::kAlways) values = call(framework_.copy, values);
+    if (is_lent(parts) && options_.access == Access::kCopied) {
+      values = call(framework_.copy, values);
+    }
     if (!valid.is_none() && !is_masked()) {
       const py::object item = options_.nulls == NullPolicy::kNan ? py::object(py::float_(NAN))
                                                                  : py::object(py::int_(0));

@@ -37,7 +37,7 @@ class Framework:
     all_valid : callable
         ``(values)`` to a bool tensor that is True everywhere.
     copy : callable
-        ``(values)`` to the same in new memory.
+        ``(values)`` to the same in new memory: of what lies on a device that the host cannot read.
     arrange : callable
         ``(values, shape, axes)`` to the flat values in that shape, its axes then in that order.
     put : callable
