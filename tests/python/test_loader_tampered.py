@@ -8,6 +8,7 @@ import arrowdl
 import pyarrow as pa
 import pytest
 from arrowdl.loader._order import Rest, Sharding, Stage, choose_share
+from arrowdl.loader._sources import TableSource
 
 TABLE = pa.table({"id": range(100)})
 
@@ -203,3 +204,35 @@ def test_own_rows_with_worker_processes(counted: bool) -> None:
         for batch in loader:
             own += batch["id"][: loader.own_rows].tolist()
     assert sorted(own) == list(range(13))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_what_many_ranks_left_is_read_window_by_window(
+    shuffle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not rank by rank: each of them would have a window, or a row group, read for it."""
+    reads = 0
+    read = TableSource.read
+
+    def count(self: TableSource, units: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(self, units)
+
+    monkeypatch.setattr(TableSource, "read", count)
+    table = pa.table({"id": range(10_000)})
+    options: dict[str, Any] = {"framework": "numpy", "shuffle": shuffle, "buffer_rows": 2_500}
+    whole = [i for b in arrowdl.Loader(table, 16, **options) for i in b["id"].tolist()]
+    given = set()
+    for rank in range(100):
+        loader = arrowdl.Loader(table, 7, rank=rank, world_size=100, **options)
+        batches = iter(loader)
+        for _ in range(3):
+            given.update(next(batches)["id"].tolist())
+        state = loader.state_dict()
+    reads = 0
+    loader = arrowdl.Loader(table, 16, **options)
+    loader.load_state_dict(state)
+    rest = [i for b in loader for i in b["id"].tolist()]
+    assert rest == [i for i in whole if i not in given]
+    assert reads == (4 if shuffle else 1)

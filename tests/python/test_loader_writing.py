@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
 from arrowdl.loader import _private_maps
+from arrowdl.loader._sources import UnitOrder
 
 ROWS = 530
 INTEGERS = pa.array([None if i % 11 == 0 else i for i in range(ROWS)], pa.int32())
@@ -306,7 +307,7 @@ def test_rows_are_copied_where_there_is_no_mapping(
     private = source.for_writing()  # type: ignore[union-attr]
     for _ in range(2):
         rows = []
-        for array in private.read_rows(0, ROWS, [0]):
+        for array in private.read_rows(0, ROWS, UnitOrder(private, [0])):
             x = _core.to_numpy(array.field("x"), _own=True)
             rows += x.tolist()
             x[:] = 77

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._dataset import open_dataset
 from arrowdl.loader._private_maps import MappedFile, PrivateRows, map_file
-from arrowdl.loader._sources import Source, TableSource
+from arrowdl.loader._sources import Source, TableSource, UnitOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -295,7 +295,7 @@ class MappedSource(TableSource):
         private.lends = False
         return private
 
-    def read_rows(self, start: int, stop: int, order: Sequence[int]) -> _core.DeviceStream:
+    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
         if self.lends or self._private_rows is None or self._is_cut:
             return super().read_rows(start, stop, order)
         arrays = self._private_rows.read(self._find_slices(start, stop))

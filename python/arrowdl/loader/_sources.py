@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
 
 # Tables can be cut anywhere: small units mix well, larger ones cost less to put together.
 _TABLE_UNIT_ROWS = 4_096
+
+
+class UnitOrder:
+    """The units of a source in the order of an epoch.
+
+    Attributes
+    ----------
+    units : sequence of int
+    ends : list of int
+        Rows up to the end of each.
+    """
+
+    def __init__(self, source: IndexedSource, units: Sequence[int]) -> None:
+        self.units = units
+        self.ends = list(accumulate(source.units[unit] for unit in units))
+
+    def find(self, row: int) -> int:
+        """Which one in the order has the row."""
+        return bisect_right(self.ends, row)
 
 
 class IndexedSource(ABC):
@@ -56,13 +75,12 @@ class IndexedSource(ABC):
         """The same rows for an epoch that writes to them, lent by nobody where that is free."""
         return self
 
-    def read_rows(self, start: int, stop: int, order: Sequence[int]) -> _core.DeviceStream:
+    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
         """Rows `start` to `stop` of the units in `order`: reads only units that have some."""
-        ends = list(accumulate(self.units[unit] for unit in order))
-        first = next((i for i, end in enumerate(ends) if end > start), len(ends))
-        last = next((i for i, end in enumerate(ends) if end >= stop), len(ends) - 1)
-        begin = ends[first - 1] if first > 0 else 0
-        return self.read(order[first : last + 1]).slice(start - begin, stop - start)
+        first = order.find(start)
+        last = bisect_left(order.ends, stop)
+        begin = order.ends[first - 1] if first > 0 else 0
+        return self.read(order.units[first : last + 1]).slice(start - begin, stop - start)
 
 
 class StreamSource:
