@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,9 +60,9 @@ def make_cases(folder: Path) -> list[Case]:
     ]
 
 
-def _make_loader(path: Path, name: str, **arguments: Any) -> Pass:
+def _make_loader(source: Any, name: str, **arguments: Any) -> Pass:
     # Ragged rows as the hand-written loops make them; the nulls of `tab` have to become something.
-    loader = arrowdl.Loader(path, BATCH_ROWS[name], nulls="nan", ragged="offsets", **arguments)
+    loader = arrowdl.Loader(source, BATCH_ROWS[name], nulls="nan", ragged="offsets", **arguments)
     return partial(_drain_loader, loader)
 
 
@@ -90,6 +90,8 @@ def _make_ipc(name: str, folder: Path) -> Iterator[Case]:
     ours = _make_loader(path, name)
     by_hand = _loop_by_hand(path, BATCH_ROWS[name])
     yield Case(f"ipc-{name}", ours, by_hand, "zero-copy loop by hand", 1.3)
+    lent = _make_loader(path, name, writable=False)
+    yield Case(f"ipc-{name}-lent", lent, by_hand, "zero-copy loop by hand", 1.3)
     if name != "tab":
         floor = _read_floor(folder / f"{name}.parquet", name)
         yield Case(f"ipc-{name}-floor", ours, floor, "iter_batches of Parquet", 0.1)
@@ -99,20 +101,24 @@ def _loop_by_hand(path: Path, batch_rows: int) -> Pass:
     """The quickest that pyarrow and torch alone allow."""
 
     def read() -> int:
-        count = 0
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        for i in range(reader.num_record_batches):
-            whole = reader.get_batch(i)
-            for start in range(0, whole.num_rows, batch_rows):
-                batch = whole.slice(start, batch_rows)
-                tensors = {
-                    name: _to_tensor(column)
-                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
-                }
-                count += len(tensors) > 0
-        return count
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        return _slice_by_hand(batches, batch_rows)
 
     return read
+
+
+def _slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
+    count = 0
+    for whole in batches:
+        for start in range(0, whole.num_rows, batch_rows):
+            batch = whole.slice(start, batch_rows)
+            tensors = {
+                name: _to_tensor(column)
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            }
+            count += len(tensors) > 0
+    return count
 
 
 def _to_tensor(column: pa.Array) -> Any:
@@ -128,17 +134,32 @@ def _to_tensor(column: pa.Array) -> Any:
 
 def _make_tables(folder: Path) -> Iterator[Case]:
     for name in ("emb", "tab"):
+        rows = BATCH_ROWS[name]
         with pa.memory_map(str(folder / f"{name}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all().combine_chunks()
-        loader = arrowdl.Loader(table, BATCH_ROWS[name], nulls="nan", shuffle=True)
         tensors = {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
+        copies = partial(_clone_slices, tensors, rows)
+        # Batches that may be written to are copies, and with writable=False the table itself.
+        yield Case(f"table-{name}", _make_loader(table, name), copies, "torch slices, cloned", 1.5)
+        lent = _make_loader(table, name, writable=False)
+        by_hand = partial(_slice_by_hand, table.to_batches(), rows)
+        yield Case(f"table-{name}-lent", lent, by_hand, "zero-copy loop by hand", 1.3)
         yield Case(
             f"table-{name}-shuffled",
-            partial(_drain_loader, loader),
-            partial(_index_select, tensors, BATCH_ROWS[name]),
+            _make_loader(table, name, shuffle=True),
+            partial(_index_select, tensors, rows),
             "torch.index_select in memory",
             1.5,
         )
+
+
+def _clone_slices(tensors: dict[str, Any], batch_rows: int) -> int:
+    rows = len(next(iter(tensors.values())))
+    count = 0
+    for start in range(0, rows, batch_rows):
+        stop = start + batch_rows
+        count += len({name: value[start:stop].clone() for name, value in tensors.items()}) > 0
+    return count
 
 
 def _drain_loader(loader: arrowdl.Loader) -> int:

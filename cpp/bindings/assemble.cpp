@@ -83,6 +83,11 @@ py::object concatenate_all(const py::sequence& arrays) {
   return wrap(concatenate(parts));
 }
 
+py::object relocate_to(const py::object& array, uintptr_t address, const py::object& block) {
+  return wrap(relocate(take_array_of(array.ptr()), reinterpret_cast<const void*>(address),
+                       take_array_of(block.ptr())));
+}
+
 /// Strings of any layout with offsets of their own.
 py::object plain_strings(const py::object& object) {
   const DeviceArray array = take_array_of(object.ptr());
@@ -115,6 +120,9 @@ void register_buffers(py::module_& m) {
   m.def("null_where", &null_where, py::arg("array"), py::arg("item"),
         "`array`, null also where an element has the bytes `item`, or is NaN for None.");
   m.def("concatenate", &concatenate_all, py::arg("arrays"), "The rows of all as one array.");
+  m.def("relocate", &relocate_to, py::arg("array"), py::arg("address"), py::arg("block"),
+        "The rows of `array` for writing: what of them lies in the bytes from `address` on is at "
+        "the same place of `block`, an array of these bytes; what lies elsewhere is copied.");
   m.def("plain_strings", &plain_strings, py::arg("array"),
         "Strings or their views as strings with offsets; the bytes of views are gathered.");
 }

@@ -91,6 +91,7 @@ struct Framework {
   PyObject* expand_bits = nullptr;     ///< (bytes, offset, length, repeat) -> bool tensor
   PyObject* fill = nullptr;            ///< (values, valid, item) -> tensor
   PyObject* all_valid = nullptr;       ///< (values) -> bool tensor
+  PyObject* copy = nullptr;            ///< (tensor) -> tensor in new memory
   PyObject* arrange = nullptr;         ///< (values, shape, axes) -> tensor
   PyObject* put = nullptr;             ///< (tensor, device name, id) -> tensor; without an API
   std::size_t alignment = 1;           ///< of memory that is read in place, in bytes
@@ -117,6 +118,7 @@ std::unique_ptr<const Framework> load(const char* name) {
   framework->expand_bits = take("expand_bits");
   framework->fill = take("fill");
   framework->all_valid = take("all_valid");
+  framework->copy = take("copy");
   framework->arrange = take("arrange");
   framework->put = take("put");
   framework->alignment = loaded.attr("alignment").cast<std::size_t>();
@@ -137,10 +139,19 @@ const Framework& find_framework(std::size_t index) {
 enum class NullPolicy { kRaise, kFill, kNan, kMask };
 enum class Ragged { kJagged, kPadded, kOffsets };
 
+/// Whose memory the tensors are in.
+enum class Access {
+  kShared,   ///< copy=None: the array's, to be read, or new memory
+  kInPlace,  ///< copy=False: the array's, or BufferError
+  kCopied,   ///< copy=True: new memory, the caller's own
+  kOwn,      ///< the array's, which is the caller's own, or new memory
+};
+
 struct Options {
   NullPolicy nulls = NullPolicy::kRaise;
   Ragged ragged = Ragged::kJagged;
   bool stack = false;
+  Access access = Access::kShared;
   std::optional<Device> device = {};
 };
 
@@ -177,17 +188,19 @@ class Converter {
       raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
                         to_string(array.type()));
     }
+    require_copy_allowed(array, "its fields have to be put side by side");
     return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
   }
 
   /// A tensor that has no nulls to ask about.
   py::object convert(OwnedTensor tensor) const { return make(std::move(tensor)); }
 
-  /// The same of `view`, a part of `array`, whose memory is there where the host can read it.
+  /// The same of `view`, a part of `array`, whose memory is there where the host can read it, and
+  /// the caller's own.
   py::object convert(const DeviceArray& array, TensorView view) const {
     if (!is_host_readable(array.device())) return lend(array, view);
     view.device = Device{};
-    return make(make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY));
+    return make(make_tensor(view, array.storage(), 0));
   }
 
  private:
@@ -207,7 +220,8 @@ class Converter {
         case Layout::kLargeListView:
           return convert_list(array);
         case Layout::kRunEndEncoded:
-          return convert(decode_run_ends(array));
+          require_copy_allowed(array, "its runs have to be decoded");
+          return with_access_to_new().convert(decode_run_ends(array));
         default:
           break;
       }
@@ -237,7 +251,58 @@ class Converter {
     ToDlpackOptions options;
     options.nulls = value_nulls();
     options.as_cpu = array.device().type != kDLCPU;
-    return to_dlpack(array, options);
+    options.copy = choose_copy(array);
+    return export_elements(array, options);
+  }
+
+  /// Bytes from which on a copy is worth to be done without the interpreter lock.
+  static constexpr int64_t kLargeSize = 64 << 10;
+
+  OwnedTensor export_elements(const DeviceArray& array, const ToDlpackOptions& options) const {
+    std::optional<py::gil_scoped_release> release;
+    if (options.copy == Copy::kAlways && array.nbytes() >= kLargeSize) release.emplace();
+    OwnedTensor tensor = to_dlpack(array, options);
+    return options_.access == Access::kOwn ? allow_writes(std::move(tensor)) : std::move(tensor);
+  }
+
+  static OwnedTensor allow_writes(OwnedTensor tensor) {
+    DLManagedTensorVersioned* managed = tensor.take_versioned();
+    managed->flags &= ~uint64_t{DLPACK_FLAG_BITMASK_READ_ONLY};
+    return OwnedTensor(managed);
+  }
+
+  Copy choose_copy(const DeviceArray& array) const {
+    switch (options_.access) {
+      case Access::kInPlace:
+        return Copy::kNever;
+      case Access::kCopied:
+        return moves(array.device()) ? Copy::kIfNeeded : Copy::kAlways;
+      case Access::kOwn:
+        // Of arrays of nothing but nulls pyarrow has one buffer for all fields, bitmaps included.
+        return is_masked() && array.known_null_count() != 0 ? Copy::kAlways : Copy::kIfNeeded;
+      case Access::kShared:
+        break;
+    }
+    return Copy::kIfNeeded;
+  }
+
+  /// Whether the tensors go to another device than `from`, into new memory.
+  bool moves(const Device& from) const {
+    return options_.device && *options_.device != (is_host_readable(from) ? Device{} : from);
+  }
+
+  void require_copy_allowed(const DeviceArray& array, const char* reason) const {
+    if (options_.access != Access::kInPlace) return;
+    raise_buffer_error("an array of ", to_string(array.type()),
+                       " cannot become a tensor without a copy, since ", reason,
+                       ": allow it with copy=None or copy=True");
+  }
+
+  /// For an array of new memory.
+  Converter with_access_to_new() const {
+    Converter converter(*this);
+    if (options_.access == Access::kCopied) converter.options_.access = Access::kOwn;
+    return converter;
   }
 
   static bool can_expand(const Device& device) {
@@ -252,13 +317,19 @@ class Converter {
       if (is_masked() || !parts.values || replaces_nulls(parts)) return expand(array, parts);
     }
     const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
+    const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
     py::object values =
-        make_there(array, dtype, [array, nulls = value_nulls()](const Order& order) {
+        make_there(array, dtype, [array, nulls = value_nulls(), copy](const Order& order) {
           ToDlpackOptions options;
           options.nulls = nulls;
           options.order = order;
+          options.copy = copy;
           return to_dlpack(array, options);
         });
+    // By the framework, into its own memory, and on devices that arrowdl does not copy on too.
+    if (options_.access == Access::kCopied && is_lent(split_tensor(array, value_nulls(), above_))) {
+      values = call(framework_.copy, values);
+    }
     if (!is_masked()) return values;
     return py::make_tuple(std::move(values),
                           make_there(array, *find_dtype("bool"), [array](const Order& order) {
@@ -270,14 +341,23 @@ class Converter {
     return options_.nulls != NullPolicy::kRaise && !parts.validity.empty();
   }
 
+  /// Whether the tensor of `parts` is the array's memory.
+  bool is_lent(const TensorParts& parts) const {
+    return parts.values && (is_masked() || !replaces_nulls(parts));
+  }
+
   /// The framework puts its own tensor together from what lies on the device.
   py::object expand(const DeviceArray& array, const TensorParts& parts) const {
+    if (!is_lent(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
     py::object valid = py::none();
     for (const BitParts& bits : parts.validity) {
       const py::object level = expand_bits(array, bits);
       valid = valid.is_none() ? level : valid & level;
     }
     py::object values = parts.values ? lend(array, *parts.values) : expand_bits(array, *parts.bits);
+    if (is_lent(parts) && options_.access == Access::kCopied) {
+      values = call(framework_.copy, values);
+    }
     if (!valid.is_none() && !is_masked()) {
       const py::object item = options_.nulls == NullPolicy::kNan ? py::object(py::float_(NAN))
                                                                  : py::object(py::int_(0));
@@ -321,9 +401,13 @@ class Converter {
   }
 
   /// Offsets, which the host has read already.
-  static OwnedTensor export_positions(const DeviceArray& offsets) {
+  OwnedTensor export_positions(const DeviceArray& offsets) const {
     ToDlpackOptions options;
     options.as_cpu = offsets.device().type != kDLCPU;
+    // The end of one batch's rows is the start of the next one's: no memory to write to.
+    const bool is_shared =
+        options_.access == Access::kShared || options_.access == Access::kInPlace;
+    if (!is_shared) options.copy = Copy::kAlways;
     return to_dlpack(offsets, options);
   }
 
@@ -342,22 +426,25 @@ class Converter {
 
   /// The framework would copy it as well, several times slower. For small tensors it is as quick.
   OwnedTensor align_large(OwnedTensor tensor) const {
-    constexpr int64_t kLargeSize = 64 << 10;
     if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
     const py::gil_scoped_release release;
     return align_tensor(std::move(tensor), framework_.alignment);
   }
 
   py::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
-    const bool moves = options_.device && from_dl_device(tensor->device) != *options_.device;
+    const bool is_moved = moves(from_dl_device(tensor->device));
+    if (is_moved && options_.access == Access::kInPlace) {
+      raise_buffer_error("copy=False: the array lies on another device than ",
+                         to_string(*options_.device));
+    }
     if (framework_.api != nullptr) {
-      if (moves) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
+      if (is_moved) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
       return to_object(*framework_.api, std::move(tensor));
     }
     if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
     const py::object box = py::cast(Tensor(std::move(tensor)));
     py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
-    if (!moves) return made;
+    if (!is_moved) return made;
     const DeviceType* type = find_device_type(options_.device->type);
     return call(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
   }
@@ -435,7 +522,7 @@ class Converter {
 
   py::object convert_list(const DeviceArray& array) const {
     const ListParts parts = split(array);
-    py::object rows = options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts);
+    py::object rows = options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
     return with_mask(std::move(rows), [&] { return to_row_mask(array); });
   }
 
@@ -447,6 +534,7 @@ class Converter {
           to_string(element), ": use ragged=\"jagged\"");
     }
     require_whole(parts.values);
+    require_copy_allowed(parts.values, "its rows have to be padded");
     const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
     return py::make_tuple(make(pad_list(parts, nulls)), make_positions(list_lengths(parts)));
   }
@@ -458,17 +546,32 @@ class Converter {
         "nulls=\"fill\" or \"nan\", or drop them first");
   }
 
+  /// Whether `split_list` made new memory for the values of `lists`.
+  static bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
+    switch (lists.type().layout) {
+      case Layout::kBinary:
+      case Layout::kLargeBinary:
+        return values.buffer(1) != lists.buffer(2);
+      case Layout::kBinaryView:
+        return true;
+      default:
+        return values.storage() != lists.storage();
+    }
+  }
+
   /// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
   /// whole.
-  py::object convert_elements(const DeviceArray& values) const {
+  py::object convert_elements(const DeviceArray& values, const DeviceArray& lists) const {
     require_whole(values);
-    Options options = options_;
+    const bool is_new = is_gathered(values, lists);
+    if (is_new) require_copy_allowed(lists, "the values of its rows have to be gathered");
+    Options options = is_new ? with_access_to_new().options_ : options_;
     if (is_masked()) options.nulls = NullPolicy::kRaise;
     return Converter(framework_, options).convert_field(values, "(list elements)");
   }
 
-  py::object jag(const ListParts& parts) const {
-    const py::object values = convert_elements(parts.values);
+  py::object jag(const ListParts& parts, const DeviceArray& lists) const {
+    const py::object values = convert_elements(parts.values, lists);
     const py::object offsets = make_positions(export_positions(parts.offsets));
     if (options_.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
     return checked(
@@ -488,7 +591,8 @@ class Converter {
     ToDlpackOptions options;
     options.nulls = Nulls::kFill;
     options.as_cpu = array.device().type != kDLCPU;
-    OwnedTensor shapes = to_dlpack(shape_field.with_nulls_of(rows), options);
+    options.copy = choose_copy(shape_field);
+    OwnedTensor shapes = export_elements(shape_field.with_nulls_of(rows), options);
     check_shapes(parts, shapes, *array.type().tensor);
     const std::vector<int64_t>& order = array.type().tensor->permutation;
     if (options_.ragged == Ragged::kOffsets && changes_order(order)) {
@@ -498,7 +602,7 @@ class Converter {
                          "\"shape\" for what they are");
     }
     const py::list permutation = changes_order(order) ? to_list(order) : py::list();
-    const py::object values = convert_elements(parts.values);
+    const py::object values = convert_elements(parts.values, rows);
     const py::object offsets = make_positions(export_positions(parts.offsets));
     const py::object shape_object = make(std::move(shapes));
     py::object tensors = options_.ragged == Ragged::kOffsets
@@ -540,6 +644,12 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
     options.stack = read_bool("stack", value);
   } else if (name == "device") {
     if (value != Py_None) options.device = read_device(value);
+  } else if (name == "copy") {
+    if (value != Py_None) {
+      options.access = read_bool("copy", value) ? Access::kCopied : Access::kInPlace;
+    }
+  } else if (name == "_own") {  // what arrowdl's own Python knows to be nobody else's memory
+    if (read_bool("_own", value)) options.access = Access::kOwn;
   } else {
     return false;
   }
@@ -548,8 +658,14 @@ bool read_option(Options& options, std::string_view name, PyObject* value) {
 
 /// `array` where its tensors can be read as those of `device`: what the host can read is moved
 /// tensor by tensor, into the framework's own memory.
-DeviceArray move_to(const std::optional<Device>& device, DeviceArray array) {
+DeviceArray move_to(Options& options, DeviceArray array) {
+  const std::optional<Device>& device = options.device;
   if (!device || array.device() == *device || is_host_readable(array.device())) return array;
+  if (options.access == Access::kInPlace) {
+    raise_buffer_error("copy=False: the array lies on ", to_string(array.device()), ", not on ",
+                       to_string(*device));
+  }
+  if (options.access == Access::kCopied) options.access = Access::kOwn;
   const py::gil_scoped_release release;
   return copy_to(array, *device);
 }
@@ -563,13 +679,15 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     read_keywords(
         kFunctionNames[index], n, 1, args, names,
         [&](std::string_view name, PyObject* value) { return read_option(options, name, value); });
-    const Converter converter(framework, options);
-    if (options.nulls == NullPolicy::kRaise && !options.stack) {
+    if (options.nulls == NullPolicy::kRaise && !options.stack &&
+        options.access == Access::kShared) {
       if (OwnedTensor tensor = take_pyarrow_numbers(args[0])) {
-        return converter.convert(std::move(tensor)).release().ptr();
+        return Converter(framework, options).convert(std::move(tensor)).release().ptr();
       }
     }
-    const DeviceArray array = move_to(options.device, take_array_of(args[0]));
+    const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
+    const DeviceArray array = move_to(options, take_array_of(args[0], copy));
+    const Converter converter(framework, options);
     py::object result = options.stack ? converter.stack(array) : converter.convert(array);
     return result.release().ptr();
   });
@@ -606,7 +724,7 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
 
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
   "to_" name                                                                                     \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None)\n--\n\n"                \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"     \
   "Read an Arrow array or table as " tensor                                                      \
   ", zero-copy where the layout allows.\n\n"                                                     \
   "Parameters\n----------\n"                                                                     \
@@ -625,7 +743,13 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
   "there,\n"                                                                                     \
   "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
-  "lies.\n\n"                                                                                    \
+  "lies.\n"                                                                                      \
+  "copy : bool, optional\n"                                                                      \
+  "    None: tensors share the memory of `obj` where the layout allows, and must not be "        \
+  "written to.\n"                                                                                \
+  "    True: they are in new memory, the caller's own. False: BufferError where the values "     \
+  "would\n"                                                                                      \
+  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"  \
   "Returns\n-------\n"                                                                           \
   "tensor, tuple or dict\n"                                                                      \
   "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \

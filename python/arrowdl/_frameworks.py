@@ -36,6 +36,8 @@ class Framework:
         ``(values, valid, item)`` to the values, `item` (0 or NaN) where they are not valid.
     all_valid : callable
         ``(values)`` to a bool tensor that is True everywhere.
+    copy : callable
+        ``(values)`` to the same in new memory: of what lies on a device that the host cannot read.
     arrange : callable
         ``(values, shape, axes)`` to the flat values in that shape, its axes then in that order.
     put : callable
@@ -54,6 +56,7 @@ class Framework:
     expand_bits: Callable[[Any, int, int, int], Any]
     fill: Callable[[Any, Any, float], Any]
     all_valid: Callable[[Any], Any]
+    copy: Callable[[Any], Any]
     arrange: Callable[[Any, list[int], list[int]], Any]
     put: Callable[[Any, str, int], Any]
     alignment: int = 1
@@ -133,6 +136,7 @@ def _load_torch() -> Framework:
         expand_bits,
         fill,
         lambda values: torch.ones_like(values, dtype=torch.bool),
+        torch.clone,
         lambda values, shape, axes: values.reshape(shape).permute(axes),
         lambda tensor, name, index: tensor.to(f"{_TORCH_NAMES.get(name, name)}:{index}"),
     )
@@ -196,7 +200,7 @@ def _load_numpy() -> Framework:
     return Framework(None, from_dlpack, np.from_dlpack, _pair, _parts, *_array_operations(np), put)
 
 
-def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
+def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any, Any]:
     """`expand_bits` to `arrange` for what has numpy's functions."""
 
     def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
@@ -212,6 +216,7 @@ def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any]:
         expand_bits,
         fill,
         lambda values: xp.ones(values.shape, dtype=bool),
+        lambda values: xp.array(values, copy=True),
         lambda values, shape, axes: xp.permute_dims(xp.reshape(values, shape), axes),
     )
 

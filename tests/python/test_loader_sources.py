@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.frames import OnlyDataFrame
+from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(10)})
 AB = pa.array(["a", "b"]).dictionary_encode()
@@ -463,3 +465,34 @@ def test_a_frame_of_the_interchange_protocol_alone() -> None:
     loader = arrowdl.Loader(frame, 2, columns=["y"])
     for _ in range(2):
         assert [batch["y"].tolist() for batch in loader] == [[1.5, 2.5], [3.5]]
+
+
+@pytest.mark.parametrize("columns", [None, ["a"], ["b"]])
+@pytest.mark.parametrize("name", ["1.parquet", "2.parquet", "1.arrow", "2.arrow"])
+def test_two_columns_of_one_name(name: str, columns: list[str] | None, tmp_path: Path) -> None:
+    """pyarrow says "Can't unify schema with duplicate field names", and neither which nor where."""
+    twice = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"])
+    once = pa.table({"a": [1], "b": [2]})
+    suffix = Path(name).suffix
+    for i in (1, 2):
+        table = twice if name.startswith(str(i)) else once
+        path = tmp_path / f"{i}{suffix}"
+        if suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+    sources: list[Any] = [tmp_path, str(tmp_path / f"*{suffix}"), sorted(tmp_path.iterdir())]
+    for source in [*sources, tmp_path / name]:
+        with pytest.raises(ValueError, match=f'{name}\' has 2 columns named "a"'):
+            arrowdl.Loader(source, 1, columns=columns)
+
+
+def test_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only the workers of a DataLoader need one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    dataset = arrowdl.Loader(pa.table({"a": [1, 2]}), 1).dataset()
+    assert [batch["a"].item() for batch in dataset] == [1, 2]
+    assert [batch["a"].item() for batch in DataLoader(dataset, batch_size=None)] == [1, 2]
+    with pytest.raises(RuntimeError, match=r"agree on the epoch .* set TMPDIR"):
+        dataset._iterations.join("start", 7, 0, 0, False)

@@ -212,6 +212,13 @@ DeviceArray share_buffer(const DeviceArray& array, int64_t i, Copy copy);
 /// device; dictionaries that differ are unified by value. One array comes back as it is.
 DeviceArray concatenate(const std::vector<DeviceArray>& arrays);
 
+/// The rows of `array`, a struct without nulls in host memory, for consumers that write to them:
+/// the elements of its fields that lie in the bytes from `from` on lie at the same place of
+/// `block`, an array of these bytes elsewhere (a private mapping of the same file, say), which the
+/// result keeps. Only what tensors share is taken from there; fields that have such elements
+/// anywhere else are copied. Raises TypeError for other arrays.
+DeviceArray relocate(const DeviceArray& array, const void* from, const DeviceArray& block);
+
 /// The plain array that a run-end encoded one stands for.
 DeviceArray decode_run_ends(const DeviceArray& array);
 

@@ -21,7 +21,7 @@ def can_convert_there(schema: _core.Schema) -> bool:
 
 
 def choose_converter(
-    framework: str, stack: bool | Mapping[str, Sequence[str]], options: Mapping[str, str]
+    framework: str, stack: bool | Mapping[str, Sequence[str]], options: Mapping[str, Any]
 ) -> Callable[[_core.DeviceArray], Any]:
     """What makes the tensors of an array.
 
@@ -30,7 +30,7 @@ def choose_converter(
     framework : str
         One of `CONVERTERS`.
     stack, options : object
-        As the loader was given them; `nulls` and `ragged` are the options.
+        As the loader was given them; `nulls`, `ragged` and whose memory it is are the options.
     """
     to_framework: Callable[..., Any] = CONVERTERS[framework]
     if not stack:
@@ -43,7 +43,7 @@ def choose_converter(
 def stack_groups(
     to_framework: Callable[..., Any],
     groups: Mapping[str, Sequence[str]],
-    options: Mapping[str, str],
+    options: Mapping[str, Any],
     array: _core.DeviceArray,
 ) -> dict[str, Any]:
     """The columns of each group side by side under its name, and the others."""

@@ -39,6 +39,7 @@ class DatasetSource(IndexedSource):
         self.units = [self._count(unit) for unit in self._fragments]
         self._bytes = _measure(self._fragments, set(columns or dataset.schema.names))
         self._options = _choose_options(dataset, self._count_batch_rows())
+        self.lends = not _is_memory_new(dataset)
         self._dictionaries: Dictionaries | None = None
 
     def _count_batch_rows(self) -> int:
@@ -134,6 +135,24 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
             pre_buffer=False, use_buffered_stream=True
         )
     return options
+
+
+def _is_memory_new(dataset: ds.FileSystemDataset) -> bool:
+    """Whether a scan gives memory of its own for certain. Columns of directories are made for each
+    batch."""
+    import pyarrow.dataset as ds
+
+    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded, whatever the file system
+        return not _is_mapped(dataset.filesystem)
+    is_ipc = isinstance(dataset.format, ds.IpcFileFormat)  # what read() of a file gave, as it is
+    return is_ipc and _is_local(dataset.filesystem) and not _is_mapped(dataset.filesystem)
+
+
+def _is_mapped(filesystem: Any) -> bool:
+    """Whether files are read through memory that is mapped to them."""
+    import pyarrow.fs as fs
+
+    return not filesystem.equals(fs.LocalFileSystem()) if _is_local(filesystem) else False
 
 
 def _is_plain(format: ds.ParquetFileFormat) -> bool:

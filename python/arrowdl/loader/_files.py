@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Container, Sequence
+from copy import copy
 from fnmatch import fnmatchcase
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, chain, groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl import _core
 from arrowdl.loader._dataset import open_dataset
-from arrowdl.loader._sources import Source, TableSource
+from arrowdl.loader._private_maps import MappedFile, PrivateRows, map_file
+from arrowdl.loader._sources import Source, TableSource, UnitOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,9 +153,9 @@ def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) ->
             "each"
         )
     if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
-        table = _map_files(paths)
-        if table is not None:
-            return MappedSource(table, columns, paths)
+        mapped = _map_files(paths)
+        if mapped is not None:
+            return MappedSource(*mapped, columns)
     if kinds == {"ipc"}:
         _check_no_streams(paths)
     return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
@@ -196,16 +200,40 @@ def _make_dataset(roots: Sequence[Root], kind: str) -> ds.FileSystemDataset:
     """
     import pyarrow.dataset as ds
 
-    datasets = [
-        ds.dataset(root.files, format=kind, partitioning="hive", partition_base_dir=root.base)
-        for root in roots
-    ]
+    datasets = [_open_root(root, kind) for root in roots]
     return ds.FileSystemDataset(
         [fragment for dataset in datasets for fragment in dataset.get_fragments()],
         _unify_schemas([found for dataset in datasets for found in _list_schemas(dataset)]),
         datasets[0].format,
         datasets[0].filesystem,
     )
+
+
+def _open_root(root: Root, kind: str) -> ds.FileSystemDataset:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    try:
+        return ds.dataset(
+            root.files, format=kind, partitioning="hive", partition_base_dir=root.base
+        )
+    except pa.ArrowInvalid:  # which names neither the file, that is the first, nor the column
+        format = ds.ParquetFileFormat() if kind == "parquet" else ds.IpcFileFormat()
+        _check_names(root.files[0], format.inspect(root.files[0], fs.LocalFileSystem()))
+        raise
+
+
+def _check_names(path: str, schema: pa.Schema) -> None:
+    """Raise ValueError where several columns have one name."""
+    for name, number in Counter(schema.names).items():
+        if number > 1:
+            raise ValueError(
+                f'{path!r} has {number} columns named "{name}", and a batch, which is a dict, has '
+                "one place for them: write it again with other names, or read it into a table "
+                "(pyarrow.parquet.ParquetFile(path).read(), pyarrow.ipc.open_file(path).read_all())"
+                " and give that, after rename_columns()"
+            )
 
 
 def _list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
@@ -230,6 +258,8 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     import pyarrow as pa
 
     (first, unified), *others = schemas
+    for path, schema in schemas:
+        _check_names(path, schema)
     for path, schema in others:
         if schema.equals(unified):
             continue
@@ -249,35 +279,60 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 class MappedSource(TableSource):
     """Rows of memory-mapped files, which another process maps again."""
 
-    def __init__(self, table: pa.Table, columns: list[str] | None, paths: list[str]) -> None:
+    def __init__(self, table: pa.Table, files: list[MappedFile], columns: list[str] | None) -> None:
         super().__init__(table, columns)
-        self._origin = paths, columns
+        self._files = files
+        self._columns = columns
         self._is_cut = False
+        self._private_rows: PrivateRows | None = None
+
+    def for_writing(self) -> MappedSource:
+        if self._private_rows is None:
+            self._load()
+            batches = self._table.to_batches()
+            self._private_rows = PrivateRows(batches, self._arrays, self._files)
+        private = copy(self)
+        private.lends = False
+        return private
+
+    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
+        if self.lends or self._private_rows is None or self._is_cut:
+            return super().read_rows(start, stop, order)
+        arrays = self._private_rows.read(self._find_slices(start, stop))
+        return self._check(_core.stream(chain([self._arrays[0][:0]], arrays)))
 
     def cut_for_shuffle(self) -> TableSource:
         cut = super().cut_for_shuffle()
         cut._is_cut = True  # type: ignore[attr-defined]
         return cut
 
+    def __copy__(self) -> MappedSource:
+        """Over the same mapping; pickles are for other processes."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def __reduce__(self) -> Any:
-        return _map_again, (*self._origin, self._is_cut)
+        return _map_again, ([file.path for file in self._files], self._columns, self._is_cut)
 
 
 def _map_again(paths: list[str], columns: list[str] | None, is_cut: bool) -> TableSource:
-    table = _map_files(paths)
-    if table is None:
+    mapped = _map_files(paths)
+    if mapped is None:
         raise ValueError(f"{paths} have been compressed since the Loader was made")
-    source = MappedSource(table, columns, paths)
+    source = MappedSource(*mapped, columns)
     return source.cut_for_shuffle() if is_cut else source
 
 
-def _map_files(paths: list[str]) -> pa.Table | None:
+def _map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
     """The memory-mapped rows of IPC files, or None where they are compressed."""
     import pyarrow as pa
 
     tables = []
+    files = []
     for path in paths:
-        mapped = pa.memory_map(path)
+        mapped, file = map_file(path)
+        files.append(file)
         try:
             reader = pa.ipc.open_file(mapped)
             if reader.num_record_batches and not _lies_in(reader.get_batch(0), mapped):
@@ -287,7 +342,7 @@ def _map_files(paths: list[str]) -> pa.Table | None:
         tables.append(reader.read_all())
     schema = _unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
     empty = schema.empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default")
+    return pa.concat_tables([empty, *tables], promote_options="default"), files
 
 
 def _lies_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:

@@ -20,9 +20,14 @@ class Iterations:
     """
 
     def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="arrowdl-iterations-")
+        self._folder = self._why_none = ""
         self._own_count = 0
-        weakref.finalize(self, _remove, self._folder, os.getpid())
+        try:
+            self._folder = tempfile.mkdtemp(prefix="arrowdl-iterations-")
+        except OSError as error:  # which matters to workers only
+            self._why_none = str(error)
+        else:
+            weakref.finalize(self, _remove, self._folder, os.getpid())
 
     def join(self, start: str, seed: int, worker: int, epoch: int, is_own: bool) -> int | None:
         """Take part in the iteration that `worker` begins.
@@ -41,7 +46,18 @@ class Iterations:
         -------
         int or None
             The epoch that the iteration reads; None for the first one.
+
+        Raises
+        ------
+        RuntimeError
+            There is no folder: each iteration would read the same epoch.
         """
+        if not self._folder:
+            raise RuntimeError(
+                "the worker processes of a DataLoader agree on the epoch by way of a temporary "
+                f"folder, and none could be made ({self._why_none}): set TMPDIR to a folder that "
+                "can be written to, or use num_workers=0 and the workers= of the Loader"
+            )
         try:
             return self._join(start, seed, worker, epoch, is_own)
         except FileNotFoundError:

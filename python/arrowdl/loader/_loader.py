@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
@@ -17,7 +18,7 @@ from arrowdl.loader._copies import copy_ahead, pack_ahead
 from arrowdl.loader._global_arrays import make_global
 from arrowdl.loader._messages import CONVERTERS, Message
 from arrowdl.loader._open import open_source
-from arrowdl.loader._order import Sharding, Span, count_batches, count_rows, find_rest
+from arrowdl.loader._order import Rest, Sharding, count_batches
 from arrowdl.loader._padding import pad_batches
 from arrowdl.loader._position import STATE_VERSION, Position, find_state
 from arrowdl.loader._progress import Bar, NoBar
@@ -62,8 +63,8 @@ class Loader:
         Of the shuffles. The same seed, epoch and source give the same batches on every machine.
     drop_last : bool
         Leave incomplete batches out. Otherwise the last batch of a rank may be shorter than
-        `batch_size`, and one row may be repeated, where a rank would have one batch less than the
-        others.
+        `batch_size`, and may be one row that another rank has as well, where this one would have
+        one batch less than the others: see `own_rows`.
     rank, world_size : int, optional
         This process among those that share the rows. By default what ``torch.distributed`` says
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
@@ -81,14 +82,19 @@ class Loader:
         memory, which is used again when nothing made of it is alive.
     pad_last : bool
         Every batch has `batch_size` rows, and a column ``"valid"`` of bool: a last batch that is
-        shorter is filled up with rows of its own, where that is False. For compilers of stable
-        shapes, JAX's above all.
+        shorter is filled up with rows of its own, where that is False, as it is for a row that
+        another rank has as well. For compilers of stable shapes, JAX's above all, and for metrics.
     sharding : jax.sharding.Sharding, optional
         Batches are JAX's global arrays: this process has `batch_size` rows of each, and
         ``jax.make_array_from_process_local_data`` puts them on its devices. `transform` gets NumPy
         arrays then.
     nulls, ragged : str
         As of `to_torch`.
+    writable : bool
+        Whether batches may be written to, ``batch["x"] /= 2`` say, without a change of the source
+        or of another batch. Files are mapped privately for that, and what is somebody else's, rows
+        of a table or a stream in their order, is copied, once. With False what lies in memory
+        already is given out as it is, at its address: it must not be written to then.
     stack : bool or mapping of str to sequence of str, optional
         Columns side by side as one matrix: all of them (the batch is the matrix), or under each
         name those listed; the others stay.
@@ -132,6 +138,7 @@ class Loader:
         sharding: Any = None,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+        writable: bool = True,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         transform: Callable[[Any], Any] | None = None,
         pin_memory: bool | None = None,
@@ -175,6 +182,7 @@ class Loader:
         self._workers = workers
         self._pool: WorkerPool | None = None
         self._options = {"nulls": nulls, "ragged": ragged}
+        self._is_writable = bool(writable)
         self._stack = _read_stack(stack)
         self._transform = transform
         self._pin_memory = bool(pin_memory)
@@ -188,6 +196,7 @@ class Loader:
         self._source = opened
         self._position = Position()
         self._stats = Stats()
+        self._own_rows = 0
 
     # ---- reading
 
@@ -227,8 +236,7 @@ class Loader:
         sharding = position.sharding
         if sharding is None or isinstance(self._source, StreamSource):
             return None
-        rest = find_rest([Span(0, self._source.num_rows)], position.stages)
-        return count_batches(count_rows(rest), sharding) or None
+        return count_batches(len(Rest(self._source.num_rows, position.stages)), sharding) or None
 
     def _shard(self, world_size: int, workers: int = 1) -> Sharding:
         return Sharding(world_size, workers, self.batch_size, self._drop_last)
@@ -245,7 +253,7 @@ class Loader:
             stream, convert = self._open_stream(reader)
         with closing(stream), self._make_bar() as bar:
             begin = now()
-            while True:
+            for number in count():
                 if os.getpid() != process:
                     raise RuntimeError(
                         "this epoch is read by threads or workers of another process, the one that "
@@ -257,7 +265,7 @@ class Loader:
                 if array is None:
                     break
                 batch = convert(array)
-                rows = len(array)
+                rows = reader.own_rows.pop(number, len(array))
                 stats.bytes += array.nbytes
                 del array
                 given = now()
@@ -266,6 +274,7 @@ class Loader:
                 stats.rows += rows
                 own += 1
                 position.give(reader.count_all(own))
+                self._own_rows = rows
                 bar(rows)
                 yield batch
                 del batch  # its memory may go back before the next one is made
@@ -302,6 +311,7 @@ class Loader:
         worker = copy.copy(self)
         worker._workers = worker._prefetch = 0
         worker._device = worker._pool = None
+        worker._is_writable = self._is_writable and self._transform is not None  # copied anyway
         worker._pin_memory = worker._progress = False
         if self._sharding is not None:
             worker._sharding, worker._framework = None, "numpy"
@@ -319,10 +329,14 @@ class Loader:
 
     def _open_stream(self, reader: Reader) -> tuple[Any, Callable[[Any], Any]]:
         """What comes for each batch, read ahead, and what makes the batch of it."""
-        stream = read_batches(self._source, self._order, reader)
+        writes = self._is_writable and self._may_write
+        source = self._source
+        if writes and isinstance(source, IndexedSource):
+            source = source.for_writing()
+        stream = read_batches(source, self._order, reader)
         if self._pad_last:
-            stream = pad_batches(stream, self.batch_size)
-        to_tensors = choose_converter(self._tensors_of, self._stack, self._options)
+            stream = pad_batches(stream, self.batch_size, reader.own_rows)
+        read_type = stream.device_type
         if self._device is None:
             # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
             is_plain = not self._shuffle and isinstance(self._source, IndexedSource)
@@ -330,9 +344,25 @@ class Loader:
         elif self._can_convert_there(stream.schema):
             stream, depth = stream.to(self._device), self._prefetch
         else:
+            to_tensors = self._choose_converter({})  # copied into a block anyway
             messages = pack_ahead(stream, to_tensors, self._device, self._prefetch)
             return messages, self._then_finish(Message.read)
+        access: dict[str, Any] = {}
+        if writes:
+            is_copied = self._shuffle or stream.device_type != read_type
+            access = {"copy": True} if source.lends and not is_copied else {"_own": True}
+        to_tensors = self._choose_converter(access)
         return stream.prefetch(depth) if depth else stream, self._then_finish(to_tensors)
+
+    def _choose_converter(self, access: Mapping[str, Any]) -> Callable[[Any], Any]:
+        return choose_converter(self._tensors_of, self._stack, {**self._options, **access})
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether somebody gets tensors that can be written to at all: JAX's cannot."""
+        if self._sharding is not None:
+            return self._transform is not None
+        return self._framework != "jax"
 
     def _can_convert_there(self, schema: _core.Schema) -> bool:
         if _core.is_host_readable(self._device):
@@ -377,6 +407,15 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """Read `epoch` from its start, when iterated next."""
         self._position = Position(_require_int("epoch", epoch, 0))
+
+    @property
+    def own_rows(self) -> int:
+        """Rows of the batch given out last that are this rank's own; they come first in it.
+
+        Fewer than it has where it was filled up (`pad_last`), and 0 where it repeats a row of
+        another rank, which has one batch more to read: a metric leaves the others out.
+        """
+        return self._own_rows
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank: one that is resumed has fewer.
@@ -438,7 +477,8 @@ class Loader:
         Raises
         ------
         ValueError
-            The state is of another source or shuffle, whose rows come in another order.
+            The state is of another source or shuffle, whose rows come in another order, or none
+            that a Loader can have given.
         """
         state = find_state(state)
         own = self.state_dict()
@@ -451,7 +491,10 @@ class Loader:
                     f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
                     "rows come in another order, and some would be missing or come twice"
                 )
-        self._position = Position.from_state(state)
+        position = Position.from_state(state)
+        if isinstance(self._source, IndexedSource):
+            position.check_rows(self._source.num_rows)
+        self._position = position
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: a reader of its own, at the same place."""

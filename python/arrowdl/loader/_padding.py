@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from arrowdl import _core
 
 MASK = "valid"
 
 
-def pad_batches(stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
+def pad_batches(
+    stream: _core.DeviceStream, rows: int, own_rows: dict[int, int]
+) -> _core.DeviceStream:
     """The arrays of `stream` with `rows` rows each, and a column `MASK`, False where one is filler.
 
     Parameters
@@ -17,6 +20,9 @@ def pad_batches(stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
     stream : DeviceStream
         Structs in host memory, of at most `rows` rows.
     rows : int
+    own_rows : dict of int to int
+        Of arrays, by their number, whose rows are not all of this rank: the others count as filler.
+        Those that are filled up are noted there.
 
     Raises
     ------
@@ -34,8 +40,13 @@ def pad_batches(stream: _core.DeviceStream, rows: int) -> _core.DeviceStream:
 
     def pad() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first
-        while array is not None:
-            yield _add_column(_fill_up(array, rows), _make_mask(len(array), rows))
+        for i in count():
+            if array is None:
+                return
+            own = own_rows.get(i, len(array))
+            if own < rows:
+                own_rows[i] = own
+            yield _add_column(_fill_up(array, rows), _make_mask(own, rows))
             array = next(stream, None)
 
     return _core.stream(pad())
@@ -47,9 +58,9 @@ def _fill_up(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
     return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
 
 
-def _make_mask(count: int, rows: int) -> _core.DeviceArray:
+def _make_mask(own: int, rows: int) -> _core.DeviceArray:
     """Memory of its own, which the training may write to."""
-    mask = bytearray(b"\1" * count + b"\0" * (rows - count))
+    mask = bytearray(b"\1" * own + b"\0" * (rows - own))
     return _core.to_arrow_device(memoryview(mask).cast("?"))
 
 

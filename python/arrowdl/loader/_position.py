@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import reprlib
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from arrowdl.loader._order import Sharding, Stage
+from arrowdl.loader._order import Rest, Sharding, Stage, count_batches
 
 STATE_VERSION = 1
 _ORDER_KEYS = ("source", "seed", "shuffle", "buffer_rows")
-KEYS = {"version", "source", "seed", "shuffle", "buffer_rows", "epoch", "stages"}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "source": (str,),
+    "seed": (int,),
+    "shuffle": (bool,),
+    "buffer_rows": (int,),
+    "epoch": (int,),
+    "stages": (list, tuple),
+}
+KEYS = {"version", *_TYPES}
+_MOST_ROWS = 2**62
+_MOST_LEVELS = 30
+# The numbers of a stage, and what they can be.
+_LIMITS = (
+    ("world_size", 1, 2**32),
+    ("workers", 1, 2**16),
+    ("batch_size", 1, 2**40),
+    ("drop_last", 0, 1),
+    ("batches", 0, 2**48),
+)
 
 
 @dataclass
@@ -68,19 +87,39 @@ class Position:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
         """Raise ValueError where `state` is not one of `to_state`."""
-        try:
-            position = cls(state["epoch"], [_to_stage(*stage) for stage in state["stages"]])
-            numbers = [position.epoch, *(n for stage in state["stages"] for n in stage)]
-            sizes = [
-                n
-                for world_size, workers, rows, *_ in state["stages"]
-                for n in (world_size, workers, rows)
-            ]
-            if all(type(number) is int and number >= 0 for number in numbers) and all(sizes):
-                return position
-        except TypeError:
-            pass
-        raise ValueError(_refuse(state))
+        for key, kinds in _TYPES.items():
+            if type(state[key]) not in kinds:
+                raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
+        if not 0 <= state["epoch"] <= _MOST_ROWS:
+            raise ValueError(_refuse(state, "epoch is none that there can be"))
+        stages = state["stages"]
+        for i, stage in enumerate(stages):
+            if why := _why_no_stage(stage):
+                raise ValueError(_refuse(state, f"stages[{i}] {why}"))
+        if sum(size * rows * batches for size, _, rows, _, batches in stages) > _MOST_ROWS:
+            raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
+        return cls(state["epoch"], [_to_stage(*stage) for stage in stages])
+
+    def check_rows(self, rows: int) -> None:
+        """Raise ValueError where more was given out than a source of `rows` rows has."""
+        for i, stage in enumerate(self.stages):
+            most = count_batches(len(Rest(rows, self.stages[:i])), stage.sharding)
+            if stage.batches > most:
+                raise ValueError(
+                    f"not a state of this Loader: stages[{i}] says that each of "
+                    f"{stage.sharding.world_size} ranks had {stage.batches} batches of "
+                    f"{stage.sharding.batch_size} rows, and the source has {rows} rows, for {most}"
+                )
+
+
+def _why_no_stage(stage: Any) -> str:
+    """What is wrong with a stage of a state; empty where nothing is."""
+    if type(stage) not in (list, tuple) or len(stage) != len(_LIMITS):
+        return f"is no list of {len(_LIMITS)} numbers"
+    for number, (name, least, most) in zip(stage, _LIMITS, strict=True):
+        if type(number) is not int or not least <= number <= most:
+            return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
+    return ""
 
 
 def _to_list(stage: Stage) -> list[int]:
@@ -114,6 +153,8 @@ def find_state(state: Any) -> dict[str, Any]:
     furthest: Mapping[str, Any] = max(states, key=_measure)
     found = dict(furthest)
     since = state.get("_steps_since_snapshot", 0)
+    if type(since) is not int or not 0 <= since <= _MOST_ROWS:
+        raise ValueError(_refuse(state, "_steps_since_snapshot counts no steps"))
     if since:
         if not found["stages"]:
             raise ValueError(
@@ -125,18 +166,33 @@ def find_state(state: Any) -> dict[str, Any]:
     return found
 
 
-def _refuse(state: Any) -> str:
-    return f"not a state of a Loader of version {STATE_VERSION}: {str(state)[:200]}"
+def _refuse(state: Any, why: str = "") -> str:
+    reason = f" ({why})" if why else ""
+    return f"not a state of a Loader of version {STATE_VERSION}{reason}: {_show(state)}"
 
 
-def _find_states(state: Any) -> Iterator[Mapping[str, Any]]:
+def _show(state: Any) -> str:
+    """The beginning of it, however deep it is and whether it contains itself or not."""
+    short = reprlib.Repr()
+    short.maxdict = short.maxlist = short.maxtuple = len(KEYS) + 1
+    return short.repr(state)[:200]
+
+
+def _find_states(state: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if isinstance(state, Mapping):
-        if state.get("version") == STATE_VERSION and set(state) >= KEYS:
+        if depth > _MOST_LEVELS:
+            raise ValueError(_refuse(state, f"more than {_MOST_LEVELS} levels, or without an end"))
+        if _is_state(state):
             Position.from_state(state)  # raises for one that is damaged
             yield state
         else:
             for value in state.values():
-                yield from _find_states(value)
+                yield from _find_states(value, depth + 1)
+
+
+def _is_state(state: Mapping[Any, Any]) -> bool:
+    version = state.get("version")
+    return type(version) is int and version == STATE_VERSION and set(state) >= KEYS
 
 
 def _measure(state: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from arrowdl import _core
-from arrowdl.loader._order import (
-    Sharding,
-    Span,
-    choose_share,
-    count_turns,
-    drop_batches,
-    find_rest,
-)
+from arrowdl.loader._order import Rest, Sharding, Span, choose_share, count_turns
 from arrowdl.loader._position import Position
-from arrowdl.loader._sources import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources import IndexedSource, Source, StreamSource, UnitOrder
+
+# What is cut out of many places is read in arrays of so many rows.
+_CUT_ROWS = 4_096
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,24 @@ class Order:
 
 @dataclass(frozen=True)
 class Reader:
-    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them."""
+    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them.
+
+    Attributes
+    ----------
+    position : Position
+    rank : int
+    worker : int, optional
+    sharding : Sharding
+    own_rows : dict of int to int
+        The rows that are this rank's own, of batches that have others as well: by their number,
+        from 0 for the first one that is read. Whoever reads a batch or fills it up notes it.
+    """
 
     position: Position
     rank: int
     worker: int | None
     sharding: Sharding
+    own_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
         """Batches of this reader, of the first `batches` of its rank."""
@@ -80,32 +89,75 @@ def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceSt
 def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
     assert reader.worker is not None
     position, sharding = reader.position, reader.sharding
-    rest = find_rest([Span(0, source.num_rows)], position.stages)
-    share = choose_share(rest, reader.rank, reader.worker, sharding)
-    spans = drop_batches(share, position.batches, reader.worker, sharding)
+    rest = Rest(source.num_rows, position.stages)
+    share = choose_share(len(rest), reader.rank, reader.worker, sharding, position.batches)
+    spans = rest.slice(share.rows.start, share.rows.stop)
     rows = sharding.batch_size
-    if len(spans) <= 1:
-        stream = _read_span(source, order, position.epoch, spans[0] if spans else Span(0, 0))
+    if share.has_filler:
+        reader.own_rows[-(-len(share.rows) // rows)] = 0
+        spans += rest.slice(0, 1)
+    epoch = _Epoch(source, order, position.epoch)
+    groups = list(epoch.group(spans)) or [[Span(0, 0)]]
+    if len(groups) == len(groups[0]) == 1:
+        stream = epoch.read(groups[0][0])
     else:
-        stream = _core.stream(
-            array
-            for span in spans
-            for array in _read_span(source, order, position.epoch, span).rebatch(rows)
-        )
+        stream = _core.stream(array for group in groups for array in epoch.read_each(group, rows))
     return stream.rebatch(rows, drop_last=sharding.drop_last)
 
 
-def _read_span(source: IndexedSource, order: Order, epoch: int, span: Span) -> _core.DeviceStream:
-    units = range(len(source.units))
-    window = order.window
-    if window is None:
-        return source.read_rows(span.start, span.stop, units)
-    permuted = _core.permute(len(units), order.make_seed(epoch, "units"))
-    first = span.start // window
-    stop = min(-(-span.stop // window) * window, source.num_rows)
-    stream = source.read_rows(first * window, stop, permuted)
-    stream = stream.shuffle(window, order.make_seed(epoch, "rows"), first_window=first)
-    return stream.slice(span.start - first * window, len(span))
+class _Epoch:
+    """The order of the rows of `source` in an epoch."""
+
+    def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
+        units: Sequence[int] = range(len(source.units))
+        if order.window is not None:
+            units = _core.permute(len(units), order.make_seed(epoch, "units"))
+        self._source = source
+        self._units = UnitOrder(source, units)
+        self._window = order.window
+        self._seed = order.make_seed(epoch, "rows")
+
+    def read(self, span: Span) -> _core.DeviceStream:
+        window = self._window
+        if window is None:
+            return self._source.read_rows(span.start, span.stop, self._units)
+        first = span.start // window
+        stop = min(-(-span.stop // window) * window, self._source.num_rows)
+        stream = self._source.read_rows(first * window, stop, self._units)
+        stream = stream.shuffle(window, self._seed, first_window=first)
+        return stream.slice(span.start - first * window, len(span))
+
+    def group(self, spans: Iterable[Span]) -> Iterator[list[Span]]:
+        """Ascending spans that are read together: what is between them has to be read anyway."""
+        group: list[Span] = []
+        for span in spans:
+            is_near = bool(group) and group[-1].stop <= span.start
+            if not is_near or self._find_block(group[-1].stop - 1) != self._find_block(span.start):
+                if group:
+                    yield group
+                group = []
+            group.append(span)
+        if group:
+            yield group
+
+    def _find_block(self, row: int) -> int:
+        """The rows that are read as a whole: a window of the shuffle, or a unit."""
+        return self._units.find(row) if self._window is None else row // self._window
+
+    def read_each(self, group: Sequence[Span], rows: int) -> Iterator[_core.DeviceArray]:
+        """The rows of the spans of a group, in arrays of some `rows` rows or less."""
+        position = group[0].start
+        spans = iter(group)
+        span = next(spans)
+        for array in self.read(Span(position, group[-1].stop)).rebatch(max(rows, _CUT_ROWS)):
+            end = position + len(array)
+            while span.start < end:
+                start, stop = max(span.start, position), min(span.stop, end)
+                yield array[start - position : stop - position]
+                if span.stop > end or (following := next(spans, None)) is None:
+                    break
+                span = following
+            position = end
 
 
 def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.DeviceStream:
@@ -125,7 +177,22 @@ def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.
         stream = _take_every(stream, sharding.workers)
     if sharding.world_size == 1:
         return stream
-    return stream.shard(reader.rank, sharding.world_size, pad=True)
+    return _note_fillers(stream, reader).shard(reader.rank, sharding.world_size, pad=True)
+
+
+def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStream:
+    """The same arrays, of all ranks: where one has no row for each, the others repeat the last."""
+    first = next(stream, None)
+    if first is None:
+        return stream
+
+    def note() -> Iterator[_core.DeviceArray]:
+        for i, array in enumerate(itertools.chain([first], stream)):
+            if len(array) <= reader.rank:
+                reader.own_rows[i] = 0
+            yield array
+
+    return _core.stream(note())
 
 
 def _skip_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
@@ -21,6 +21,25 @@ if TYPE_CHECKING:
 _TABLE_UNIT_ROWS = 4_096
 
 
+class UnitOrder:
+    """The units of a source in the order of an epoch.
+
+    Attributes
+    ----------
+    units : sequence of int
+    ends : list of int
+        Rows up to the end of each.
+    """
+
+    def __init__(self, source: IndexedSource, units: Sequence[int]) -> None:
+        self.units = units
+        self.ends = list(accumulate(source.units[unit] for unit in units))
+
+    def find(self, row: int) -> int:
+        """Which one in the order has the row."""
+        return bisect_right(self.ends, row)
+
+
 class IndexedSource(ABC):
     """Rows in units of known length that can be read in any order: row groups, record batches.
 
@@ -28,9 +47,13 @@ class IndexedSource(ABC):
     ----------
     units : list of int
         Rows of each unit.
+    lends : bool
+        Whether somebody else may see the memory of the rows, or see it in another epoch: whoever
+        writes to rows in their order copies them before.
     """
 
     units: list[int]
+    lends = True
 
     @abstractmethod
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
@@ -48,13 +71,16 @@ class IndexedSource(ABC):
         """The same rows in the units that a shuffled epoch permutes."""
         return self
 
-    def read_rows(self, start: int, stop: int, order: Sequence[int]) -> _core.DeviceStream:
+    def for_writing(self) -> IndexedSource:
+        """The same rows for an epoch that writes to them, lent by nobody where that is free."""
+        return self
+
+    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
         """Rows `start` to `stop` of the units in `order`: reads only units that have some."""
-        ends = list(accumulate(self.units[unit] for unit in order))
-        first = next((i for i, end in enumerate(ends) if end > start), len(ends))
-        last = next((i for i, end in enumerate(ends) if end >= stop), len(ends) - 1)
-        begin = ends[first - 1] if first > 0 else 0
-        return self.read(order[first : last + 1]).slice(start - begin, stop - start)
+        first = order.find(start)
+        last = bisect_left(order.ends, stop)
+        begin = order.ends[first - 1] if first > 0 else 0
+        return self.read(order.units[first : last + 1]).slice(start - begin, stop - start)
 
 
 class StreamSource:
@@ -66,7 +92,11 @@ class StreamSource:
         Gives an Arrow stream, of what `epoch` it is told.
     replayable : bool
         Whether it gives the same one again.
+    lends : bool
+        As of `IndexedSource`.
     """
+
+    lends = True
 
     def __init__(self, open: Callable[[int], Any], replayable: bool) -> None:
         self._open = open
@@ -105,27 +135,34 @@ class TableSource(IndexedSource):
         self.units = [min(rows, total - start) for start in range(0, total, rows)]
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        self._load()
+        starts = [unit * self._unit_rows for unit in units]
+        parts = [
+            self._arrays[i][rows]
+            for start, unit in zip(starts, units, strict=True)
+            for i, rows in self._find_slices(start, start + self.units[unit])
+        ]
+        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
+
+    def _load(self) -> None:
         if not self._arrays:
             batches = self._table.to_batches() or [self._table.slice(0, 0)]
             self._arrays = [_core.from_arrow(batch) for batch in batches]
-        stream = _core.chain(
-            [part for unit in units for part in self._slice(unit)] or [self._arrays[0][:0]]
-        )
+
+    def _check(self, stream: _core.DeviceStream) -> _core.DeviceStream:
         if has_dictionaries(stream.schema):
             self._dictionaries.check(_core.from_arrow(self._table.slice(0, 1)))
             stream = check_dictionaries(stream, self._dictionaries)
         return stream
 
-    def _slice(self, unit: int) -> Iterator[_core.DeviceArray]:
-        """The rows of a unit, where the chunks have them."""
-        start = unit * self._unit_rows
-        stop = start + self.units[unit]
+    def _find_slices(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """The chunks that have rows `start` to `stop`, by number, and which of theirs these are."""
         ends = self._ends
         for i in range(bisect_right(ends, start), len(ends)):
             begin = ends[i] - len(self._arrays[i])
             if begin >= stop:
                 break
-            yield self._arrays[i][max(start - begin, 0) : stop - begin]
+            yield i, slice(max(start - begin, 0), stop - begin)
 
     @cached_property
     def _ends(self) -> list[int]:

@@ -12,7 +12,9 @@ class Stats:
 
     Attributes
     ----------
-    batches, rows : int
+    batches : int
+    rows : int
+        Without those that fill a batch up or that another rank has as well.
     bytes : int
         Of their Arrow arrays; of what they handed over, with workers.
     waiting_on_source : float
