@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._dataset import open_dataset
+from arrowdl.loader._file_stamps import FileStamps
 from arrowdl.loader._sources import Source, TableSource
 
 if TYPE_CHECKING:
@@ -139,22 +140,26 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) -> Source:
+def open_paths(
+    roots: Sequence[Root], columns: list[str] | None, filter: Any, memory_map: bool
+) -> Source:
     """The rows of Parquet files or of Arrow IPC files."""
     paths = [path for root in roots for path in root.files]
+    stamps = FileStamps()
+    stamps.add_paths(paths)  # before their footers are read
     kinds = {_find_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
             "some of the files are Parquet and some Arrow IPC, by their names: make a Loader of "
             "each"
         )
-    if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
+    if kinds == {"ipc"} and memory_map and filter is None and not any(map(_has_partitions, roots)):
         table = _map_files(paths)
         if table is not None:
-            return MappedSource(table, columns, paths)
+            return MappedSource(table, columns, paths, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths)
-    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
+    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter, memory_map, stamps)
 
 
 def _has_partitions(root: Root) -> bool:
@@ -168,8 +173,9 @@ def _check_no_streams(paths: Sequence[str]) -> None:
             is_stream = file.read(len(_STREAM_START)) == _STREAM_START
         if is_stream:
             raise ValueError(
-                f"{path!r} has the stream format of Arrow IPC, and filter=, compressed files and "
-                "columns of key=value directories need the file format: write it by "
+                f"{path!r} has the stream format of Arrow IPC, and filter=, memory_map=False, "
+                "compressed files and columns of key=value directories need the file format: write "
+                "it by "
                 "pyarrow.ipc.new_file(), or give a table, pyarrow.ipc.open_stream("
                 f"pyarrow.memory_map({path!r})).read_all(), with filter() on it"
             )
@@ -249,10 +255,16 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 class MappedSource(TableSource):
     """Rows of memory-mapped files, which another process maps again."""
 
-    def __init__(self, table: pa.Table, columns: list[str] | None, paths: list[str]) -> None:
+    def __init__(
+        self, table: pa.Table, columns: list[str] | None, paths: list[str], stamps: FileStamps
+    ) -> None:
         super().__init__(table, columns)
-        self._origin = paths, columns
+        self._origin = paths, columns, stamps
         self._is_cut = False
+
+    def check_unchanged(self) -> None:
+        *_, stamps = self._origin
+        stamps.check(may_be_gone=True)  # the memory stays
 
     def cut_for_shuffle(self) -> TableSource:
         cut = super().cut_for_shuffle()
@@ -263,11 +275,14 @@ class MappedSource(TableSource):
         return _map_again, (*self._origin, self._is_cut)
 
 
-def _map_again(paths: list[str], columns: list[str] | None, is_cut: bool) -> TableSource:
+def _map_again(
+    paths: list[str], columns: list[str] | None, stamps: FileStamps, is_cut: bool
+) -> TableSource:
+    stamps.check()
     table = _map_files(paths)
     if table is None:
         raise ValueError(f"{paths} have been compressed since the Loader was made")
-    source = MappedSource(table, columns, paths)
+    source = MappedSource(table, columns, paths, stamps)
     return source.cut_for_shuffle() if is_cut else source
 
 
