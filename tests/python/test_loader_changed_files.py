@@ -56,6 +56,11 @@ def append(path: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+def truncate(path: Path) -> None:
+    """The pages of a mapped file that are gone are SIGBUS."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
 def read(loader: arrowdl.Loader) -> list[int]:
     return [value for batch in loader for value in batch["a"].tolist()]
 
@@ -84,7 +89,12 @@ def make(kind: str, folder: Path, **more: Any) -> tuple[arrowdl.Loader, Path]:
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize(
     ("change", "what"),
-    [(write_over, "another time"), (replace, "another file"), (append, "bytes before")],
+    [
+        (write_over, "another time"),
+        (replace, "another file"),
+        (append, "bytes before"),
+        (truncate, "bytes before"),
+    ],
 )
 def test_a_file_that_changes_between_epochs(
     change: Callable[[Path], None], what: str, kind: str, tmp_path: Path
@@ -99,7 +109,7 @@ def test_a_file_that_changes_between_epochs(
     if copy:
         with pytest.raises(OSError, match=f"{path.name}' has changed.*{what}"):
             read(pickle.loads(copy))
-    if change is not append:
+    if change in (write_over, replace):
         again = make(kind, tmp_path)[0]
         assert sorted(read(again)) == list(range(100))
 
@@ -134,6 +144,16 @@ def test_a_file_that_changes_during_an_epoch(tmp_path: Path) -> None:
         list(batches)
 
 
+def test_a_file_that_is_cut_short_during_an_epoch(tmp_path: Path) -> None:
+    """Where it is not mapped."""
+    loader, path = make("not mapped", tmp_path)
+    batches = iter(loader)
+    next(batches)
+    truncate(path)
+    with pytest.raises(OSError, match=r"a\.arrow' has changed.*bytes before"):
+        list(batches)
+
+
 def test_the_rest_of_the_files_of_an_epoch(tmp_path: Path) -> None:
     """A unit that is read later, of a file that was as it should be when the epoch began."""
     for i in range(40):
@@ -144,6 +164,30 @@ def test_the_rest_of_the_files_of_an_epoch(tmp_path: Path) -> None:
     write_over(tmp_path / "39.arrow")
     with pytest.raises(OSError, match=r"39\.arrow' has changed"):
         list(batches)
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_a_dataset_that_has_read_the_footers_of_other_files(
+    is_filtered: bool, tmp_path: Path
+) -> None:
+    """Before the Loader was made; its scans keep them."""
+    path = tmp_path / "a.parquet"
+    write(path, BEFORE)
+    dataset = ds.dataset(path)
+    assert dataset.to_table()["a"].to_pylist() == list(range(100))
+    source = dataset.filter(ds.field("a") >= 0) if is_filtered else dataset
+    assert read(arrowdl.Loader(source, 9, framework="numpy")) == list(range(100))
+    write(path, BEFORE.select(["b", "a"]))
+    with pytest.raises(OSError, match=r"a\.parquet' has changed since the dataset.*a new dataset"):
+        arrowdl.Loader(source, 9)
+
+
+def test_a_dataset_of_a_metadata_file(tmp_path: Path) -> None:
+    collected: list[Any] = []
+    pq.write_to_dataset(BEFORE, tmp_path, metadata_collector=collected)
+    pq.write_metadata(BEFORE.schema, tmp_path / "_metadata", metadata_collector=collected)
+    dataset = ds.parquet_dataset(tmp_path / "_metadata")
+    assert read(arrowdl.Loader(dataset, 9, framework="numpy")) == list(range(100))
 
 
 def test_files_of_another_file_system(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._file_stamps import FileStamps, is_local
+from arrowdl.loader._file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._ipc_parts import is_ipc
 from arrowdl.loader._scans import Query, read_in_thread, scan, wait_for
 from arrowdl.loader._sources import IndexedSource, Source, StreamSource, check_columns
@@ -48,7 +48,8 @@ class DatasetSource(IndexedSource):
 
     def _read_footers(self) -> None:
         found = list(self._dataset.get_fragments(self._query.filter))
-        self._stamps.add_fragments(found)
+        if self._stamps.add_fragments(found):
+            check_footers(found)
         self._fragments = [unit for fragment in found for unit in _split_fragment(fragment)]
         self.units = [self._count(unit) for unit in self._fragments]
 
@@ -212,13 +213,18 @@ class Scan:
         self._dataset = dataset
         self._query = query
         self._stamps = FileStamps()
-        wait_for(lambda: self._stamps.add_fragments(self._list_fragments()))
+        wait_for(self._take_stamps)
 
     def __call__(self, epoch: int) -> _core.DeviceStream:
         fragments = self._list_fragments()
         paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
         batches = self._stamps.guard(paths, self._scan(fragments, paths))
         return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _take_stamps(self) -> None:
+        fragments = self._list_fragments()
+        self._stamps.add_fragments(fragments)
+        check_footers(fragments)
 
     def _list_fragments(self) -> list[ds.Fragment]:
         return list(self._dataset._get_fragments(None))  # for datasets with scan options too

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -38,9 +39,9 @@ class FileStamps:
         """Files on the local file system."""
         self._add(dict.fromkeys(paths))
 
-    def add_fragments(self, fragments: Iterable[Any]) -> None:
-        """Those of a pyarrow dataset that are files."""
-        self._add(
+    def add_fragments(self, fragments: Iterable[Any]) -> bool:
+        """Those of a pyarrow dataset that are files; whether there is one that was not known."""
+        return self._add(
             {
                 fragment.path: None if is_local(fragment.filesystem) else fragment.filesystem
                 for fragment in fragments
@@ -48,10 +49,11 @@ class FileStamps:
             }
         )
 
-    def _add(self, filesystems: dict[str, Any]) -> None:
+    def _add(self, filesystems: dict[str, Any]) -> bool:
         self._filesystems = {**filesystems, **self._filesystems}
         new = [path for path in filesystems if path not in self._stamps]
         self._stamps.update(zip(new, self._take(new), strict=True))
+        return bool(new)
 
     def get_size(self, path: str) -> int:
         """Bytes of a file, 0 where nobody knows."""
@@ -131,6 +133,34 @@ class FileStamps:
         if _differ(before.inode, now.inode):
             changes.append("another file of the same name")
         return changes
+
+
+def check_footers(fragments: Iterable[Any]) -> None:
+    """Raise OSError where a dataset has read Parquet footers, and a local file has another one now.
+
+    A scan of the dataset, before the Loader was made, has read them.
+    """
+    import pyarrow.dataset as ds
+
+    for fragment in fragments:
+        if not (isinstance(fragment, ds.ParquetFileFragment) and is_local(fragment.filesystem)):
+            continue
+        *_, groups = fragment.__reduce__()[1]
+        if groups is None or _is_of_metadata_file(fragment):
+            continue
+        if not copy(fragment).metadata.equals(fragment.metadata):
+            raise OSError(
+                f"{fragment.path!r} has changed since the dataset read its footer, by which it "
+                "would be read: make a new dataset"
+            )
+
+
+def _is_of_metadata_file(fragment: Any) -> bool:
+    """Whether what it knows is from a file beside the data."""
+    metadata = fragment.metadata
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return False
+    return bool(metadata.row_group(0).column(0).file_path)
 
 
 def is_local(filesystem: Any) -> bool:
