@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._file_stamps import FileStamps, check_footers, is_local
+from arrowdl.loader._ipc_parts import is_ipc
+from arrowdl.loader._scans import Query, read_in_thread, scan, wait_for
 from arrowdl.loader._sources import IndexedSource, Source, StreamSource, check_columns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
 # Decoding more rows at once is quicker up to about here, and takes more memory.
@@ -27,20 +32,30 @@ class DatasetSource(IndexedSource):
     def __init__(
         self,
         dataset: ds.FileSystemDataset,
-        columns: list[str] | None,
-        filter: ds.Expression | None,
+        query: Query,
+        stamps: FileStamps,
     ) -> None:
         self._dataset = dataset
-        self._columns = columns
-        self._filter = filter
-        self._fragments = [
-            unit for fragment in dataset.get_fragments(filter) for unit in _split_fragment(fragment)
-        ]
-        self.units = [self._count(unit) for unit in self._fragments]
-        self._bytes = _measure(self._fragments, set(columns or dataset.schema.names))
+        self._query = query
+        self._stamps = stamps
+        wait_for(self._read_footers)
+        columns = set(query.columns or dataset.schema.names)
+        self._bytes = _measure(self._fragments, columns)
         self._options = _choose_options(dataset, self._count_batch_rows())
-        self.lends = not _is_memory_new(dataset)
+        if any(map(is_ipc, self._fragments)):
+            self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
+        self.lends = not _is_memory_new(dataset, self._fragments)
         self._dictionaries: Dictionaries | None = None
+
+    def _read_footers(self) -> None:
+        found = list(self._dataset.get_fragments(self._query.filter))
+        if self._stamps.add_fragments(found):
+            check_footers(found)
+        self._fragments = [unit for fragment in found for unit in _split_fragment(fragment)]
+        self.units = [self._count(unit) for unit in self._fragments]
+
+    def check_unchanged(self) -> None:
+        self._stamps.check()
 
     def _count_batch_rows(self) -> int:
         sizes = zip(self._bytes, self.units, strict=True)
@@ -48,7 +63,7 @@ class DatasetSource(IndexedSource):
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
     def _count(self, fragment: ds.Fragment) -> int:
-        if self._filter is not None:
+        if self._query.filter is not None:
             return self._count_filtered(fragment)
         if hasattr(fragment, "row_groups"):
             return sum(group.num_rows for group in fragment.row_groups)
@@ -56,8 +71,8 @@ class DatasetSource(IndexedSource):
 
     def _count_filtered(self, fragment: ds.Fragment) -> int:
         """By the scan itself: pyarrow counts by statistics, wrong of casts and of NaN."""
-        scanner = fragment.scanner(self._dataset.schema, columns=[], filter=self._filter)
-        return sum(batch.num_rows for batch in scanner.to_batches())
+        query = replace(self._query, columns=[])
+        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)
@@ -95,27 +110,31 @@ class DatasetSource(IndexedSource):
         yield from following
 
     def _open(self, units: Sequence[int]) -> _core.DeviceStream:
+        fragments = _join_fragments([self._fragments[unit] for unit in units])
+        paths = [fragment.path for fragment in fragments]
+        batches = self._stamps.guard(paths, self._scan_fragments(fragments, paths))
+        return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _scan_fragments(
+        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        dataset = self._dataset
-        chosen = ds.FileSystemDataset(
-            _join_fragments([self._fragments[unit] for unit in units]),
-            dataset.schema,
-            dataset.format,
-            dataset.filesystem,
-        )
-        scanner = chosen.scanner(
-            columns=self._columns,
-            filter=self._filter,
-            batch_readahead=_SCAN_BYTES // _BATCH_BYTES,  # row groups decoded side by side
-            fragment_readahead=2,
+        options = {
+            "batch_readahead": _SCAN_BYTES // _BATCH_BYTES,  # row groups decoded side by side
+            "fragment_readahead": 2,
             **self._options,
-        )
-        return _core.stream(scanner.to_reader())
+        }
+        if any(map(is_ipc, fragments)):
+            return self._query.scan_each(fragments, self._stamps.check, **options)
+        dataset = self._dataset
+        chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
+        scanner = chosen.scanner(columns=self._query.columns, filter=self._query.filter, **options)
+        return scan(scanner, paths, self._stamps.check)
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
-        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._filter}"
+        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
 
 
 def _split_fragment(fragment: ds.Fragment) -> list[ds.Fragment]:
@@ -128,8 +147,8 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"batch_size": batch_rows}
-    is_local = _is_local(dataset.filesystem)
-    if is_local and isinstance(dataset.format, ds.ParquetFileFormat) and _is_plain(dataset.format):
+    is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
+    if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
         # Nothing is won there by fetching all bytes of a scan at once.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
@@ -137,22 +156,21 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
     return options
 
 
-def _is_memory_new(dataset: ds.FileSystemDataset) -> bool:
+def _is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
     """Whether a scan gives memory of its own for certain. Columns of directories are made for each
     batch."""
     import pyarrow.dataset as ds
 
     if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded, whatever the file system
         return not _is_mapped(dataset.filesystem)
-    is_ipc = isinstance(dataset.format, ds.IpcFileFormat)  # what read() of a file gave, as it is
-    return is_ipc and _is_local(dataset.filesystem) and not _is_mapped(dataset.filesystem)
+    return all(map(is_ipc, fragments))  # which are mapped privately, or copied, for each scan
 
 
 def _is_mapped(filesystem: Any) -> bool:
     """Whether files are read through memory that is mapped to them."""
     import pyarrow.fs as fs
 
-    return not filesystem.equals(fs.LocalFileSystem()) if _is_local(filesystem) else False
+    return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
 
 
 def _is_plain(format: ds.ParquetFileFormat) -> bool:
@@ -187,10 +205,6 @@ def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
     return float(chosen / max(1, sum(size for _, size in sizes)))
 
 
-def _is_local(filesystem: Any) -> bool:
-    return type(filesystem).__name__ == "LocalFileSystem"
-
-
 def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
     """Consecutive row groups of one file as one fragment: the scanner reads them ahead."""
     joined: list[ds.Fragment] = []
@@ -213,20 +227,50 @@ def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
 class Scan:
     """Opens a stream of a dataset that has no row groups to choose from."""
 
-    def __init__(self, dataset: ds.Dataset, columns: list[str] | None, filter: Any) -> None:
+    def __init__(self, dataset: ds.Dataset, query: Query) -> None:
         self._dataset = dataset
-        self._columns = columns
-        self._filter = filter
+        self._query = query
+        self._stamps = FileStamps()
+        wait_for(self._take_stamps)
 
-    def __call__(self, epoch: int) -> Any:
-        scanner = self._dataset.scanner(
-            columns=self._columns, filter=self._filter, batch_size=DECODE_ROWS
-        )
-        return scanner.to_reader()
+    def __call__(self, epoch: int) -> _core.DeviceStream:
+        fragments = self._list_fragments()
+        paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
+        batches = self._stamps.guard(paths, self._scan(fragments, paths))
+        return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _take_stamps(self) -> None:
+        fragments = self._list_fragments()
+        self._stamps.add_fragments(fragments)
+        check_footers(fragments)
+
+    def _list_fragments(self) -> list[ds.Fragment]:
+        return list(self._dataset._get_fragments(None))  # for datasets with scan options too
+
+    def _scan(
+        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        query, options = self._query, {"batch_size": DECODE_ROWS}
+        combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
+        if any(map(is_ipc, fragments)):
+            return replace(query, filter=combined).scan_each(
+                fragments, self._stamps.check, **options
+            )
+        scanner = self._dataset.scanner(columns=query.columns, filter=query.filter, **options)
+        return scan(scanner, paths, self._stamps.check)
 
 
-def open_dataset(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
-    """The rows of a pyarrow dataset that `filter` wants."""
+def open_dataset(
+    dataset: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    stamps: FileStamps | None = None,
+) -> Source:
+    """The rows of a pyarrow dataset that `filter` wants.
+
+    `stamps` are of files whose footers have been read.
+    """
     import pyarrow.compute as pc
 
     if filter is not None and not isinstance(filter, pc.Expression):
@@ -237,6 +281,7 @@ def open_dataset(dataset: Any, columns: list[str] | None, filter: Any) -> Source
         )
     if columns is not None:
         check_columns(columns, dataset.schema.names)
+    query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and not dataset._scan_options:
-        return DatasetSource(dataset, columns, filter)
-    return StreamSource(Scan(dataset, columns, filter), replayable=True)
+        return DatasetSource(dataset, query, stamps or FileStamps())
+    return StreamSource(Scan(dataset, query), replayable=True)

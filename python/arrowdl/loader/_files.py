@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._dataset import open_dataset
+from arrowdl.loader._file_stamps import FileStamps
 from arrowdl.loader._private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._sources import Source, TableSource, UnitOrder
 
@@ -143,22 +144,26 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def open_paths(roots: Sequence[Root], columns: list[str] | None, filter: Any) -> Source:
+def open_paths(
+    roots: Sequence[Root], columns: list[str] | None, filter: Any, memory_map: bool
+) -> Source:
     """The rows of Parquet files or of Arrow IPC files."""
     paths = [path for root in roots for path in root.files]
+    stamps = FileStamps()
+    stamps.add_paths(paths)  # before their footers are read
     kinds = {_find_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
             "some of the files are Parquet and some Arrow IPC, by their names: make a Loader of "
             "each"
         )
-    if kinds == {"ipc"} and filter is None and not any(map(_has_partitions, roots)):
+    if kinds == {"ipc"} and memory_map and filter is None and not any(map(_has_partitions, roots)):
         mapped = _map_files(paths)
         if mapped is not None:
-            return MappedSource(*mapped, columns)
+            return MappedSource(*mapped, columns, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths)
-    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter)
+    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter, memory_map, stamps)
 
 
 def _has_partitions(root: Root) -> bool:
@@ -172,8 +177,9 @@ def _check_no_streams(paths: Sequence[str]) -> None:
             is_stream = file.read(len(_STREAM_START)) == _STREAM_START
         if is_stream:
             raise ValueError(
-                f"{path!r} has the stream format of Arrow IPC, and filter=, compressed files and "
-                "columns of key=value directories need the file format: write it by "
+                f"{path!r} has the stream format of Arrow IPC, and filter=, memory_map=False, "
+                "compressed files and columns of key=value directories need the file format: write "
+                "it by "
                 "pyarrow.ipc.new_file(), or give a table, pyarrow.ipc.open_stream("
                 f"pyarrow.memory_map({path!r})).read_all(), with filter() on it"
             )
@@ -279,10 +285,17 @@ def _unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 class MappedSource(TableSource):
     """Rows of memory-mapped files, which another process maps again."""
 
-    def __init__(self, table: pa.Table, files: list[MappedFile], columns: list[str] | None) -> None:
+    def __init__(
+        self,
+        table: pa.Table,
+        files: list[MappedFile],
+        columns: list[str] | None,
+        stamps: FileStamps,
+    ) -> None:
         super().__init__(table, columns)
         self._files = files
         self._columns = columns
+        self._stamps = stamps
         self._is_cut = False
         self._private_rows: PrivateRows | None = None
 
@@ -301,6 +314,9 @@ class MappedSource(TableSource):
         arrays = self._private_rows.read(self._find_slices(start, stop))
         return self._check(_core.stream(chain([self._arrays[0][:0]], arrays)))
 
+    def check_unchanged(self) -> None:
+        self._stamps.check(may_be_gone=True)  # the memory stays
+
     def cut_for_shuffle(self) -> TableSource:
         cut = super().cut_for_shuffle()
         cut._is_cut = True  # type: ignore[attr-defined]
@@ -313,14 +329,18 @@ class MappedSource(TableSource):
         return twin
 
     def __reduce__(self) -> Any:
-        return _map_again, ([file.path for file in self._files], self._columns, self._is_cut)
+        paths = [file.path for file in self._files]
+        return _map_again, (paths, self._columns, self._stamps, self._is_cut)
 
 
-def _map_again(paths: list[str], columns: list[str] | None, is_cut: bool) -> TableSource:
+def _map_again(
+    paths: list[str], columns: list[str] | None, stamps: FileStamps, is_cut: bool
+) -> TableSource:
+    stamps.check()
     mapped = _map_files(paths)
     if mapped is None:
         raise ValueError(f"{paths} have been compressed since the Loader was made")
-    source = MappedSource(*mapped, columns)
+    source = MappedSource(*mapped, columns, stamps)
     return source.cut_for_shuffle() if is_cut else source
 
 

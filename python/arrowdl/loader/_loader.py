@@ -88,6 +88,10 @@ class Loader:
         Batches are JAX's global arrays: this process has `batch_size` rows of each, and
         ``jax.make_array_from_process_local_data`` puts them on its devices. `transform` gets NumPy
         arrays then.
+    memory_map : bool
+        Map Arrow IPC files of the local file system into memory, for their pages to be read when
+        they are touched. A mapped file that another process cuts short ends this one (SIGBUS);
+        False reads the files instead, in the order of whole files.
     nulls, ragged : str
         As of `to_torch`.
     writable : bool
@@ -111,6 +115,8 @@ class Loader:
     ------
     TypeError, ValueError, FileNotFoundError
         A source that cannot be read, or an argument that means nothing.
+    OSError
+        On reading: a file has changed since the Loader was made.
 
     Notes
     -----
@@ -136,6 +142,7 @@ class Loader:
         workers: int = 0,
         pad_last: bool = False,
         sharding: Any = None,
+        memory_map: bool = True,
         nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
         ragged: Literal["jagged", "padded", "offsets"] = "jagged",
         writable: bool = True,
@@ -189,7 +196,7 @@ class Loader:
         self._buffer_rows = buffer_rows
         self._progress = progress
         self._order = Order(self._seed, buffer_rows if self._shuffle else None)
-        opened = open_source(source, columns, filter)
+        opened = open_source(source, columns, filter, bool(memory_map))
         self._identity = fingerprint(opened) if isinstance(opened, IndexedSource) else "stream"
         if self._shuffle and isinstance(opened, IndexedSource):
             opened = opened.cut_for_shuffle()

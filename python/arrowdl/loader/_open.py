@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._dataset import DECODE_ROWS, open_dataset
+from arrowdl.loader._dataset import DECODE_ROWS, Scan, open_dataset
 from arrowdl.loader._files import expand_paths, open_paths
+from arrowdl.loader._scans import Query
 from arrowdl.loader._sources import Source, StreamSource, TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def open_source(source: Any, columns: Sequence[str] | None, filter: Any) -> Source:
+def open_source(
+    source: Any, columns: Sequence[str] | None, filter: Any, memory_map: bool = True
+) -> Source:
     """What `source` is, for a `Loader`.
 
     Parameters
@@ -27,6 +30,8 @@ def open_source(source: Any, columns: Sequence[str] | None, filter: Any) -> Sour
         What to read, in that order.
     filter : pyarrow.dataset.Expression, optional
         Rows to read; for files and datasets.
+    memory_map : bool
+        Whether local IPC files are mapped.
 
     Raises
     ------
@@ -36,7 +41,7 @@ def open_source(source: Any, columns: Sequence[str] | None, filter: Any) -> Sour
         A filter for a source that takes none.
     """
     names = None if columns is None else _read_names(columns)
-    found = _open_files(source, names, filter)
+    found = _open_files(source, names, filter, memory_map)
     if found is None and filter is not None:
         raise ValueError(
             f"filter= works on files and pyarrow datasets, not on {type(source).__name__}: filter "
@@ -67,12 +72,14 @@ def _read_names(columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _open_files(source: Any, columns: list[str] | None, filter: Any) -> Source | None:
+def _open_files(
+    source: Any, columns: list[str] | None, filter: Any, memory_map: bool
+) -> Source | None:
     paths = expand_paths(source)
     if paths is not None:
-        return open_paths(paths, columns, filter)
+        return open_paths(paths, columns, filter, memory_map)
     if _is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(source, columns, filter)
+        return open_dataset(source, columns, filter, memory_map)
     return None
 
 
@@ -206,7 +213,7 @@ class _Factory:
         if _is_of(made, "polars", "LazyFrame"):
             return made.collect()
         if _is_of(made, "pyarrow._dataset", "Dataset"):
-            return made.scanner(batch_size=DECODE_ROWS).to_reader()
+            return Scan(made, Query(made.schema, None, None))(epoch)
         return made
 
 

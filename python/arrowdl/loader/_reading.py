@@ -83,6 +83,7 @@ def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceSt
     """
     if isinstance(source, StreamSource):
         return _read_sequence(source, order, reader)
+    source.check_unchanged()
     return _read_share(source, order, reader)
 
 

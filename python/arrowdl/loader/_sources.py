@@ -63,6 +63,10 @@ class IndexedSource(ABC):
     def describe(self) -> str:
         """What of the source decides on the order of its rows: for the check of states."""
 
+    def check_unchanged(self) -> None:
+        """Raise OSError where files that the units are of have changed: before each epoch."""
+        return
+
     @property
     def num_rows(self) -> int:
         return sum(self.units)
