@@ -24,6 +24,7 @@ TABLE = pa.table(
     }
 )
 X = ds.field("x")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux's /proc")
 
 
 def write_ipc(path: Path, table: pa.Table, rows: int = 40, compression: str | None = None) -> Path:
@@ -276,6 +277,32 @@ def test_ipc_files_of_another_file_system(tmp_path: Path) -> None:
     assert read(dataset, columns=["x"], filter=X > 490) == {"x": list(range(491, 500))}
 
 
+@pytest.mark.parametrize("rows", [40, 200_000])
+def test_rows_of_a_scan_may_be_written_to(rows: int, tmp_path: Path) -> None:
+    """They may lie in the file as it is mapped, or be read: the file stays as it is."""
+    (tmp_path / "year=1").mkdir()
+    path = write_ipc(tmp_path / "year=1/a.arrow", pa.table({"x": range(rows)}), rows)
+    loader = arrowdl.Loader(tmp_path, rows, framework="torch", columns=["x"])
+    for _ in range(2):
+        (batch,) = loader
+        assert batch["x"].tolist() == list(range(rows))
+        batch["x"].zero_()
+    assert pa.ipc.open_file(path).read_all()["x"].to_pylist() == list(range(rows))
+
+
+@needs_proc
+def test_small_files_take_no_file_descriptors(tmp_path: Path) -> None:
+    for i in range(50):
+        (tmp_path / f"year={i}").mkdir()
+        write_ipc(tmp_path / f"year={i}/a.arrow", TABLE.select(["x"]), 500)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    loader = arrowdl.Loader(tmp_path, 10, framework="numpy", columns=["x"])
+    batches = list(loader)
+    assert len(batches) == 50 * 50
+    assert len(list(Path("/proc/self/fd").iterdir())) < before + 10
+
+
+@needs_proc
 @pytest.mark.parametrize("compression", [None, "lz4"])
 def test_files_are_not_mapped_where_that_is_not_wanted(
     compression: str | None, tmp_path: Path

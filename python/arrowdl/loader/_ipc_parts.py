@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 131_072
 _PART_BYTES = 2**25
+# A mapping takes a file descriptor for as long as there are rows in it: smaller files are read.
+_MAPPED_BYTES = 2**20
 # So that a file larger than the memory can be mapped. Linux's number: Python 3.13 has the name.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
@@ -63,8 +65,8 @@ def _map_file(path: str) -> pa.Buffer:
     import pyarrow as pa
 
     with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return pa.py_buffer(b"")
+        if os.fstat(file.fileno()).st_size < _MAPPED_BYTES:
+            return pa.py_buffer(bytearray(file.read()))
         if sys.platform == "win32":
             return pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         access = mmap.PROT_READ | mmap.PROT_WRITE
