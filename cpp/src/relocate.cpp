@@ -1,3 +1,4 @@
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,10 +19,12 @@ struct Shift {
   int64_t size;
   std::shared_ptr<const void> owner;
 
-  bool holds(const void* buffer) const noexcept {
+  /// Whether the first `bytes` of `buffer`, -1 for too many, lie there.
+  bool holds(const void* buffer, int64_t bytes) const noexcept {
     const auto start = reinterpret_cast<uintptr_t>(from);
     const auto address = reinterpret_cast<uintptr_t>(buffer);
-    return address >= start && address - start < static_cast<uintptr_t>(size);
+    if (address < start || address - start > static_cast<uintptr_t>(size)) return false;
+    return bytes >= 0 && bytes <= size - static_cast<int64_t>(address - start);
   }
   const void* move(const void* buffer) const noexcept {
     return to + (static_cast<const uint8_t*>(buffer) - from);
@@ -42,9 +45,30 @@ int64_t find_elements(const Type& type) {
   }
 }
 
+template <typename Offset>
+int64_t read_end(const ArrowArray& node) {
+  const auto* offsets = static_cast<const uint8_t*>(node.buffers[1]);
+  if (offsets == nullptr) return 0;  // of an array without rows
+  Offset end;
+  std::memcpy(&end, offsets + (node.offset + node.length) * static_cast<int64_t>(sizeof(end)),
+              sizeof(end));
+  return end;
+}
+
+/// The bytes of the buffer of `find_elements` that the node takes; -1 for more than there can be.
+int64_t count_bytes(const Type& type, const ArrowArray& node) {
+  if (type.layout == Layout::kBinary) return read_end<int32_t>(node);
+  if (type.layout == Layout::kLargeBinary) return read_end<int64_t>(node);
+  int64_t bytes = 0;
+  return checked_multiply(node.offset + node.length, type.byte_width, &bytes) ? bytes : -1;
+}
+
 bool can_move(const Type& type, const ArrowArray& node, const Shift& shift) {
   const int64_t i = find_elements(type);
-  if (i >= 0 && node.buffers[i] != nullptr && !shift.holds(node.buffers[i])) return false;
+  if (i >= 0 && node.buffers[i] != nullptr &&
+      !shift.holds(node.buffers[i], count_bytes(type, node))) {
+    return false;
+  }
   for (std::size_t child = 0; child < type.children.size(); ++child) {
     if (!can_move(type.children[child], *node.children[child], shift)) return false;
   }
