@@ -4,6 +4,7 @@ PYTHON ?= python3
 JOBS ?= 2
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training
 FUZZ_SECONDS ?= 60
+RANDOM_CASES ?= 3000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,7 +29,7 @@ demo: build $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
 check: lint build types test-cpp test-python  ## the inner loop
 
 # In the order of what fails cheapest. `make test PEERS=` leaves the heavy peers out.
-test: check test-package test-peers fuzz tsan asan docs  ## everything
+test: check test-package test-random test-peers fuzz tsan asan docs  ## everything
 
 bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
 	$(BIN)/python -m benchmarks
@@ -49,7 +50,7 @@ clean:  ## what make made, environments included
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint format types build test-cpp test-python test-package test-peers
+.PHONY: lint format types build test-cpp test-python test-package test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -77,6 +78,9 @@ test-python: build
 
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
+
+test-random: build  ## RANDOM_CASES random cases of each kind, against plain Python
+	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" tests/python/test_random_*.py
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
 
