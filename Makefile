@@ -4,6 +4,7 @@ PYTHON ?= python3
 JOBS ?= 2
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training
 FUZZ_SECONDS ?= 60
+RANDOM_CASES ?= 3000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -59,7 +60,7 @@ clean:  ## what make made, environments included
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint format types build test-cpp test-python test-package test-peers
+.PHONY: lint format types build test-cpp test-python test-package test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -88,6 +89,9 @@ test-python: build
 
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
+
+test-random: build  ## RANDOM_CASES random cases of each kind, against plain Python
+	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" tests/python/test_random_*.py
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
 

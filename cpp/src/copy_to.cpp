@@ -32,8 +32,9 @@ struct Plan {
                     " to ", last, ", beyond its values");
 }
 
-/// What has to be copied, for the layouts one by one. Windows start at a multiple of eight rows, so
-/// that bits need no shift.
+/// What has to be copied, for the layouts one by one. Windows of bits start at a multiple of eight
+/// rows, so that they need no shift; others have no offset, which pyarrow 26 does not look for in
+/// the entries of a map.
 class Planner {
  public:
   /// `transfer` does what has to be done on a device; null where both are the CPU.
@@ -45,16 +46,16 @@ class Planner {
   const std::vector<MemoryPiece>& pieces() const noexcept { return pieces_; }
 
   Plan plan(const DeviceArray& window) {
-    const DeviceArray array = window.widened(window.offset() % 8);
-    const Type& type = array.type();
+    const Type& type = window.type();
     Plan node;
+    node.null_count = count_nulls(window);
+    const bool has_nulls =
+        type.has_validity() && node.null_count != 0 && window.validity() != nullptr;
+    const bool has_bits = has_nulls || type.layout == Layout::kBoolean;
+    const DeviceArray array = window.widened(has_bits ? window.offset() % 8 : 0);
     node.length = window.length();
     node.offset = array.length() - window.length();
-    node.null_count = count_nulls(window);
-    if (type.has_validity()) {
-      const bool has_nulls = node.null_count != 0 && array.validity() != nullptr;
-      node.buffers.push_back(has_nulls ? bits(array, 0) : MemoryPiece{});
-    }
+    if (type.has_validity()) node.buffers.push_back(has_nulls ? bits(array, 0) : MemoryPiece{});
     plan_layout(array, node);
     if (type.dictionary != nullptr) {
       node.dictionary = std::make_unique<Plan>(plan(array.dictionary()));
