@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <chrono>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -33,8 +34,13 @@ class IteratorStream final : public ArrayStream {
 
   DeviceArray next(int64_t) override {
     if (first_) return std::exchange(first_, DeviceArray());
-    const py::gil_scoped_acquire acquire;
-    if (iterator_ == nullptr) return {};
+    DeviceArray array;
+    if (iterator_ != nullptr) require_gil([&] { array = take_next(); });
+    return array;
+  }
+
+ private:
+  DeviceArray take_next() {
     const auto item = py::reinterpret_steal<py::object>(
         PyIter_Next(static_cast<PyObject*>(const_cast<void*>(iterator_.get()))));
     if (!item) {
@@ -47,7 +53,6 @@ class IteratorStream final : public ArrayStream {
     return array;
   }
 
- private:
   std::shared_ptr<const void> iterator_;
   DeviceArray first_;
   std::size_t position_ = 0;
@@ -108,7 +113,7 @@ class DeviceStream {
                     "this DeviceStream is being read by this thread: its source cannot read, adapt "
                     "or close it in turn");
       }
-      stream_.mutex_.lock();
+      lock();
       stream_.holder_ = own;
     }
     Turn(const Turn&) = delete;
@@ -119,6 +124,17 @@ class DeviceStream {
     }
 
    private:
+    /// Whoever had the lock may have been stopped with the interpreter: then it stays locked.
+    void lock() {
+      constexpr std::chrono::milliseconds kInterval{50};
+      while (!stream_.mutex_.try_lock_for(kInterval)) {
+        if (is_ending()) {
+          throw Error(ErrorKind::kRuntime,
+                      "another thread was reading this DeviceStream when the interpreter ended");
+        }
+      }
+    }
+
     DeviceStream& stream_;
   };
 
@@ -132,7 +148,7 @@ class DeviceStream {
 
   std::shared_ptr<const ParsedSchema> schema_;
   int32_t device_type_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::atomic<std::thread::id> holder_{};  ///< of the mutex
   OwnedStream stream_;
 };
@@ -271,8 +287,9 @@ before an array is asked for, and the interpreter lock is free while the streams
 
 /// An arrays' consumer waits for the prefetching thread: signals are for it to look at.
 void check_signals() {
-  const py::gil_scoped_acquire acquire;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  require_gil([] {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  });
 }
 
 void define_protocols(py::class_<DeviceStream>& type) {
