@@ -285,8 +285,10 @@ Made by `stream`. An iterator of `DeviceArray`, and itself an Arrow stream for a
 and take this one over: it is spent then, as it is when a consumer has taken it. Nothing is read
 before an array is asked for, and the interpreter lock is free while the streams work.)";
 
-/// An arrays' consumer waits for the prefetching thread: signals are for it to look at.
+/// A consumer that waits for another thread looks at signals itself; and when the interpreter ends,
+/// that thread may have been stopped.
 void check_signals() {
+  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter ends: nobody waits any more");
   require_gil([] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   });

@@ -8,7 +8,9 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
+#include "backends/fork_count.hpp"
 #include "host_access.hpp"
+#include "interrupt.hpp"
 
 namespace arrowdl {
 namespace {
@@ -31,7 +33,23 @@ int to_errno(ErrorKind kind) noexcept {
 struct Exported {
   explicit Exported(OwnedStream from) : stream(std::move(from)) {}
 
-  std::mutex mutex;
+  /// Waits until no other thread is inside. One that the end of its interpreter or a fork has left
+  /// there does not come back: the interrupt check and the fork say so.
+  std::unique_lock<std::timed_mutex> take_turn() {
+    std::unique_lock<std::timed_mutex> turn(mutex, std::defer_lock);
+    while (!turn.try_lock_for(kInterruptInterval)) {
+      if (process != fork_count()) {
+        throw Error(ErrorKind::kRuntime,
+                    "this stream was being read in another process, the one that was forked: make "
+                    "the stream in the process that reads it");
+      }
+      check_interrupt();
+    }
+    return turn;
+  }
+
+  const uint64_t process = fork_count();
+  std::timed_mutex mutex;
   OwnedStream stream;
   std::string last_error;
 };
@@ -79,7 +97,7 @@ int get_next(Stream* self, Array* out) noexcept {
   *out = {};
   return guarded(*exported, [&] {
     wait_guarded([&](const Waiting&) {
-      const std::lock_guard<std::mutex> turn(exported->mutex);
+      const auto turn = exported->take_turn();
       const DeviceArray array = exported->stream->next();
       if (array) export_next(array, out);
     });

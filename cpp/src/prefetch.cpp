@@ -15,11 +15,11 @@
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
 #include "backends/fork_count.hpp"
+#include "interrupt.hpp"
 
 namespace arrowdl {
 namespace {
 
-constexpr std::chrono::milliseconds kInterruptInterval{20};
 /// How long a closed stream waits for its thread to give back the source, which whoever closes it
 /// may want to open again.
 constexpr std::chrono::seconds kPatience{1};
@@ -203,11 +203,9 @@ class Prefetch final : public ArrayStream {
       return !queue_->arrays.empty() || queue_->failure || queue_->is_closed;
     };
     while (!waiting.wait_for(queue_->changed, lock, kInterruptInterval, is_there)) {
-      if (void (*check)() = interrupt_check.load()) {
-        lock.unlock();
-        check();
-        lock.lock();
-      }
+      lock.unlock();
+      check_interrupt();
+      lock.lock();
     }
   }
 
@@ -224,6 +222,10 @@ OwnedStream prefetch(OwnedStream&& stream, int64_t depth) {
 }
 
 void set_interrupt_check(void (*check)()) noexcept { interrupt_check.store(check); }
+
+void check_interrupt() {
+  if (void (*check)() = interrupt_check.load()) check();
+}
 
 void stop_prefetching(double seconds) noexcept {
   wait_guarded([&](const Waiting& waiting) {

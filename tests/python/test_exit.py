@@ -235,3 +235,40 @@ def test_the_interpreter_ends_while_a_queue_is_filled(
     is_file: bool, seed: int, tmp_path: Path
 ) -> None:
     run_python(QUEUE.format(seed=seed, is_file=is_file, path=str(tmp_path / "rows.parquet")))
+
+
+# The thread was stopped with its turn at the stream; who is left wants to read it.
+READ = """
+def batches():
+    yield batch
+    block()
+    yield batch
+
+stream = arrowdl.stream(batches())
+read = {read}
+read()
+call = read
+
+class Reads:
+    def __del__(self, last=Last(), read=read, write=os.write):
+        last.__del__()
+        try:
+            read()
+        except (RuntimeError, OSError) as error:
+            write(1, b" and says so")
+
+threading.Thread(target=call, daemon=True).start()
+is_inside.wait()
+sys.modules["reads"] = Reads()
+"""
+
+READS = {
+    "a stream": "stream.__next__",
+    "an exported stream": "pa.RecordBatchReader.from_stream(stream).read_next_batch",
+    "an exported stream, with the lock": "__import__('nanoarrow').c_array_stream(stream).get_next",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_nobody_waits_for_a_stopped_thread_that_reads(read: str) -> None:
+    assert run_python(INSIDE + READ.format(read=READS[read])).startswith("ends and says so")
