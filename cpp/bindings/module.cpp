@@ -16,8 +16,23 @@
 
 namespace py = pybind11;
 
-PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
+namespace {
+
+bool is_main_interpreter() noexcept {
+  return PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+constexpr const char* kMainOnly =
+    "arrowdl cannot be imported in a sub-interpreter: any thread may call what it exports, and "
+    "Python lets such a thread into the main interpreter alone. Import it there, or start a "
+    "process";
+
+}  // namespace
+
+PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
+                py::multiple_interpreters::not_supported()) {
   using namespace arrowdl::python;
+  if (!is_main_interpreter()) throw py::import_error(kMainOnly);
   m.doc() = "arrowdl's compiled core. Use it through `arrowdl`.";
   m.attr("__version__") = arrowdl::version();
   register_errors();
@@ -40,4 +55,12 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   register_to_framework(m);
   m.def("live_objects", &arrowdl::live_objects,
         "How many objects that own foreign or exported memory are alive: zero when nothing leaks.");
+}
+
+/// What Python calls for `_core`: asked before pybind11 is, which would wait for the main
+/// interpreter's lock for ever. Interpreters exist that don't heed the module's own declaration.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+  if (is_main_interpreter()) return PyInit__core_of_main();
+  PyErr_SetString(PyExc_ImportError, kMainOnly);
+  return nullptr;
 }

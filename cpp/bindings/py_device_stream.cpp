@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <chrono>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -34,8 +35,13 @@ class IteratorStream final : public ArrayStream {
 
   DeviceArray next(int64_t) override {
     if (first_) return std::exchange(first_, DeviceArray());
-    const py::gil_scoped_acquire acquire;
-    if (iterator_ == nullptr) return {};
+    DeviceArray array;
+    if (iterator_ != nullptr) require_gil([&] { array = take_next(); });
+    return array;
+  }
+
+ private:
+  DeviceArray take_next() {
     const auto item = py::reinterpret_steal<py::object>(
         PyIter_Next(static_cast<PyObject*>(const_cast<void*>(iterator_.get()))));
     if (!item) {
@@ -48,7 +54,6 @@ class IteratorStream final : public ArrayStream {
     return array;
   }
 
- private:
   std::shared_ptr<const void> iterator_;
   DeviceArray first_;
   std::size_t position_ = 0;
@@ -116,7 +121,7 @@ class DeviceStream {
                     "this DeviceStream is being read by this thread: its source cannot read, adapt "
                     "or close it in turn");
       }
-      stream_.mutex_.lock();
+      lock();
       stream_.holder_ = own;
     }
     Turn(const Turn&) = delete;
@@ -127,6 +132,17 @@ class DeviceStream {
     }
 
    private:
+    /// Whoever had the lock may have been stopped with the interpreter: then it stays locked.
+    void lock() {
+      constexpr std::chrono::milliseconds kInterval{50};
+      while (!stream_.mutex_.try_lock_for(kInterval)) {
+        if (is_ending()) {
+          throw Error(ErrorKind::kRuntime,
+                      "another thread was reading this DeviceStream when the interpreter ended");
+        }
+      }
+    }
+
     DeviceStream& stream_;
   };
 
@@ -140,7 +156,7 @@ class DeviceStream {
 
   std::shared_ptr<const ParsedSchema> schema_;
   int32_t device_type_ = 0;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::atomic<std::thread::id> holder_{};  ///< of the mutex
   OwnedStream stream_;
 };
@@ -298,10 +314,13 @@ Made by `stream`. An iterator of `DeviceArray`, and itself an Arrow stream for a
 and take this one over: it is spent then, as it is when a consumer has taken it. Nothing is read
 before an array is asked for, and the interpreter lock is free while the streams work.)";
 
-/// An arrays' consumer waits for the prefetching thread: signals are for it to look at.
+/// A consumer that waits for another thread looks at signals itself; and when the interpreter ends,
+/// that thread may have been stopped.
 void check_signals() {
-  const py::gil_scoped_acquire acquire;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter ends: nobody waits any more");
+  require_gil([] {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  });
 }
 
 void define_protocols(py::class_<DeviceStream>& type) {

@@ -133,11 +133,7 @@ Stream default_stream(const Device& device) {
 
 void register_wait_guard() {
   set_wait_guard([](const std::function<void()>& wait) {
-    if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
-      wait();
-      return;
-    }
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     wait();
   });
 }

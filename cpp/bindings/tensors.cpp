@@ -11,6 +11,7 @@
 #include "buffers.hpp"
 #include "capsule.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "objects.hpp"
 #include "py_device_array.hpp"
 #include "streams.hpp"
@@ -398,14 +399,15 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
 }
 
 int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
-  return guarded(
-      [&] {
-        const Device device = from_dl_device(DLDevice{type, id});
-        const bool has_streams = device.type != kDLCPU;
-        *out = has_streams ? require_backend(device, "name a stream").work_stream(device) : nullptr;
-        return 0;
-      },
-      -1);
+  try {
+    const Device device = from_dl_device(DLDevice{type, id});
+    const bool has_streams = device.type != kDLCPU;
+    *out = has_streams ? require_backend(device, "name a stream").work_stream(device) : nullptr;
+    return 0;
+  } catch (...) {
+    if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
+    return -1;
+  }
 }
 
 /// `size` elements of the framework's own.

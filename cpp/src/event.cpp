@@ -1,17 +1,10 @@
 #include "arrowdl/event.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
-namespace {
-
-std::atomic<WaitGuard> wait_guard{nullptr};
-
-}  // namespace
-
 OwnedEvent::~OwnedEvent() {
   if (handle_ != nullptr) backend_->destroy(device_, handle_);
 }
@@ -60,17 +53,10 @@ void wait_event(const Device& device, Stream stream, void* event) {
   backend.wait(device, stream, event);
 }
 
-void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
-
-void wait_guarded(const std::function<void()>& wait) {
-  const WaitGuard guard = wait_guard;
-  guard == nullptr ? wait() : guard(wait);
-}
-
 void synchronize_event(const Device& device, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "wait for an event");
-  wait_guarded([&] { backend.synchronize(device, event); });
+  wait_guarded([&](const Waiting&) { backend.synchronize(device, event); });
 }
 
 bool is_complete(const Device& device, void* event) {

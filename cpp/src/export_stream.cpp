@@ -1,11 +1,17 @@
 #include <cerrno>
+#include <exception>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "arrowdl/wait.hpp"
+#include "backends/fork_count.hpp"
 #include "fold_nulls.hpp"
 #include "host_access.hpp"
+#include "interrupt.hpp"
 
 namespace arrowdl {
 namespace {
@@ -23,13 +29,49 @@ int to_errno(ErrorKind kind) noexcept {
   }
 }
 
-/// What an exported stream owns.
+/// What an exported stream owns. A consumer may count on the interpreter lock, with which it calls,
+/// to let one thread in at a time; it is let go of while the stream works. So that has a lock of
+/// its own, and belongs to whoever is inside as well: a release does not wait for them. What the
+/// consumer reads is written with its lock held.
 struct Exported {
   explicit Exported(OwnedStream from) : stream(std::move(from)) {}
 
+  /// Waits until no other thread is inside. One that the end of its interpreter or a fork has left
+  /// there does not come back: the interrupt check and the fork say so.
+  std::unique_lock<std::timed_mutex> take_turn() {
+    std::unique_lock<std::timed_mutex> turn(mutex, std::defer_lock);
+    while (!turn.try_lock_for(kInterruptInterval)) {
+      if (process != fork_count()) {
+        throw Error(ErrorKind::kRuntime,
+                    "this stream was being read in another process, the one that was forked: make "
+                    "the stream in the process that reads it");
+      }
+      check_interrupt();
+    }
+    return turn;
+  }
+
+  const uint64_t process = fork_count();
+  std::timed_mutex mutex;
   OwnedStream stream;
   std::string last_error;
 };
+
+using SharedExported = std::shared_ptr<Exported>;
+
+template <typename Stream>
+const SharedExported& exported_of(Stream* self) noexcept {
+  return *static_cast<SharedExported*>(self->private_data);
+}
+
+int fail(Exported& exported, int code, const char* message) noexcept {
+  try {
+    exported.last_error = message;
+    return code;
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+}
 
 /// Runs `body`, and turns what it throws into what `get_last_error` says.
 template <typename Body>
@@ -39,16 +81,13 @@ int guarded(Exported& exported, const Body& body) noexcept {
     body();
     return 0;
   } catch (const ProducerError& error) {
-    exported.last_error = error.reported();
-    return error.code();
+    return fail(exported, error.code(), error.reported().c_str());
   } catch (const Error& error) {
-    exported.last_error = error.what();
-    return to_errno(error.kind());
+    return fail(exported, to_errno(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   } catch (const std::exception& error) {
-    exported.last_error = error.what();
-    return EIO;
+    return fail(exported, EIO, error.what());
   }
 }
 
@@ -61,17 +100,20 @@ void export_next(const DeviceArray& array, ArrowDeviceArray* out) {
 
 template <typename Stream, typename Array>
 int get_next(Stream* self, Array* out) noexcept {
-  auto& exported = *static_cast<Exported*>(self->private_data);
+  const SharedExported exported = exported_of(self);
   *out = {};
-  return guarded(exported, [&] {
-    const DeviceArray array = exported.stream->next();
-    if (array) export_next(array, out);
+  return guarded(*exported, [&] {
+    wait_guarded([&](const Waiting&) {
+      const auto turn = exported->take_turn();
+      const DeviceArray array = exported->stream->next();
+      if (array) export_next(array, out);
+    });
   });
 }
 
 template <typename Stream>
 int get_schema(Stream* self, ArrowSchema* out) noexcept {
-  auto& exported = *static_cast<Exported*>(self->private_data);
+  Exported& exported = *exported_of(self);
   return guarded(exported, [&] {
     const ArrowSchema* schema = exported.stream->schema()->schema.get();
     if (ArrowSchemaDeepCopy(schema, out) != NANOARROW_OK) throw std::bad_alloc();
@@ -80,22 +122,25 @@ int get_schema(Stream* self, ArrowSchema* out) noexcept {
 
 template <typename Stream>
 const char* get_last_error(Stream* self) noexcept {
-  const std::string& message = static_cast<Exported*>(self->private_data)->last_error;
+  const std::string& message = exported_of(self)->last_error;
   return message.empty() ? nullptr : message.c_str();
 }
 
 template <typename Stream>
 void release(Stream* self) noexcept {
-  delete static_cast<Exported*>(self->private_data);
+  const auto* const exported = static_cast<SharedExported*>(self->private_data);
+  self->private_data = nullptr;
   self->release = nullptr;
+  wait_guarded([exported](const Waiting&) { delete exported; });
 }
 
 template <typename Stream>
-void fill(Exported* exported, Stream* stream) noexcept {
+void fill(OwnedStream from, Stream* stream) {
+  auto exported = std::make_unique<SharedExported>(std::make_shared<Exported>(std::move(from)));
   stream->get_schema = get_schema<Stream>;
   stream->get_last_error = get_last_error<Stream>;
   stream->release = release<Stream>;
-  stream->private_data = exported;
+  stream->private_data = exported.release();
 }
 
 }  // namespace
@@ -104,7 +149,7 @@ OwnedDeviceArrayStream export_device_stream(OwnedStream stream) {
   OwnedDeviceArrayStream exported;
   exported->device_type = stream->device_type();
   exported->get_next = get_next<ArrowDeviceArrayStream, ArrowDeviceArray>;
-  fill(std::make_unique<Exported>(std::move(stream)).release(), exported.get());
+  fill(std::move(stream), exported.get());
   return exported;
 }
 
@@ -112,7 +157,7 @@ OwnedArrayStream export_stream(OwnedStream stream) {
   require_host_readable(Device{stream->device_type(), 0}, "hand out a stream of host memory");
   OwnedArrayStream exported;
   exported->get_next = get_next<ArrowArrayStream, ArrowArray>;
-  fill(std::make_unique<Exported>(std::move(stream)).release(), exported.get());
+  fill(std::move(stream), exported.get());
   return exported;
 }
 

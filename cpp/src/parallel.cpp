@@ -11,6 +11,7 @@
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/wait.hpp"
 #include "backends/fork_count.hpp"
 
 namespace arrowdl {
@@ -85,7 +86,8 @@ class Helpers {
   void close() noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
     section_ = nullptr;
-    left_.wait(lock, [&] { return inside_ == 0; });
+    // Computing, which needs no lock of anybody's: not worth it to let go of the caller's.
+    Waiting::for_own_threads().wait(left_, lock, [&] { return inside_ == 0; });
   }
 
   bool start() noexcept {
@@ -100,7 +102,7 @@ class Helpers {
   void help() noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto is_wanted = [&] { return section_ != nullptr && inside_ < wanted_; };
-    while (opened_.wait_for(lock, kIdleTime, is_wanted)) {
+    while (Waiting::on_own_thread().wait_for(opened_, lock, kIdleTime, is_wanted)) {
       Section& section = *section_;
       ++inside_;
       lock.unlock();

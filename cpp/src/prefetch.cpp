@@ -12,14 +12,14 @@
 #endif
 
 #include "arrowdl/error.hpp"
-#include "arrowdl/event.hpp"
 #include "arrowdl/stream.hpp"
+#include "arrowdl/wait.hpp"
 #include "backends/fork_count.hpp"
+#include "interrupt.hpp"
 
 namespace arrowdl {
 namespace {
 
-constexpr std::chrono::milliseconds kInterruptInterval{20};
 /// How long a closed stream waits for its thread to give back the source, which whoever closes it
 /// may want to open again.
 constexpr std::chrono::seconds kPatience{1};
@@ -53,7 +53,7 @@ class Running {
     queues_.erase(queue);
     gone_.notify_all();
   }
-  void stop(double seconds) noexcept;
+  void stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept;
 
  private:
   std::mutex mutex_;
@@ -73,17 +73,17 @@ void close(Queue& queue) noexcept {
   queue.changed.notify_all();
 }
 
-void Running::stop(double seconds) noexcept {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+void Running::stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept {
   std::unique_lock<std::mutex> lock(mutex_);
   for (const std::shared_ptr<Queue>& queue : queues_) close(*queue);
-  gone_.wait_until(lock, until, [&] { return queues_.empty(); });
+  waiting.wait_for(gone_, lock, duration, [&] { return queues_.empty(); });
 }
 
 /// Whether another array is wanted: waits for room.
 bool wait_for_room(Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
-  queue.changed.wait(lock, [&] { return queue.is_closed || queue.arrays.size() < queue.depth; });
+  Waiting::on_own_thread().wait(
+      queue.changed, lock, [&] { return queue.is_closed || queue.arrays.size() < queue.depth; });
   return !queue.is_closed;
 }
 
@@ -121,9 +121,9 @@ void read_ahead(const std::shared_ptr<Queue>& queue) {
 }
 
 /// Waits a while for the thread to end.
-void wait_for_end(Queue& queue) {
+void wait_for_end(const Waiting& waiting, Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
-  queue.changed.wait_for(lock, kPatience, [&] { return queue.is_done; });
+  waiting.wait_for(queue.changed, lock, kPatience, [&] { return queue.is_done; });
 }
 
 void run(std::shared_ptr<Queue> queue) {
@@ -145,7 +145,7 @@ class Prefetch final : public ArrayStream {
     if (!is_started_) return;
     if (process_ == fork_count()) {
       close(*queue_);
-      wait_guarded([this] { wait_for_end(*queue_); });
+      wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
     } else {  // the parent's lock and arrays, of a moment when its thread was at anything
       static_cast<void>(new std::shared_ptr<Queue>(std::move(queue_)));
     }
@@ -158,8 +158,8 @@ class Prefetch final : public ArrayStream {
                   "this stream is read ahead by a thread of another process, the one that was "
                   "forked: make the stream in the process that reads it");
     }
+    wait_guarded([this](const Waiting& waiting) { wait_for_array(waiting); });
     std::unique_lock<std::mutex> lock(queue_->mutex);
-    wait_for_array(lock);
     if (queue_->arrays.empty()) {
       if (queue_->failure) raise_failure();
       return {};  // closed, at the end of the process
@@ -197,16 +197,15 @@ class Prefetch final : public ArrayStream {
     is_started_ = true;
   }
 
-  void wait_for_array(std::unique_lock<std::mutex>& lock) {
+  void wait_for_array(const Waiting& waiting) {
+    std::unique_lock<std::mutex> lock(queue_->mutex);
     const auto is_there = [&] {
       return !queue_->arrays.empty() || queue_->failure || queue_->is_closed;
     };
-    while (!queue_->changed.wait_for(lock, kInterruptInterval, is_there)) {
-      if (void (*check)() = interrupt_check.load()) {
-        lock.unlock();
-        check();
-        lock.lock();
-      }
+    while (!waiting.wait_for(queue_->changed, lock, kInterruptInterval, is_there)) {
+      lock.unlock();
+      check_interrupt();
+      lock.lock();
     }
   }
 
@@ -224,6 +223,14 @@ OwnedStream prefetch(OwnedStream&& stream, int64_t depth) {
 
 void set_interrupt_check(void (*check)()) noexcept { interrupt_check.store(check); }
 
-void stop_prefetching(double seconds) noexcept { running().stop(seconds); }
+void check_interrupt() {
+  if (void (*check)() = interrupt_check.load()) check();
+}
+
+void stop_prefetching(double seconds) noexcept {
+  wait_guarded([&](const Waiting& waiting) {
+    running().stop(waiting, std::chrono::duration<double>(seconds));
+  });
+}
 
 }  // namespace arrowdl

@@ -46,8 +46,10 @@ std::shared_ptr<uint8_t> StagingPool::take(Backend& backend, const Device& devic
   bool served = is_served();
   if (!served) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
-    wait_guarded([&] {
-      while (!(served = is_served()) && std::chrono::steady_clock::now() < end) wait_for_change();
+    wait_guarded([&](const Waiting& waiting) {
+      while (!(served = is_served()) && std::chrono::steady_clock::now() < end) {
+        wait_for_change(waiting);
+      }
     });
   }
   if (!served) return nullptr;
@@ -111,9 +113,9 @@ std::vector<StagingPool::OwnedBlock> StagingPool::make_room(int64_t size) {
   return dropped;
 }
 
-void StagingPool::wait_for_change() {
+void StagingPool::wait_for_change(const Waiting& waiting) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, kLongestWait);
+  waiting.wait_for(changed_, lock, kLongestWait);
 }
 
 void StagingPool::forget(int64_t size) noexcept {

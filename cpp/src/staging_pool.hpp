@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arrowdl/copy.hpp"
+#include "arrowdl/wait.hpp"
 #include "transfer.hpp"
 
 namespace arrowdl {
@@ -41,7 +42,7 @@ class StagingPool {
   OwnedBlock allocate(Backend& backend, const Device& device, int64_t size);
   bool reserve(int64_t size);
   std::vector<OwnedBlock> make_room(int64_t size);
-  void wait_for_change();
+  void wait_for_change(const Waiting& waiting);
   void forget(int64_t size) noexcept;
   void give(OwnedBlock block) noexcept;
 

@@ -12,6 +12,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
+#include "arrowdl/wait.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -170,16 +171,16 @@ class Reaper {
 
   /// At exit: the thread leaves the runtimes alone from here on, and has ended. Not waited for
   /// without end, since an owner's deleter may wait for what this thread holds.
-  void stop() {
+  void stop(const Waiting& waiting) {
     if (is_forked_) return;  // its condition variable may have been forked in use
     std::unique_lock<std::mutex> lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
-    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return !is_running_; });
+    waiting.wait_for(changed_, lock, std::chrono::seconds(1), [this] { return !is_running_; });
     if (is_running_ || !thread_.joinable()) return;
     std::thread ended = std::move(thread_);
     lock.unlock();
-    ended.join();
+    waiting.join(ended);
   }
 
  private:
@@ -200,22 +201,23 @@ class Reaper {
     try {
       thread_ = std::thread([this] { run(); });
       is_running_ = true;
-      std::atexit([] { get().stop(); });
+      std::atexit(stop_releases);
     } catch (...) {  // no thread, no memory: the host waits
     }
     return is_running_;
   }
 
   void run() noexcept {
+    const Waiting waiting = Waiting::on_own_thread();
     is_reaping = true;
     Clock::duration pause = kShortestPause;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!is_stopping_) {
       if (waiting_.empty()) {
-        changed_.wait(lock, [this] { return is_stopping_ || !arrived_.empty(); });
+        waiting.wait(changed_, lock, [this] { return is_stopping_ || !arrived_.empty(); });
         pause = kShortestPause;
       } else {
-        changed_.wait_for(lock, pause, [this] { return is_stopping_; });
+        waiting.wait_for(changed_, lock, pause, [this] { return is_stopping_; });
       }
       waiting_.splice(waiting_.end(), arrived_);
       if (is_stopping_) break;
@@ -270,7 +272,7 @@ class Reaper {
 
 /// Until others have made room, or nothing is left to wait for: whichever is first. A stream that
 /// is stuck holds up only what itself has to wait for it.
-void wait_for_room(Release& release) {
+void wait_for_room(const Waiting& waiting, Release& release) {
   Reaper& reaper = Reaper::get();
   for (Clock::duration pause = kShortestPause; !release.is_due() && !reaper.take(release, true);
        pause = std::min(2 * pause, kLongestPause)) {
@@ -278,7 +280,7 @@ void wait_for_room(Release& release) {
       leak(std::move(release));
       return;
     }
-    std::this_thread::sleep_for(pause);
+    waiting.sleep(pause);
   }
 }
 
@@ -294,7 +296,7 @@ void defer(Release& release) {
   } else if (is_blocking) {
     finish(std::move(release));
   } else if (!reaper.take(release, true)) {
-    wait_guarded([&] { wait_for_room(release); });
+    wait_guarded([&](const Waiting& waiting) { wait_for_room(waiting, release); });
   }
 }
 
@@ -358,7 +360,7 @@ void set_release_limit(int64_t bytes) {
 
 void stop_releases() noexcept {
   try {
-    Reaper::get().stop();
+    wait_guarded([](const Waiting& waiting) { Reaper::get().stop(waiting); });
   } catch (...) {  // a lock that fails: the thread goes with the process
   }
 }

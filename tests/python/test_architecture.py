@@ -19,7 +19,7 @@ CORE = [path for path in CPP if path.parts[len(ROOT.parts) + 1] != "bindings"]
 # From the bottom up: a concern includes only what stands above it in this list. Files of
 # cpp/src that no public header names (the verbs) may include all of it, but no circle.
 LAYERS = [
-    ["error", "version", "dlpack"],
+    ["error", "version", "dlpack", "wait"],
     ["device", "dtype"],
     ["backend"],
     ["event"],
@@ -131,6 +131,75 @@ def test_callbacks_are_noexcept() -> None:
             if not guarded:
                 wrong.append(f"{relative(path)}: {match[0]}")
     assert wrong == []
+
+
+WAIT_HEADER = "cpp/include/arrowdl/wait.hpp"
+ON_OWN_THREADS = {"cpp/src/prefetch.cpp", "cpp/src/used_streams.cpp", "cpp/src/parallel.cpp"}
+# What stops a thread, and the drivers' functions for it.
+WAIT = re.compile(
+    r"\bsleep_(?:for|until)\s*\(|\bbackend_?(?:\.|->)synchronize\s*\(|\.event_wait\s*\("
+    r"|\bcalls_\.synchronize_stream\b"
+)
+
+
+def cut_out(opening: str, text: str) -> str:
+    """`text` without what begins with `opening` and ends with its last bracket's partner."""
+    while match := re.search(opening, text):
+        depth, end = 1, match.end()
+        while depth:
+            depth += (text[end] in "({") - (text[end] in ")}")
+            end += 1
+        text = text[: match.start()] + text[end:]
+    return text
+
+
+def unguarded_waits(texts: dict[str, str]) -> list[str]:
+    """Where the core waits without a `Waiting`, by whose guard the caller's locks are let go of."""
+    everything = "\n".join(texts.values())
+    conditions = "|".join(sorted(set(re.findall(r"\bcondition_variable (\w+);", everything))))
+    threads = "|".join(sorted(set(re.findall(r"\bstd::thread (\w+)\b", everything))))
+    direct = re.compile(rf"\b(?:{conditions})\.wait\w*\s*\(|\b(?:{threads})\.join\s*\(")
+    wrong = []
+    for name, text in texts.items():
+        if name == WAIT_HEADER:
+            continue
+        if name not in ON_OWN_THREADS:
+            wrong += re.findall(r"Waiting::\w+", text)
+        # A backend's own `synchronize` is called by those that are looked at here.
+        rest = cut_out(r"\bsynchronize\([^{;]*override \{", cut_out(r"\bwait_guarded\(", text))
+        wrong += [f"{name}: {wait}" for wait in WAIT.findall(rest) + direct.findall(text)]
+    return wrong
+
+
+def test_the_core_waits_without_the_locks_of_its_callers() -> None:
+    assert unguarded_waits({relative(path): code(path) for path in CORE}) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "std::condition_variable changed_; void f() { changed_.wait_for(lock, time); }",
+        "std::thread worker_; void f() { worker_.join(); }",
+        "void f() { std::this_thread::sleep_for(pause); }",
+        "void f() { backend.synchronize(device, event); }",
+        "void f() { wait_guarded([&](const Waiting&) { g(); });\n backend.synchronize(d, e); }",
+        "void f() { Waiting::on_own_thread().sleep(pause); }",
+    ],
+)
+def test_a_wait_with_a_lock_is_seen(planted: str) -> None:
+    assert unguarded_waits({"cpp/src/planted.cpp": planted}) != []
+
+
+# Where threads get the interpreter lock that may not have it, or not get it any more.
+TAKES_THE_LOCK = re.compile(
+    r"\bPyGILState_\w+|\bPyEval_(?:Save|Restore|Acquire)Thread\b|\bgil_scoped_acquire\b"
+)
+
+
+def test_one_place_takes_the_interpreter_lock() -> None:
+    bindings = [path for path in CPP if path not in CORE]
+    taking = {relative(path) for path in bindings if TAKES_THE_LOCK.search(code(path))}
+    assert taking == {"cpp/bindings/gil.hpp"}
 
 
 PYTHON = sorted(ROOT.glob("python/arrowdl/**/*.py"))

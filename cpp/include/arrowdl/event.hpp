@@ -1,12 +1,12 @@
 // Events: what orders one stream's work after another's without the host waiting.
 #pragma once
 
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"
+#include "arrowdl/wait.hpp"
 
 namespace arrowdl {
 
@@ -53,16 +53,6 @@ void wait_event(const Device& device, Stream stream, void* event);
 
 /// Waits on the host. Raises RuntimeError when the work before the event failed.
 void synchronize_event(const Device& device, void* event);
-
-/// Calls `wait`, which waits on the host for a device.
-using WaitGuard = void (*)(const std::function<void()>& wait);
-
-/// What every wait on the host goes through from now on: bindings let go of the interpreter lock
-/// meanwhile, which the work may need. nullptr: nothing.
-void set_wait_guard(WaitGuard guard) noexcept;
-
-/// Calls `wait`, which waits on the host, through the guard.
-void wait_guarded(const std::function<void()>& wait);
 
 /// Whether the event has happened; false where the runtime cannot tell without waiting.
 bool is_complete(const Device& device, void* event);

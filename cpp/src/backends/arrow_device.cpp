@@ -6,6 +6,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/used_streams.hpp"
+#include "arrowdl/wait.hpp"
 
 namespace arrowdl {
 namespace {
@@ -65,9 +66,13 @@ class Event {
   void* handle_;
 };
 
+void wait_on_host(const Target& target, void* event) {
+  wait_guarded([&](const Waiting&) { target.backend.synchronize(target.device, event); });
+}
+
 void wait_for_stream(const Target& target, Stream stream) {
   const Event event(target, target.backend.record(target.device, stream));
-  target.backend.synchronize(target.device, event.get());
+  wait_on_host(target, event.get());
 }
 
 bool is_same(const ArrowDevice& a, const ArrowDevice& b) noexcept {
@@ -202,7 +207,7 @@ int init_device_buffer(const Target& target, const Device& from, ArrowBufferView
   void* const memory = std::exchange(allocation->memory, nullptr);
   allocation->copied.reset(backend.record(target.device, on));
   allocation->memory = memory;  // with no event it stays: the copy may still run
-  if (stream == nullptr) backend.synchronize(target.device, allocation->copied.get());
+  if (stream == nullptr) wait_on_host(target, allocation->copied.get());
   ArrowBufferInit(buffer);
   buffer->data = static_cast<uint8_t*>(allocation->memory);
   buffer->size_bytes = buffer->capacity_bytes = source.size_bytes;
@@ -270,7 +275,7 @@ int synchronize(ArrowDevice* device, void* sync_event, void* stream, ArrowError*
         if (sync_event != nullptr && stream != nullptr) {
           target.backend.wait(target.device, stream, sync_event);
         } else if (sync_event != nullptr) {
-          target.backend.synchronize(target.device, sync_event);
+          wait_on_host(target, sync_event);
         } else if (stream != nullptr) {
           wait_for_stream(target, stream);
         }

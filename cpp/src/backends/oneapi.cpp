@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/wait.hpp"
 #include "registry.hpp"
 
 #if defined(_WIN32)
@@ -237,7 +238,7 @@ class OneApi final : public Backend {
   void free(const Device&, void* memory, Stream queue) noexcept override {
     if (process_ != process_id()) return;
     if (void* barrier = f_.queue_barrier(queue)) {
-      f_.event_wait(barrier);
+      wait_guarded([&](const Waiting&) { f_.event_wait(barrier); });
       f_.event_delete(barrier);
       f_.free_with_queue(memory, queue);
     }

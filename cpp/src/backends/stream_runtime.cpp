@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "arrowdl/wait.hpp"
 #include "fork_count.hpp"
 
 namespace arrowdl {
@@ -369,9 +370,11 @@ void StreamRuntime::free(const Device& device, void* memory, Stream stream) noex
       run(calls_.free_async, memory, stream);
       return;
     }
-    // What the stream does with the memory is not known to be over: rather leaked than reused.
-    if (run(calls_.synchronize_stream, stream) != 0) return;
-    run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
+    wait_guarded([&](const Waiting&) {  // for the stream, and to free for the whole device
+      // What the stream does with the memory is not known to be over: rather leaked than reused.
+      if (run(calls_.synchronize_stream, stream) != 0) return;
+      run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
+    });
   } catch (...) {  // the driver has ended, and with it the memory
   }
 }
