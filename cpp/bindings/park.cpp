@@ -23,10 +23,9 @@ _Unwind_Reason_Code __real___gxx_personality_v0(int version, _Unwind_Action acti
                                                 _Unwind_Exception* exception,
                                                 _Unwind_Context* context);
 
-_Unwind_Reason_Code __wrap___gxx_personality_v0(int version, _Unwind_Action actions,
-                                                _Unwind_Exception_Class exception_class,
-                                                _Unwind_Exception* exception,
-                                                _Unwind_Context* context) {
+__attribute__((used)) _Unwind_Reason_Code __wrap___gxx_personality_v0(
+    int version, _Unwind_Action actions, _Unwind_Exception_Class exception_class,
+    _Unwind_Exception* exception, _Unwind_Context* context) {
   // A thread that is ended for another reason (pthread_cancel) unwinds as it would anyway.
   if ((actions & _UA_FORCE_UNWIND) != 0 && arrowdl::python::is_ending()) {
     for (;;) pause();

@@ -15,11 +15,14 @@ from helpers.processes import run_python
 PREAMBLE = """
 import faulthandler
 faulthandler.dump_traceback_later(60, exit=True)
+import sys
 import threading
 import arrowdl
 import pyarrow as pa
 from arrowdl import debug
 from helpers.streams import Reader, every_stream, make_batches, running, yield_batches
+
+sys.setswitchinterval(1e-4)  # threads that want the lock get it soon
 """
 
 
