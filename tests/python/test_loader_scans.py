@@ -198,7 +198,7 @@ for kind, paths in files.items():
 def test_epochs_that_are_left_in_the_middle_crash_nothing() -> None:
     """As pyarrow's scanner does, of files of few rows: once in some hundreds."""
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", ABANDON, "150"],
+        [sys.executable, "-X", "faulthandler", "-c", ABANDON, "80"],
         capture_output=True,
         text=True,
         timeout=500,
@@ -210,7 +210,7 @@ def test_epochs_that_are_left_in_the_middle_crash_nothing() -> None:
 
 
 @pytest.mark.parametrize("memory_map", [True, False])
-@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("compression", [None, "lz4"])
 def test_ipc_files_are_read_as_pyarrow_reads_them(
     compression: str | None, memory_map: bool, tmp_path: Path
 ) -> None:
