@@ -84,13 +84,14 @@ def end():
 
 ERRORS = """
 for kind in WRITE:
+    opening = None
     dataset = make_dataset(kind)
     for options in ({}, {"filter": ds.field("x") > 3, "columns": ["x"], "shuffle": True}):
         opening = None
         loader = arrowdl.Loader(dataset, 64, framework="numpy", **options)
         found = sum(len(batch["x"]) for batch in loader)
         assert found == (6000 if not options else 5976), found
-        for failing in ("", f"3.{kind}"):
+        for failing in (f"3.{kind}", ""):
             def opening(path):
                 if path.endswith(failing):
                     raise RuntimeError("not fork-safe")
@@ -102,10 +103,14 @@ for kind in WRITE:
                     assert f".{kind}'" in error.__notes__[-1], error.__notes__
                 else:
                     raise AssertionError("no error")
+        failed, opening = opening, None
+        fresh = make_dataset(kind)
+        opening = failed
         try:
-            arrowdl.Loader(make_dataset(kind), 64, filter=ds.field("y") > 3)
+            arrowdl.Loader(fresh, 64, filter=ds.field("y") > 3)
         except RuntimeError as error:
             assert str(error) == "not fork-safe", error
+            assert f"0.{kind}'" in error.__notes__[-1], error.__notes__
         else:
             raise AssertionError("no error")
 end()
@@ -198,7 +203,7 @@ for kind, paths in files.items():
 def test_epochs_that_are_left_in_the_middle_crash_nothing() -> None:
     """As pyarrow's scanner does, of files of few rows: once in some hundreds."""
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", ABANDON, "150"],
+        [sys.executable, "-X", "faulthandler", "-c", ABANDON, "80"],
         capture_output=True,
         text=True,
         timeout=500,
@@ -210,7 +215,7 @@ def test_epochs_that_are_left_in_the_middle_crash_nothing() -> None:
 
 
 @pytest.mark.parametrize("memory_map", [True, False])
-@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("compression", [None, "lz4"])
 def test_ipc_files_are_read_as_pyarrow_reads_them(
     compression: str | None, memory_map: bool, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from arrowdl import _core
 from arrowdl.loader._dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._ipc_parts import is_ipc
-from arrowdl.loader._scans import Query, read_in_thread, scan, wait_for
+from arrowdl.loader._scans import Query, naming_files, read_in_thread, scan, wait_for
 from arrowdl.loader._sources import IndexedSource, Source, StreamSource, check_columns
 
 if TYPE_CHECKING:
@@ -51,8 +51,13 @@ class DatasetSource(IndexedSource):
         found = list(self._dataset.get_fragments(self._query.filter))
         if self._stamps.add_fragments(found):
             check_footers(found)
-        self._fragments = [unit for fragment in found for unit in _split_fragment(fragment)]
-        self.units = [self._count(unit) for unit in self._fragments]
+        self._fragments: list[ds.Fragment] = []
+        self.units = []
+        for fragment in found:
+            with naming_files([fragment.path]):
+                units = _split_fragment(fragment)
+                self.units += map(self._count, units)
+                self._fragments += units
 
     def check_unchanged(self) -> None:
         self._stamps.check()

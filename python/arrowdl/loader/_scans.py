@@ -71,7 +71,7 @@ class Query:
             yield Part(path, fragment, _GROUP_BYTES)
             return
         needed = find_columns(self.schema.names, self.columns, self.filter)
-        with _naming([path]):
+        with naming_files([path]):
             yield from split_file(fragment, needed, self.memory_map)
 
     def _make_scanner(
@@ -106,7 +106,7 @@ def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa
     Each is checked when there is something of it: it has been opened.
     """
     latest = ""
-    with _naming(paths) as names:
+    with naming_files(paths) as names:
         for tagged in scanner.scan_batches():
             path = getattr(tagged.fragment, "path", "")
             if path != latest and path in names:
@@ -117,7 +117,7 @@ def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa
 
 
 @contextmanager
-def _naming(paths: Sequence[str]) -> Iterator[list[str]]:
+def naming_files(paths: Sequence[str]) -> Iterator[list[str]]:
     """Say of an error which files were read, the first of what this gives, unless it names one."""
     names = list(dict.fromkeys(paths))
     try:
