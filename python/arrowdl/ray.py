@@ -1,9 +1,9 @@
 """A `Loader` over shards of a Ray dataset: Ray reads and moves the blocks, arrowdl makes batches.
 
-Ray's own ``iter_batches(batch_size)`` puts every batch together anew. Here the Arrow blocks are read
-where they lie in the object store, which nobody may write to: batches in their order are copies of
-the rows, or with ``writable=False`` slices of the blocks. A block is given back to Ray when no batch
-is made of it any more.
+Ray's own ``iter_batches(batch_size)`` puts every batch together anew. Here the Arrow blocks are
+read where they lie in the object store, which nobody may write to: batches in their order are
+copies of the rows, or with ``writable=False`` slices of the blocks. A block is given back to Ray
+when no batch is made of it any more.
 """
 
 from __future__ import annotations
