@@ -684,7 +684,10 @@ def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
         array.__arrow_c_stream__()
     stream = arrowdl.stream(array.__arrow_c_device_stream__())
     assert stream.device_type == device[0]
-    assert next(stream).device == array.device
+    for wanted in (None, capsule(pa.schema({"x": pa.int32(), "y": pa.string()}))):
+        with pytest.raises(BufferError, match="host"):
+            stream.__arrow_c_stream__(wanted)
+    assert next(stream).device == array.device, "what is refused can be read still"
 
 
 # ---------------------------------------------------------------- streams, chunk by chunk
