@@ -239,18 +239,11 @@ DeviceStream prefetch_arrays(DeviceStream& self, int64_t depth) {
                       [&](OwnedStream&& stream) { return prefetch(std::move(stream), depth); });
 }
 
-/// `stream` as a consumer asks for it, which is None or a schema capsule.
-OwnedStream cast_as_requested(OwnedStream&& stream,
-                              const std::shared_ptr<const ParsedSchema>& requested,
-                              CastTarget target) {
-  return requested == nullptr ? std::move(stream)
-                              : cast_stream(std::move(stream), requested, target);
-}
-
 py::object arrow_c_stream(DeviceStream& self, const py::object& requested_schema) {
   const auto requested = read_requested_schema(requested_schema.ptr());
   return make_capsule(self.hand_on([&](OwnedStream&& stream) {
-    return export_stream(cast_as_requested(std::move(stream), requested, CastTarget::kHost));
+    if (requested == nullptr) return export_stream(std::move(stream));
+    return export_stream(cast_stream(std::move(stream), requested, CastTarget::kHost));
   }));
 }
 
@@ -264,8 +257,8 @@ py::object arrow_c_device_stream(DeviceStream& self, const py::object& requested
   }
   const auto requested = read_requested_schema(requested_schema.ptr());
   return make_capsule(self.hand_on([&](OwnedStream&& stream) {
-    return export_device_stream(
-        cast_as_requested(std::move(stream), requested, CastTarget::kDevice));
+    if (requested == nullptr) return export_device_stream(std::move(stream));
+    return export_device_stream(cast_stream(std::move(stream), requested));
   }));
 }
 

@@ -38,6 +38,7 @@ enum class Cast : uint8_t {
   kUnpackBits,
   kBinary,   ///< other offsets, or views
   kList,     ///< other offsets, sizes, or none
+  kReshape,  ///< a fixed_shape_tensor as lists in lists, or the reverse
   kIndices,  ///< wider indices into a dictionary
   kDecode,   ///< a dictionary's values in the place of indices
   kEncode,
@@ -72,6 +73,10 @@ bool narrows_nullability(const Type& from, const Type& to);
 /// names are there, else by position. Empty where they do not match.
 std::vector<std::size_t> match_fields(const Type& from, const Type& to);
 
+/// The shape of a fixed_shape_tensor without a permutation of which one of the types is and the
+/// other one the lists in lists, of two dimensions and more; else nullptr.
+const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to);
+
 /// The rows of `array` as `to` has them, which find_fit has seen. Above Fit::kShared, `array` is in
 /// host memory and there. Raises Misfit for values that do not fit, and ValueError for nulls where
 /// `to` may have none; `is_whole` says that all of its rows count: none is under a null, or beyond
@@ -86,6 +91,7 @@ void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts);
 void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts);
 void cast_binary(const DeviceArray& array, const Type& to, ArrayParts* parts);
 void cast_list(const DeviceArray& array, const Type& to, bool is_whole, ArrayParts* parts);
+void reshape_lists(const DeviceArray& array, const Type& to, ArrayParts* parts);
 void encode_dictionary(const DeviceArray& array, const Type& to, ArrayParts* parts);
 
 /// The values that the indices of `array` stand for, as `to` has them.

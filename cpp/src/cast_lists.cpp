@@ -155,6 +155,28 @@ void cast_to_fixed_size(const DeviceArray& array, const Type& to, bool is_whole,
                                 : cast_rows(even_out(array, cut, to.list_size), item, is_whole));
 }
 
+/// `length` rows of `to`, none null, over `values`: lists in `depth` levels of lists.
+OwnedArray nest(const DeviceArray& values, const Type& to, std::size_t depth, int64_t length) {
+  if (depth == 0) return cast_rows(values, to, false);
+  ArrayParts parts;
+  parts.length = length;
+  parts.buffers.push_back(Buffer());
+  parts.children.push_back(nest(values, to.children[0], depth - 1, length * to.list_size));
+  return make_array(std::move(parts));
+}
+
+/// The values under `depth` levels of lists that are not null.
+DeviceArray flatten(DeviceArray lists, std::size_t depth) {
+  for (; depth > 0; --depth) {
+    if (lists.has_nulls()) {
+      raise_misfit("lists of ", to_string(lists.type()), " are null, and an element of a tensor ",
+                   "that has them is not null as a whole");
+    }
+    lists = lists.child(0);
+  }
+  return lists;
+}
+
 // ---------------------------------------------------------------- binary
 
 /// Bytes cut into rows.
@@ -219,6 +241,15 @@ void cast_list(const DeviceArray& array, const Type& to, bool is_whole, ArrayPar
     append(cut, array.length(), parts);
     parts->children.push_back(cast_rows(cut.values, to.children[0], is_child_whole));
   });
+}
+
+void reshape_lists(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+  const std::size_t inner = find_common_shape(array.type(), to)->size() - 1;
+  const DeviceArray values = array.child(0);
+  const Type& item = to.children[0];
+  const bool is_flat = array.type().extension == Extension::kFixedShapeTensor;
+  parts->children.push_back(is_flat ? nest(values, item, inner, array.length() * to.list_size)
+                                    : cast_rows(flatten(values, inner), item, false));
 }
 
 void cast_binary(const DeviceArray& array, const Type& to, ArrayParts* parts) {

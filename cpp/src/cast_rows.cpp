@@ -156,6 +156,9 @@ ArrayParts make_parts(const DeviceArray& array, const Type& to, Cast cast, bool 
     case Cast::kList:
       cast_list(array, to, is_whole, with_validity());
       break;
+    case Cast::kReshape:
+      reshape_lists(array, to, with_validity());
+      break;
     case Cast::kIndices:
       cast_indices(array, to, &parts);
       break;

@@ -5,6 +5,7 @@
 #include "arrowdl/stream.hpp"
 #include "cast.hpp"
 #include "copy_schema.hpp"
+#include "host_access.hpp"
 
 namespace arrowdl {
 namespace {
@@ -108,9 +109,10 @@ DeviceArray cast_to_schema(const DeviceArray& array, const SharedSchema& asked_f
 
 OwnedStream cast_stream(OwnedStream&& stream, const SharedSchema& asked_for, CastTarget target) {
   const Type& type = stream->schema()->type;
+  const Device device{stream->device_type(), 0};
+  if (target == CastTarget::kHost) require_host_readable(device, "cast a stream for the host");
   const SharedSchema requested = keep_root_nullable(type, asked_for);
   if (is_equal(type, requested->type)) return std::move(stream);
-  const Device device{stream->device_type(), 0};
   const Fit fit = find_fit_on(device, target, type, requested->type, false);
   if (fit == Fit::kNone) return std::move(stream);
   return std::make_unique<CastStream>(std::move(stream), requested, fit, target);

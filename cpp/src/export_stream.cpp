@@ -153,7 +153,7 @@ OwnedDeviceArrayStream export_device_stream(OwnedStream stream) {
   return exported;
 }
 
-OwnedArrayStream export_stream(OwnedStream stream) {
+OwnedArrayStream export_stream(OwnedStream&& stream) {
   require_host_readable(Device{stream->device_type(), 0}, "hand out a stream of host memory");
   OwnedArrayStream exported;
   exported->get_next = get_next<ArrowArrayStream, ArrowArray>;

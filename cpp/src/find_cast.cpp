@@ -182,7 +182,20 @@ Cast find_leaf_cast(const Type& from, const Type& to) {
   return is_wider(*from.dtype, *to.dtype) ? Cast::kNumbers : Cast::kNone;
 }
 
+/// What lies in lists within lists of the sizes `shape`, or nullptr for other types.
+const Type* find_innermost(const Type& lists, const std::vector<int64_t>& shape) {
+  const Type* type = &lists;
+  for (const int64_t extent : shape) {
+    const bool is_plain = !find_metadata(*type->schema, kExtensionName);
+    const bool is_list = type->layout == Layout::kFixedSizeList && type->list_size == extent;
+    if (!is_list || !is_plain) return nullptr;
+    type = &type->children[0];
+  }
+  return type;
+}
+
 FoundCast find_list_cast(const Type& from, const Type& to) {
+  if (find_common_shape(from, to) != nullptr) return {Cast::kReshape};
   const bool are_fixed = from.layout == Layout::kFixedSizeList && to.layout == from.layout;
   if (are_fixed && from.list_size != to.list_size) {
     return is_incompatible("their lists have different lengths");
@@ -260,6 +273,12 @@ void visit_pairs(const Type& from, const Type& to, Cast cast, const Visit& visit
   if (cast == Cast::kEncode) return visit(from, *to.dictionary);
   if (cast == Cast::kDecodeRuns) return visit(from.children[1], to);
   if (cast == Cast::kNulls) return;
+  if (cast == Cast::kReshape) {
+    const std::vector<int64_t>& shape = *find_common_shape(from, to);
+    const bool is_flat = from.extension == Extension::kFixedShapeTensor;
+    return is_flat ? visit(from.children[0], *find_innermost(to, shape))
+                   : visit(*find_innermost(from, shape), to.children[0]);
+  }
   if (from.dictionary != nullptr && to.dictionary != nullptr) {
     visit(*from.dictionary, *to.dictionary);
   }
@@ -323,6 +342,17 @@ std::vector<std::size_t> match_fields(const Type& from, const Type& to) {
   std::vector<std::size_t> sorted = by_name;
   std::sort(sorted.begin(), sorted.end());
   return sorted == by_position ? by_name : std::vector<std::size_t>();
+}
+
+const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to) {
+  const bool is_flat = from.extension == Extension::kFixedShapeTensor;
+  const Type& tensor = is_flat ? from : to;
+  if (tensor.extension != Extension::kFixedShapeTensor || tensor.tensor->shape.size() < 2) {
+    return nullptr;
+  }
+  const std::vector<int64_t>& shape = tensor.tensor->shape;
+  const Type* innermost = find_innermost(is_flat ? to : from, shape);
+  return innermost != nullptr && effective_permutation(*tensor.tensor).empty() ? &shape : nullptr;
 }
 
 FoundCast find_cast(const Type& from, const Type& to) {

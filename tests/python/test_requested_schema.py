@@ -327,6 +327,43 @@ def test_the_same_buffers_are_not_copied(take: Way, pair: Any) -> None:
         assert storage.offset == own[rows].offset
 
 
+@by_every_way
+def test_tensors_are_lists_in_lists_and_back(take: Way) -> None:
+    """The two layouts that arrowdl writes tensors in."""
+    values = np.arange(60, dtype=np.float32).reshape(5, 2, 3, 2)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
+    nested = pa.list_(pa.list_(pa.list_(pa.float32(), 2), 3), 2)
+    lists = arrowdl.to_arrow_device(values, layout="list")
+    plain = pa.fixed_shape_tensor(pa.float32(), (2, 3, 2))
+    for start in (0, 1, 5):
+        given = take(arrowdl.from_arrow(tensors)[start:], nested)
+        given.validate(full=True)
+        assert given.type == nested
+        assert given.to_pylist() == values[start:].tolist()
+        back = take(lists[start:], plain)
+        back.storage.validate(full=True)
+        assert back.type == plain
+        assert back.storage.to_pylist() == values[start:].reshape(5 - start, 12).tolist()
+    wider = take(arrowdl.from_arrow(tensors), pa.list_(pa.list_(pa.list_(pa.float64(), 2), 3), 2))
+    assert wider.to_pylist() == values.tolist()
+    with pytest.raises(ValueError, match="incompatible"):
+        take(arrowdl.from_arrow(tensors), pa.list_(pa.list_(pa.list_(pa.float32(), 2), 2), 3))
+    permuted = pa.fixed_shape_tensor(pa.float32(), (2, 3, 2), permutation=[2, 1, 0])
+    with pytest.raises(ValueError, match="incompatible"):
+        take(lists, permuted)
+
+
+def test_null_lists_in_lists_are_no_tensor() -> None:
+    nested = pa.list_(pa.list_(pa.int8(), 2), 2)
+    tensor = pa.fixed_shape_tensor(pa.int8(), (2, 2))
+    own = pa.array([[[1, 2], [3, 4]], None, [[5, None], [7, 8]]], nested)
+    # pyarrow writes nulls below a null: those rows alone have none.
+    given = take_array(arrowdl.from_arrow(own)[2:], tensor)
+    assert (given.type, given.storage.to_pylist()) == (tensor, [[5, None, 7, 8]])
+    partly = pa.array([[[1, 2], None]], nested)
+    assert take_array(arrowdl.from_arrow(partly), tensor).equals(partly)
+
+
 def test_an_extension_becomes_its_storage() -> None:
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((3, 2, 2), np.float32))
     given = take_array(arrowdl.from_arrow(tensors), pa.list_(pa.float32(), 4))
@@ -684,7 +721,10 @@ def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
         array.__arrow_c_stream__()
     stream = arrowdl.stream(array.__arrow_c_device_stream__())
     assert stream.device_type == device[0]
-    assert next(stream).device == array.device
+    for wanted in (None, capsule(pa.schema({"x": pa.int32(), "y": pa.string()}))):
+        with pytest.raises(BufferError, match="host"):
+            stream.__arrow_c_stream__(wanted)
+    assert next(stream).device == array.device, "what is refused can be read still"
 
 
 # ---------------------------------------------------------------- streams, chunk by chunk

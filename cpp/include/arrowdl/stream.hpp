@@ -74,8 +74,8 @@ OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& 
 /// `stream` as a C struct that owns it.
 OwnedDeviceArrayStream export_device_stream(OwnedStream stream);
 /// The same for host memory; `get_next` waits for each array's event. Raises BufferError where the
-/// host cannot read what the stream gives.
-OwnedArrayStream export_stream(OwnedStream stream);
+/// host cannot read what the stream gives; the caller keeps it then.
+OwnedArrayStream export_stream(OwnedStream&& stream);
 
 // ---------------------------------------------------------------- adaptors
 // Each takes a stream over, unless it raises: the caller keeps it then. None does anything until it
@@ -122,7 +122,8 @@ OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad =
 /// The arrays as cast_to_schema gives them. What is given depends on the types alone, so that it is
 /// known before the first array: `stream` itself where its type cannot be given as `requested`, and
 /// where it can a ValueError of `next` for an array whose values cannot, or that has nulls where
-/// there may be none. Raises ValueError for incompatible types.
+/// there may be none. Raises ValueError for incompatible types, BufferError for CastTarget::kHost
+/// where the host cannot read what the stream gives.
 OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const ParsedSchema>& requested,
                         CastTarget target = CastTarget::kDevice);
 
