@@ -111,8 +111,29 @@ TEST(ReadStream, FailuresOfTheProducer) {
   failing.schema_error = EINVAL;
   failing.message = nullptr;
   expect_error(ErrorKind::kRuntime, "Invalid argument", [&] { read_all(open(&failing)); });
+  failing.schema_error = ENOSYS;
+  expect_error(ErrorKind::kNotImplemented, "not implemented", [&] { read_all(open(&failing)); });
   failing.arrays.clear();
   EXPECT_EQ(live_objects(), objects);
+}
+
+TEST(ExportStream, ReportsWhatTheProducerReported) {
+  Producer<OwnedArray> failing = produce(field("i"), {});
+  for (const int code : {ENOSYS, ENOMEM, EIO, EINVAL, 12345}) {
+    for (const char* message : std::initializer_list<const char*>{"disk on fire", "", nullptr}) {
+      failing.error = code;
+      failing.message = message;
+      OwnedArrayStream once = export_stream(import_stream(open(&failing)));
+      const OwnedArrayStream twice = export_stream(import_stream(std::move(once)));
+      OwnedArray array;
+      for (int again = 0; again < 2; ++again) {
+        EXPECT_EQ(twice->get_next(const_cast<ArrowArrayStream*>(twice.get()), array.get()), code);
+        const char* said = twice->get_last_error(const_cast<ArrowArrayStream*>(twice.get()));
+        const bool is_empty = message == nullptr || *message == '\0';
+        EXPECT_STREQ(said, is_empty ? nullptr : message);
+      }
+    }
+  }
 }
 
 TEST(ReadStream, MalformedStreams) {

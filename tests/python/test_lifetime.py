@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import ctypes
 import gc
 import os
@@ -357,12 +356,6 @@ def test_pickling_is_refused_with_advice(protocol):
     array = arrowdl.to_arrow_device(np.arange(3))
     with pytest.raises(TypeError, match=r"cannot be pickled.*pyarrow\.array"):
         pickle.dumps(array, protocol)
-
-
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_copying_is_refused_like_pickling(duplicate):
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        duplicate(arrowdl.to_arrow_device(np.arange(3)))
 
 
 @pytest.mark.parametrize("make", [arrowdl.DeviceArray, lambda: object.__new__(arrowdl.DeviceArray)])

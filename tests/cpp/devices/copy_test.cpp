@@ -88,6 +88,17 @@ TEST_P(CopyTest, EveryTypeComesBack) {
   }
 }
 
+TEST_P(CopyTest, ADuplicateIsOnItsDevice) {
+  const Values rows = read_rows(make_bytes("abcd"));
+  for (const Device& device : {device_, host_}) {
+    const DeviceArray source = copy_to(make_bytes("abcd"), device);
+    const DeviceArray copied = duplicate(source.slice(1, 2));
+    EXPECT_EQ(copied.device(), device);
+    EXPECT_NE(copied.buffer(1), source.buffer(1));
+    EXPECT_EQ(read_rows(copy_to(copied, Device{})), Values(rows.begin() + 1, rows.begin() + 3));
+  }
+}
+
 TEST_P(CopyTest, ViewsAreRefused) {
   Builder builder(1);
   const DeviceArray views = builder.import(testing::field("vu"), {testing::text("a")});
