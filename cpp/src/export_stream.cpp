@@ -28,6 +28,15 @@ struct Exported {
   std::string last_error;
 };
 
+/// Where there is no memory for the text, the number is said without.
+void keep_text(Exported& exported, const std::exception& error) noexcept {
+  try {
+    exported.last_error = error.what();
+  } catch (const std::bad_alloc&) {
+    exported.last_error.clear();
+  }
+}
+
 /// Runs `body`, and turns what it throws into what `get_last_error` says.
 template <typename Body>
 int guarded(Exported& exported, const Body& body) noexcept {
@@ -36,12 +45,12 @@ int guarded(Exported& exported, const Body& body) noexcept {
     body();
     return 0;
   } catch (const Error& error) {
-    exported.last_error = error.what();
+    keep_text(exported, error);
     return to_errno(error.kind());
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   } catch (const std::exception& error) {
-    exported.last_error = error.what();
+    keep_text(exported, error);
     return EIO;
   }
 }
