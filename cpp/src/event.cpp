@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "arrowdl/error.hpp"
 
@@ -45,6 +46,11 @@ OwnedEvent OwnedEvent::join(const Device& device, std::vector<void*> events) {
   return event;
 }
 
+void Backend::synchronize_stream(const Device& device, Stream stream) {
+  const OwnedEvent event = OwnedEvent::record(device, stream);
+  synchronize(device, event.get());
+}
+
 void wait_event(const Device& device, Stream stream, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "order a stream after an event");
@@ -70,7 +76,8 @@ void wait_guarded(const std::function<void()>& wait) {
 void synchronize_event(const Device& device, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "wait for an event");
-  wait_guarded([&] { backend.synchronize(device, event); });
+  const auto wait = [&] { backend.synchronize(device, event); };
+  wait_guarded(std::ref(wait));  // a std::function of the lambda itself would need memory
 }
 
 bool is_complete(const Device& device, void* event) {
