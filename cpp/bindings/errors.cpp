@@ -66,6 +66,8 @@ void register_errors() {
       std::rethrow_exception(pending);
     } catch (const Error& error) {
       set_error(error);
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
     }
   });
 }

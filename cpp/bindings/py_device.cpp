@@ -1,6 +1,7 @@
 #include "py_device.hpp"
 
 #include <charconv>
+#include <exception>
 
 #include "arguments.hpp"
 #include "arrowdl/backend.hpp"
@@ -60,13 +61,19 @@ struct PythonSynchronizer {
 
   void operator()(void* event, int64_t id) const {
     std::string failure;
+    std::exception_ptr no_memory;
     const bool called = with_gil([&] {
       try {
         py::handle(function.get())(reinterpret_cast<uintptr_t>(event), id);
       } catch (const py::error_already_set& error) {
-        failure = error.what();
+        try {
+          failure = error.what();
+        } catch (...) {  // no memory for the text
+          no_memory = std::current_exception();
+        }
       }
     });
+    if (no_memory) std::rethrow_exception(no_memory);
     if (!called) failure = "the interpreter is gone";
     if (!failure.empty()) {
       throw Error(ErrorKind::kRuntime, concat("the registered synchronizer failed: ", failure));

@@ -25,6 +25,25 @@ namespace {
 
 namespace py = pybind11;
 
+/// A Python exception on its way through streams, whose text may be asked for on any thread.
+/// pybind11's makes it in `what`, and ends the process where there is no memory.
+class PassingError final : public py::error_already_set {
+ public:
+  explicit PassingError(const py::error_already_set& error)
+      : py::error_already_set(error), text_(describe(error.value().ptr())) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  static std::string describe(PyObject* error) {
+    const auto text = py::reinterpret_steal<py::object>(PyObject_Str(error));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+    if (utf8 == nullptr) PyErr_Clear();
+    return concat(Py_TYPE(error)->tp_name, ": ", utf8 == nullptr ? "its text fails" : utf8);
+  }
+
+  std::string text_;
+};
+
 /// The arrays that a Python iterator gives, of the type of the first.
 class IteratorStream final : public ArrayStream {
  public:
@@ -42,6 +61,17 @@ class IteratorStream final : public ArrayStream {
 
  private:
   DeviceArray take_next() {
+    try {
+      return read();
+    } catch (const py::error_already_set& error) {
+      throw PassingError(error);
+    } catch (const std::bad_alloc&) {
+      PyErr_Clear();  // one that there was no memory to throw
+      throw;
+    }
+  }
+
+  DeviceArray read() {
     const auto item = py::reinterpret_steal<py::object>(
         PyIter_Next(static_cast<PyObject*>(const_cast<void*>(iterator_.get()))));
     if (!item) {

@@ -6,6 +6,7 @@
 #include "bit_writer.hpp"
 #include "gather_rows.hpp"
 #include "host_access.hpp"
+#include "reserve.hpp"
 #include "run_ends.hpp"
 
 namespace arrowdl {
@@ -24,7 +25,7 @@ std::vector<Run> read_runs(const DeviceArray& array) {
     const RunReader<decltype(zero)> reader(array);
     const Range rows{0, array.length()};
     const Range found = reader.find_runs(rows);
-    runs.reserve(static_cast<std::size_t>(found.length));
+    reserve(&runs, found.length);
     int64_t start = 0;
     for (int64_t run = found.start; run < found.end(); ++run) {
       const int64_t end = reader.end_within(run, rows);
@@ -100,7 +101,7 @@ OwnedArray repeat_rows(const DeviceArray& values, const std::vector<Run>& runs, 
     return make_array(std::move(parts));
   }
   std::vector<Piece> pieces;
-  pieces.reserve(static_cast<std::size_t>(length));
+  reserve(&pieces, length);
   for (const Run& run : runs) {
     const auto count = static_cast<std::size_t>(run.length);
     pieces.insert(pieces.end(), count, Piece{0, Range{run.value, 1}});

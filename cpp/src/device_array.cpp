@@ -81,7 +81,11 @@ Storage::~Storage() {
     const int64_t bytes = known_nbytes();
     used_streams.release(std::make_shared<Contents>(*this), bytes);
   } catch (const std::bad_alloc&) {
-    array->array.release = nullptr;  // nobody can look after it any more: it is never given back
+    if (!used_streams.wait()) {
+      array->array.release = nullptr;  // nobody can look after it any more: it is never given back
+    } else if (releaser != nullptr) {
+      releaser(nullptr, &array);
+    }
   }
 }
 

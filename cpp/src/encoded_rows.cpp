@@ -1,5 +1,6 @@
 #include "encoded_rows.hpp"
 
+#include "reserve.hpp"
 #include "rows.hpp"
 #include "run_ends.hpp"
 
@@ -97,7 +98,7 @@ class RowEncoder {
 
 EncodedRows::EncodedRows(const DeviceArray& array) {
   const RowEncoder encoder(array);
-  ends_.reserve(static_cast<std::size_t>(array.length()));
+  reserve(&ends_, array.length());
   for (int64_t i = 0; i < array.length(); ++i) {
     encoder.append(i, &bytes_);
     ends_.push_back(bytes_.size());

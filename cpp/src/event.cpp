@@ -38,6 +38,11 @@ OwnedEvent OwnedEvent::join(const Device& device, std::vector<void*> events) {
   return event;
 }
 
+void Backend::synchronize_stream(const Device& device, Stream stream) {
+  const OwnedEvent event = OwnedEvent::record(device, stream);
+  synchronize(device, event.get());
+}
+
 void wait_event(const Device& device, Stream stream, void* event) {
   if (event == nullptr) return;
   Backend& backend = require_backend(device, "order a stream after an event");

@@ -52,9 +52,7 @@ Buffer Buffer::allocate(int64_t size, uint8_t** writable) {
   const bool is_possible = size >= 0 && size < std::numeric_limits<int64_t>::max() / 2;
   const auto bytes = static_cast<std::size_t>(size);
   void* memory = is_possible ? allocate_block(bytes) : nullptr;
-  if (memory == nullptr) {
-    throw Error(ErrorKind::kMemory, concat("cannot allocate ", size, " bytes"));
-  }
+  if (memory == nullptr) raise_memory_error(size);
   live.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<const void> owner(memory, [bytes](void* p) noexcept {
     free_block(p, bytes);

@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 #if defined(__GLIBCXX__)
 #include <cxxabi.h>
@@ -189,6 +190,13 @@ class Prefetch final : public ArrayStream {
     running().add(queue_);
     try {
       std::thread(run, queue_).detach();
+    } catch (const std::system_error& error) {
+      running().remove(queue_);
+      throw Error(ErrorKind::kRuntime,
+                  concat("the thread that reads ahead cannot start (", error.what(),
+                         "): this process, its user or its container has as many threads as it may "
+                         "have (ulimit -u, docker run --pids-limit). Read without one, by leaving "
+                         "prefetch() out, or with prefetch=0 of the Loader"));
     } catch (...) {
       running().remove(queue_);
       throw;

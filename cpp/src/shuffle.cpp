@@ -5,6 +5,7 @@
 #include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
 #include "host_access.hpp"
+#include "reserve.hpp"
 #include "row_reader.hpp"
 #include "take_rows.hpp"
 
@@ -50,10 +51,10 @@ class Window {
     for (const DeviceArray& part : parts_) require_host_readable(part, "shuffle rows");
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
-    order_.reserve(std::accumulate(parts_.begin(), parts_.end(), std::size_t{0},
-                                   [](std::size_t rows, const DeviceArray& part) {
-                                     return rows + static_cast<std::size_t>(part.length());
-                                   }));
+    reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
+                                     [](int64_t rows, const DeviceArray& part) {
+                                       return rows + part.length();
+                                     }));
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
       for (uint32_t row = 0; row < length; ++row) order_.push_back({source, row});
@@ -149,7 +150,9 @@ std::vector<uint32_t> permute(int64_t count, uint64_t seed) {
   if (count < 0 || count >= kMaxRows) {
     raise_value_error("count=", count, ": 0 to 2^32 - 1 numbers can be permuted");
   }
-  std::vector<uint32_t> order(static_cast<std::size_t>(count));
+  std::vector<uint32_t> order;
+  reserve(&order, count);
+  order.resize(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0U);
   permute_items(&order, seed, 0);
   return order;

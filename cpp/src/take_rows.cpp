@@ -6,6 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "bit_writer.hpp"
 #include "gather_rows.hpp"
+#include "reserve.hpp"
 
 namespace arrowdl {
 namespace {
@@ -106,7 +107,7 @@ Buffer take_fixed_width(const Sources& sources, RowPlaces places) {
 
 std::vector<Piece> to_pieces(RowPlaces places) {
   std::vector<Piece> pieces;
-  pieces.reserve(static_cast<std::size_t>(places.count));
+  reserve(&pieces, places.count);
   for (int64_t i = 0; i < places.count; ++i) {
     append_piece(&pieces, places.begin[i].source, Range{places.begin[i].row, 1});
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <new>
@@ -75,6 +76,26 @@ struct Release {
   }
 };
 
+/// Waits for the streams without an event, for which there is no memory. False where nobody may
+/// wait for one.
+bool wait_without_events(const UsedStream* streams) {
+  for (const UsedStream* used = streams; used != nullptr; used = used->next.get()) {
+    const KeptStream& stream = used->stream;
+    if (stream.backend().is_capturing(stream.device(), stream.get())) return false;
+  }
+  wait_guarded([streams](const Waiting&) {
+    for (const UsedStream* used = streams; used != nullptr; used = used->next.get()) {
+      const KeptStream& stream = used->stream;
+      if (used->event) {
+        synchronize_event(used->event.device(), used->event.get());
+      } else {
+        stream.backend().synchronize_stream(stream.device(), stream.get());
+      }
+    }
+  });
+  return true;
+}
+
 std::atomic<int64_t> abandoned{0};
 
 /// A failed device never comes to an end: what its work may have read stays with it. Kept where
@@ -110,6 +131,8 @@ bool try_finish(Release& release) noexcept {
   try {
     if (!release.is_due()) return false;
     const Release done = std::move(release);
+  } catch (const std::bad_alloc&) {  // there may be memory the next time
+    return false;
   } catch (...) {
     leak(std::move(release));
   }
@@ -302,6 +325,46 @@ void defer(Release& release) {
 
 }  // namespace
 
+namespace {
+
+bool may_wait_here() {
+  return !Reaper::is_this_thread() && !Reaper::get().is_of_another_process() &&
+         !Reaper::get().is_stopped();
+}
+
+/// As wait_without_events, for a stream that nobody has noted.
+bool wait_without_note(const Device& device, Stream stream) noexcept {
+  try {
+    Backend& backend = require_backend(device, "wait for a stream");
+    if (!may_wait_here() || backend.is_capturing(device, stream)) return false;
+    wait_guarded([&](const Waiting&) { backend.synchronize_stream(device, stream); });
+    return true;
+  } catch (...) {  // the device is no more
+    return false;
+  }
+}
+
+/// Where there is no memory for a release later: now, if its streams may be waited for.
+void finish_without_memory(Release release) noexcept {
+  try {
+    if (may_wait_here() && wait_without_events(release.streams.get())) return;
+  } catch (...) {  // the device is no more
+  }
+  leak(std::move(release));
+}
+
+}  // namespace
+
+bool UsedStreams::wait() noexcept {
+  const std::unique_ptr<UsedStream> streams(first_.exchange(nullptr));
+  try {
+    if (may_wait_here() && wait_without_events(streams.get())) return true;
+  } catch (...) {  // the device is no more
+  }
+  ++abandoned;
+  return false;
+}
+
 UsedStreams::~UsedStreams() { const std::unique_ptr<UsedStream> list(first_.load()); }
 
 void UsedStreams::add(const Device& device, Stream stream, std::shared_ptr<const void> owner) {
@@ -334,6 +397,8 @@ void UsedStreams::release(std::shared_ptr<const void> owner, int64_t bytes) noex
       return;
     }
     if (!release.is_due()) defer(release);
+  } catch (const std::bad_alloc&) {
+    finish_without_memory(std::move(release));
   } catch (...) {  // the device or the stream is no more: nobody can tell when it is safe
     leak(std::move(release));
   }
@@ -343,7 +408,10 @@ void release_after(const Device& device, Stream stream, std::shared_ptr<const vo
                    std::shared_ptr<const void> stream_owner, int64_t bytes) noexcept {
   UsedStreams used;
   try {
-    used.add(device, stream, std::move(stream_owner));
+    used.add(device, stream, stream_owner);
+  } catch (const std::bad_alloc&) {
+    if (!wait_without_note(device, stream)) leak({nullptr, std::move(owner), bytes});
+    return;
   } catch (...) {
     leak({nullptr, std::move(owner), bytes});
     return;

@@ -58,6 +58,9 @@ class Backend {
   virtual void synchronize(const Device& device, void* event) = 0;
   /// Whether `event` has happened. Does not wait.
   virtual bool is_complete(const Device& device, void* event) = 0;
+  /// The host waits for what `stream` holds now, for callers that have no memory for an event:
+  /// needs none where the runtime can do without.
+  virtual void synchronize_stream(const Device& device, Stream stream);
   /// Frees an event that `record` made, which may be pending.
   virtual void destroy(const Device& device, void* event) noexcept = 0;
 

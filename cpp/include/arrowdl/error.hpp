@@ -49,6 +49,7 @@ class ProducerError : public Error {
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);  // without memory no half of a text
   (out << ... << parts);
   return out.str();
 }
@@ -66,6 +67,11 @@ template <typename... Parts>
 template <typename... Parts>
 [[noreturn]] void raise_type_error(const Parts&... parts) {
   throw Error(ErrorKind::kType, concat(parts...));
+}
+
+/// For an allocation of `bytes` that has failed.
+[[noreturn]] inline void raise_memory_error(long long bytes) {
+  throw Error(ErrorKind::kMemory, concat("cannot allocate ", bytes, " bytes"));
 }
 
 template <typename... Parts>

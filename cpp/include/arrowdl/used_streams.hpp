@@ -66,8 +66,13 @@ class UsedStreams {
   /// a thread of ours; with `set_blocking_release`, and when too much waits already
   /// (`set_release_limit`), the host waits here. A stream that is captured into a graph is asked
   /// once the capture is over, and never waited for. In a forked child, which cannot ask the
-  /// runtime, `owner` is never dropped. `bytes` is what goes back with `owner`; 0: unknown.
+  /// runtime, `owner` is never dropped. Where there is no memory for all that, the host waits.
+  /// `bytes` is what goes back with `owner`; 0: unknown.
   void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
+  /// Waits on the host for the work that the streams hold now, without memory of ours: for what
+  /// cannot be released later, for lack of it. False where that cannot be waited for, and what the
+  /// streams read has to stay.
+  bool wait() noexcept;
 
  private:
   // A list that only grows: every array has one, nearly always empty.

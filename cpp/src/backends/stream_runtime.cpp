@@ -202,6 +202,16 @@ void StreamRuntime::wait(const Device& device, Stream stream, void* event) {
   require(device, calls_.wait_for_event, stream, *static_cast<void**>(event), 0U);
 }
 
+void StreamRuntime::synchronize_stream(const Device& device, Stream stream) {
+  const Scope scope(*this, device, stream);
+  void* event = nullptr;
+  require(device, calls_.create_event, &event, kDisableTiming);
+  int status = run(calls_.record_event, event, stream);
+  if (status == 0) status = run(calls_.synchronize_event, event);
+  run(calls_.destroy_event, event);
+  if (status != 0) raise(device, calls_.synchronize_event.name, status);
+}
+
 void StreamRuntime::synchronize(const Device& device, void* event) {
   const Scope scope(*this, device);
   require(device, calls_.synchronize_event, *static_cast<void**>(event));

@@ -79,6 +79,7 @@ class StreamRuntime : public Backend {
   void* record(const Device& device, Stream stream) override;
   void wait(const Device& device, Stream stream, void* event) override;
   void synchronize(const Device& device, void* event) override;
+  void synchronize_stream(const Device& device, Stream stream) override;
   bool is_complete(const Device& device, void* event) override;
   void destroy(const Device& device, void* event) noexcept override;
   void* join(const Device& device, const std::vector<void*>& events) override;

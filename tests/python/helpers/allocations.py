@@ -1,4 +1,6 @@
-"""Makes each allocation of the extension fail in turn: `LD_PRELOAD=SHIM python allocations.py NAME...`.
+"""Makes each allocation of the extension fail in turn.
+
+`LD_PRELOAD=SHIM python allocations.py KIND NAME...`, with the library of fail_allocations.cpp.
 
 For every use named: the n-th allocation fails, for n = 1, 2, ... up to the first run that none has
 failed in. A failure is a MemoryError, or a use that did without; nothing is left alive after it,
@@ -13,6 +15,7 @@ import faulthandler
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -22,8 +25,10 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pyarrow as pa
+import pytest
 from arrowdl import _core, debug
 
+OTHERS = ("torch_", "jax_", "cuda_")  # uses that are asked for by name
 MOST_POINTS = 3_000
 MOST_IGNORED = 60  # failures one after another that a use does without
 Use = Callable[[], Any]
@@ -455,12 +460,9 @@ def device_streams_exported() -> Use:
 
 @use
 def interchange() -> Use:
-    array = arrowdl.from_arrow(TABLE.combine_chunks())
-
-    def run() -> Any:
-        return arrowdl.from_arrow(Frame(array.__dataframe__()))
-
-    return run
+    table = TABLE.select(["a", "b"]).append_column("words", pa.array(["x", None, "yz"]))
+    array = arrowdl.from_arrow(table.combine_chunks())
+    return lambda: arrowdl.from_arrow(Frame(array.__dataframe__()))
 
 
 @use
@@ -504,6 +506,131 @@ def refusals() -> Use:
     return run
 
 
+@use
+def devices() -> Use:
+    return lambda: (arrowdl.Device("cpu"), arrowdl.Device("cuda", 1), repr(arrowdl.Device(2, 3)))
+
+
+@use
+def failing_streams_exported() -> Use:
+    """An error of the source, on its way through C."""
+
+    def give() -> Any:
+        yield arrowdl.from_arrow(TABLE.to_batches()[0])
+        raise ValueError("a text that is longer than what a string holds without memory")
+
+    def run() -> None:
+        reader = pa.RecordBatchReader.from_stream(arrowdl.stream(give()))
+        try:
+            reader.read_all()
+        except (ValueError, OSError, RuntimeError, pa.ArrowException):
+            return
+        raise AssertionError("no error")
+
+    return run
+
+
+@use
+def synchronizers() -> Use:
+    def make() -> None:
+        arrowdl.register_synchronizer(10, lambda event, device: None)
+        arrowdl.register_synchronizer(10, None)
+
+    return make
+
+
+# ---- those that need more than pyarrow and numpy
+
+
+@use
+def torch_tensors() -> Use:
+    import torch
+
+    given = [torch.arange(6), torch.ones(2, 3, dtype=torch.bfloat16), torch.ones(3) > 0]
+    table = TABLE.append_column("l", pa.array([[1], [], [2, 3]]))
+
+    def run() -> Any:
+        arrays = [to_arrow(tensor) for tensor in given]
+        tensors = [torch.from_dlpack(array) for array in arrays]
+        return tensors, arrowdl.to_torch(table), arrowdl.to_torch(IDS, nulls="mask")
+
+    return run
+
+
+@use
+def torch_jagged() -> Use:
+    import torch
+
+    array = arrowdl.from_arrow(LISTS)
+    nested = torch.nested.nested_tensor_from_jagged(torch.arange(6), torch.tensor([0, 2, 6]))
+    return lambda: (arrowdl.to_torch(array), to_arrow(nested))
+
+
+@use
+def torch_blocks() -> Use:
+    import torch
+
+    leaves = [torch.arange(6), torch.ones(2, 3)]
+    frameworks = ["torch", "torch"]
+
+    def run() -> Any:
+        block = _core.TensorBlock(leaves, frameworks)
+        memory = bytearray(block.nbytes)
+        block.write(memory)
+        return _core.read_tensors(to_arrow(memory), block.table, frameworks)
+
+    return run
+
+
+@use
+def jax_arrays() -> Use:
+    import jax.numpy as jnp
+
+    given = jnp.arange(6.0)
+    return lambda: (to_arrow(given), arrowdl.to_jax(TABLE), arrowdl.to_jax(VECTORS))
+
+
+@use
+def cuda_copies() -> Use:
+    array = arrowdl.from_arrow(TABLE.combine_chunks())
+
+    def run() -> Any:
+        there = array.to("cuda")
+        there.synchronize()
+        return there["v"].__dlpack__(max_version=(1, 0), stream=1), there.to("cpu")
+
+    return run
+
+
+@use
+def cuda_streams() -> Use:
+    return read(lambda stream: stream.to("cuda").prefetch(1))
+
+
+@use
+def cuda_nulls() -> Use:
+    array = arrowdl.from_arrow(pa.array([True, None, False])).to("cuda")
+    return lambda: (array.validity, array[1:].to("cpu"))
+
+
+@use
+def cuda_exports() -> Use:
+    array = arrowdl.from_arrow(VECTORS).to("cuda")
+
+    def run() -> Any:
+        array.record_stream(2)
+        array.wait(2)
+        again = to_arrow(Interface(array.__cuda_array_interface__))
+        return array.__arrow_c_device_array__(), again[1:]
+
+    return run
+
+
+class Interface:
+    def __init__(self, entries: Any) -> None:
+        self.__cuda_array_interface__ = entries
+
+
 # ---- the sweep
 
 
@@ -518,15 +645,20 @@ def run_one(run: Use) -> BaseException | None:
     return None
 
 
-def settle(objects: int) -> int:
-    """The objects that are left alive. Threads give theirs back in their own time."""
-    if debug.live_objects() != objects:
+def settle(objects: int | None) -> int:
+    """The objects that are alive, or how many more than `objects`, when nothing is on its way.
+
+    Threads and streams of devices give theirs back in their own time.
+    """
+    if objects is None or debug.live_objects() != objects:
         gc.collect()
-    for _ in range(2_000):
-        if debug.live_objects() == objects:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        is_as_before = objects is None or debug.live_objects() == objects
+        if is_as_before and not debug.pending_releases():
             break
-        os.sched_yield()
-    return debug.live_objects() - objects
+        time.sleep(0.0002)
+    return debug.live_objects() - (objects or 0)
 
 
 def sweep(name: str, failing: Callable[[int], Failing]) -> tuple[int, list[str]]:
@@ -534,11 +666,10 @@ def sweep(name: str, failing: Callable[[int], Failing]) -> tuple[int, list[str]]
     run = USES[name]()
     for _ in range(3):  # what is imported and cached is
         run()
-    gc.collect()
+    objects = settle(None)
     faults = []
     quiet = 0
     for n in range(1, MOST_POINTS):
-        objects = debug.live_objects()
         os.pwrite(2, f"{name} {n}".ljust(60).encode() + b"\n", 0)
         with failing(n) as failed:
             error = run_one(run)
@@ -554,15 +685,45 @@ def sweep(name: str, failing: Callable[[int], Failing]) -> tuple[int, list[str]]
     return MOST_POINTS, [*faults, f"{name}: no end"]
 
 
+def fail_threads() -> None:
+    """No thread of the extension can start."""
+    library = ctypes.CDLL(None)
+    library.shim_fail_threads(1)
+    stream = arrowdl.stream(TABLE).prefetch(2)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"that reads ahead cannot start .* prefetch=0"):
+            next(stream)
+    stream.close()
+    loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy")
+    with pytest.raises(RuntimeError, match=r"ulimit -u.* prefetch=0"):
+        list(loader)
+    loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy", prefetch=0)
+    assert len(list(loader)) == TABLE.num_rows
+    arrowdl.set_thread_limit(4)
+    large = np.arange(2**23, dtype="i8").reshape(2**11, 2**12)
+    array = arrowdl.to_arrow_device(np.asfortranarray(large)[::2])
+    assert np.array_equal(np.asarray(array), large[::2])
+    del array, stream, loader, large
+    gc.collect()
+    assert debug.live_objects() == 0
+    library.shim_fail_threads(0)
+    assert len(list(arrowdl.stream(TABLE).prefetch(2))) == 2
+    print("done")
+
+
 def main(kind: str, names: list[str]) -> None:
+    if kind == "threads":
+        Shim()
+        return fail_threads()
     gc.disable()
     points = 0
-    for name in names or USES:
+    for name in names or [name for name in USES if not name.startswith(OTHERS)]:
         for failing in KINDS[kind]():
             number, faults = sweep(name, failing)
             points += number
             print(*faults, sep="\n", end="\n" if faults else "")
     print(points, "points", flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+// Room for as many items as there are rows: where there is none, how much was wanted is said.
+#pragma once
+
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+/// As `items->reserve(count)`. Raises MemoryError with the number of bytes.
+template <typename T>
+void reserve(std::vector<T>* items, int64_t count) {
+  try {
+    items->reserve(static_cast<std::size_t>(count));
+  } catch (const std::bad_alloc&) {
+    raise_memory_error(count * static_cast<int64_t>(sizeof(T)));
+  } catch (const std::length_error&) {  // more than any memory holds
+    throw Error(ErrorKind::kMemory, concat("cannot allocate memory for ", count, " items"));
+  }
+}
+
+}  // namespace arrowdl
