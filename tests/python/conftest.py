@@ -43,10 +43,11 @@ def _nothing_leaks(_held_by_modules: int) -> Iterator[None]:
         for name in ("last_exc", "last_value", "last_traceback"):  # the locals of a failed test
             if hasattr(sys, name):
                 delattr(sys, name)
-        gc.collect()
         deadline = time.monotonic() + 10
+        gc.collect()
         while _live_objects() != _held_by_modules and time.monotonic() < deadline:
-            time.sleep(0.001)
+            time.sleep(0.01)
+            gc.collect()  # a thread may have let go of an exception, and of its frames, since then
     assert _live_objects() == _held_by_modules, "objects of arrowdl were left alive"
 
 
