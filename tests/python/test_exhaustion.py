@@ -98,14 +98,6 @@ def test_each_allocation_for_a_device_fails(
     assert said.count("\n") == 1, said
 
 
-@pytest.mark.slow
-def test_each_allocation_of_the_interpreter_fails(shim: Path, tmp_path: Path) -> None:
-    pytest.importorskip("_testcapi")
-    said = run(shim, tmp_path, "python")
-    assert said.count("\n") == 1, said
-    assert int(said.split()[0]) > 1_000
-
-
 def test_threads_that_cannot_start(shim: Path, tmp_path: Path) -> None:
     """Who needs one says so; helpers and late releases do without."""
     assert run(shim, tmp_path, "threads") == "done\n"
