@@ -44,6 +44,14 @@ class PassingError final : public py::error_already_set {
   std::string text_;
 };
 
+/// What a thread that waits looks at now and then, without the interpreter lock.
+void check_signals() {
+  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter ends: nobody waits any more");
+  require_gil([] {
+    if (PyErr_CheckSignals() != 0) throw PassingError(py::error_already_set());
+  });
+}
+
 /// The arrays that a Python iterator gives, of the type of the first.
 class IteratorStream final : public ArrayStream {
  public:
@@ -170,6 +178,7 @@ class DeviceStream {
           throw Error(ErrorKind::kRuntime,
                       "another thread was reading this DeviceStream when the interpreter ended");
         }
+        check_signals();
       }
     }
 
@@ -339,13 +348,6 @@ before an array is asked for, and the interpreter lock is free while the streams
 
 /// A consumer that waits for another thread looks at signals itself; and when the interpreter ends,
 /// that thread may have been stopped.
-void check_signals() {
-  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter ends: nobody waits any more");
-  require_gil([] {
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  });
-}
-
 void define_protocols(py::class_<DeviceStream>& type) {
   type.def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &DeviceStream::next)

@@ -97,6 +97,10 @@ void encode_dictionary(const DeviceArray& array, const Type& to, ArrayParts* par
 /// The values that the indices of `array` stand for, as `to` has them.
 OwnedArray decode_dictionary(const DeviceArray& array, const Type& to);
 
+/// Whether there are nulls of `type` that make_nulls can make: not where a field below them needs a
+/// value, as the indices into a dictionary do.
+bool can_be_null(const Type& type);
+
 /// `length` nulls of `type`. Raises Misfit where there is no such array.
 OwnedArray make_nulls(const Type& type, int64_t length);
 

@@ -19,6 +19,15 @@ DeviceArray import_as(const Type& type, OwnedArray array) {
   return DeviceArray::import(copy_schema(*type.schema), std::move(array));
 }
 
+/// An index that may be of a row under a null, where it need not be one.
+int64_t find_value(const DeviceArray& array, int64_t row, int64_t dictionary_length) {
+  try {
+    return read_index(array, row, dictionary_length);
+  } catch (const Error& error) {
+    throw Misfit(error.what());
+  }
+}
+
 /// Where each row's value lies in the dictionary; a null row's is the first one.
 std::vector<RowPlace> find_places(const DeviceArray& array, int64_t dictionary_length) {
   if (dictionary_length > std::numeric_limits<uint32_t>::max()) {
@@ -28,7 +37,7 @@ std::vector<RowPlace> find_places(const DeviceArray& array, int64_t dictionary_l
   places.reserve(static_cast<std::size_t>(array.length()));
   const RowValidity is_valid(array);
   for (int64_t i = 0; i < array.length(); ++i) {
-    const int64_t row = is_valid[i] ? read_index(array, i, dictionary_length) : 0;
+    const int64_t row = is_valid[i] ? find_value(array, i, dictionary_length) : 0;
     places.push_back(RowPlace{0, static_cast<uint32_t>(row)});
   }
   return places;
@@ -78,6 +87,9 @@ OwnedArray decode_dictionary(const DeviceArray& array, const Type& to) {
   const DeviceArray dictionary = array.dictionary();
   const std::vector<RowPlace> places = find_places(array, dictionary.length());
   if (dictionary.length() == 0) return make_nulls(to, array.length());
+  if (!to.has_validity() && array.has_nulls()) {
+    raise_misfit("null rows of a dictionary are none of ", to_string(to));
+  }
   const DeviceArray values = import_as(to, cast_rows(dictionary, to, false));
   const DeviceArray taken =
       import_as(to, take_rows({values}, {places.data(), static_cast<int64_t>(places.size())}));
@@ -96,6 +108,7 @@ void encode_dictionary(const DeviceArray& array, const Type& to, ArrayParts* par
 }
 
 OwnedArray make_nulls(const Type& type, int64_t length) {
+  if (!can_be_null(type)) raise_misfit("nulls of ", to_string(type), " are not made");
   OwnedArray nulls;
   ArrowError error;
   int code = ArrowArrayInitFromSchema(nulls.get(), type.schema, &error);

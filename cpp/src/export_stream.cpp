@@ -1,9 +1,11 @@
+#include <atomic>
 #include <cerrno>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
@@ -36,25 +38,48 @@ int to_errno(ErrorKind kind) noexcept {
 struct Exported {
   explicit Exported(OwnedStream from) : stream(std::move(from)) {}
 
-  /// Waits until no other thread is inside. One that the end of its interpreter or a fork has left
-  /// there does not come back: the interrupt check and the fork say so.
-  std::unique_lock<std::timed_mutex> take_turn() {
-    std::unique_lock<std::timed_mutex> turn(mutex, std::defer_lock);
-    while (!turn.try_lock_for(kInterruptInterval)) {
-      if (process != fork_count()) {
+  std::timed_mutex mutex;
+  std::atomic<std::thread::id> holder{};  ///< of the mutex
+  std::atomic<uint64_t> process{0};       ///< of the holder
+  OwnedStream stream;
+  std::string last_error;
+};
+
+/// One thread at a time is inside. Waits for the one that is; where the end of its interpreter or a
+/// fork has left it there it does not come back: the interrupt check and the fork say so. Raises
+/// RuntimeError where this thread is inside already.
+class Turn {
+ public:
+  explicit Turn(Exported& exported) : exported_(exported) {
+    const std::thread::id own = std::this_thread::get_id();
+    if (exported_.holder == own && exported_.process == fork_count()) {
+      throw Error(ErrorKind::kRuntime,
+                  "this stream is being read by this thread: its source cannot read it in turn");
+    }
+    lock();
+    exported_.process = fork_count();
+    exported_.holder = own;
+  }
+  ~Turn() {
+    exported_.holder = std::thread::id();
+    exported_.mutex.unlock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  void lock() {
+    while (!exported_.mutex.try_lock_for(kInterruptInterval)) {
+      if (exported_.holder != std::thread::id() && exported_.process != fork_count()) {
         throw Error(ErrorKind::kRuntime,
                     "this stream was being read in another process, the one that was forked: make "
                     "the stream in the process that reads it");
       }
       check_interrupt();
     }
-    return turn;
   }
 
-  const uint64_t process = fork_count();
-  std::timed_mutex mutex;
-  OwnedStream stream;
-  std::string last_error;
+  Exported& exported_;
 };
 
 using SharedExported = std::shared_ptr<Exported>;
@@ -104,7 +129,7 @@ int get_next(Stream* self, Array* out) noexcept {
   *out = {};
   return guarded(*exported, [&] {
     wait_guarded([&](const Waiting&) {
-      const auto turn = exported->take_turn();
+      const Turn turn(*exported);
       const DeviceArray array = exported->stream->next();
       if (array) export_next(array, out);
     });

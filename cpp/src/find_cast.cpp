@@ -231,6 +231,15 @@ FoundCast find_nested_cast(const Type& from, const Type& to) {
   return is_incompatible();
 }
 
+/// Whether a row of `type` can be made that stands for nothing: an index needs a value, and run
+/// ends need a run.
+bool has_default(const Type& type) {
+  if (type.dictionary != nullptr || type.layout == Layout::kRunEndEncoded) return false;
+  const bool has_rows =
+      type.layout == Layout::kStruct || type.layout == Layout::kFixedSizeList || is_union(type);
+  return !has_rows || std::all_of(type.children.begin(), type.children.end(), has_default);
+}
+
 FoundCast find_dictionary_cast(const Type& from, const Type& to) {
   if (has_flag(to, ARROW_FLAG_DICTIONARY_ORDERED) &&
       !has_flag(from, ARROW_FLAG_DICTIONARY_ORDERED)) {
@@ -355,21 +364,26 @@ const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to) 
   return innermost != nullptr && effective_permutation(*tensor.tensor).empty() ? &shape : nullptr;
 }
 
+bool can_be_null(const Type& type) {
+  if (!type.has_validity()) return false;
+  const bool has_rows = type.layout == Layout::kStruct || type.layout == Layout::kFixedSizeList;
+  return !has_rows || std::all_of(type.children.begin(), type.children.end(), has_default);
+}
+
 FoundCast find_cast(const Type& from, const Type& to) {
   const FoundCast meaning = compare_extensions(from, to);
   if (meaning.cast != Cast::kSame) return meaning;
   const bool has_runs = from.layout == Layout::kRunEndEncoded;
   const bool wants_runs = to.layout == Layout::kRunEndEncoded;
   if (has_runs && !wants_runs) return {Cast::kDecodeRuns};
+  if (from.layout == Layout::kNull && from.dictionary == nullptr) {
+    if (to.layout == Layout::kNull && to.dictionary == nullptr) return {Cast::kSame};
+    return {can_be_null(to) ? Cast::kNulls : Cast::kNone};
+  }
   if (from.dictionary != nullptr || to.dictionary != nullptr) return find_dictionary_cast(from, to);
   if (has_runs) {
     const bool is_same = format_of(from.children[0]) == format_of(to.children[0]);
     return {is_same ? Cast::kSame : Cast::kRuns};
-  }
-  if (from.layout == Layout::kNull) {
-    return {to.layout == Layout::kNull ? Cast::kSame
-            : to.has_validity()        ? Cast::kNulls
-                                       : Cast::kNone};
   }
   if (to.layout == Layout::kNull) return is_incompatible();
   if (wants_runs) {

@@ -217,3 +217,20 @@ def test_a_copy_of_the_files_on_another_machine(
     append(path)
     with pytest.raises(OSError, match="bytes before"):
         read(pickle.loads(data))
+
+
+@pytest.mark.parametrize("options", [{}, {"writable": False}, {"shuffle": True}])
+def test_a_mapped_file_that_is_overwritten_while_it_is_read(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """Its pages change under the epoch, which says so when it ends."""
+    path, other = tmp_path / "a.arrow", tmp_path / "b.arrow"
+    write(path, BEFORE)
+    write(other, AFTER)
+    batches = iter(arrowdl.Loader(path, 10, framework="numpy", **options))
+    next(batches)
+    with open(path, "r+b") as file:
+        file.write(other.read_bytes())
+    os.utime(path, ns=(1, 1))  # some other time, however coarse the clock is
+    with pytest.raises(OSError, match=r"a\.arrow' has changed"):
+        list(batches)

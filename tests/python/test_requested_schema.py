@@ -788,3 +788,39 @@ def test_consumers_get_what_they_ask_for(consumer: Consumer) -> None:
     given = consumer.take(consumer.of(BATCH), WANTED)
     assert given.schema == WANTED
     assert given.to_pydict() == BATCH.to_pydict()
+
+
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize(
+    "requested",
+    [
+        DICTIONARY,
+        pa.list_(DICTIONARY),
+        pa.struct([("a", DICTIONARY)]),
+        pa.list_(DICTIONARY, 2),
+        pa.list_(pa.struct([("a", DICTIONARY)]), 2),
+        pa.struct([("a", pa.run_end_encoded(pa.int32(), pa.int8()))]),
+    ],
+    ids=str,
+)
+def test_nulls_of_any_type_are_valid(requested: pa.DataType) -> None:
+    """An index below a null row needs a value of its dictionary, and run ends need a run."""
+    field = pa.field("", requested)
+    array = arrowdl.from_arrow(pa.nulls(3))
+    given = pa.Array._import_from_c_capsule(*array.__arrow_c_array__(field.__arrow_c_schema__()))
+    given.validate(full=True)
+    assert given.null_count == 3
+    assert given.type in (requested, pa.null())
+    assert requested != DICTIONARY or given.type == requested
+
+
+@pytest.mark.parametrize("below_null", [True, False])
+def test_indices_that_stand_for_nothing_leave_the_type(below_null: bool) -> None:
+    own = pa.struct([("a", pa.dictionary(pa.int8(), pa.string()))])
+    array = pa.array([None, None], own) if below_null else pa.array([{"a": None}] * 2, own)
+    field = pa.field("", pa.struct([("a", pa.string())]))
+    capsules = arrowdl.from_arrow(array).__arrow_c_array__(field.__arrow_c_schema__())
+    given = pa.Array._import_from_c_capsule(*capsules)
+    assert given.to_pylist() == array.to_pylist()

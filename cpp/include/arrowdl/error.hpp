@@ -2,7 +2,8 @@
 #pragma once
 
 #include <exception>
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -45,13 +46,33 @@ class ProducerError : public Error {
   std::string reported_;
 };
 
+namespace detail {
+struct TextPart {
+  const void* value;
+  void (*write)(std::ostream& out, const void* value);
+};
+
+template <typename Part>
+TextPart make_text_part(const Part& part) noexcept {
+  return {&part,
+          [](std::ostream& out, const void* value) { out << *static_cast<const Part*>(value); }};
+}
+
+/// One for literals of every length: an error has several, and there are hundreds of errors.
+void write_literal(std::ostream& out, const void* text);
+
+template <std::size_t kSize>
+TextPart make_text_part(const char (&text)[kSize]) noexcept {
+  return {text, write_literal};
+}
+
+std::string join_text(std::initializer_list<TextPart> parts);
+}  // namespace detail
+
 /// Joins anything that an ostream can write: `concat("length ", n)`.
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
-  std::ostringstream out;
-  out.exceptions(std::ios_base::badbit);  // without memory no half of a text
-  (out << ... << parts);
-  return out.str();
+  return detail::join_text({detail::make_text_part(parts)...});
 }
 
 template <typename... Parts>

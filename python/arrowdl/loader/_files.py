@@ -317,6 +317,9 @@ class MappedSource(TableSource):
     def check_unchanged(self) -> None:
         self._stamps.check(may_be_gone=True)  # the memory stays
 
+    def check_read(self) -> None:
+        self.check_unchanged()
+
     def cut_for_shuffle(self) -> TableSource:
         cut = super().cut_for_shuffle()
         cut._is_cut = True  # type: ignore[attr-defined]

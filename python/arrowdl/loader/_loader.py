@@ -287,6 +287,8 @@ class Loader:
                 del batch  # its memory may go back before the next one is made
                 begin = now()
                 stats.consumer += begin - given
+        if isinstance(self._source, IndexedSource):
+            self._source.check_read()
         if self._position is position:
             self._position = Position(position.epoch + 1)
 

@@ -67,6 +67,10 @@ class IndexedSource(ABC):
         """Raise OSError where files that the units are of have changed: before each epoch."""
         return
 
+    def check_read(self) -> None:
+        """Raise OSError where files that are read until an epoch ends have changed: after each."""
+        return
+
     @property
     def num_rows(self) -> int:
         return sum(self.units)

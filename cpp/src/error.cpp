@@ -1,0 +1,17 @@
+// The texts of errors.
+#include "arrowdl/error.hpp"
+
+#include <sstream>
+
+namespace arrowdl::detail {
+
+void write_literal(std::ostream& out, const void* text) { out << static_cast<const char*>(text); }
+
+std::string join_text(std::initializer_list<TextPart> parts) {
+  std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);  // without memory no half of a text
+  for (const TextPart& part : parts) part.write(out, part.value);
+  return out.str();
+}
+
+}  // namespace arrowdl::detail
