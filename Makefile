@@ -136,8 +136,12 @@ bench-gpu: build-gpu  ## what crossing costs on a GPU, to benchmarks/results/gpu
 # ---- sanitizers and fuzzing ------------------------------------------------
 
 .PHONY: asan tsan fuzz
-# Slow tests too, but for those of installed packages and of the demo.
-ASAN_SKIPS = --ignore tests/python/test_packaging.py --deselect tests/python/test_examples.py::test_flights
+# Slow tests too, but for those of installed packages and of the demo. Nor those that fork while
+# threads work: a lock of the sanitizer's own allocator stays taken in the child (GCC 12).
+ASAN_SKIPS = --ignore tests/python/test_packaging.py --ignore tests/python/test_loader_fork.py \
+  --deselect tests/python/test_examples.py::test_flights \
+  --deselect tests/python/test_loader.py::test_dataloader_workers_share_the_rows \
+  --deselect tests/python/test_loader.py::test_each_iteration_of_workers_is_the_next_epoch
 
 asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
 	cmake --preset asan
