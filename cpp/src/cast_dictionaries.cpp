@@ -87,7 +87,7 @@ OwnedArray decode_dictionary(const DeviceArray& array, const Type& to) {
   const DeviceArray dictionary = array.dictionary();
   const std::vector<RowPlace> places = find_places(array, dictionary.length());
   if (dictionary.length() == 0) return make_nulls(to, array.length());
-  if (!to.has_validity() && array.has_nulls()) {
+  if (!to.has_validity() && to.layout != Layout::kNull && array.has_nulls()) {
     raise_misfit("null rows of a dictionary are none of ", to_string(to));
   }
   const DeviceArray values = import_as(to, cast_rows(dictionary, to, false));

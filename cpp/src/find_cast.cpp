@@ -365,7 +365,7 @@ const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to) 
 }
 
 bool can_be_null(const Type& type) {
-  if (!type.has_validity()) return false;
+  if (!type.has_validity()) return type.layout == Layout::kNull;
   const bool has_rows = type.layout == Layout::kStruct || type.layout == Layout::kFixedSizeList;
   return !has_rows || std::all_of(type.children.begin(), type.children.end(), has_default);
 }
