@@ -183,7 +183,13 @@ def test_the_process_does_not_grow_over_50_epochs(kind: str, shuffle: bool, tmp_
     asan = f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=0"
     done = subprocess.run(
         [sys.executable, "-c", EPOCHS, path, str(shuffle)],
-        env={**os.environ, "ASAN_OPTIONS": f"{asan}:thread_local_quarantine_size_kb=0"},
+        env={
+            **os.environ,
+            "ASAN_OPTIONS": f"{asan}:thread_local_quarantine_size_kb=0",
+            # pyarrow's own allocator keeps pages of threads that ended: up to 28 MB, at random.
+            "ARROW_DEFAULT_MEMORY_POOL": "system",
+            "MALLOC_ARENA_MAX": "1",
+        },
         capture_output=True,
         text=True,
         timeout=100,
@@ -191,5 +197,5 @@ def test_the_process_does_not_grow_over_50_epochs(kind: str, shuffle: bool, tmp_
     assert done.returncode == 0, done.stderr
     first, later, epochs = map(int, done.stdout.split())
     assert epochs == 50
-    # Of 1.7 MB of data in each of 25 epochs a seventh would show.
-    assert later < first + 6 * 2**20
+    # Of 1.7 MB of data in each of 25 epochs a fourteenth would show.
+    assert later < first + 3 * 2**20
