@@ -91,7 +91,7 @@ test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
 test-random: build  ## RANDOM_CASES random cases of each kind, against plain Python
-	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" tests/python/test_random_*.py
+	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
 
@@ -138,10 +138,10 @@ bench-gpu: build-gpu  ## what crossing costs on a GPU, to benchmarks/results/gpu
 .PHONY: asan tsan fuzz
 # Slow tests too, but for those of installed packages and of the demo. Nor those that fork while
 # threads work: a lock of the sanitizer's own allocator stays taken in the child (GCC 12).
-ASAN_SKIPS = --ignore tests/python/test_packaging.py --ignore tests/python/test_loader_fork.py \
-  --deselect tests/python/test_examples.py::test_flights \
-  --deselect tests/python/test_loader.py::test_dataloader_workers_share_the_rows \
-  --deselect tests/python/test_loader.py::test_each_iteration_of_workers_is_the_next_epoch
+ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/loader/test_fork.py \
+  --deselect tests/python/project/test_examples.py::test_flights \
+  --deselect tests/python/loader/test_loader.py::test_dataloader_workers_share_the_rows \
+  --deselect tests/python/loader/test_loader.py::test_each_iteration_of_workers_is_the_next_epoch
 
 asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
 	cmake --preset asan

@@ -3,8 +3,8 @@
     list_protocols.py [library ...]
 
 The rows are found by asking the libraries that are named, all without a name, as far as they are
-installed here; the other rows stay. tests/python/test_protocols.py and tests/peers/test_modin.py
-hold the file to it.
+installed here; the other rows stay. tests/python/protocols/test_protocols.py and
+tests/peers/test_modin.py hold the file to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""cpp/src/backends/expand.cu as the PTX that the library carries: expand_ptx.hpp beside it.
+"""cpp/src/backends/kernels/bitmap.cu as the PTX that the library carries: bitmap_ptx.hpp beside it.
 
 Needs nvcc and ptxas of a CUDA toolkit. `--check` writes nothing, and fails where the file is not
 what this toolkit makes.
@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[1] / "cpp/src/backends/expand.cu"
-HEADER = SOURCE.with_name("expand_ptx.hpp")
+SOURCE = Path(__file__).resolve().parents[1] / "cpp/src/backends/kernels/bitmap.cu"
+HEADER = SOURCE.with_name("bitmap_ptx.hpp")
 
 # The oldest GPUs and drivers that take such code: Maxwell, and those of CUDA 9. A driver compiles
 # PTX for its GPU, of any later kind. nvcc names newer ones than the code needs; ptxas checks that.
@@ -24,7 +24,7 @@ OLDEST_OF_NVCC = "compute_75"
 CHECKED_ON = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 TEMPLATE = """\
-// Made by tools/make_ptx.py of expand.cu with CUDA {release}: not to be edited.
+// Made by tools/make_ptx.py of bitmap.cu with CUDA {release}: not to be edited.
 #pragma once
 
 namespace arrowdl {{
@@ -59,7 +59,7 @@ def compile_ptx(folder: Path) -> str:
     ptx = "\n".join(line.rstrip() for line in ptx.splitlines() if line.strip())
     made.write_text(ptx + "\n")
     for architecture in CHECKED_ON:
-        run("ptxas", f"-arch={architecture}", made, "-o", folder / "expand.cubin")
+        run("ptxas", f"-arch={architecture}", made, "-o", folder / "bitmap.cubin")
     return ptx
 
 

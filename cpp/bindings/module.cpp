@@ -1,18 +1,18 @@
 // The table of contents of arrowdl._core.
 #include <pybind11/pybind11.h>
 
+#include "arrowdl/deferred_release.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
-#include "arrowdl/used_streams.hpp"
 #include "arrowdl/version.hpp"
-#include "errors.hpp"
-#include "functions.hpp"
-#include "py_device.hpp"
-#include "py_device_array.hpp"
-#include "py_device_stream.hpp"
-#include "py_schema.hpp"
-#include "streams.hpp"
-#include "tensor_block.hpp"
+#include "classes/device.hpp"
+#include "classes/device_array.hpp"
+#include "classes/device_stream.hpp"
+#include "classes/schema.hpp"
+#include "functions/functions.hpp"
+#include "functions/tensor_block.hpp"
+#include "support/device_streams.hpp"
+#include "support/errors.hpp"
 
 namespace py = pybind11;
 

@@ -14,7 +14,7 @@ namespace arrowdl {
 /// A queue of work on a device, as its runtime writes it: CUstream, hipStream_t,
 /// DPCTLSyclQueueRef, cl_command_queue. The small numbers that DLPack gives a meaning to (CUDA: 1
 /// legacy default, 2 per-thread default) are the runtime's own handles for those streams.
-using Stream = void*;
+using StreamHandle = void*;
 
 /// Bits on a device, one for each `repeat` elements that follow each other.
 struct Bitmap {
@@ -51,16 +51,16 @@ class Backend {
   virtual Device find_device(const void* memory);
 
   /// A new event for the work that `stream` holds now. Does not wait.
-  virtual void* record(const Device& device, Stream stream) = 0;
+  virtual void* record(const Device& device, StreamHandle stream) = 0;
   /// Makes what `stream` is given from now on run after `event`. Does not wait on the host.
-  virtual void wait(const Device& device, Stream stream, void* event) = 0;
+  virtual void wait(const Device& device, StreamHandle stream, void* event) = 0;
   /// Waits on the host for `event`. Throws when the work before it has failed.
   virtual void synchronize(const Device& device, void* event) = 0;
   /// Whether `event` has happened. Does not wait.
   virtual bool is_complete(const Device& device, void* event) = 0;
   /// The host waits for what `stream` holds now, for callers that have no memory for an event:
   /// needs none where the runtime can do without.
-  virtual void synchronize_stream(const Device& device, Stream stream);
+  virtual void synchronize_stream(const Device& device, StreamHandle stream);
   /// Frees an event that `record` made, which may be pending.
   virtual void destroy(const Device& device, void* event) noexcept = 0;
 
@@ -70,26 +70,26 @@ class Backend {
   /// A stream of ours on `device` that holds no work and waits for no other stream, for a producer
   /// to order its work before. `give_stream` takes it back, with work on it or without. Raises
   /// BufferError unless `makes_streams`, as `work_stream` does.
-  virtual Stream take_stream(const Device& device) = 0;
-  virtual void give_stream(const Device& device, Stream stream) noexcept = 0;
+  virtual StreamHandle take_stream(const Device& device) = 0;
+  virtual void give_stream(const Device& device, StreamHandle stream) noexcept = 0;
   /// The one stream of ours on `device` that the DLPack exchange API names as the current one.
-  virtual Stream work_stream(const Device& device) = 0;
+  virtual StreamHandle work_stream(const Device& device) = 0;
   /// `stream` as a handle that stays good when its owner drops it, where the runtime counts its
   /// streams' owners; else `stream` itself. `drop_stream` undoes it.
-  virtual Stream keep_stream(const Device&, Stream stream) { return stream; }
-  virtual void drop_stream(const Device&, Stream) noexcept {}
+  virtual StreamHandle keep_stream(const Device&, StreamHandle stream) { return stream; }
+  virtual void drop_stream(const Device&, StreamHandle) noexcept {}
   /// Raises BufferError where `stream` is known to be of another device or context than memory on
   /// `device`, which it could then neither allocate nor reach.
-  virtual void require_stream_of(const Device&, Stream) {}
+  virtual void require_stream_of(const Device&, StreamHandle) {}
   /// Whether two handles are of one stream.
-  virtual bool is_same_stream(Stream a, Stream b) noexcept { return a == b; }
+  virtual bool is_same_stream(StreamHandle a, StreamHandle b) noexcept { return a == b; }
   /// Whether `stream` is being captured into a graph: nothing may be recorded or waited for then.
-  virtual bool is_capturing(const Device& device, Stream stream) = 0;
+  virtual bool is_capturing(const Device& device, StreamHandle stream) = 0;
 
   /// `size` bytes on `device`, valid for work of `stream`.
-  virtual void* allocate(const Device& device, int64_t size, Stream stream) = 0;
+  virtual void* allocate(const Device& device, int64_t size, StreamHandle stream) = 0;
   /// Gives memory of `allocate` back once the work that `stream` holds now is done.
-  virtual void free(const Device& device, void* memory, Stream stream) noexcept = 0;
+  virtual void free(const Device& device, void* memory, StreamHandle stream) noexcept = 0;
   /// Where memory of the host lies that `copy` to `device` reads without a wait on the host (pinned
   /// memory), as a device of this backend; none where it takes any memory so.
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
@@ -100,21 +100,21 @@ class Backend {
   /// Copies `size` bytes on `stream`, a stream of whichever device is not the CPU (of `to` when
   /// neither is). Does not wait where the runtime need not.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,
-                    int64_t size, Stream stream) = 0;
+                    int64_t size, StreamHandle stream) = 0;
 
   /// Whether the device itself can do what follows; elsewhere that raises BufferError.
-  virtual bool can_expand(const Device&) const noexcept { return false; }
+  virtual bool has_kernels(const Device&) const noexcept { return false; }
   /// Writes 1 or 0 to each of the `size` bytes of `target`, as its bit is. Does not wait.
-  virtual void expand_bits(const Device& device, uint8_t* target, int64_t size,
-                           const Bitmap& bitmap, Stream stream);
+  virtual void unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,
+                                     const Bitmap& bitmap, StreamHandle stream);
   /// Writes `item`, `itemsize` (1, 2, 4, 8 or 16) bytes, over each of the `size` elements of
   /// `target`, aligned to as many, whose bit is not set. Does not wait.
   virtual void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
-                          const void* item, int64_t itemsize, Stream stream);
+                          const void* item, int64_t itemsize, StreamHandle stream);
   /// Writes the `count` bits from bit `shift` (0 to 7) of `target` on: set where both bitmaps are.
   /// What else is in the bytes that hold them is 0 then. Does not wait.
   virtual void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
-                        const Bitmap& a, const Bitmap& b, Stream stream);
+                        const Bitmap& a, const Bitmap& b, StreamHandle stream);
 };
 
 /// A stream of ours that holds no other work, for as long as it is in scope.
@@ -126,12 +126,12 @@ class BorrowedStream {
   BorrowedStream(const BorrowedStream&) = delete;
   BorrowedStream& operator=(const BorrowedStream&) = delete;
 
-  Stream get() const noexcept { return stream_; }
+  StreamHandle get() const noexcept { return stream_; }
 
  private:
   Backend& backend_;
   const Device device_;
-  const Stream stream_;
+  const StreamHandle stream_;
 };
 
 /// The backend of `device_type`, opened by the first call. nullptr when there is none: a type that

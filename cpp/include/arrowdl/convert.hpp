@@ -48,11 +48,11 @@ DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool v
 
 /// `array` of floating point numbers, null also where an element is NaN. Raises BufferError for
 /// other types and for memory that the host can't read.
-DeviceArray null_where_nan(const DeviceArray& array);
+DeviceArray nan_to_null(const DeviceArray& array);
 
 /// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises
 /// ValueError for an item of another size, BufferError for memory that the host can't read.
-DeviceArray null_where_equal(const DeviceArray& array, std::string_view item);
+DeviceArray values_to_null(const DeviceArray& array, std::string_view item);
 
 /// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
 /// devices differ.
@@ -76,13 +76,13 @@ enum class Nulls {
 /// How a consumer is ordered after an array's event.
 struct Order {
   enum Kind {
-    kHost,     ///< it has no stream: the host waits
-    kAssumed,  ///< it names none: as kHost, and `stream`, its default one, uses the memory
-    kStream,   ///< its `stream` waits, and counts among those that use the memory
-    kNone,     ///< it waits by itself (DLPack's stream -1)
+    kHost,           ///< it has no stream: the host waits
+    kDefaultStream,  ///< it names none: as kHost, and `stream`, its default one, uses the memory
+    kStream,         ///< its `stream` waits, and counts among those that use the memory
+    kNone,           ///< it waits by itself (DLPack's stream -1)
   };
   Kind kind = kHost;
-  Stream stream = nullptr;
+  StreamHandle stream = nullptr;
   std::shared_ptr<const void> owner = {};  ///< keeps the handle of `stream` good, if known
 };
 
@@ -179,7 +179,8 @@ OwnedTensor list_lengths(const ListParts& parts);
 /// Checks the shapes of a variable_shape_tensor, an int32 tensor (rows, ndim) in C order on the
 /// host, against its data: each row has as many elements as its shape, and what uniform_shape says.
 /// Raises ValueError, naming the row.
-void check_shapes(const ListParts& parts, const OwnedTensor& shapes, const TensorMetadata& tensor);
+void check_variable_shapes(const ListParts& parts, const OwnedTensor& shapes,
+                           const TensorMetadata& tensor);
 
 // ---------------------------------------------------------------- buffers
 
@@ -197,14 +198,14 @@ struct BufferParts {
 /// on whatever device it lies, and comes after all of its events. Raises ValueError for buffers
 /// that are too short, lie on several devices, or whose offsets leave the bytes (read where the
 /// host can).
-DeviceArray assemble(OwnedSchema schema, BufferParts parts, bool is_ordered = false);
+DeviceArray array_from_buffers(OwnedSchema schema, BufferParts parts, bool is_ordered = false);
 
 /// Buffer `i` of a boolean, fixed-width, binary or string array as an array of its own: bytes for
 /// bits and for the values of binary and string. It starts where the node's buffers start, with
 /// the window's offset before its rows. Zero-copy, but for bool8 whose bytes are not 0 and 1 (where
 /// the host can see them): BufferError under Copy::kNever. How many bytes strings take is read from
 /// their last offset, off whatever device. An empty array for a buffer that is absent.
-DeviceArray share_buffer(const DeviceArray& array, int64_t i, Copy copy);
+DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy);
 
 // ---------------------------------------------------------------- whole arrays
 

@@ -11,7 +11,7 @@ namespace arrowdl {
 struct CopyOptions {
   /// Runs the copies, and so comes before what it is given later: one of the device that is not the
   /// CPU, of the target's when neither is. None: a stream of arrowdl's.
-  std::optional<Stream> stream = {};
+  std::optional<StreamHandle> stream = {};
   std::shared_ptr<const void> stream_owner = {};  ///< keeps its handle good, if known
   bool non_blocking = true;                       ///< whether the copies may still be under way
   /// Whether pageable memory of the host goes to devices of CUDA and ROCm through pinned memory of
@@ -29,8 +29,8 @@ struct CopyOptions {
 /// counted. Raises BufferError where a device has no runtime or a stream is not of it, for a stream
 /// that is captured into a graph, for memory that belongs to a context (OpenCL), and for layouts
 /// whose sizes no device knows (string and binary views).
-DeviceArray copy_to(const DeviceArray& array, const Device& device,
-                    const CopyOptions& options = {});
+DeviceArray copy_array(const DeviceArray& array, const Device& device,
+                       const CopyOptions& options = {});
 
 /// The rows of `array` in new memory on its own device, with nothing of the old: nested values,
 /// dictionaries and the data of views too. Of a CPU array the host waits for the event; another one
@@ -41,8 +41,8 @@ DeviceArray duplicate(const DeviceArray& array);
 /// another device, of the same dtype and number of elements, and like them dense, in whatever order
 /// the dimensions lie. `stream` of that device does it and keeps `source` as long; the caller sees
 /// to it that `target` stays. Pageable memory goes through pinned memory. Raises BufferError as
-/// `copy_to` does.
-void copy_tensor(OwnedTensor source, const DLTensor& target, Stream stream);
+/// `copy_array` does.
+void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream);
 
 constexpr int64_t kDefaultStagingLimit = int64_t{256} << 20;
 

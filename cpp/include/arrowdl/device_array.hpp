@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "arrowdl/deferred_release.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/event.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
-#include "arrowdl/used_streams.hpp"
 
 namespace arrowdl {
 
@@ -28,7 +28,7 @@ struct Storage : private Counted {
   Device device;
   Releaser releaser;
   OwnedEvent event;  ///< what array.sync_event is, where arrowdl recorded it
-  mutable UsedStreams used_streams;
+  mutable RecordedStreams recorded_streams;
 };
 
 /// A window of rows into one node of an Arrow array, on any device. A value type: copies, slices
@@ -55,8 +55,8 @@ class DeviceArray {
                             OwnedEvent event = {});
   /// `length` elements of `dtype` (not complex) in `data`, none null: what `import` would make of
   /// them, with nothing to parse or to check.
-  static DeviceArray make_plain(const Dtype& dtype, int64_t length, Buffer data, Device device,
-                                OwnedEvent event = {});
+  static DeviceArray make_primitive(const Dtype& dtype, int64_t length, Buffer data, Device device,
+                                    OwnedEvent event = {});
 
   explicit operator bool() const noexcept { return storage_ != nullptr; }
   const Type& type() const noexcept { return *type_; }
@@ -91,11 +91,11 @@ class DeviceArray {
   void synchronize() const { synchronize_event(device(), sync_event()); }
   /// Makes what `stream` is given from now on run when the memory is there, and counts it among
   /// those that use it (`record_stream`). The host does not wait.
-  void wait(Stream stream, std::shared_ptr<const void> owner = {}) const;
+  void wait(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
   /// The memory is given back only when the work that `stream` holds at that time is done. For a
   /// stream that reads the memory without arrowdl having ordered it. The stream must live as long;
   /// `owner`, if given, sees to that. Raises BufferError where there is no backend to ask.
-  void record_stream(Stream stream, std::shared_ptr<const void> owner = {}) const;
+  void record_stream(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
   /// Keeps the memory alive for as long as it is held.
   const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
 
@@ -154,7 +154,7 @@ class DeviceArray {
   /// The bitmap once it is there. Raises BufferError where the host cannot read it.
   const uint8_t* wait_for_validity() const;
   /// `with_nulls_of` by the kernels of a device.
-  DeviceArray with_nulls_there(const DeviceArray& parent) const;
+  DeviceArray with_nulls_on_device(const DeviceArray& parent) const;
   /// The same rows with the bitmap `bits`, whose bit `offset() % 8` is the first row's; all of it
   /// is there once `event` has happened, where there is one.
   DeviceArray replace_validity(Buffer bits, int64_t null_count, OwnedEvent event) const;

@@ -23,7 +23,7 @@ class OwnedEvent {
 
   /// The work that `stream` holds now. Raises BufferError without a backend, RuntimeError when the
   /// runtime fails, BufferError while the stream is captured into a graph.
-  static OwnedEvent record(const Device& device, Stream stream);
+  static OwnedEvent record(const Device& device, StreamHandle stream);
   /// What has happened once all of `events`, of anybody's and possibly nullptr, have. Raises
   /// BufferError when nobody can wait for an event on `device`.
   static OwnedEvent join(const Device& device, std::vector<void*> events);
@@ -49,7 +49,7 @@ class OwnedEvent {
 
 /// Makes what `stream` is given from now on run after `event`. Where the runtime knows events but
 /// no such order (a registered synchronizer), the host waits.
-void wait_event(const Device& device, Stream stream, void* event);
+void wait_event(const Device& device, StreamHandle stream, void* event);
 
 /// Waits on the host. Raises RuntimeError when the work before the event failed.
 void synchronize_event(const Device& device, void* event);

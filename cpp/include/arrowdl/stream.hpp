@@ -127,8 +127,8 @@ OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad =
 OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const ParsedSchema>& requested,
                         CastTarget target = CastTarget::kDevice);
 
-/// The arrays in memory of `device`, each with one event for all of its copies. `pin` as copy_to's
-/// CopyOptions have it.
+/// The arrays in memory of `device`, each with one event for all of its copies. `pin` as
+/// copy_array's CopyOptions have it.
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true);
 
 /// The same arrays, read ahead by a thread that holds up to `depth` of them. A failure of the

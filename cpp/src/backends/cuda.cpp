@@ -1,11 +1,11 @@
-#include "cuda.hpp"
+#include "backends/cuda.hpp"
 
-#include "expand_ptx.hpp"
-#include "registry.hpp"
-#include "stream_runtime.hpp"
+#include "backends/cuda_like_runtime.hpp"
+#include "backends/kernels/bitmap_ptx.hpp"
+#include "backends/registry.hpp"
 
 // The driver's API, written down after its documentation: there is no toolkit at build time.
-// tests/cpp/devices/cuda_signatures_test.cpp holds it to cuda.h where there is one.
+// tests/cpp/backends/cuda_signatures_test.cpp holds it to cuda.h where there is one.
 
 namespace arrowdl {
 namespace {
@@ -81,16 +81,16 @@ constexpr int kMemoryType = 2;
 constexpr int kIsManaged = 8;
 constexpr int kHostMemory = 1;
 
-class CudaRuntime final : public StreamRuntime {
+class CudaRuntime final : public CudaLikeRuntime {
  public:
   CudaRuntime(std::string library_name, const CudaCalls& calls)
-      : StreamRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
   /// The per-thread default stream (2) is another one on every thread, and memory may go back on
   /// any: the legacy default stream (1) comes after the work of all of them.
-  Stream keep_stream(const Device&, Stream stream) override {
+  StreamHandle keep_stream(const Device&, StreamHandle stream) override {
     const auto number = reinterpret_cast<uintptr_t>(stream);
-    return number == 2 ? reinterpret_cast<Stream>(uintptr_t{1}) : stream;
+    return number == 2 ? reinterpret_cast<StreamHandle>(uintptr_t{1}) : stream;
   }
 
   bool is_pinned(const void* memory) noexcept override {
@@ -107,7 +107,7 @@ class CudaRuntime final : public StreamRuntime {
     return 0;
   }
 
-  int enter_stream(const Device& device, Stream stream) override {
+  int enter_stream(const Device& device, StreamHandle stream) override {
     if (reinterpret_cast<uintptr_t>(stream) <= 2) return enter(device);
     void* context = nullptr;
     require(device, calls_.get_stream_context, stream, &context);
@@ -115,7 +115,7 @@ class CudaRuntime final : public StreamRuntime {
     return 0;
   }
 
-  bool is_stream_of(const Device& device, Stream stream) override {
+  bool is_stream_of(const Device& device, StreamHandle stream) override {
     if (reinterpret_cast<uintptr_t>(stream) <= 2) return true;
     void* context = nullptr;
     require(device, calls_.get_stream_context, stream, &context);
@@ -127,7 +127,7 @@ class CudaRuntime final : public StreamRuntime {
     run(calls_.pop_context, &popped);
   }
 
-  int copy_async(void* target, const void* source, std::size_t size, Stream stream) override {
+  int copy_async(void* target, const void* source, std::size_t size, StreamHandle stream) override {
     return run(calls_.copy, target, source, size, stream);
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }

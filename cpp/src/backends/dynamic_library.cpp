@@ -1,4 +1,4 @@
-#include "dynamic_library.hpp"
+#include "backends/dynamic_library.hpp"
 
 #include <functional>
 #include <mutex>

@@ -1,7 +1,7 @@
-#include "hip.hpp"
+#include "backends/hip.hpp"
 
-#include "registry.hpp"
-#include "stream_runtime.hpp"
+#include "backends/cuda_like_runtime.hpp"
+#include "backends/registry.hpp"
 
 // HIP's API, written down after its documentation: there is no ROCm at build time.
 
@@ -69,17 +69,17 @@ constexpr Symbol<HipCalls> kSymbols[] = {
 
 constexpr int kCopyByAddress = 4;  // hipMemcpyDefault
 
-class HipRuntime final : public StreamRuntime {
+class HipRuntime final : public CudaLikeRuntime {
  public:
   HipRuntime(std::string library_name, const HipCalls& calls)
-      : StreamRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
  protected:
   int enter(const Device& device) override {
     return enter_device(device, static_cast<int>(device.id));
   }
 
-  int enter_stream(const Device& device, Stream stream) override {
+  int enter_stream(const Device& device, StreamHandle stream) override {
     auto id = static_cast<int>(device.id);
     if (stream != nullptr && calls_.get_stream_device.function != nullptr) {
       require(device, calls_.get_stream_device, stream, &id);
@@ -87,7 +87,7 @@ class HipRuntime final : public StreamRuntime {
     return enter_device(device, id);
   }
 
-  bool is_stream_of(const Device& device, Stream stream) override {
+  bool is_stream_of(const Device& device, StreamHandle stream) override {
     if (stream == nullptr || calls_.get_stream_device.function == nullptr) return true;
     int id = 0;
     require(device, calls_.get_stream_device, stream, &id);
@@ -96,7 +96,7 @@ class HipRuntime final : public StreamRuntime {
 
   void leave(int before) noexcept override { run(calls_.set_device, before); }
 
-  int copy_async(void* target, const void* source, std::size_t size, Stream stream) override {
+  int copy_async(void* target, const void* source, std::size_t size, StreamHandle stream) override {
     return run(calls_.copy, target, source, size, kCopyByAddress, stream);
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }

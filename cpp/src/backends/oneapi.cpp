@@ -8,7 +8,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/wait.hpp"
-#include "registry.hpp"
+#include "backends/registry.hpp"
 
 #if defined(_WIN32)
 #include <windows.h>
@@ -125,12 +125,12 @@ class OneApi final : public Backend {
 
   int64_t device_count() override { return static_cast<int64_t>(f_.devices_count(kAnyDevice)); }
 
-  void* record(const Device& device, Stream queue) override {
+  void* record(const Device& device, StreamHandle queue) override {
     require_process(device);
     return require(f_.queue_barrier(queue), device, "submit a barrier");
   }
 
-  void wait(const Device& device, Stream queue, void* event) override {
+  void wait(const Device& device, StreamHandle queue, void* event) override {
     require_process(device);
     void* barrier = f_.queue_barrier_for_events(queue, &event, 1);
     f_.event_delete(require(barrier, device, "submit a barrier"));
@@ -160,7 +160,7 @@ class OneApi final : public Backend {
     return require(barrier, device, "submit a barrier");
   }
 
-  Stream take_stream(const Device& device) override {
+  StreamHandle take_stream(const Device& device) override {
     require_process(device);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -178,7 +178,7 @@ class OneApi final : public Backend {
 
   /// The queue stays: Intel's runtime hangs where one goes whose work is under way, since the last
   /// reference is then dropped by that work.
-  void give_stream(const Device& device, Stream queue) noexcept override {
+  void give_stream(const Device& device, StreamHandle queue) noexcept override {
     if (process_ != process_id()) return;
     try {
       void* last = require(f_.queue_barrier(queue), device, "submit a barrier");
@@ -188,25 +188,25 @@ class OneApi final : public Backend {
     }
   }
 
-  Stream work_stream(const Device& device) override {
+  StreamHandle work_stream(const Device& device) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Stream& queue = work_queues_[device.id];
+    StreamHandle& queue = work_queues_[device.id];
     if (queue == nullptr) queue = make_queue(device);
     return queue;
   }
 
-  Stream keep_stream(const Device& device, Stream queue) override {
+  StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
     require_process(device);
     return require(f_.queue_copy(queue), device, "keep a queue");
   }
 
-  void drop_stream(const Device&, Stream queue) noexcept override {
+  void drop_stream(const Device&, StreamHandle queue) noexcept override {
     if (process_ == process_id()) f_.queue_delete(queue);
   }
 
   /// USM belongs to a context, and a device has one that everybody looks in.
-  void require_stream_of(const Device& device, Stream queue) override {
-    const Stream ours = work_stream(device);
+  void require_stream_of(const Device& device, StreamHandle queue) override {
+    const StreamHandle ours = work_stream(device);
     const Owned contexts[] = {{f_.queue_context(queue), f_.context_delete},
                               {f_.queue_context(ours), f_.context_delete}};
     const Owned devices[] = {{f_.queue_device(queue), f_.device_delete},
@@ -220,11 +220,13 @@ class OneApi final : public Backend {
                        "memory: pass one made by dpctl.SyclQueue(device)");
   }
 
-  bool is_same_stream(Stream a, Stream b) noexcept override { return f_.queue_equal(a, b); }
+  bool is_same_stream(StreamHandle a, StreamHandle b) noexcept override {
+    return f_.queue_equal(a, b);
+  }
 
-  bool is_capturing(const Device&, Stream) override { return false; }
+  bool is_capturing(const Device&, StreamHandle) override { return false; }
 
-  void* allocate(const Device& device, int64_t size, Stream queue) override {
+  void* allocate(const Device& device, int64_t size, StreamHandle queue) override {
     require_process(device);
     void* memory = f_.malloc_device(static_cast<std::size_t>(size > 0 ? size : 1), queue);
     if (memory == nullptr) {
@@ -235,7 +237,7 @@ class OneApi final : public Backend {
   }
 
   /// SYCL has no stream-ordered free: the host waits for the queue.
-  void free(const Device&, void* memory, Stream queue) noexcept override {
+  void free(const Device&, void* memory, StreamHandle queue) noexcept override {
     if (process_ != process_id()) return;
     if (void* barrier = f_.queue_barrier(queue)) {
       wait_guarded([&](const Waiting&) { f_.event_wait(barrier); });
@@ -250,7 +252,7 @@ class OneApi final : public Backend {
   }
 
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
-            Stream queue) override {
+            StreamHandle queue) override {
     const Device& device = to.type == kDLOneAPI ? to : from;
     require_process(device);
     void* event = f_.queue_memcpy(queue, target, source, static_cast<std::size_t>(size));
@@ -279,7 +281,7 @@ class OneApi final : public Backend {
                        "the spawn method"));
   }
 
-  Stream make_queue(const Device& device) {
+  StreamHandle make_queue(const Device& device) {
     require_process(device);
     void* devices = require(f_.devices_get(kAnyDevice), device, "list the devices");
     const auto count = f_.devices_count(kAnyDevice);
@@ -290,7 +292,7 @@ class OneApi final : public Backend {
       raise_buffer_error(to_string(device), " does not exist: SYCL has ", count, " devices");
     }
     void* context = f_.cached_context(own);
-    Stream queue = f_.queue_create(context, own, nullptr, kInOrder);
+    StreamHandle queue = f_.queue_create(context, own, nullptr, kInOrder);
     f_.context_delete(context);
     f_.device_delete(own);
     return require(queue, device, "make a queue");
@@ -298,7 +300,7 @@ class OneApi final : public Backend {
 
   /// A queue of ours that nobody has, and the end of its work.
   struct Given {
-    Stream queue;
+    StreamHandle queue;
     void* last;
   };
 
@@ -306,7 +308,7 @@ class OneApi final : public Backend {
   const int64_t process_;
   std::mutex mutex_;
   std::unordered_map<int64_t, std::deque<Given>> given_;
-  std::unordered_map<int64_t, Stream> work_queues_;
+  std::unordered_map<int64_t, StreamHandle> work_queues_;
 };
 
 }  // namespace

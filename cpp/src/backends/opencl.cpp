@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "arrowdl/error.hpp"
-#include "fork_count.hpp"
-#include "library_calls.hpp"
-#include "opencl_status.hpp"
-#include "registry.hpp"
+#include "backends/opencl_status.hpp"
+#include "backends/registry.hpp"
+#include "backends/symbol_table.hpp"
+#include "util/fork.hpp"
 
 namespace arrowdl {
 namespace {
@@ -90,11 +90,11 @@ class OpenCl final : public Backend {
   int64_t device_count() override { return device_count_; }
   bool makes_streams() const noexcept override { return false; }
 
-  void* record(const Device& device, Stream queue) override {
+  void* record(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
     return mark(device, queue, {});
   }
-  void wait(const Device& device, Stream queue, void* event) override;
+  void wait(const Device& device, StreamHandle queue, void* event) override;
   void synchronize(const Device& device, void* event) override;
   bool is_complete(const Device& device, void* event) override {
     require_process(device);
@@ -107,24 +107,25 @@ class OpenCl final : public Backend {
   }
   void* join(const Device& device, const std::vector<void*>& events) override;
 
-  Stream take_stream(const Device& device) override { refuse_queue(device); }
-  void give_stream(const Device&, Stream) noexcept override {}  // it makes none
-  Stream work_stream(const Device& device) override { refuse_queue(device); }
-  Stream keep_stream(const Device& device, Stream queue) override {
+  StreamHandle take_stream(const Device& device) override { refuse_queue(device); }
+  void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none
+  StreamHandle work_stream(const Device& device) override { refuse_queue(device); }
+  StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
     require(device, calls_.retain_queue, queue);
     return queue;
   }
-  void drop_stream(const Device&, Stream queue) noexcept override {
+  void drop_stream(const Device&, StreamHandle queue) noexcept override {
     if (!is_of_another_process()) calls_.release_queue(queue);
   }
-  bool is_capturing(const Device&, Stream) override { return false; }
+  bool is_capturing(const Device&, StreamHandle) override { return false; }
 
-  void* allocate(const Device& device, int64_t, Stream) override {
+  void* allocate(const Device& device, int64_t, StreamHandle) override {
     refuse_memory(device, "allocate memory");
   }
-  void free(const Device&, void*, Stream) noexcept override {}  // it allocates nothing
-  void copy(const Device& to, void*, const Device& from, const void*, int64_t, Stream) override {
+  void free(const Device&, void*, StreamHandle) noexcept override {}  // it allocates nothing
+  void copy(const Device& to, void*, const Device& from, const void*, int64_t,
+            StreamHandle) override {
     refuse_memory(to.type == kDLOpenCL ? to : from, "copy memory");
   }
 
@@ -146,7 +147,7 @@ class OpenCl final : public Backend {
   [[noreturn]] static void refuse_queue(const Device& device);
   [[noreturn]] static void refuse_memory(const Device& device, const char* verb);
   void require_process(const Device& device) const;
-  void require_queue(const Device& device, Stream queue) const;
+  void require_queue(const Device& device, StreamHandle queue) const;
   bool is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
 
   /// The handle that `get` tells `object` to have as its `what`.
@@ -156,7 +157,7 @@ class OpenCl final : public Backend {
     return handle;
   }
   int find_status(const Device& device, void* handle) const;
-  void* mark(const Device& device, Stream queue, const std::vector<void*>& handles) const;
+  void* mark(const Device& device, StreamHandle queue, const std::vector<void*>& handles) const;
   std::string find_version(void* platform) const;
 
   const std::string library_name_;
@@ -186,11 +187,11 @@ class OpenCl::OwnQueue {
   OwnQueue(const OwnQueue&) = delete;
   OwnQueue& operator=(const OwnQueue&) = delete;
 
-  Stream get() const noexcept { return queue_; }
+  StreamHandle get() const noexcept { return queue_; }
 
  private:
   const OpenCl& opencl_;
-  Stream queue_ = nullptr;
+  StreamHandle queue_ = nullptr;
 };
 
 std::string OpenCl::start() {
@@ -231,7 +232,7 @@ std::string OpenCl::find_version(void* platform) const {
 
 // ---------------------------------------------------------------- events
 
-void OpenCl::wait(const Device& device, Stream queue, void* event) {
+void OpenCl::wait(const Device& device, StreamHandle queue, void* event) {
   require_queue(device, queue);
   void* const handle = handle_of(event);
   find_status(device, handle);
@@ -288,7 +289,8 @@ int OpenCl::find_status(const Device& device, void* handle) const {
 }
 
 /// An event for `handles`, or for all that `queue` holds now.
-void* OpenCl::mark(const Device& device, Stream queue, const std::vector<void*>& handles) const {
+void* OpenCl::mark(const Device& device, StreamHandle queue,
+                   const std::vector<void*>& handles) const {
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
   require(device, calls_.enqueue_marker, queue, static_cast<unsigned>(handles.size()),
           handles.empty() ? nullptr : handles.data(), cell.get());
@@ -321,7 +323,7 @@ void OpenCl::require_process(const Device& device) const {
                      name(), ": start it another way (multiprocessing's \"spawn\")"));
 }
 
-void OpenCl::require_queue(const Device& device, Stream queue) const {
+void OpenCl::require_queue(const Device& device, StreamHandle queue) const {
   require_process(device);
   if (queue != nullptr) return;
   raise_buffer_error("the work on ", to_string(device),

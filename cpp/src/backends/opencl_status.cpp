@@ -1,4 +1,4 @@
-#include "opencl_status.hpp"
+#include "backends/opencl_status.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "registry.hpp"
+#include "backends/registry.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "arrowdl/error.hpp"
-#include "dynamic_library.hpp"
-#include "synchronizer.hpp"
+#include "backends/dynamic_library.hpp"
+#include "backends/synchronizer.hpp"
 
 namespace arrowdl {
 namespace {
@@ -63,17 +63,18 @@ Device Backend::find_device(const void* memory) {
   raise_buffer_error(name(), " cannot tell by the address ", memory, " alone where it lies");
 }
 
-void Backend::expand_bits(const Device& device, uint8_t*, int64_t, const Bitmap&, Stream) {
+void Backend::unpack_bits_on_device(const Device& device, uint8_t*, int64_t, const Bitmap&,
+                                    StreamHandle) {
   raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which expand bits there");
 }
 
 void Backend::fill_unset(const Device& device, void*, int64_t, const Bitmap&, const void*, int64_t,
-                         Stream) {
+                         StreamHandle) {
   raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which fill nulls there");
 }
 
 void Backend::and_bits(const Device& device, uint8_t*, int64_t, int64_t, const Bitmap&,
-                       const Bitmap&, Stream) {
+                       const Bitmap&, StreamHandle) {
   raise_buffer_error("arrowdl has no kernels for ", to_string(device),
                      ", which join bitmaps there");
 }

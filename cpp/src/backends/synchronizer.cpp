@@ -1,4 +1,4 @@
-#include "synchronizer.hpp"
+#include "backends/synchronizer.hpp"
 
 #include <map>
 #include <memory>
@@ -30,8 +30,10 @@ class SynchronizerBackend final : public Backend {
   int64_t device_count() override { return 0; }
   bool has_streams() const noexcept override { return false; }
 
-  void* record(const Device& device, Stream) override { refuse(device, "record an event"); }
-  void wait(const Device& device, Stream, void* event) override { synchronize(device, event); }
+  void* record(const Device& device, StreamHandle) override { refuse(device, "record an event"); }
+  void wait(const Device& device, StreamHandle, void* event) override {
+    synchronize(device, event);
+  }
   void synchronize(const Device& device, void* event) override {
     const std::shared_ptr<Synchronizer> synchronizer = get();  // it may be replaced meanwhile
     if (synchronizer == nullptr || !*synchronizer) refuse(device, "wait for an event");
@@ -44,13 +46,16 @@ class SynchronizerBackend final : public Backend {
     for (void* event : events) synchronize(device, event);
     return nullptr;
   }
-  Stream take_stream(const Device& device) override { refuse(device, "make a stream"); }
-  void give_stream(const Device&, Stream) noexcept override {}  // it makes none
-  Stream work_stream(const Device& device) override { refuse(device, "make a stream"); }
-  bool is_capturing(const Device&, Stream) override { return false; }
-  void* allocate(const Device& device, int64_t, Stream) override { refuse(device, "allocate"); }
-  void free(const Device&, void*, Stream) noexcept override {}  // it allocates nothing
-  void copy(const Device& to, void*, const Device& from, const void*, int64_t, Stream) override {
+  StreamHandle take_stream(const Device& device) override { refuse(device, "make a stream"); }
+  void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none
+  StreamHandle work_stream(const Device& device) override { refuse(device, "make a stream"); }
+  bool is_capturing(const Device&, StreamHandle) override { return false; }
+  void* allocate(const Device& device, int64_t, StreamHandle) override {
+    refuse(device, "allocate");
+  }
+  void free(const Device&, void*, StreamHandle) noexcept override {}  // it allocates nothing
+  void copy(const Device& to, void*, const Device& from, const void*, int64_t,
+            StreamHandle) override {
     refuse(to.type == kDLCPU ? from : to, "copy");
   }
 

@@ -13,24 +13,24 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from arrowdl import _core
-from arrowdl.loader._batches import can_convert_there, choose_converter, pin
-from arrowdl.loader._copies import copy_ahead, pack_ahead
-from arrowdl.loader._global_arrays import make_global
-from arrowdl.loader._messages import CONVERTERS, Message
-from arrowdl.loader._open import open_source
-from arrowdl.loader._order import Rest, Sharding, count_batches
-from arrowdl.loader._padding import pad_batches
-from arrowdl.loader._position import STATE_VERSION, Position, find_state
+from arrowdl.loader._batches.convert import can_convert_there, choose_converter, pin
+from arrowdl.loader._batches.pad import pad_batches
+from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._epoch.read import Order, Reader, read_batches
+from arrowdl.loader._epoch.sharding import Rest, Sharding, count_batches
+from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
+from arrowdl.loader._epoch.world import find_world
+from arrowdl.loader._integrations.jax import make_global
 from arrowdl.loader._progress import Bar, NoBar
-from arrowdl.loader._reading import Order, Reader, read_batches
-from arrowdl.loader._sources import IndexedSource, StreamSource, fingerprint
+from arrowdl.loader._sources.base import IndexedSource, StreamSource, fingerprint
+from arrowdl.loader._sources.open import open_source
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._world import find_world
+from arrowdl.loader._workers.wire import CONVERTERS, Message
 
 if TYPE_CHECKING:
-    from arrowdl.loader._grain_dataset import GrainDataset
-    from arrowdl.loader._torch_dataset import TorchDataset
-    from arrowdl.loader._workers import WorkerPool
+    from arrowdl.loader._integrations.grain import GrainDataset
+    from arrowdl.loader._integrations.torch import TorchDataset
+    from arrowdl.loader._workers.pool import WorkerPool
 
 
 _TORCH_ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
@@ -293,7 +293,7 @@ class Loader:
             self._position = Position(position.epoch + 1)
 
     def _read_workers(self, reader: Reader) -> Iterator[Message]:
-        from arrowdl.loader._workers import WorkerPool
+        from arrowdl.loader._workers.pool import WorkerPool
 
         pool, self._pool = self._pool, None
         if pool is None or not pool.is_of_this_process():
@@ -523,13 +523,13 @@ class Loader:
         such is the next epoch, counted from where this loader stands; the loader itself stays
         there, and knows no state of them: torchdata's ``StatefulDataLoader`` does.
         """
-        from arrowdl.loader._torch_dataset import TorchDataset
+        from arrowdl.loader._integrations.torch import TorchDataset
 
         return TorchDataset(self)
 
     def grain_dataset(self) -> GrainDataset:
         """A ``grain.IterDataset`` of whole batches, whose iterators have states."""
-        from arrowdl.loader._grain_dataset import GrainDataset
+        from arrowdl.loader._integrations.grain import GrainDataset
 
         return GrainDataset(self)
 

@@ -1,4 +1,4 @@
-// A test double: the words of CUDA that expand.cu is written in, as the CPU has them.
+// A test double: the words of CUDA that bitmap.cu is written in, as the CPU has them.
 #include "kernels.hpp"
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct ulonglong2 {
 
 #define __device__
 #define __global__
-#include "backends/expand.cu"
+#include "backends/kernels/bitmap.cu"
 #undef __device__
 #undef __global__
 

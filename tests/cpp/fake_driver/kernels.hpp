@@ -1,4 +1,4 @@
-// The kernels of expand.cu, compiled for the CPU: what the fake driver runs on its streams.
+// The kernels of bitmap.cu, compiled for the CPU: what the fake driver runs on its streams.
 #pragma once
 
 #include <functional>

@@ -48,7 +48,7 @@ struct Operation {
   MarkPtr mark;                    ///< passed when it has run
 };
 
-struct Stream {
+struct StreamHandle {
   int device = 0;
   bool is_blocking = false;  ///< takes turns with the default stream
   bool is_default = false;
@@ -56,7 +56,7 @@ struct Stream {
   bool is_capturing = false;
   std::deque<Operation> operations;  ///< the first of them may be running
 };
-using StreamPtr = std::shared_ptr<Stream>;
+using StreamPtr = std::shared_ptr<StreamHandle>;
 
 struct Event {
   int device = 0;
@@ -155,7 +155,7 @@ struct Machine {
   }
 
   StreamPtr start_stream(int device, bool is_blocking) {
-    auto stream = std::make_shared<Stream>();
+    auto stream = std::make_shared<StreamHandle>();
     stream->device = device;
     stream->is_blocking = is_blocking;
     std::thread([this, stream] { work(stream); }).detach();

@@ -1,0 +1,131 @@
+// assemble, share_buffer and their like: arrays made of buffers and taken apart again, for the
+// dataframe interchange protocol in arrowdl's own Python.
+#include <pybind11/stl.h>
+
+#include "arrowdl/error.hpp"
+#include "classes/device.hpp"
+#include "classes/device_array.hpp"
+#include "functions/functions.hpp"
+#include "import/arrow.hpp"
+#include "support/gil.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+DeviceArray take_optional(const py::handle& array) {
+  return array.is_none() ? DeviceArray() : take_array_of(array.ptr());
+}
+
+/// `format` is one of the C data interface, or "bool8".
+OwnedSchema make_flat_schema(const std::string& format) {
+  return format == "bool8" ? make_schema(*find_dtype("bool"))
+                           : make_nested_schema(format.c_str(), {});
+}
+
+py::object assemble_buffers(const std::string& format, int64_t length, int64_t offset,
+                            const py::sequence& buffers, const py::object& dictionary,
+                            bool is_ordered) {
+  BufferParts parts;
+  parts.length = length;
+  parts.offset = offset;
+  for (const py::handle buffer : buffers) parts.buffers.push_back(take_optional(buffer));
+  parts.dictionary = take_optional(dictionary);
+  return wrap(array_from_buffers(make_flat_schema(format), std::move(parts), is_ordered));
+}
+
+py::object share_buffer_of(const py::object& array, int64_t i, bool allow_copy) {
+  const DeviceArray buffer =
+      buffer_of_array(take_array_of(array.ptr()), i, allow_copy ? Copy::kIfNeeded : Copy::kNever);
+  return buffer ? wrap(buffer) : py::none();
+}
+
+/// `size` bytes at `address`, which `owner` keeps.
+py::object borrow_memory(uintptr_t address, int64_t size, const py::object& device,
+                         const py::object& owner) {
+  if (size < 0 || (address == 0 && size > 0)) {
+    raise_value_error(size, " bytes at address ", address);
+  }
+  TensorView view;
+  view.data = reinterpret_cast<const uint8_t*>(address);
+  view.device = read_device(device.ptr());
+  view.dtype = find_dtype("uint8");
+  view.push_dim(size);
+  view.set_contiguous_strides();
+  return wrap(
+      to_arrow(make_tensor(view, share_object(owner.ptr()), DLPACK_FLAG_BITMASK_READ_ONLY)));
+}
+
+/// Where the first element of a fixed-width array lies, once it is there where the host can read.
+uintptr_t address_of(const py::object& object) {
+  const DeviceArray array = take_array_of(object.ptr());
+  if (array.type().layout != Layout::kFixedWidth) {
+    raise_type_error("the elements of ", to_string(array.type()), " are not at one address");
+  }
+  if (is_host_readable(array.device())) array.synchronize();
+  const auto start = static_cast<int64_t>(reinterpret_cast<uintptr_t>(array.buffer(1)));
+  return static_cast<uintptr_t>(start + array.offset() * array.type().byte_width);
+}
+
+int64_t offset_of(const py::object& array) { return take_array_of(array.ptr()).offset(); }
+
+py::object null_where(const py::object& object, const std::optional<py::bytes>& item) {
+  const DeviceArray array = take_array_of(object.ptr());
+  if (!item) return wrap(nan_to_null(array));
+  return wrap(values_to_null(array, std::string_view(*item)));
+}
+
+py::object concatenate_all(const py::sequence& arrays) {
+  std::vector<DeviceArray> parts;
+  for (const py::handle array : arrays) parts.push_back(take_array_of(array.ptr()));
+  if (parts.empty()) raise_value_error("no arrays to concatenate: they have no type");
+  return wrap(concatenate(parts));
+}
+
+py::object relocate_to(const py::object& array, uintptr_t address, const py::object& block) {
+  return wrap(relocate(take_array_of(array.ptr()), reinterpret_cast<const void*>(address),
+                       take_array_of(block.ptr())));
+}
+
+/// Strings of any layout with offsets of their own.
+py::object plain_strings(const py::object& object) {
+  const DeviceArray array = take_array_of(object.ptr());
+  ListParts lists = split_list(array, true);
+  BufferParts parts;
+  parts.length = array.length();
+  const char* format = lists.offsets.type().byte_width == 8 ? "U" : "u";
+  parts.buffers = {DeviceArray(), std::move(lists.offsets), std::move(lists.values)};
+  return wrap(
+      array_from_buffers(make_nested_schema(format, {}), std::move(parts)).with_nulls_of(array));
+}
+
+}  // namespace
+
+void register_buffers(py::module_& m) {
+  m.def("assemble", &assemble_buffers, py::arg("format"), py::arg("length"), py::arg("offset"),
+        py::arg("buffers"), py::arg("dictionary") = py::none(), py::arg("is_ordered") = false,
+        "An array of `format` over the memory of `buffers`, which are arrays or None.");
+  m.def("share_buffer", &share_buffer_of, py::arg("array"), py::arg("i"),
+        py::arg("allow_copy") = true,
+        "Buffer `i` of `array`, from the first row of its memory on, as an array; or None.");
+  m.def("borrow_memory", &borrow_memory, py::arg("address"), py::arg("size"), py::arg("device"),
+        py::arg("owner"), "`size` bytes at `address` as an array of uint8 that keeps `owner`.");
+  m.def("address_of", &address_of, py::arg("array"), "Where the first element of `array` lies.");
+  m.def("offset_of", &offset_of, py::arg("array"),
+        "How many rows of its memory come before the first one of `array`.");
+  m.def(
+      "is_host_readable",
+      [](const py::object& device) { return is_host_readable(read_device(device.ptr())); },
+      py::arg("device"), "Whether the CPU may read memory there.");
+  m.def("null_where", &null_where, py::arg("array"), py::arg("item"),
+        "`array`, null also where an element has the bytes `item`, or is NaN for None.");
+  m.def("concatenate", &concatenate_all, py::arg("arrays"), "The rows of all as one array.");
+  m.def("relocate", &relocate_to, py::arg("array"), py::arg("address"), py::arg("block"),
+        "The rows of `array` for writing: what of them lies in the bytes from `address` on is at "
+        "the same place of `block`, an array of these bytes; what lies elsewhere is copied.");
+  m.def("plain_strings", &plain_strings, py::arg("array"),
+        "Strings or their views as strings with offsets; the bytes of views are gathered.");
+}
+
+}  // namespace arrowdl::python

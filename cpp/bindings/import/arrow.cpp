@@ -1,0 +1,144 @@
+#include "import/arrow.hpp"
+
+#include "arrowdl/error.hpp"
+#include "classes/device_array.hpp"
+#include "import/pyarrow.hpp"
+#include "support/capsule.hpp"
+#include "support/errors.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// The protocols in the order of preference: what says where the data lies comes first, and an
+/// array before a stream, which has to be read to its end.
+struct Protocol {
+  const char* name;
+  bool is_stream;
+  PyObject* interned;
+};
+
+Protocol* protocols() {
+  static Protocol table[] = {
+      {"__arrow_c_device_array__", false, interned("__arrow_c_device_array__")},
+      {"__arrow_c_array__", false, interned("__arrow_c_array__")},
+      {"__arrow_c_device_stream__", true, interned("__arrow_c_device_stream__")},
+      {"__arrow_c_stream__", true, interned("__arrow_c_stream__")},
+      {nullptr, false, nullptr},
+  };
+  return table;
+}
+
+/// The method of the first protocol that `object` speaks, and `*row` to that; or an empty object.
+/// Of its class first, then of what an instance has of its own or by a __getattr__.
+py::object find_method(PyObject* object, const Protocol** row) {
+  for (const bool of_class : {true, false}) {
+    for (*row = protocols(); (*row)->name != nullptr; ++*row) {
+      if (of_class && !has_in_class(object, (*row)->interned)) continue;
+      if (py::object method = find_attribute(object, (*row)->interned)) return method;
+    }
+  }
+  return {};
+}
+
+DeviceArray take_pair(PyObject* pair, const char* from) {
+  if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
+    raise_type_error(from, " gave ", py::repr(pair).cast<std::string>(),
+                     ", expected a tuple of two capsules (schema, array)");
+  }
+  return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+}
+
+/// The stream that `object` gives by a protocol of streams, or nullptr.
+OwnedStream find_own_stream(PyObject* object) {
+  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
+    if (!row->is_stream) continue;
+    if (const py::object method = find_attribute(object, row->interned)) {
+      return open_stream(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+    }
+  }
+  return nullptr;
+}
+
+[[noreturn]] void raise_not_arrow(PyObject* object) {
+  const bool is_type = PyType_Check(object) != 0;
+  raise_type_error(
+      "from_arrow() cannot read ", is_type ? "the class " : "an object of type ",
+      is_type ? reinterpret_cast<PyTypeObject*>(object)->tp_name : Py_TYPE(object)->tp_name,
+      ": it has none of __arrow_c_device_array__, __arrow_c_array__, "
+      "__arrow_c_device_stream__, __arrow_c_stream__ and __dataframe__; for tensors use "
+      "to_arrow_device()");
+}
+
+PyObject* dataframe_name() {
+  static PyObject* const name = interned("__dataframe__");
+  return name;
+}
+
+DeviceArray take_dataframe(PyObject* object, Copy copy) {
+  if (!find_attribute(object, dataframe_name())) raise_not_arrow(object);
+  const py::object take =
+      py::module_::import("arrowdl._interchange.import_").attr("from_dataframe");
+  return find_array(take(py::handle(object), py::arg("allow_copy") = copy != Copy::kNever).ptr());
+}
+
+}  // namespace
+
+bool is_arrow(PyObject* object) {
+  if (find_array(object)) return true;
+  if (PyType_Check(object) != 0) return false;
+  const Protocol* row = nullptr;
+  return find_method(object, &row) || has_in_class(object, dataframe_name());
+}
+
+OwnedStream find_stream(PyObject* object) {
+  if (DeviceArray array = find_array(object)) return make_stream({std::move(array)});
+  if (is_stream_capsule(object)) return open_stream(object);
+  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  if (OwnedStream stream = find_own_stream(object)) return stream;
+  if (!is_arrow(object) && PyTuple_Check(object) == 0) return nullptr;
+  return make_stream({take_array_of(object)});
+}
+
+OwnedStream take_stream_of(PyObject* object) {
+  if (OwnedStream stream = find_stream(object)) return stream;
+  if (PyList_Check(object) == 0) raise_not_arrow(object);
+  std::vector<DeviceArray> arrays;
+  for (const py::handle item : py::reinterpret_borrow<py::list>(object)) {
+    arrays.push_back(take_array_of(item.ptr()));
+  }
+  if (arrays.empty()) {
+    raise_value_error("a list of no arrays has no schema: give the stream an empty array");
+  }
+  return make_stream(std::move(arrays));
+}
+
+DeviceArray take_array_of(PyObject* object, Copy copy) {
+  if (DeviceArray array = find_array(object)) return array;
+  if (is_stream_capsule(object)) return gather_stream(open_stream(object), copy);
+  if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
+  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  if (DeviceArray array = take_pyarrow_array(object)) return array;
+  const Protocol* row = nullptr;
+  const py::object method = find_method(object, &row);
+  if (!method) return take_dataframe(object, copy);
+  const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
+  return row->is_stream ? gather_stream(open_stream(result.ptr()), copy)
+                        : take_pair(result.ptr(), row->name);
+}
+
+DeviceArray gather_stream(OwnedStream stream, Copy copy) {
+  const py::gil_scoped_release release;
+  const OwnedStream source = std::move(stream);
+  Chunks chunks = read_stream(*source);
+  if (copy == Copy::kNever && chunks.arrays.size() > 1) {
+    raise_buffer_error("the stream has ", chunks.arrays.size(),
+                       " chunks, which one array takes a copy of: allow it with copy=None, or take "
+                       "the chunks one by one");
+  }
+  return gather(std::move(chunks));
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,135 @@
+#include "import/pyarrow.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <mutex>
+#include <string_view>
+
+#include "support/capsule.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+bool is_true(PyObject* object) { return object == Py_True; }
+
+/// Whether pyarrow's comparison sees every difference that there can be. What makes two types of an
+/// extension equal is their author's word, and names and metadata inside of a dictionary's values
+/// are not looked at (pyarrow 26).
+bool is_comparable(const Type& type) {
+  if (type.dictionary != nullptr) return false;
+  if (find_metadata(*type.schema, "ARROW:extension:name")) return false;
+  return std::all_of(type.children.begin(), type.children.end(), is_comparable);
+}
+
+/// Schemas of pyarrow types that have been seen: to write one and to parse it takes longer than all
+/// the rest of an import. A type is known again by pyarrow's own comparison, which is quick for the
+/// types that arrays of one column share.
+class KnownSchemas {
+ public:
+  /// The schema of `type`, a DataType or Schema, of an object of class `of`.
+  std::shared_ptr<const ParsedSchema> find_or_read(PyTypeObject* of, PyObject* type) {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const Row row = read(i);
+      if (row.of == of && is_equal(row.type, type)) return row.schema;
+    }
+    std::shared_ptr<const ParsedSchema> schema = export_schema(type);
+    if (is_comparable(schema->type)) write(of, type, schema);
+    return schema;
+  }
+
+ private:
+  struct Row {
+    PyTypeObject* of = nullptr;
+    py::object type;
+    std::shared_ptr<const ParsedSchema> schema;
+  };
+
+  static bool is_equal(const py::object& known, PyObject* type) {
+    static PyObject* const method = interned("equals");
+    static PyObject* const names =
+        checked(PyTuple_Pack(1, interned("check_metadata"))).release().ptr();
+    if (known.ptr() == type) return true;
+    PyObject* const arguments[] = {known.ptr(), type, Py_True};
+    return is_true(checked(PyObject_VectorcallMethod(method, arguments, 2, names)).ptr());
+  }
+
+  static std::shared_ptr<const ParsedSchema> export_schema(PyObject* type) {
+    static PyObject* const method = interned("__arrow_c_schema__");
+    return take_schema(checked(PyObject_CallMethodNoArgs(type, method)).ptr());
+  }
+
+  Row read(std::size_t i) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return rows_[i];
+  }
+
+  void write(PyTypeObject* of, PyObject* type, std::shared_ptr<const ParsedSchema> schema) {
+    Row row{of, py::reinterpret_borrow<py::object>(type), std::move(schema)};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(rows_[next_], row);
+    next_ = (next_ + 1) % rows_.size();
+  }
+
+  std::mutex mutex_;
+  std::array<Row, 8> rows_;
+  std::size_t next_ = 0;
+};
+
+/// Never freed: an array may outlive the static objects of the process.
+KnownSchemas& known_schemas() {
+  static auto* const known = new KnownSchemas;
+  return *known;
+}
+
+/// The DataType of an array, the Schema of a record batch.
+py::object find_type(PyObject* object) {
+  static PyObject* const type = interned("type");
+  static PyObject* const schema = interned("schema");
+  return find_attribute(object, has_in_class(object, type) ? type : schema);
+}
+
+bool is_numbers(PyObject* object) {
+  static constexpr std::string_view kNumbers[] = {
+      "pyarrow.lib.DoubleArray", "pyarrow.lib.FloatArray",  "pyarrow.lib.HalfFloatArray",
+      "pyarrow.lib.Int64Array",  "pyarrow.lib.Int32Array",  "pyarrow.lib.Int16Array",
+      "pyarrow.lib.Int8Array",   "pyarrow.lib.UInt64Array", "pyarrow.lib.UInt32Array",
+      "pyarrow.lib.UInt16Array", "pyarrow.lib.UInt8Array",
+  };
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return std::find(std::begin(kNumbers), std::end(kNumbers), name) != std::end(kNumbers);
+}
+
+}  // namespace
+
+DeviceArray take_pyarrow_array(PyObject* object) {
+  static PyObject* const export_array = interned("_export_to_c_device");
+  if (std::strncmp(Py_TYPE(object)->tp_name, "pyarrow.lib.", 12) != 0) return {};
+  if (!has_in_class(object, export_array)) return {};
+  auto schema = known_schemas().find_or_read(Py_TYPE(object), find_type(object).ptr());
+  OwnedDeviceArray array;
+  const py::int_ address(reinterpret_cast<uintptr_t>(array.get()));
+  checked(PyObject_CallMethodOneArg(object, export_array, address.ptr()));
+  return DeviceArray::import(std::move(schema), std::move(array), release_with_gil);
+}
+
+OwnedTensor take_pyarrow_numbers(PyObject* object) {
+  static PyObject* const method = interned("__dlpack__");
+  static PyObject* const names = checked(PyTuple_Pack(1, interned("max_version"))).release().ptr();
+  static PyObject* const version =
+      py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
+  if (!is_numbers(object)) return {};
+  PyObject* const arguments[] = {object, version};
+  try {
+    return take_tensor(checked(PyObject_VectorcallMethod(method, arguments, 1, names)).ptr());
+  } catch (const py::error_already_set& refusal) {
+    if (!refusal.matches(PyExc_Exception)) throw;  // KeyboardInterrupt and the like
+    return {};
+  }
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,517 @@
+#include "import/tensor.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
+#include "classes/device_array.hpp"
+#include "export/array_interface.hpp"
+#include "import/buffer_protocol.hpp"
+#include "support/arguments.hpp"
+#include "support/capsule.hpp"
+#include "support/device_streams.hpp"
+#include "support/errors.hpp"
+#include "support/gil.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+bool is_true(PyObject* object) {
+  const int truth = PyObject_IsTrue(object);
+  if (truth < 0) throw py::error_already_set();
+  return truth != 0;
+}
+
+/// `object.name()` where there is such a method, else false.
+bool ask(PyObject* object, PyObject* name) {
+  const py::object answer = call_if_present(object, name);
+  return answer && is_true(answer.ptr());
+}
+
+/// A framework's exchange API hands out memory without the checks of its `__dlpack__`: these are
+/// torch's. Source: torch.Tensor.__dlpack__.
+void check_exportable(PyObject* object, const DLTensor& tensor) {
+  static PyObject* const requires_grad = interned("requires_grad");
+  static PyObject* const is_conj = interned("is_conj");
+  static PyObject* const is_neg = interned("is_neg");
+  const py::object grad = find_attribute(object, requires_grad);
+  if (grad && is_true(grad.ptr())) {
+    raise_buffer_error(
+        "the tensor requires grad, and Arrow data has no gradient: pass "
+        "tensor.detach()");
+  }
+  if (tensor.dtype.code == kDLComplex && ask(object, is_conj)) {
+    raise_buffer_error(
+        "the tensor's conjugate bit is set, so its memory holds other values: pass "
+        "tensor.resolve_conj()");
+  }
+  if (ask(object, is_neg)) {
+    raise_buffer_error(
+        "the tensor's negative bit is set, so its memory holds other values: pass "
+        "tensor.resolve_neg()");
+  }
+}
+
+/// The number in a name such as "torch.uint4", where that is less than a byte.
+bool names_bits(std::string_view name) {
+  name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
+  if (!name.empty() && name.front() == 'u') name.remove_prefix(1);
+  return name.size() == 4 && name.substr(0, 3) == "int" && name[3] >= '1' && name[3] <= '7';
+}
+
+/// torch hands out its int1 to int7 and uint1 to uint7 as int8 and uint8.
+void check_whole_bytes(PyObject* object, const DLTensor& tensor) {
+  static PyObject* const name = interned("dtype");
+  static std::atomic<PyObject*> known[2];  // what int8 and uint8 are, kept for good
+  if (tensor.dtype.bits != 8 || tensor.dtype.code > kDLUInt) return;
+  const py::object dtype = find_attribute(object, name);
+  if (!dtype || dtype.ptr() == known[tensor.dtype.code].load(std::memory_order_relaxed)) return;
+  const auto text = py::str(dtype).cast<std::string>();
+  if (names_bits(text)) {
+    raise_buffer_error("a tensor of ", text,
+                       " has no Arrow type: its elements are less than a byte; cast it, or view "
+                       "its bytes as uint8");
+  }
+  PyObject* first = nullptr;
+  if (known[tensor.dtype.code].compare_exchange_strong(first, dtype.ptr())) dtype.inc_ref();
+}
+
+void check_memory(PyObject* object, const DLTensor& tensor) {
+  if (tensor.data != nullptr || tensor.shape == nullptr) return;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] == 0) return;
+  }
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " has no memory to exchange (a fake tensor or a wrapper around others): pass "
+                     "a tensor with data");
+}
+
+/// Where the producer says its memory lies. paddle gives None for the id.
+Device ask_device(PyObject* object) {
+  static PyObject* const name = interned("__dlpack_device__");
+  const py::object method = find_attribute(object, name);
+  if (!method) return Device{};
+  const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
+  if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
+    raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
+                     py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
+  }
+  PyObject* id = PyTuple_GET_ITEM(pair.ptr(), 1);
+  const int32_t type = read_int32("the device type", PyTuple_GET_ITEM(pair.ptr(), 0));
+  return from_dl_device(DLDevice{static_cast<DLDeviceType>(type),
+                                 id == Py_None ? 0 : read_int32("the device id", id)});
+}
+
+struct Answer {
+  py::object capsule;
+  bool took_stream;
+};
+
+/// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
+/// after each TypeError, as torch does. Other errors are the producer's answer.
+Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream) {
+  py::dict keywords;
+  keywords["max_version"] = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  if (copy == Copy::kNever) keywords["copy"] = false;
+  if (!stream.is_none()) keywords["stream"] = stream;
+  for (const char* dropped : {"max_version", "copy", "stream"}) {
+    if (!keywords.contains(dropped)) continue;
+    PyObject* capsule = PyObject_VectorcallDict(method.ptr(), nullptr, 0, keywords.ptr());
+    if (capsule != nullptr) {
+      return {py::reinterpret_steal<py::object>(capsule), keywords.contains("stream")};
+    }
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+    PyErr_Clear();
+    keywords.attr("pop")(dropped);
+  }
+  return {checked(PyObject_CallNoArgs(method.ptr())), false};
+}
+
+/// An event for the work of `stream`, or of the stream that a producer assumes which is told none.
+OwnedEvent record_work(const Device& device, PyObject* stream) {
+  const std::optional<StreamHandle> given = read_stream(device, stream);
+  if (find_recorder(device) == nullptr) return {};
+  return OwnedEvent::record(device, given ? *given : default_stream(device));
+}
+
+/// What can fail does so while the capsule is whole.
+TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
+  OwnedEvent event;
+  if (const std::optional<Device> device = peek_device(capsule)) {
+    event = record_work(*device, stream);
+  }
+  return {take_tensor(capsule), std::move(event)};
+}
+
+/// numpy exports a masked array without its mask: nulls would turn into values.
+void check_unmasked(PyObject* object) {
+  static PyObject* const name = interned("mask");
+  if (!find_attribute(object, name)) return;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " has a mask, which DLPack cannot carry: pass its data, and "
+                     "mask=~numpy.ma.getmaskarray(array) beside it");
+}
+
+/// The stream that the producer is told: the caller's, its own queue, or none.
+std::optional<StreamHandle> find_producer_stream(PyObject* object, const Device& device,
+                                                 PyObject* stream) {
+  if (const std::optional<StreamHandle> given = read_stream(device, stream)) return given;
+  return device.type == kDLOneAPI ? find_queue(object) : std::nullopt;
+}
+
+/// A producer on a device with streams orders its work before one of ours, unless the stream of
+/// that work is known.
+TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, Backend& backend,
+                         const Device& device, PyObject* stream) {
+  if (const std::optional<StreamHandle> known = find_producer_stream(object, device, stream)) {
+    // dpctl orders its own queue by itself
+    const py::object told = has_queues(device) ? py::object(py::none()) : to_dlpack_stream(*known);
+    OwnedTensor tensor = take_tensor(call_dlpack(method, copy, told).capsule.ptr());
+    return {std::move(tensor), OwnedEvent::record(device, *known)};
+  }
+  if (has_queues(device)) default_stream(device);  // raises: no queue to be found
+  const BorrowedStream ours(backend, device);
+  const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
+  OwnedTensor tensor = take_tensor(answer.capsule.ptr());
+  const StreamHandle ordered = answer.took_stream ? ours.get() : default_stream(device);
+  return {std::move(tensor), OwnedEvent::record(device, ordered)};
+}
+
+/// A capsule says where the memory lies, whatever the producer said before. torch's pinned tensors
+/// are on cuda_host and export CPU memory.
+TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told) {
+  const Device actual = from_dl_device(taken.tensor->device);
+  if (actual == told) return taken;
+  if (actual.type == kDLCPU && is_host_readable(told)) {
+    synchronize_event(told, taken.event.get());
+    return {std::move(taken.tensor), {}};
+  }
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name, " says it is on ", to_string(told),
+                     " and exports memory on ", to_string(actual));
+}
+
+/// jax says of an array whose memory is gone that None has no length.
+[[noreturn]] void rethrow_of(PyObject* object) {
+  static PyObject* const name = interned("is_deleted");
+  bool is_deleted = false;
+  {
+    const PendingError cause;
+    try {
+      is_deleted = ask(object, name);
+    } catch (py::error_already_set&) {  // the first error says more
+    }
+  }
+  if (!is_deleted) throw;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name,
+                     " was deleted, or donated to a computation: its memory is gone; take it "
+                     "before that, or pass a copy");
+}
+
+TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, PyObject* stream) {
+  const Device device = ask_device(object);
+  if (Backend* backend = find_recorder(device)) {
+    return check_device(take_ordered(object, method, copy, *backend, device, stream), object,
+                        device);
+  }
+  read_stream(device, stream);  // raises for what is none
+  OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
+  return check_device({std::move(tensor), {}}, object, device);
+}
+
+TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
+                           PyObject* stream) {
+  check_unmasked(object);
+  try {
+    return take_ready(object, method, copy, stream);
+  } catch (const py::error_already_set&) {
+    rethrow_of(object);
+  }
+}
+
+PyObject* dlpack_name() {
+  static PyObject* const name = interned("__dlpack__");
+  return name;
+}
+
+/// What `__dlpack__` gives, or its refusal. torch's wrappers of vmap, grad and jvp raise
+/// RuntimeError, with frames of C++.
+py::object ask_for_reason(PyObject* object, const py::object& method, Copy copy) {
+  try {
+    return call_dlpack(method, copy, py::none()).capsule;
+  } catch (py::error_already_set& refusal) {
+    if (!refusal.matches(PyExc_RuntimeError)) throw;
+    const auto text = py::str(refusal.value()).cast<std::string>();
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " has no memory to exchange (",
+                       text.substr(0, text.find('\n')),
+                       "): inside of vmap, grad and jvp a tensor is a wrapper around others; pass "
+                       "it before or after the transform");
+  }
+}
+
+/// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
+/// in words for people; torch's API speaks of storage and C++ frames where a layout is the reason.
+/// The device is not asked for first: torch's answer fails for those layouts.
+TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
+                         PyObject* stream) {
+  py::object method;
+  {
+    const PendingError refusal;
+    method = find_attribute(object, dlpack_name());
+  }
+  if (method) {
+    PyErr_Clear();
+    OwnedTensor tensor = take_tensor(ask_for_reason(object, method, copy).ptr());
+    const Device device = from_dl_device(tensor->device);
+    const std::optional<StreamHandle> given = read_stream(device, stream);
+    if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
+    const StreamHandle work = given ? *given : current_stream(api, device);
+    return {std::move(tensor), OwnedEvent::record(device, work)};
+  }
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  raise_buffer_error(Py_TYPE(object)->tp_name, " refused its DLPack exchange API without a reason");
+}
+
+TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
+                             PyObject* stream) {
+  DLManagedTensorVersioned* managed = nullptr;
+  if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
+    return take_refused(api, object, copy, stream);
+  }
+  OwnedTensor tensor(managed);
+  check_exportable(object, *tensor);
+  check_whole_bytes(object, *tensor);
+  check_memory(object, *tensor);
+  const Device device = from_dl_device(tensor->device);
+  const std::optional<StreamHandle> given = read_stream(device, stream);
+  if (device.type == kDLCPU) return {std::move(tensor), {}};
+  if (find_recorder(device) == nullptr) {
+    const py::object method = find_attribute(object, dlpack_name());
+    if (method) return take_by_method(object, method, copy, stream);
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
+                       " may still be written, and arrowdl has no runtime there to wait with");
+  }
+  const StreamHandle work = given ? *given : current_stream(api, device);
+  return {std::move(tensor), OwnedEvent::record(device, work)};
+}
+
+// ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
+
+int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+             void (*set_error)(void*, const char*, const char*)) noexcept {
+  try {
+    DLTensor wanted = *prototype;
+    wanted.data = &wanted;  // never read: it lets the checks of any tensor be those of this one
+    wanted.strides = nullptr;
+    wanted.byte_offset = 0;
+    TensorView view = view_tensor(wanted);
+    if (view.device.type != kDLCPU) {
+      raise_buffer_error("arrowdl allocates tensors on the CPU alone, not on ",
+                         to_string(view.device));
+    }
+    uint8_t* data;
+    const Buffer buffer = Buffer::allocate(view.nbytes(), &data);
+    view.data = data;
+    *out = make_tensor(view, buffer.owner(), 0).take_versioned();
+    return 0;
+  } catch (const std::exception& error) {
+    set_error(error_ctx, "BufferError", error.what());
+    return -1;
+  }
+}
+
+int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
+  return guarded(
+      [&] {
+        const DeviceArray array = find_array(static_cast<PyObject*>(object));
+        if (!array) raise_type_error("expected a DeviceArray");
+        ToDlpackOptions options;
+        Backend* backend = find_recorder(array.device());
+        if (backend != nullptr && backend->makes_streams()) {
+          options.order = {Order::kStream, backend->work_stream(array.device())};
+        }
+        *out = to_dlpack(array, options).take_versioned();
+        return 0;
+      },
+      -1);
+}
+
+/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
+class Loan {
+ public:
+  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
+    state_->tensor = tensor;
+  }
+
+  OwnedTensor lend() {
+    auto shell = std::make_unique<Shell>();
+    shell->state = state_;
+    shell->managed = *state_->tensor;
+    shell->managed.manager_ctx = shell.get();
+    shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
+      auto* holder = static_cast<Shell*>(self->manager_ctx);
+      holder->state->is_returned = true;
+      if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
+      delete holder;
+    };
+    return OwnedTensor(&shell.release()->managed);
+  }
+
+  void commit() noexcept {
+    state_->is_committed = true;
+    if (state_->is_returned) OwnedTensor(state_->tensor);
+  }
+
+ private:
+  struct State {
+    DLManagedTensorVersioned* tensor = nullptr;
+    bool is_committed = false;
+    bool is_returned = false;
+  };
+  struct Shell {
+    std::shared_ptr<State> state;
+    DLManagedTensorVersioned managed;
+  };
+  std::shared_ptr<State> state_;
+};
+
+int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
+  return guarded(
+      [&] {
+        if (tensor->version.major != DLPACK_MAJOR_VERSION) {
+          raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
+                             tensor->version.minor, ", supported is version 1");
+        }
+        const Device device = from_dl_device(tensor->dl_tensor.device);
+        Backend* backend = find_recorder(device);
+        OwnedEvent event;
+        if (backend != nullptr) event = OwnedEvent::record(device, backend->work_stream(device));
+        Loan loan(tensor);
+        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
+        loan.commit();
+        return 0;
+      },
+      -1);
+}
+
+int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
+  try {
+    const Device device = from_dl_device(DLDevice{type, id});
+    const bool has_streams = device.type != kDLCPU;
+    *out = has_streams ? require_backend(device, "name a stream").work_stream(device) : nullptr;
+    return 0;
+  } catch (...) {
+    if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
+    return -1;
+  }
+}
+
+/// `size` elements of the framework's own.
+OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
+                        const Device& device) {
+  DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
+  DLManagedTensorVersioned* managed = nullptr;
+  std::string reason;
+  const auto keep_reason = [](void* kept, const char*, const char* message) {
+    *static_cast<std::string*>(kept) = message;
+  };
+  if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
+    PyErr_Clear();
+    raise_buffer_error("the framework gives no memory on ", to_string(device), " for ", size,
+                       " elements of ", dtype.name, ": ", reason.substr(0, reason.find('\n')));
+  }
+  return OwnedTensor(managed);
+}
+
+}  // namespace
+
+const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
+  static PyObject* const name = interned("__dlpack_c_exchange_api__");
+  const py::object capsule = find_attribute(reinterpret_cast<PyObject*>(type), name);
+  if (!capsule) return nullptr;
+  const DLPackExchangeAPIHeader* header = find_exchange_api_header(capsule.ptr());
+  while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) {
+    header = header->prev_api;
+  }
+  return reinterpret_cast<const DLPackExchangeAPI*>(header);
+}
+
+bool is_tensor(PyObject* object) {
+  if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
+  if (PyType_Check(object) != 0) return false;
+  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name()) ||
+         has_array_interface(object);
+}
+
+TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
+  return take_tensor_of(object, find_exchange_api(Py_TYPE(object)), copy, stream);
+}
+
+TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
+                           PyObject* stream) {
+  if (api != nullptr) return take_by_exchange(*api, object, copy, stream);
+  if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
+  const py::object method = find_attribute(object, dlpack_name());
+  if (!method) {
+    // Before the buffer protocol: what dpctl's memory exports by that may still be written.
+    if (has_array_interface(object)) return take_array_interface(object, stream);
+    if (PyObject_CheckBuffer(object) != 0) {
+      read_stream(Device{}, stream);  // raises: memory of the CPU has none
+      return {take_buffer(object), {}};
+    }
+    raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
+                     ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), "
+                     "__cuda_array_interface__ or __sycl_usm_array_interface__, or to be a dict of "
+                     "such tensors");
+  }
+  return take_by_method(object, method, copy, stream);
+}
+
+StreamHandle current_stream(const DLPackExchangeAPI& api, const Device& device) {
+  const DLDevice dl_device = to_dl_device(device);
+  void* stream = nullptr;
+  if (api.current_work_stream(dl_device.device_type, dl_device.device_id, &stream) != 0) {
+    throw py::error_already_set();
+  }
+  return stream;
+}
+
+py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
+  void* object = nullptr;
+  auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
+  if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
+    throw py::error_already_set();  // ownership was not taken: `tensor` releases it
+  }
+  tensor.take_versioned();
+  return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
+}
+
+OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
+  TensorView view = view_tensor(*tensor);
+  OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
+  if (view.size() > 0) {
+    const StreamHandle stream = current_stream(api, device);
+    const py::gil_scoped_release release;  // the bytes are read here
+    copy_tensor(std::move(tensor), *memory, stream);
+  }
+  view.data = view_tensor(*memory).data;
+  view.device = device;
+  return make_tensor(view, std::move(memory));
+}
+
+py::object make_exchange_api() {
+  static const DLPackExchangeAPI api{
+      {{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+      allocate,
+      from_py_object,
+      to_py_object,
+      nullptr,  // borrowing is optional, and shape and strides need a home
+      current_work_stream};
+  return make_capsule(api);
+}
+
+}  // namespace arrowdl::python

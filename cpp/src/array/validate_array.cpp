@@ -1,0 +1,155 @@
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
+#include "util/overflow.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// Where in the array an error lies, written only when one is found.
+struct Path {
+  const Path* parent;
+  const Type* type;
+};
+
+std::string to_string(const Path& path) {
+  const char* name = path.type->name();
+  std::string own = *name == '\0' ? "(unnamed)" : name;
+  return path.parent == nullptr ? own : concat(to_string(*path.parent), " > ", own);
+}
+
+template <typename... Parts>
+[[noreturn]] void raise_array_error(const Path& path, const Parts&... parts) {
+  raise_value_error("malformed Arrow array at ", to_string(path), " of type ",
+                    to_string(*path.type), ": ", parts...);
+}
+
+int64_t multiply(const Path& path, int64_t a, int64_t b) {
+  int64_t product;
+  if (!checked_multiply(a, b, &product)) raise_array_error(path, "its size overflows");
+  return product;
+}
+
+/// One past the last row that the node's buffers must hold.
+int64_t checked_end(const Path& path, const ArrowArray& array) {
+  if (array.length < 0) raise_array_error(path, "length ", array.length);
+  if (array.offset < 0) raise_array_error(path, "offset ", array.offset);
+  int64_t end;
+  if (!checked_add(array.offset, array.length, &end)) {
+    raise_array_error(path, "offset ", array.offset, " plus length ", array.length, " overflows");
+  }
+  return end;
+}
+
+void check_null_count(const Path& path, const ArrowArray& array) {
+  if (array.null_count < -1 || array.null_count > array.length) {
+    raise_array_error(path, "null_count ", array.null_count, " for length ", array.length);
+  }
+  if (path.type->has_validity() && array.null_count > 0 && array.buffers[0] == nullptr) {
+    raise_array_error(path, "null_count ", array.null_count, " but no validity bitmap");
+  }
+}
+
+/// Bytes that buffer 1 must have at least for `end` rows; 0 when it may be NULL.
+int64_t required_bytes(const Path& path, int64_t end) {
+  switch (path.type->layout) {
+    case Layout::kBoolean:
+      return end / 8 + (end % 8 != 0 ? 1 : 0);
+    case Layout::kFixedWidth:
+      return multiply(path, end, path.type->byte_width);
+    case Layout::kBinary:
+    case Layout::kList:
+    case Layout::kListView:
+    case Layout::kDenseUnion:
+      return multiply(path, end, 4);
+    case Layout::kLargeBinary:
+    case Layout::kLargeList:
+    case Layout::kLargeListView:
+      return multiply(path, end, 8);
+    case Layout::kBinaryView:
+      return multiply(path, end, 16);
+    default:
+      return 0;
+  }
+}
+
+void check_buffers(const Path& path, const ArrowArray& array, int64_t end) {
+  const int64_t expected = path.type->buffer_count();
+  // polars gives the null type a validity buffer, which nobody reads.
+  const bool is_odd_null = path.type->layout == Layout::kNull && array.n_buffers == 1;
+  const bool fits =
+      is_odd_null || (expected >= 0 ? array.n_buffers == expected : array.n_buffers >= 3);
+  if (!fits) {
+    raise_array_error(path, array.n_buffers, " buffers, expected ",
+                      expected >= 0 ? concat(expected) : std::string("3 or more"));
+  }
+  if (array.n_buffers > 0 && array.buffers == nullptr) {
+    raise_array_error(path, "its buffers are NULL");
+  }
+  check_null_count(path, array);
+  if (array.length == 0) return;  // a zero-length array may leave its buffers NULL
+  if (required_bytes(path, end) > 0 && array.buffers[1] == nullptr) {
+    raise_array_error(path, "buffer 1 is NULL with ", array.length, " rows");
+  }
+  const Layout layout = path.type->layout;
+  const bool is_view = layout == Layout::kListView || layout == Layout::kLargeListView;
+  const bool is_union = layout == Layout::kSparseUnion || layout == Layout::kDenseUnion;
+  if (is_view && array.buffers[2] == nullptr) raise_array_error(path, "buffer 2 is NULL");
+  if (is_union && array.buffers[0] == nullptr) raise_array_error(path, "its type ids are NULL");
+}
+
+void check_child_lengths(const Path& path, const ArrowArray& array, int64_t end) {
+  const Type& type = *path.type;
+  const auto require = [&](int64_t i, int64_t rows) {
+    if (array.children[i]->length < rows) {
+      raise_array_error(path, "child ", i, " has ", array.children[i]->length, " rows, needs ",
+                        rows);
+    }
+  };
+  if (type.layout == Layout::kFixedSizeList) {
+    require(0, multiply(path, end, type.list_size));
+  } else if (type.layout == Layout::kStruct || type.layout == Layout::kSparseUnion) {
+    for (int64_t i = 0; i < array.n_children; ++i) require(i, end);
+  } else if (type.layout == Layout::kRunEndEncoded) {
+    const std::string_view ends = type.children[0].schema->format;
+    if (ends != "s" && ends != "i" && ends != "l") {
+      raise_array_error(path, "run ends of type ", to_string(type.children[0]),
+                        ", expected int16, int32 or int64");
+    }
+    require(1, array.children[0]->length);
+    if (array.length > 0 && array.children[0]->length == 0) {
+      raise_array_error(path, "no runs for ", array.length, " rows");
+    }
+  }
+}
+
+void validate_node(const Path& path, const ArrowArray& array) {
+  const Type& type = *path.type;
+  if (array.release == nullptr) raise_array_error(path, "it has been released");
+  const int64_t end = checked_end(path, array);
+  check_buffers(path, array, end);
+  if (array.n_children != static_cast<int64_t>(type.children.size())) {
+    raise_array_error(path, array.n_children, " children, the schema has ", type.children.size());
+  }
+  if (array.n_children > 0 && array.children == nullptr) {
+    raise_array_error(path, "its children are NULL");
+  }
+  for (int64_t i = 0; i < array.n_children; ++i) {
+    if (array.children[i] == nullptr) raise_array_error(path, "child ", i, " is NULL");
+    validate_node(Path{&path, &type.children[static_cast<std::size_t>(i)]}, *array.children[i]);
+  }
+  check_child_lengths(path, array, end);
+  if ((array.dictionary != nullptr) != (type.dictionary != nullptr)) {
+    raise_array_error(path, "only one of array and schema has a dictionary");
+  }
+  if (array.dictionary != nullptr) {
+    validate_node(Path{&path, type.dictionary.get()}, *array.dictionary);
+  }
+}
+
+}  // namespace
+
+void validate_array(const Type& type, const ArrowArray& array) {
+  validate_node(Path{nullptr, &type}, array);
+}
+
+}  // namespace arrowdl

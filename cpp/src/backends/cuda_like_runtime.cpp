@@ -1,0 +1,475 @@
+#include "backends/cuda_like_runtime.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "arrowdl/wait.hpp"
+#include "util/fork.hpp"
+
+namespace arrowdl {
+namespace {
+
+// The same numbers in CUresult and hipError_t, and in the flags of both.
+constexpr int kOutOfMemory = 2;
+constexpr int kNoDevice = 100;
+constexpr int kInvalidDevice = 101;
+constexpr int kNotReady = 600;
+constexpr int kNotSupported = 801;
+constexpr int kStreamCaptureImplicit = 906;
+
+constexpr unsigned kDisableTiming = 2;
+constexpr unsigned kNonBlocking = 1;
+constexpr unsigned kHostPortable = 1;
+constexpr unsigned kAttachGlobal = 1;
+constexpr int kRelaxedCapture = 2;
+constexpr int kDeviceOrdinal = 9;
+
+/// More of them idle are of no use: nobody has that many imports in flight at once.
+constexpr std::size_t kMaxIdleStreams = 32;
+
+// bitmap.cu's, in this order those that fill items of 1, 2, 4, 8 and 16 bytes.
+constexpr const char* kKernelNames[] = {"expand_bits",  "fill_unset_1", "fill_unset_2",
+                                        "fill_unset_4", "fill_unset_8", "fill_unset_16",
+                                        "and_bits"};
+constexpr std::size_t kExpandBits = 0;
+constexpr std::size_t kAndBits = 6;
+
+std::size_t find_fill(int64_t itemsize) noexcept {
+  std::size_t kernel = 1;
+  for (int64_t width = 1; width < itemsize; width *= 2) ++kernel;
+  return kernel;
+}
+
+constexpr unsigned kBlock = 256;
+/// Enough to fill any GPU; each thread takes one element after another.
+constexpr int64_t kMaxBlocks = 65535;
+
+enum class Memory { kDevice, kHost, kManaged };
+
+Memory find_memory(const Device& device) noexcept {
+  switch (device.type) {
+    case kDLCUDAHost:
+    case kDLROCMHost:
+      return Memory::kHost;
+    case kDLCUDAManaged:
+      return Memory::kManaged;
+    default:
+      return Memory::kDevice;
+  }
+}
+
+}  // namespace
+
+struct CudaLikeRuntime::DeviceState {
+  std::mutex mutex;
+  std::deque<StreamHandle> given;  ///< streams of ours nobody has, some of them still at work
+  StreamHandle work = nullptr;
+  std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
+  void* module = nullptr;              ///< the kernels, loaded by the first that is asked for
+  void* kernels[std::size(kKernelNames)] = {};
+};
+
+/// The device is the current one of this thread, as is a capture mode that lets us ask about events
+/// while a graph is captured elsewhere. Both are the caller's again afterwards.
+class CudaLikeRuntime::Scope {
+ public:
+  Scope(CudaLikeRuntime& runtime, const Device& device) : runtime_(runtime) {
+    check(device);
+    before_ = runtime.enter(device);
+    relax_capture(device);
+  }
+  /// The device is that of `stream`.
+  Scope(CudaLikeRuntime& runtime, const Device& device, StreamHandle stream) : runtime_(runtime) {
+    check(device);
+    before_ = runtime.enter_stream(device, stream);
+    relax_capture(device);
+  }
+  ~Scope() {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function != nullptr) runtime_.run(exchange, &capture_mode_);
+    runtime_.leave(before_);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  void check(const Device& device) const {
+    runtime_.check_process(device);
+    runtime_.find_state(device);
+  }
+
+  void relax_capture(const Device& device) {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function == nullptr) return;
+    if (const int status = runtime_.run(exchange, &capture_mode_); status != 0) {
+      runtime_.leave(before_);
+      runtime_.raise(device, exchange.name, status);
+    }
+  }
+
+  CudaLikeRuntime& runtime_;
+  int before_ = 0;
+  int capture_mode_ = kRelaxedCapture;
+};
+
+CudaLikeRuntime::CudaLikeRuntime(const RuntimeText& text, std::string library_name,
+                                 const StreamCalls& calls)
+    : text_(text),
+      library_name_(std::move(library_name)),
+      calls_(calls),
+      fork_count_(fork_count()) {}
+
+CudaLikeRuntime::~CudaLikeRuntime() = default;
+
+std::string CudaLikeRuntime::start() {
+  int count = 0;
+  const AnyCall* call = &calls_.init;
+  int status = run(calls_.init, 0U);
+  if (status == 0) {
+    call = &calls_.count_devices;
+    status = run(calls_.count_devices, &count);
+  }
+  // HIP 5 has no device 0 where it has none at all.
+  if (status == kNoDevice || status == kInvalidDevice || (status == 0 && count == 0)) {
+    return concat(library_name_,
+                  " finds no device: see whether the kernel's driver is loaded, and ", "whether ",
+                  text_.visible, " hides the devices");
+  }
+  if (status != 0) {
+    return concat(library_name_, " does not start, ", call->name, " says ", describe(status),
+                  ": see whether the kernel's driver is loaded and of its version");
+  }
+  device_count_ = count;
+  devices_ = std::make_unique<DeviceState[]>(static_cast<std::size_t>(count));
+  const bool has_pools =
+      calls_.allocate_async.function != nullptr && calls_.free_async.function != nullptr;
+  for (int i = 0; i < count; ++i) devices_[static_cast<std::size_t>(i)].has_pools = has_pools;
+  prepare_devices(count);
+  return {};
+}
+
+std::string CudaLikeRuntime::version() {
+  int version = 0;
+  require(Device{text_.types[0], 0}, calls_.get_version, &version);
+  return concat(format_version(version), " (", library_name_, ")");
+}
+
+void CudaLikeRuntime::raise(const Device& device, const char* call, int status) const {
+  throw Error(status == kOutOfMemory ? ErrorKind::kMemory : ErrorKind::kRuntime,
+              concat(call, " failed on ", to_string(device), ": ", describe(status)));
+}
+
+bool CudaLikeRuntime::is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
+
+void CudaLikeRuntime::check_process(const Device& device) const {
+  if (!is_of_another_process()) return;
+  throw Error(ErrorKind::kRuntime,
+              concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                     name(), ": start it another way (multiprocessing's \"spawn\")"));
+}
+
+bool CudaLikeRuntime::has_type(const Device& device) const noexcept {
+  return std::find(std::begin(text_.types), std::end(text_.types), device.type) !=
+         std::end(text_.types);
+}
+
+CudaLikeRuntime::DeviceState& CudaLikeRuntime::find_state(const Device& device) {
+  if (device.id < 0 || device.id >= device_count_) {
+    raise_buffer_error("there is no ", to_string(device), ": ", text_.name, " sees ", device_count_,
+                       device_count_ == 1 ? " device" : " devices", ", the last one ",
+                       to_string(Device{device.type, device_count_ - 1}), " (", text_.visible,
+                       " may hide others)");
+  }
+  return devices_[static_cast<std::size_t>(device.id)];
+}
+
+// ---------------------------------------------------------------- events
+
+void* CudaLikeRuntime::record(const Device& device, StreamHandle stream) {
+  const Scope scope(*this, device, stream);  // an event is recorded on streams of its own device
+  auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
+  require(device, calls_.create_event, cell.get(), kDisableTiming);
+  const int status = run(calls_.record_event, *cell, stream);
+  if (status != 0) {
+    run(calls_.destroy_event, *cell);
+    raise(device, calls_.record_event.name, status);
+  }
+  return cell.release();
+}
+
+void CudaLikeRuntime::wait(const Device& device, StreamHandle stream, void* event) {
+  const Scope scope(*this, device);
+  require(device, calls_.wait_for_event, stream, *static_cast<void**>(event), 0U);
+}
+
+void CudaLikeRuntime::synchronize_stream(const Device& device, StreamHandle stream) {
+  const Scope scope(*this, device, stream);
+  void* event = nullptr;
+  require(device, calls_.create_event, &event, kDisableTiming);
+  int status = run(calls_.record_event, event, stream);
+  if (status == 0) status = run(calls_.synchronize_event, event);
+  run(calls_.destroy_event, event);
+  if (status != 0) raise(device, calls_.synchronize_event.name, status);
+}
+
+void CudaLikeRuntime::synchronize(const Device& device, void* event) {
+  const Scope scope(*this, device);
+  require(device, calls_.synchronize_event, *static_cast<void**>(event));
+}
+
+bool CudaLikeRuntime::is_complete(const Device& device, void* event) {
+  const Scope scope(*this, device);
+  const int status = run(calls_.query_event, *static_cast<void**>(event));
+  if (status != 0 && status != kNotReady) raise(device, calls_.query_event.name, status);
+  return status == 0;
+}
+
+void CudaLikeRuntime::destroy(const Device& device, void* event) noexcept {
+  if (event == nullptr || is_of_another_process()) return;
+  const std::unique_ptr<void*> cell(static_cast<void**>(event));
+  try {
+    const Scope scope(*this, device);
+    run(calls_.destroy_event, *cell);
+  } catch (...) {  // the driver has ended, and with it the event
+  }
+}
+
+void* CudaLikeRuntime::join(const Device& device, const std::vector<void*>& events) {
+  std::vector<void*> pending;
+  for (void* event : events) {
+    if (!is_complete(device, event)) pending.push_back(event);
+  }
+  if (pending.empty()) return nullptr;
+  const BorrowedStream stream(*this, device);
+  for (void* event : pending) wait(device, stream.get(), event);
+  return record(device, stream.get());
+}
+
+// ---------------------------------------------------------------- streams
+
+StreamHandle CudaLikeRuntime::make_stream(const Device& device) {
+  StreamHandle stream = nullptr;
+  require(device, calls_.create_stream, &stream, kNonBlocking);
+  return stream;
+}
+
+StreamHandle CudaLikeRuntime::find_idle_stream(DeviceState& state) {
+  for (auto it = state.given.begin(); it != state.given.end(); ++it) {
+    // A producer may have drawn the stream into a graph capture, which a query would break.
+    int capture = 0;
+    if (run(calls_.is_capturing, *it, &capture) != 0 || capture != 0) continue;
+    if (run(calls_.query_stream, *it) != 0)
+      continue;  // at work; what failed shows where it is used
+    const StreamHandle stream = *it;
+    state.given.erase(it);
+    return stream;
+  }
+  return nullptr;
+}
+
+StreamHandle CudaLikeRuntime::take_stream(const Device& device) {
+  const Scope scope(*this, device);
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const StreamHandle idle = find_idle_stream(state);
+  return idle != nullptr ? idle : make_stream(device);
+}
+
+void CudaLikeRuntime::give_stream(const Device& device, StreamHandle stream) noexcept {
+  if (is_of_another_process()) return;
+  try {
+    const Scope scope(*this, device);
+    DeviceState& state = find_state(device);
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    if (state.given.size() < kMaxIdleStreams) {
+      state.given.push_back(stream);
+    } else {
+      run(calls_.destroy_stream, stream);  // the driver does so once its work is done
+    }
+  } catch (...) {  // the driver has ended, or there is no memory: the stream stays with it
+  }
+}
+
+StreamHandle CudaLikeRuntime::work_stream(const Device& device) {
+  const Scope scope(*this, device);
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.work == nullptr) state.work = make_stream(device);
+  return state.work;
+}
+
+bool CudaLikeRuntime::is_capturing(const Device& device, StreamHandle stream) {
+  const Scope scope(*this, device);
+  int capture = 0;
+  const int status = run(calls_.is_capturing, stream, &capture);
+  // The default stream may not even be asked while another one is captured.
+  if (status == kStreamCaptureImplicit) return true;
+  if (status != 0) raise(device, calls_.is_capturing.name, status);
+  return capture != 0;
+}
+
+void CudaLikeRuntime::require_stream_of(const Device& device, StreamHandle stream) {
+  if (find_memory(device) != Memory::kDevice) return;
+  const Scope scope(*this, device);
+  if (is_stream_of(device, stream)) return;
+  raise_buffer_error("the stream is not of ", to_string(device),
+                     " or not of its primary context: pass one that is, or None for a stream of "
+                     "arrowdl's");
+}
+
+// ---------------------------------------------------------------- memory
+
+std::optional<int> CudaLikeRuntime::find_attribute(int attribute, const void* memory) noexcept {
+  int value = 0;
+  if (run(calls_.get_pointer_attribute, &value, attribute, memory) != 0) return {};
+  return value;
+}
+
+Device CudaLikeRuntime::find_device(const void* memory) {
+  check_process(Device{text_.types[0], 0});
+  if (calls_.get_pointer_attribute.function == nullptr) {
+    raise_buffer_error(library_name_, " has no ", calls_.get_pointer_attribute.name, ": ",
+                       text_.too_old);
+  }
+  const std::optional<int> id = find_attribute(kDeviceOrdinal, memory);
+  if (!id || *id < 0 || *id >= device_count_) {
+    raise_buffer_error(
+        text_.name, " knows no memory of a device at ", memory,
+        ": the address must be that of an allocation of this process which is alive");
+  }
+  return {find_type(memory), *id};
+}
+
+void* CudaLikeRuntime::allocate_on_device(const Device& device, std::size_t size,
+                                          StreamHandle stream) {
+  DeviceState& state = find_state(device);
+  void* memory = nullptr;
+  if (state.has_pools) {
+    const int status = run(calls_.allocate_async, &memory, size, stream);
+    if (status == 0) return memory;
+    if (status != kNotSupported) raise(device, calls_.allocate_async.name, status);
+    state.has_pools = false;  // virtual GPUs and old cards
+  }
+  require(device, calls_.allocate, &memory, size);
+  return memory;
+}
+
+void* CudaLikeRuntime::allocate(const Device& device, int64_t size, StreamHandle stream) {
+  if (size < 0) raise_value_error("cannot allocate ", size, " bytes");
+  const Scope scope(*this, device);
+  const auto bytes = static_cast<std::size_t>(std::max<int64_t>(size, 1));
+  void* memory = nullptr;
+  switch (find_memory(device)) {
+    case Memory::kDevice:
+      return allocate_on_device(device, bytes, stream);
+    case Memory::kHost:
+      require(device, calls_.allocate_host, &memory, bytes, kHostPortable);
+      break;
+    case Memory::kManaged:
+      require(device, calls_.allocate_managed, &memory, bytes, kAttachGlobal);
+      break;
+  }
+  return memory;
+}
+
+void CudaLikeRuntime::free(const Device& device, void* memory, StreamHandle stream) noexcept {
+  if (memory == nullptr || is_of_another_process()) return;
+  try {
+    const Scope scope(*this, device);
+    const Memory kind = find_memory(device);
+    if (kind == Memory::kDevice && find_state(device).has_pools) {
+      run(calls_.free_async, memory, stream);
+      return;
+    }
+    wait_guarded([&](const Waiting&) {  // for the stream, and to free for the whole device
+      // What the stream does with the memory is not known to be over: rather leaked than reused.
+      if (run(calls_.synchronize_stream, stream) != 0) return;
+      run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
+    });
+  } catch (...) {  // the driver has ended, and with it the memory
+  }
+}
+
+std::optional<Device> CudaLikeRuntime::find_pinned(const Device& device) const noexcept {
+  if (find_memory(device) == Memory::kHost) return {};
+  const auto* const type =
+      std::find_if(std::begin(text_.types), std::end(text_.types),
+                   [](int32_t one) { return find_memory(Device{one, 0}) == Memory::kHost; });
+  if (type == std::end(text_.types)) return {};
+  return Device{*type, device.id};
+}
+
+void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
+                           int64_t size, StreamHandle stream) {
+  for (const Device& device : {to, from}) {
+    if (device.type != kDLCPU && !has_type(device)) {
+      raise_buffer_error(text_.name, " cannot copy between ", to_string(from), " and ",
+                         to_string(to), ": copy to the CPU first");
+    }
+  }
+  if (size <= 0) return;
+  const Device& device = to.type == kDLCPU ? from : to;
+  const Scope scope(*this, device, stream);
+  // Addresses are unified: the driver sees by them what lies where, on other devices too.
+  const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
+  if (status != 0) raise(device, copy_name(), status);
+}
+
+// ---------------------------------------------------------------- kernels
+
+bool CudaLikeRuntime::has_kernels(const Device& device) const noexcept {
+  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice;
+}
+
+/// The device is entered. A module is of a context, and stays for as long as that.
+void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  void*& kernel = state.kernels[index];
+  if (kernel != nullptr) return kernel;
+  if (state.module == nullptr) {
+    require(device, calls_.load_module, &state.module, text_.kernels);
+  }
+  require(device, calls_.find_kernel, &kernel, state.module, kKernelNames[index]);
+  return kernel;
+}
+
+void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t size,
+                             void** arguments, StreamHandle stream) {
+  if (!has_kernels(device)) {
+    raise_buffer_error("arrowdl has no kernels for memory on ", to_string(device));
+  }
+  if (size <= 0) return;
+  const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
+  const Scope scope(*this, device);
+  require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
+          1U, 1U, kBlock, 1U, 1U, 0U, stream, arguments, static_cast<void**>(nullptr));
+}
+
+void CudaLikeRuntime::unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,
+                                            const Bitmap& bitmap, StreamHandle stream) {
+  Bitmap given = bitmap;
+  void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
+  launch(device, kExpandBits, size, arguments, stream);
+}
+
+void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,
+                                 const Bitmap& bitmap, const void* item, int64_t itemsize,
+                                 StreamHandle stream) {
+  if (bitmap.bits == nullptr) return;
+  Bitmap given = bitmap;
+  void* arguments[] = {&target,       &size,         &given.bits,
+                       &given.offset, &given.repeat, const_cast<void*>(item)};
+  launch(device, find_fill(itemsize), size, arguments, stream);
+}
+
+void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                               const Bitmap& a, const Bitmap& b, StreamHandle stream) {
+  Bitmap first = a;
+  Bitmap second = b;
+  void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
+                       &first.repeat, &second.bits, &second.offset, &second.repeat};
+  launch(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
+}
+
+}  // namespace arrowdl

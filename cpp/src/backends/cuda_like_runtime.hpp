@@ -1,0 +1,180 @@
+// What CUDA's driver and HIP have in common: the same calls under two names, the same numbers for
+// the same states. cuda.cpp and hip.cpp hold the names and the little that differs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/error.hpp"
+#include "backends/symbol_table.hpp"
+
+namespace arrowdl {
+
+static_assert(sizeof(unsigned long long) == sizeof(void*),
+              "CUdeviceptr, an unsigned long long, is passed as a pointer");
+
+struct StreamCalls {
+  Call<unsigned> init;
+  Call<int*> get_version;
+  Call<int*> count_devices;
+  Call<int*> exchange_capture_mode;  // optional
+
+  Call<void**, unsigned> create_event;
+  Call<void*, void*> record_event;  // event, stream
+  Call<void*> query_event;
+  Call<void*> synchronize_event;
+  Call<void*> destroy_event;
+
+  Call<void**, unsigned> create_stream;
+  Call<void*, void*, unsigned> wait_for_event;  // stream, event
+  Call<void*> query_stream;
+  Call<void*> synchronize_stream;
+  Call<void*> destroy_stream;
+  Call<void*, int*> is_capturing;
+
+  Call<void**, std::size_t, void*> allocate_async;  // optional, as free_async
+  Call<void*, void*> free_async;
+  Call<void**, std::size_t> allocate;
+  Call<void*> free;
+  Call<void**, std::size_t, unsigned> allocate_host;
+  Call<void*> free_host;
+  Call<void**, std::size_t, unsigned> allocate_managed;  // optional
+  Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
+
+  // Of runtimes that there are kernels for.
+  Call<void**, const void*> load_module;
+  Call<void**, void*, const char*> find_kernel;
+  Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+       void**>
+      launch_kernel;  // kernel, grid, block, shared memory, stream, arguments, extra
+};
+
+/// What people have to know of a runtime.
+struct RuntimeText {
+  int32_t types[3];       ///< the device types of its memory; 0 ends them
+  const char* name;       ///< "CUDA"
+  const char* library;    ///< what it is for people: "NVIDIA's driver"
+  const char* visible;    ///< the environment variable that hides devices
+  const char* too_old;    ///< what to do about a missing symbol
+  const char* to_get_it;  ///< what to do about a missing library
+  const char* kernels;    ///< those of bitmap.cu, as a module of the runtime; nullptr: none
+};
+
+class CudaLikeRuntime : public Backend {
+ public:
+  ~CudaLikeRuntime() override;
+
+  const char* name() const noexcept override { return text_.name; }
+  std::string version() override;
+  int64_t device_count() override { return device_count_; }
+  Device find_device(const void* memory) override;
+
+  void* record(const Device& device, StreamHandle stream) override;
+  void wait(const Device& device, StreamHandle stream, void* event) override;
+  void synchronize(const Device& device, void* event) override;
+  void synchronize_stream(const Device& device, StreamHandle stream) override;
+  bool is_complete(const Device& device, void* event) override;
+  void destroy(const Device& device, void* event) noexcept override;
+  void* join(const Device& device, const std::vector<void*>& events) override;
+
+  StreamHandle take_stream(const Device& device) override;
+  void give_stream(const Device& device, StreamHandle stream) noexcept override;
+  StreamHandle work_stream(const Device& device) override;
+  bool is_capturing(const Device& device, StreamHandle stream) override;
+  /// Pinned and managed memory are of every device.
+  void require_stream_of(const Device& device, StreamHandle stream) override;
+
+  /// No bytes are given as one, so that every answer is an address.
+  void* allocate(const Device& device, int64_t size, StreamHandle stream) override;
+  /// Waits on the host for the stream unless the memory came from a pool of the device.
+  void free(const Device& device, void* memory, StreamHandle stream) noexcept override;
+  std::optional<Device> find_pinned(const Device& device) const noexcept override;
+  /// Memory of the CPU that the driver does not know (pageable) goes through a staging area of the
+  /// driver: a copy from it returns when `source` has been read, one to it may return only when it
+  /// is done. Pinned memory (CUDA_HOST) never waits.
+  void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
+            StreamHandle stream) override;
+
+  bool has_kernels(const Device& device) const noexcept override;
+  void unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,
+                             const Bitmap& bitmap, StreamHandle stream) override;
+  void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
+                  const void* item, int64_t itemsize, StreamHandle stream) override;
+  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
+
+  /// Finds the devices. Why that was not possible, or nothing.
+  std::string start();
+
+ protected:
+  CudaLikeRuntime(const RuntimeText& text, std::string library_name, const StreamCalls& calls);
+
+  /// Makes the device, which exists, the calling thread's current one. Returns what `leave` needs
+  /// to undo that; throws with nothing changed.
+  virtual int enter(const Device& device) = 0;
+  /// The same for the device that `stream` is of, which may be another one: pinned memory is used
+  /// on all. Numbers that name a default stream name that of `device`.
+  virtual int enter_stream(const Device& device, StreamHandle stream) = 0;
+  virtual void leave(int before) noexcept = 0;
+  /// Whether `stream` is of `device`. The device is entered.
+  virtual bool is_stream_of(const Device& device, StreamHandle stream) = 0;
+  virtual int copy_async(void* target, const void* source, std::size_t size,
+                         StreamHandle stream) = 0;
+  virtual const char* copy_name() const noexcept = 0;
+  virtual std::string format_version(int version) const = 0;
+  /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
+  virtual std::string describe(int status) const = 0;
+  /// Takes back what a failed call left behind for the caller to find.
+  virtual void forget_error() noexcept {}
+  /// The device type of `memory`, which the runtime knows.
+  virtual int32_t find_type(const void* memory) = 0;
+  /// What the runtime says of `memory`; no value where it does not know the address.
+  std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
+  /// Once the number of devices is known.
+  virtual void prepare_devices(int64_t) {}
+
+  template <typename... Args, typename... Given>
+  int run(const Call<Args...>& call, Given... args) noexcept {
+    const int status = call(args...);
+    if (status != 0) forget_error();
+    return status;
+  }
+  /// The same; a failure becomes an Error that names the call.
+  template <typename... Args, typename... Given>
+  void require(const Device& device, const Call<Args...>& call, Given... args) {
+    const int status = run(call, args...);
+    if (status != 0) raise(device, call.name, status);
+  }
+  [[noreturn]] void raise(const Device& device, const char* call, int status) const;
+
+ private:
+  class Scope;
+  struct DeviceState;
+
+  bool has_type(const Device& device) const noexcept;
+  DeviceState& find_state(const Device& device);
+  StreamHandle make_stream(const Device& device);
+  StreamHandle find_idle_stream(DeviceState& state);
+  void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
+  void* find_kernel(const Device& device, std::size_t index);
+  void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
+              StreamHandle stream);
+  bool is_of_another_process() const noexcept;
+  void check_process(const Device& device) const;
+
+  const RuntimeText& text_;
+  const std::string library_name_;
+  const StreamCalls calls_;
+  const uint64_t fork_count_;
+  int64_t device_count_ = 0;
+  std::unique_ptr<DeviceState[]> devices_;
+};
+
+}  // namespace arrowdl

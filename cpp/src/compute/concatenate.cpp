@@ -1,0 +1,121 @@
+#include <cstring>
+
+#include "array/host_access.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "compute/gather.hpp"
+#include "schema/copy_schema.hpp"
+
+namespace arrowdl {
+namespace {
+
+constexpr int64_t kPromises = ARROW_FLAG_DICTIONARY_ORDERED | ARROW_FLAG_MAP_KEYS_SORTED;
+
+/// A type that array `index` must share, and where it lies: "a.b", empty for the array itself.
+struct Position {
+  std::size_t index;
+  std::string path;
+
+  Position below(const char* name) const {
+    return {index, path.empty() ? name : concat(path, ".", name)};
+  }
+};
+
+template <typename... Parts>
+[[noreturn]] void raise_mismatch(const Position& position, const Parts&... parts) {
+  raise_value_error("cannot concatenate: array ", position.index, " and array 0 differ in ",
+                    position.path.empty() ? "their type" : concat("field '", position.path, "'"),
+                    ": ", parts..., "; cast them to one type first");
+}
+
+void require_same_metadata(const Type& first, const Type& other, const char* key,
+                           const Position& position) {
+  const auto ours = find_metadata(*first.schema, key);
+  const auto theirs = find_metadata(*other.schema, key);
+  if (ours != theirs) {
+    raise_mismatch(position, key, " is ", theirs.value_or("absent"), " and ",
+                   ours.value_or("absent"));
+  }
+}
+
+void require_same_node(const Type& first, const Type& other, const Position& position) {
+  if (std::strcmp(first.schema->format, other.schema->format) != 0 ||
+      first.children.size() != other.children.size() ||
+      (first.dictionary == nullptr) != (other.dictionary == nullptr)) {
+    raise_mismatch(position, to_string(other), " and ", to_string(first));
+  }
+  require_same_metadata(first, other, "ARROW:extension:name", position);
+  require_same_metadata(first, other, "ARROW:extension:metadata", position);
+}
+
+/// Names mean something where a child is found by its name; those of list items are decoration.
+bool has_named_children(const Type& type) {
+  return type.layout == Layout::kStruct || type.layout == Layout::kSparseUnion ||
+         type.layout == Layout::kDenseUnion;
+}
+
+/// Raises ValueError where `other` is not `first`'s type. `merged` becomes nullable where `other`
+/// is, and loses promises that `other` does not make.
+void merge_types(const Type& first, const Type& other, const Position& position,
+                 ArrowSchema* merged) {
+  require_same_node(first, other, position);
+  const int64_t flags = other.schema->flags;
+  merged->flags |= flags & ARROW_FLAG_NULLABLE;
+  merged->flags &= ~kPromises | flags;
+  for (std::size_t i = 0; i < first.children.size(); ++i) {
+    const Type& child = first.children[i];
+    const Type& other_child = other.children[i];
+    if (has_named_children(first) && std::strcmp(child.name(), other_child.name()) != 0) {
+      raise_mismatch(position, "child ", i, " is named '", other_child.name(), "' and '",
+                     child.name(), "'");
+    }
+    merge_types(child, other_child, position.below(child.name()), merged->children[i]);
+  }
+  if (first.dictionary != nullptr) {
+    merge_types(*first.dictionary, *other.dictionary, position.below("dictionary"),
+                merged->dictionary);
+  }
+}
+
+bool have_same_flags(const ArrowSchema& a, const ArrowSchema& b) {
+  if (a.flags != b.flags) return false;
+  for (int64_t i = 0; i < a.n_children; ++i) {
+    if (!have_same_flags(*a.children[i], *b.children[i])) return false;
+  }
+  return a.dictionary == nullptr || have_same_flags(*a.dictionary, *b.dictionary);
+}
+
+/// The schema of the result: the first array's, widened to hold all others.
+OwnedSchema merge_schemas(const std::vector<DeviceArray>& arrays) {
+  const DeviceArray& first = arrays.front();
+  OwnedSchema merged = copy_schema(*first.type().schema);
+  for (std::size_t i = 1; i < arrays.size(); ++i) {
+    if (arrays[i].device() != first.device()) {
+      raise_value_error("cannot concatenate: array ", i, " lies on ", to_string(arrays[i].device()),
+                        " and array 0 on ", to_string(first.device()),
+                        "; copy them to one device first");
+    }
+    merge_types(first.type(), arrays[i].type(), Position{i, ""}, merged.get());
+  }
+  return merged;
+}
+
+}  // namespace
+
+DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
+  if (arrays.empty()) raise_value_error("cannot concatenate nothing: give at least one array");
+  if (arrays.size() == 1) return arrays.front();
+  OwnedSchema schema = merge_schemas(arrays);
+  for (const DeviceArray& array : arrays) require_host_readable(array, "concatenate arrays");
+  std::vector<RowRange> pieces;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    append_range(&pieces, i, Range{0, arrays[i].length()});
+  }
+  if (pieces.size() == 1) {
+    const DeviceArray& only = arrays[pieces.front().source];
+    if (have_same_flags(*schema.get(), *only.type().schema)) return only;
+  }
+  return DeviceArray::import(std::move(schema), gather_rows(arrays, pieces));
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,56 @@
+#include <limits>
+
+#include "array/run_ends.hpp"
+#include "compute/gather.hpp"
+
+namespace arrowdl {
+namespace {
+
+template <typename RunEnd>
+OwnedArray gather_run_ends(const Selection& selection,
+                           const std::vector<RunReader<RunEnd>>& readers,
+                           const std::vector<Range>& runs, int64_t run_count) {
+  RunEnd* target = nullptr;
+  ArrayParts parts;
+  parts.length = run_count;
+  parts.buffers = {Buffer(), allocate_elements(run_count, &target)};
+  int64_t rows_before = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RowRange& piece = selection.pieces[i];
+    for (int64_t run = runs[i].start; run < runs[i].end(); ++run) {
+      const int64_t end = readers[piece.source].end_within(run, piece.rows);
+      *target++ = static_cast<RunEnd>(rows_before + end);
+    }
+    rows_before += piece.rows.length;
+  }
+  return make_array(std::move(parts));
+}
+
+template <typename RunEnd>
+void gather_runs_of(const Selection& selection, ArrayParts* parts) {
+  if (selection.length > std::numeric_limits<RunEnd>::max()) {
+    raise_buffer_error(selection.length, " rows are more than the int", sizeof(RunEnd) * 8,
+                       " run ends of ", to_string(selection.type()),
+                       " can count: cast to int64 run ends or decode them first");
+  }
+  const std::vector<RunReader<RunEnd>> readers(selection.sources.begin(), selection.sources.end());
+  std::vector<Range> runs;
+  std::vector<RowRange> values;
+  int64_t run_count = 0;
+  for (const RowRange& piece : selection.pieces) {
+    runs.push_back(readers[piece.source].find_runs(piece.rows));
+    append_range(&values, piece.source, runs.back());
+    run_count = add_rows(run_count, runs.back().length);
+  }
+  parts->children.push_back(gather_run_ends(selection, readers, runs, run_count));
+  parts->children.push_back(gather_rows(select_child(selection.sources, 1), values));
+}
+
+}  // namespace
+
+void gather_runs(const Selection& selection, ArrayParts* parts) {
+  visit_run_ends(selection.type(),
+                 [&](auto zero) { gather_runs_of<decltype(zero)>(selection, parts); });
+}
+
+}  // namespace arrowdl

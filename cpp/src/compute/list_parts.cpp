@@ -1,0 +1,147 @@
+#include <cstring>
+
+#include "array/host_access.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "compute/gather.hpp"
+#include "schema/copy_schema.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// Numbers without nulls.
+DeviceArray make_numbers(const char* dtype, Buffer elements, int64_t length,
+                         const Device& device = {}) {
+  ArrayParts parts;
+  parts.length = length;
+  parts.buffers = {Buffer(), std::move(elements)};
+  OwnedSchema schema = make_schema(*find_dtype(dtype));
+  return DeviceArray::import(std::move(schema), make_array(std::move(parts)), device);
+}
+
+template <typename Offset>
+DeviceArray make_offsets(Buffer offsets, int64_t row_count, const Device& device = {}) {
+  return make_numbers(sizeof(Offset) == 4 ? "int32" : "int64", std::move(offsets), row_count + 1,
+                      device);
+}
+
+/// The first `size` bytes that a binary array's offsets point into.
+DeviceArray share_bytes(const DeviceArray& array, int64_t size) {
+  const void* data = array.buffer(2);
+  if (data == nullptr && size > 0) {
+    raise_value_error("malformed ", to_string(array.type()), " array: its data is NULL where ",
+                      size, " bytes should be");
+  }
+  return make_numbers("uint8", Buffer(array.storage(), data, size), size, array.device());
+}
+
+/// New offsets for rows that lie at `find_row(i)` in `items`. The values are copied unless the
+/// rows follow one another without gaps or overlaps.
+template <typename Offset, typename FindRow>
+ListParts split_rows(const DeviceArray& array, const DeviceArray& items, const FindRow& find_row) {
+  Offset* target = nullptr;
+  Buffer offsets = allocate_elements(add_rows(array.length(), 1), &target);
+  std::vector<RowRange> pieces;
+  int64_t end = 0;
+  *target++ = 0;
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const Range row = find_row(i);
+    append_range(&pieces, 0, row);
+    end = add_rows(end, row.length);
+    require_offset_fits<Offset>(array.type(), end);
+    *target++ = static_cast<Offset>(end);
+  }
+  const Range only = pieces.empty() ? Range{} : pieces.front().rows;
+  DeviceArray values = pieces.size() <= 1 ? items.slice(only.start, only.length)
+                                          : DeviceArray::import(copy_schema(*items.type().schema),
+                                                                gather_rows({items}, pieces));
+  return {std::move(values), make_offsets<Offset>(std::move(offsets), array.length())};
+}
+
+template <typename Offset>
+Buffer shift_offsets(const DeviceArray& array, int64_t shift) {
+  Offset* target = nullptr;
+  Buffer offsets = allocate_elements(add_rows(array.length(), 1), &target);
+  const ElementReader<Offset> old(array, 1);
+  for (int64_t i = 0; i <= array.length(); ++i) {
+    target[i] = static_cast<Offset>(old[i] - shift);
+  }
+  return offsets;
+}
+
+template <typename Offset>
+ListParts split_offsets(const DeviceArray& array, bool empty_nulls) {
+  const bool is_list = !array.type().children.empty();
+  const Range rows{0, array.length()};
+  Range used;  // a zero-length array may leave its offsets NULL
+  if (rows.length > 0) {
+    used = read_offsets<Offset>(array, rows, is_list ? array.child(0).length() : kNoLimit);
+  }
+  const DeviceArray items = is_list ? array.child(0) : share_bytes(array, used.end());
+  const ElementReader<Offset> offsets(array, 1);
+  const RowValidity is_valid(array);
+  if (rows.length == 0 || (empty_nulls && array.validity() != nullptr)) {
+    return split_rows<Offset>(array, items, [&](int64_t i) {
+      return is_valid[i] ? Range{offsets[i], offsets[i + 1] - offsets[i]} : Range{};
+    });
+  }
+  DeviceArray values = items.slice(used.start, used.length);
+  if (used.start != 0) {
+    return {std::move(values),
+            make_offsets<Offset>(shift_offsets<Offset>(array, used.start), rows.length)};
+  }
+  const auto size = static_cast<int64_t>(sizeof(Offset)) * (rows.length + 1);
+  Buffer shared(array.storage(), offsets.address(0), size);
+  return {std::move(values), make_offsets<Offset>(std::move(shared), rows.length, array.device())};
+}
+
+template <typename Offset>
+ListParts split_list_views(const DeviceArray& array) {
+  const DeviceArray items = array.child(0);
+  return split_rows<Offset>(array, items,
+                            [&](int64_t i) { return read_list(array, i, items.length()); });
+}
+
+ListParts split_binary_views(const DeviceArray& array) {
+  int64_t* offsets = nullptr;
+  Buffer offset_buffer = allocate_elements(add_rows(array.length(), 1), &offsets);
+  offsets[0] = 0;
+  for (int64_t i = 0; i < array.length(); ++i) {
+    offsets[i + 1] = add_rows(offsets[i], read_view(array, i).size);
+  }
+  const int64_t size = offsets[array.length()];
+  uint8_t* target = nullptr;
+  Buffer bytes = Buffer::allocate(size, &target);
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const std::string_view row = read_bytes(array, i);
+    std::memcpy(target + offsets[i], row.data(), row.size());
+  }
+  return {make_numbers("uint8", std::move(bytes), size),
+          make_offsets<int64_t>(std::move(offset_buffer), array.length())};
+}
+
+}  // namespace
+
+ListParts split_list(const DeviceArray& array, bool empty_nulls) {
+  const Type& type = array.type();
+  require_host_readable(array, "take lists apart");
+  switch (type.layout) {
+    case Layout::kBinary:
+    case Layout::kList:
+      return split_offsets<int32_t>(array, empty_nulls);
+    case Layout::kLargeBinary:
+    case Layout::kLargeList:
+      return split_offsets<int64_t>(array, empty_nulls);
+    case Layout::kListView:
+      return split_list_views<int32_t>(array);
+    case Layout::kLargeListView:
+      return split_list_views<int64_t>(array);
+    case Layout::kBinaryView:
+      return split_binary_views(array);
+    default:
+      raise_type_error("a list, map, list view, binary or string array (or a view of those) is ",
+                       "needed to take apart into values and offsets, not ", to_string(type));
+  }
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,28 @@
+#include "array/host_access.hpp"
+#include "array/row_access.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "compute/list_offsets.hpp"
+
+namespace arrowdl {
+
+DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
+  check_list_offsets(offsets, values.length());
+  if (values.device() != offsets.device()) {
+    raise_value_error("the values lie on ", to_string(values.device()), " and the offsets on ",
+                      to_string(offsets.device()), ": copy them to one device first");
+  }
+  require_host_readable(values, "cut lists");
+  const int64_t width = offsets.type().byte_width;
+  const auto* first = offsets.buffer_as<uint8_t>(1) + offsets.offset() * width;
+  ArrayParts parts;
+  parts.length = offsets.length() - 1;
+  parts.buffers = {Buffer(), Buffer(offsets.storage(), first, offsets.length() * width)};
+  parts.children.push_back(share_array(values));
+  std::vector<OwnedSchema> items;
+  items.push_back(rename_schema(values.export_schema(), "item"));
+  OwnedSchema schema = make_nested_schema(width == 8 ? "+L" : "+l", std::move(items));
+  return DeviceArray::import(std::move(schema), make_array(std::move(parts)), values.device());
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,87 @@
+#include <cstring>
+
+#include "array/host_access.hpp"
+#include "array/row_access.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// `array`, null also where `is_null` holds for an element, read as `Item`.
+template <typename Item, typename IsNull>
+DeviceArray null_where(const DeviceArray& array, const IsNull& is_null) {
+  const ElementReader<Item> elements(array, 1);
+  const int64_t length = array.length();
+  uint8_t* target;
+  const Buffer bits = Buffer::allocate((length + 7) / 8, &target);
+  int64_t null_count = 0;
+  for (int64_t start = 0; start < length; start += 8) {
+    unsigned byte = 0;
+    for (int64_t i = start; i < std::min(start + 8, length); ++i) {
+      const bool valid = !is_null(elements[i]);
+      byte |= static_cast<unsigned>(valid) << (i - start);
+      null_count += valid ? 0 : 1;
+    }
+    target[start / 8] = static_cast<uint8_t>(byte);
+  }
+  if (null_count == 0) return array;
+  return array.with_validity(bits, null_count).with_nulls_of(array);
+}
+
+template <typename Item>
+DeviceArray null_where_item(const DeviceArray& array, std::string_view item) {
+  Item null;
+  std::memcpy(&null, item.data(), sizeof(Item));
+  return null_where<Item>(array, [null](Item element) { return element == null; });
+}
+
+/// NaN by its bits: more than infinity, whatever the sign. Source: IEEE 754.
+template <typename Bits>
+DeviceArray null_where_above(const DeviceArray& array, Bits infinity) {
+  constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
+  return null_where<Bits>(array, [infinity](Bits element) {
+    return static_cast<Bits>(element & kMagnitude) > infinity;
+  });
+}
+
+}  // namespace
+
+DeviceArray nan_to_null(const DeviceArray& array) {
+  const Dtype* dtype = array.type().dtype;
+  if (dtype == nullptr || dtype->code != kDLFloat || array.type().layout != Layout::kFixedWidth) {
+    raise_buffer_error("NaN stands for null in float16, float32 and float64 alone, this is ",
+                       to_string(array.type()));
+  }
+  require_host_readable(array, "look for NaN");
+  switch (dtype->bits) {
+    case 16:
+      return null_where_above<uint16_t>(array, 0x7C00);
+    case 32:
+      return null_where_above<uint32_t>(array, 0x7F800000);
+    default:
+      return null_where_above<uint64_t>(array, 0x7FF0000000000000);
+  }
+}
+
+DeviceArray values_to_null(const DeviceArray& array, std::string_view item) {
+  const Type& type = array.type();
+  if (type.layout != Layout::kFixedWidth || static_cast<int64_t>(item.size()) != type.byte_width) {
+    raise_value_error("a null of ", item.size(), " bytes for elements of ", to_string(type));
+  }
+  require_host_readable(array, "look for the value that stands for null");
+  switch (item.size()) {
+    case 1:
+      return null_where_item<uint8_t>(array, item);
+    case 2:
+      return null_where_item<uint16_t>(array, item);
+    case 4:
+      return null_where_item<uint32_t>(array, item);
+    case 8:
+      return null_where_item<uint64_t>(array, item);
+    default:
+      raise_value_error("no value stands for null among elements of ", to_string(type));
+  }
+}
+
+}  // namespace arrowdl

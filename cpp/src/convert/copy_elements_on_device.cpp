@@ -1,0 +1,120 @@
+#include "convert/copy_elements_on_device.hpp"
+
+#include <memory>
+#include <optional>
+
+#include "convert/fill_value.hpp"
+#include "sync/stream_work.hpp"
+
+namespace arrowdl {
+namespace {
+
+std::optional<StreamHandle> find_stream(const Order& order) {
+  return order.kind == Order::kStream ? std::optional<StreamHandle>(order.stream) : std::nullopt;
+}
+
+/// New memory for a tensor, and the stream that writes it.
+class Writer {
+ public:
+  Writer(const DeviceArray& array, const TensorView& view, const Order& order)
+      : device_(array.device()),
+        view_(view),
+        order_(order),
+        transfer_(require_copier(device_), device_, find_stream(order), order.owner) {
+    transfer_.hold(array.storage());
+    wait_event(device_, transfer_.stream(), array.sync_event());
+    memory_ = transfer_.allocate(device_, view_.nbytes());
+  }
+
+  void copy(const void* source) {
+    backend().copy(device_, memory_->address(), device_, source, view_.nbytes(),
+                   transfer_.stream());
+  }
+  void expand(const Bitmap& bitmap) {
+    backend().unpack_bits_on_device(device_, memory_->address(), view_.size(), bitmap,
+                                    transfer_.stream());
+  }
+  void fill_unset(const Bitmap& bitmap, const Item& item) {
+    backend().fill_unset(device_, memory_->address(), view_.size(), bitmap, item.data(),
+                         view_.dtype->itemsize(), transfer_.stream());
+  }
+
+  OwnedTensor finish() {
+    view_.data = memory_->address();
+    view_.device = device_;
+    const Buffer bytes(memory_, view_.data, view_.nbytes());
+    const DeviceArray made = DeviceArray::make_primitive(*find_dtype("uint8"), bytes.size(), bytes,
+                                                         device_, transfer_.record());
+    if (order_.kind == Order::kNone) made.synchronize();
+    order_consumer(made, order_);
+    return make_tensor(view_, made.storage(), DLPACK_FLAG_BITMASK_IS_COPIED);
+  }
+
+ private:
+  Backend& backend() const noexcept { return transfer_.backend(); }
+
+  const Device device_;
+  TensorView view_;
+  const Order& order_;
+  StreamWork transfer_;
+  std::shared_ptr<DeviceMemory> memory_;
+};
+
+/// The bits of `level` over the `size` elements below it.
+Bitmap spread(const DeviceArray& level, int64_t size) {
+  return {level.validity(), level.offset(), size / level.length()};
+}
+
+OwnedTensor make_empty(const TensorView& view, const DeviceArray& array) {
+  return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_IS_COPIED);
+}
+
+}  // namespace
+
+bool has_kernels(const Device& device) {
+  const Backend* backend = find_backend(device.type);
+  return backend != nullptr && backend->has_kernels(device);
+}
+
+OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order) {
+  const DeviceArray& array = reading.levels.front();
+  const TensorView& view = reading.view;
+  const bool replaces_nulls = nulls == Nulls::kFill || nulls == Nulls::kNan;
+  const Item item = replaces_nulls ? make_fill_value(*view.dtype, nulls) : Item{};
+  if (view.size() == 0) return make_empty(view, array);
+  Writer writer(array, view, order);
+  if (reading.is_bits) {
+    const DeviceArray& leaf = reading.leaf();
+    writer.expand({leaf.buffer_as<uint8_t>(1), leaf.offset()});
+  } else {
+    writer.copy(view.data);
+  }
+  for (const DeviceArray& level : reading.levels) {
+    if (replaces_nulls) writer.fill_unset(spread(level, view.size()), item);
+  }
+  return writer.finish();
+}
+
+OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order& order) {
+  const DeviceArray& array = reading.levels.front();
+  TensorView view = reading.view;
+  view.dtype = find_dtype("bool");
+  if (view.size() == 0) return make_empty(view, array);
+  Writer writer(array, view, order);
+  writer.expand(spread(array, view.size()));
+  for (std::size_t i = 1; i < reading.levels.size(); ++i) {
+    writer.fill_unset(spread(reading.levels[i], view.size()), Item{});
+  }
+  return writer.finish();
+}
+
+OwnedTensor unpack_row_validity_on_device(const DeviceArray& array, TensorView view,
+                                          const Order& order) {
+  view.device = array.device();
+  if (view.size() == 0) return make_empty(view, array);
+  Writer writer(array, view, order);
+  writer.expand(spread(array, view.size()));
+  return writer.finish();
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <cstring>
+
+#include "array/host_access.hpp"
+#include "array/row_access.hpp"
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "compute/list_offsets.hpp"
+#include "util/overflow.hpp"
+
+namespace arrowdl {
+namespace {
+
+template <typename Offset>
+int64_t find_width(const DeviceArray& offsets, int64_t width) {
+  const ElementReader<Offset> elements(offsets, 1);
+  int64_t longest = 0;
+  for (int64_t i = 0; i + 1 < offsets.length(); ++i) {
+    longest = std::max<int64_t>(longest, elements[i + 1] - elements[i]);
+  }
+  if (width >= 0 && longest > width) {
+    raise_value_error("the longest row has ", longest, " values and the width is ", width,
+                      ": give at least ", longest, ", or none to fit the longest row");
+  }
+  return width >= 0 ? width : longest;
+}
+
+/// (rows, width, …inner) with the strides of `values` inside a value: a permutation stays one.
+TensorView describe_padded(const TensorView& values, int64_t rows, int64_t width) {
+  TensorView padded;
+  padded.dtype = values.dtype;
+  padded.push_dim(rows);
+  padded.push_dim(width);
+  for (int32_t d = 1; d < values.ndim; ++d) padded.push_dim(values.shape[d]);
+  padded.set_contiguous_strides();
+  std::copy(values.strides + 1, values.strides + values.ndim, padded.strides + 2);
+  return padded;
+}
+
+/// Bytes of one value, and of the whole padded tensor.
+struct PaddedSize {
+  int64_t value;
+  int64_t total;
+};
+
+PaddedSize measure(const TensorView& padded) {
+  int64_t value = padded.dtype->itemsize();
+  for (int32_t d = 2; d < padded.ndim; ++d) value *= padded.shape[d];  // fits: values exist
+  int64_t total = 0;
+  if (!checked_multiply(padded.shape[0], padded.shape[1], &total) ||
+      !checked_multiply(total, value, &total)) {
+    raise_buffer_error(padded.shape[0], " rows padded to ", padded.shape[1],
+                       " values are more than 2^63 - 1 bytes: cut the longest rows");
+  }
+  return {value, total};
+}
+
+template <typename Offset>
+void fill_rows(const DeviceArray& offsets, const uint8_t* values, int64_t width, int64_t value_size,
+               uint8_t* target) {
+  const ElementReader<Offset> elements(offsets, 1);
+  for (int64_t i = 0; i + 1 < offsets.length(); ++i) {
+    const int64_t used = (elements[i + 1] - elements[i]) * value_size;
+    const int64_t row_size = width * value_size;
+    if (used > 0) {
+      std::memcpy(target, values + elements[i] * value_size, static_cast<std::size_t>(used));
+    }
+    std::memset(target + used, 0, static_cast<std::size_t>(row_size - used));
+    target += row_size;
+  }
+}
+
+}  // namespace
+
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width) {
+  check_list_offsets(parts.offsets, parts.values.length());
+  require_host_readable(parts.values, "pad lists");
+  const OwnedTensor tensor = to_dlpack(parts.values, {Copy::kIfNeeded, nulls});
+  const TensorView values = view_tensor(*tensor);
+  return visit_list_offsets(parts.offsets, [&](auto zero) {
+    using Offset = decltype(zero);
+    const int64_t columns = find_width<Offset>(parts.offsets, width);
+    TensorView padded = describe_padded(values, parts.offsets.length() - 1, columns);
+    const PaddedSize size = measure(padded);
+    uint8_t* target = nullptr;
+    const Buffer buffer = Buffer::allocate(size.total, &target);
+    if (size.total > 0) {
+      fill_rows<Offset>(parts.offsets, values.data, columns, size.value, target);
+    }
+    padded.data = target;
+    return make_tensor(padded, buffer.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
+  });
+}
+
+}  // namespace arrowdl

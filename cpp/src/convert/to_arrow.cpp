@@ -1,0 +1,224 @@
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "util/bit_util.hpp"
+
+namespace arrowdl {
+namespace {
+
+const char* copy_reason(const TensorView& view, const std::vector<int32_t>& order,
+                        const ToArrowOptions& options) {
+  if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) {
+    return "booleans have to be packed into bits";
+  }
+  if (order.empty()) {
+    return "its rows are not dense in memory (strided, broadcast or reversed)";
+  }
+  if (options.layout == TensorLayout::kList) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i] != static_cast<int32_t>(i)) return "nested lists are in C order";
+    }
+  }
+  return nullptr;
+}
+
+/// New memory with the tensor in C order, once `event` has happened; `view` is turned to it.
+Buffer copy_to_host(TensorView& view, const OwnedEvent& event) {
+  if (!is_host_readable(view.device)) {
+    raise_buffer_error("a tensor on ", to_string(view.device),
+                       " would have to be copied there to "
+                       "be dense: make it contiguous in its own library first");
+  }
+  uint8_t* target;
+  Buffer buffer = Buffer::allocate(view.nbytes(), &target);
+  synchronize_event(view.device, event.get());
+  copy_contiguous(view, target);
+  view.data = target;
+  view.device = Device{};
+  view.set_contiguous_strides();
+  return buffer;
+}
+
+Buffer pack(const TensorView& bytes) {
+  uint8_t* target;
+  const int64_t count = bytes.size();
+  Buffer bits = Buffer::allocate((count + 7) / 8, &target);
+  pack_bits(bytes.data, count, target);
+  return bits;
+}
+
+Buffer pack_inverted(const TensorView& bytes) {
+  uint8_t* target;
+  const int64_t count = bytes.size();
+  Buffer inverted = Buffer::allocate(count, &target);
+  for (int64_t i = 0; i < count; ++i) target[i] = bytes.data[i] == 0 ? 1 : 0;
+  TensorView view = bytes;
+  view.data = target;
+  return pack(view);
+}
+
+OwnedArray make_node(int64_t length, std::vector<Buffer> buffers,
+                     std::vector<OwnedArray> children) {
+  ArrayParts parts;
+  parts.length = length;
+  parts.buffers = std::move(buffers);
+  parts.children = std::move(children);
+  return make_array(std::move(parts));
+}
+
+std::vector<OwnedArray> only(OwnedArray child) {
+  std::vector<OwnedArray> children;
+  children.push_back(std::move(child));
+  return children;
+}
+
+/// The array of the elements, whatever the shape above them.
+OwnedArray make_elements(const Dtype& dtype, int64_t count, Buffer data) {
+  if (dtype.code != kDLComplex) return make_node(count, {Buffer(), std::move(data)}, {});
+  return make_node(count, {Buffer()}, only(make_node(2 * count, {Buffer(), std::move(data)}, {})));
+}
+
+OwnedSchema make_element_schema(const Dtype& dtype, const ToArrowOptions& options,
+                                const char* name) {
+  const bool is_bits = dtype.code == kDLBool && options.bool_as == BoolAs::kBits;
+  return is_bits ? make_nested_schema("b", {}, name) : make_schema(dtype, name);
+}
+
+/// Wraps the elements in one FixedSizeList per dimension below the first.
+DeviceArray wrap_lists(const TensorView& view, const ToArrowOptions& options, OwnedArray elements,
+                       OwnedEvent event) {
+  OwnedSchema schema = make_element_schema(*view.dtype, options, view.ndim == 1 ? "" : "item");
+  OwnedArray array = std::move(elements);
+  for (int32_t i = view.ndim - 1; i >= 1; --i) {
+    if (view.shape[i] > INT32_MAX) {
+      raise_buffer_error("dimension ", i, " has ", view.shape[i],
+                         " elements; an Arrow FixedSizeList holds at most 2147483647");
+    }
+    std::vector<OwnedSchema> children;
+    children.push_back(std::move(schema));
+    schema = make_nested_schema(concat("+w:", view.shape[i]).c_str(), std::move(children),
+                                i == 1 ? "" : "item");
+    int64_t rows = 1;
+    for (int32_t j = 0; j < i; ++j) rows *= view.shape[j];
+    array = make_node(rows, {Buffer()}, only(std::move(array)));
+  }
+  return DeviceArray::import(std::move(schema), std::move(array), view.device, std::move(event));
+}
+
+TensorMetadata describe_rows(const TensorView& view, const std::vector<int32_t>& order) {
+  TensorMetadata metadata;
+  std::vector<int64_t> position(order.size());  // of each logical dimension in memory
+  bool is_permuted = false;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    metadata.shape.push_back(view.shape[order[i]]);
+    position[static_cast<std::size_t>(order[i])] = static_cast<int64_t>(i) - 1;
+    is_permuted = is_permuted || order[i] != static_cast<int32_t>(i);
+  }
+  if (is_permuted) metadata.permutation.assign(position.begin() + 1, position.end());
+  return metadata;
+}
+
+DeviceArray wrap_fixed_shape(const TensorView& view, const std::vector<int32_t>& order,
+                             const ToArrowOptions& options, OwnedArray elements, OwnedEvent event) {
+  OwnedSchema schema = make_fixed_shape_tensor_schema(
+      make_element_schema(*view.dtype, options, "item"), describe_rows(view, order));
+  OwnedArray array = make_node(view.shape[0], {Buffer()}, only(std::move(elements)));
+  return DeviceArray::import(std::move(schema), std::move(array), view.device, std::move(event));
+}
+
+Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
+  return Buffer(std::make_shared<OwnedTensor>(std::move(tensor)), view.data, view.nbytes());
+}
+
+/// One dimension of elements that Arrow has as they lie: nothing to copy and to nest.
+bool is_plain(const TensorView& view, const ToArrowOptions& options) {
+  const DLDataTypeCode code = view.dtype->code;
+  return view.ndim == 1 && view.is_contiguous() && options.copy != Copy::kAlways &&
+         code != kDLComplex && (code != kDLBool || options.bool_as == BoolAs::kBool8);
+}
+
+}  // namespace
+
+DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEvent event) {
+  TensorView view = view_tensor(*tensor);
+  if (view.ndim == 0) {
+    view.push_dim(1);
+    view.strides[0] = 1;
+  }
+  if (is_plain(view, options)) {
+    return DeviceArray::make_primitive(*view.dtype, view.shape[0],
+                                       share_elements(std::move(tensor), view), view.device,
+                                       std::move(event));
+  }
+  std::vector<int32_t> order = dense_row_order(view);
+  const char* reason = copy_reason(view, order, options);
+  if (reason != nullptr && options.copy == Copy::kNever) {
+    raise_buffer_error("a tensor of ", view.dtype->name, " with ", view.ndim,
+                       " dimensions cannot become an Arrow array without a copy, since ", reason,
+                       ": allow it with copy=None, or make it contiguous first");
+  }
+  Buffer data;
+  if (reason != nullptr || options.copy == Copy::kAlways) {
+    data = copy_to_host(view, std::exchange(event, {}));
+    order = dense_row_order(view);
+  } else {
+    data = share_elements(std::move(tensor), view);
+  }
+  if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) data = pack(view);
+  OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
+  const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
+  return is_fixed_shape
+             ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
+             : wrap_lists(view, options, std::move(elements), std::move(event));
+}
+
+DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid) {
+  TensorView view = view_tensor(*mask);
+  if (view.dtype->code != kDLBool) {
+    raise_value_error("mask is of ", view.dtype->name, ", expected bool");
+  }
+  if (view.ndim != 1 || view.shape[0] != array.length()) {
+    std::string shape;
+    for (int32_t i = 0; i < view.ndim; ++i) shape += concat(i == 0 ? "" : ", ", view.shape[i]);
+    raise_value_error("mask has shape (", shape, view.ndim == 1 ? ",)" : ")", ", expected (",
+                      array.length(), ",): one bool per row");
+  }
+  if (view.device != array.device()) {
+    raise_value_error("mask is on ", to_string(view.device), ", the tensor on ",
+                      to_string(array.device()), ": move one of them");
+  }
+  const Buffer bytes = copy_to_host(view, {});
+  const Buffer bits = valid ? pack(view) : pack_inverted(view);
+  const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
+  if (nulls == 0) return array;
+  return array.with_validity(bits, nulls).with_nulls_of(array);
+}
+
+DeviceArray make_struct(const std::vector<std::string>& names,
+                        const std::vector<DeviceArray>& fields) {
+  std::vector<OwnedSchema> schemas;
+  std::vector<OwnedArray> arrays;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (names[i].find('\0') != std::string::npos) {
+      raise_value_error("the name of field ", i, " has a NUL character, where Arrow's names end");
+    }
+    if (fields[i].length() != fields[0].length()) {
+      raise_value_error("field \"", names[i], "\" has ", fields[i].length(), " rows, \"", names[0],
+                        "\" has ", fields[0].length());
+    }
+    if (fields[i].device() != fields[0].device()) {
+      raise_value_error("field \"", names[i], "\" is on ", to_string(fields[i].device()), ", \"",
+                        names[0], "\" on ", to_string(fields[0].device()), ": move one of them");
+    }
+    schemas.push_back(rename_schema(fields[i].export_schema(), names[i].c_str()));
+    arrays.push_back(share_array(fields[i]));
+  }
+  const int64_t length = fields.empty() ? 0 : fields[0].length();
+  const Device device = fields.empty() ? Device{} : fields[0].device();
+  std::vector<void*> events;
+  for (const DeviceArray& field : fields) events.push_back(field.sync_event());
+  return DeviceArray::import(make_nested_schema("+s", std::move(schemas)),
+                             make_node(length, {Buffer()}, std::move(arrays)), device,
+                             OwnedEvent::join(device, std::move(events)));
+}
+
+}  // namespace arrowdl

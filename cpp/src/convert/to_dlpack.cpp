@@ -1,0 +1,209 @@
+#include <cstring>
+#include <memory>
+
+#include "arrowdl/convert.hpp"
+#include "arrowdl/error.hpp"
+#include "convert/array_as_tensor.hpp"
+#include "convert/copy_elements_on_device.hpp"
+#include "util/bit_util.hpp"
+
+namespace arrowdl {
+namespace {
+
+void set_header(DLManagedTensor&, uint64_t) noexcept {}
+
+void set_header(DLManagedTensorVersioned& managed, uint64_t flags) noexcept {
+  managed.version = DLPackVersion{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed.flags = flags;
+}
+
+/// One allocation for the struct, its shape and strides, and what keeps the memory alive, which is
+/// counted where it is owned.
+template <typename Managed, typename Owner>
+struct TensorHolder {
+  explicit TensorHolder(Owner from) : owner(std::move(from)) {}
+
+  static void* operator new(std::size_t size, int32_t ndim) {
+    return ::operator new(size + 2 * sizeof(int64_t) * static_cast<std::size_t>(ndim));
+  }
+  static void operator delete(void* memory, int32_t) { ::operator delete(memory); }
+  static void operator delete(void* memory) { ::operator delete(memory); }
+
+  int64_t* dims() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
+
+  Owner owner;
+  Managed managed;
+};
+
+template <typename Managed, typename Owner>
+OwnedTensor hold(const TensorView& view, Owner owner, uint64_t flags) {
+  using Holder = TensorHolder<Managed, Owner>;
+  const DLDevice device = to_dl_device(view.device);
+  auto* holder = new (view.ndim) Holder(std::move(owner));
+  int64_t* shape = holder->dims();
+  int64_t* strides = shape + view.ndim;
+  const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
+  std::memcpy(shape, view.shape, bytes);
+  std::memcpy(strides, view.strides, bytes);
+  // byte_offset stays 0 with the offset in `data`: paddle and dpnp ignore the former.
+  holder->managed.dl_tensor = DLTensor{const_cast<uint8_t*>(view.size() == 0 ? nullptr : view.data),
+                                       device,
+                                       view.ndim,
+                                       view.dtype->dl(),
+                                       shape,
+                                       strides,
+                                       0};
+  set_header(holder->managed, flags);
+  holder->managed.manager_ctx = holder;
+  holder->managed.deleter = [](Managed* managed) noexcept {
+    delete static_cast<Holder*>(managed->manager_ctx);
+  };
+  return OwnedTensor(&holder->managed);
+}
+
+/// Whether the CPU may read the memory; if so, it has waited for it.
+bool can_host_read(const DeviceArray& array) {
+  if (!is_host_readable(array.device())) return false;
+  array.synchronize();
+  return true;
+}
+
+/// arrow.bool8 takes any non-zero byte for true, DLPack consumers only 1: other bytes would be
+/// misread, so they are rewritten.
+bool has_odd_bools(const ArrayAsTensor& reading) {
+  const TensorView& view = reading.view;
+  return view.dtype->code == kDLBool && !reading.is_bits && view.size() > 0 &&
+         can_host_read(reading.levels.front()) && !has_only_canonical_bools(view.data, view.size());
+}
+
+void label_as_cpu(ArrayAsTensor& reading) {
+  if (!is_host_readable(reading.view.device)) {
+    raise_buffer_error("memory on ", to_string(reading.view.device),
+                       " cannot be exported as CPU memory: copy it to the CPU first");
+  }
+  reading.view.device = Device{};
+}
+
+/// Why the array can't be exported as it lies, or nullptr.
+const char* why_copy(const ArrayAsTensor& reading, bool fills) {
+  if (reading.is_bits) return "bit-packed booleans have to be unpacked";
+  if (fills) return "its nulls have to be replaced";
+  if (has_odd_bools(reading)) return "its booleans hold bytes other than 0 and 1";
+  return nullptr;
+}
+
+/// A copy on the device itself, which `reason` (or nullptr) is why.
+OwnedTensor copy_there(const ArrayAsTensor& reading, Nulls nulls, const char* reason,
+                       const Order& order) {
+  const Device& device = reading.view.device;
+  const bool expands = reason != nullptr && reading.view.size() > 0;
+  if (is_host_readable(device) || (expands && !has_kernels(device))) {
+    raise_buffer_error("the array on ", to_string(device),
+                       " would have to be copied to the CPU to become a tensor: allow that with "
+                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy there");
+  }
+  return copy_elements_on_device(reading, nulls, order);
+}
+
+OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
+OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
+
+template <typename Managed>
+OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
+  ArrayAsTensor reading = view_as_tensor(array);
+  if (options.as_cpu) label_as_cpu(reading);
+  const bool fills = replaces_nulls(reading, options.nulls);
+  const char* reason = why_copy(reading, fills);
+  if (reason != nullptr && options.copy == Copy::kNever) {
+    raise_buffer_error("an array of ", to_string(array.type()),
+                       " cannot become a tensor without a copy, since ", reason,
+                       ": allow it with copy=None or copy=True");
+  }
+  if (reason == nullptr && options.copy != Copy::kAlways) {
+    if (array.device().type != kDLCPU)
+      order_consumer(array, options.as_cpu ? Order{} : options.order);
+    return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
+  const Nulls nulls = fills ? options.nulls : Nulls::kKeep;
+  OwnedTensor copy = reading.view.device.type == kDLCPU
+                         ? copy_elements(reading, nulls)
+                         : copy_there(reading, nulls, reason, options.order);
+  return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
+}
+
+/// Whether the array's elements are a CPU tensor's as they lie: the common case, told at once.
+bool is_plain(const DeviceArray& array) {
+  const Type& type = array.type();
+  return type.layout == Layout::kFixedWidth && type.dtype != nullptr &&
+         type.dictionary == nullptr && type.dtype->code != kDLBool && !type.is_fixed_size_binary &&
+         array.validity() == nullptr && array.device().type == kDLCPU && array.length() > 0;
+}
+
+TensorView view_plain(const DeviceArray& array) {
+  TensorView view;
+  view.dtype = array.type().dtype;
+  view.ndim = 1;
+  view.shape[0] = array.length();
+  view.strides[0] = 1;
+  view.data = array.buffer_as<uint8_t>(1) + array.offset() * array.type().byte_width;
+  return view;
+}
+
+template <typename Managed>
+OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
+  if (options.copy != Copy::kAlways && is_plain(array)) {
+    return hold<Managed>(view_plain(array), array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
+  if (array.type().layout != Layout::kRunEndEncoded) {
+    return export_tensor<Managed>(array, options);
+  }
+  if (options.copy == Copy::kNever) {
+    raise_buffer_error("an array of ", to_string(array.type()),
+                       " cannot become a tensor without "
+                       "a copy, since its runs have to be decoded: allow it with copy=None");
+  }
+  return export_tensor<Managed>(decode_run_ends(array), options);
+}
+
+}  // namespace
+
+void order_consumer(const DeviceArray& array, const Order& order) {
+  switch (order.kind) {
+    case Order::kHost:
+      array.synchronize();
+      break;
+    case Order::kDefaultStream:
+      array.synchronize();
+      array.record_stream(order.stream, order.owner);
+      break;
+    case Order::kStream:
+      array.wait(order.stream, order.owner);
+      break;
+    case Order::kNone:
+      break;
+  }
+}
+
+OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
+  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
+}
+
+OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner) {
+  const uint64_t flags = owner.flags();
+  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
+}
+
+OwnedTensor to_legacy(OwnedTensor tensor) {
+  const TensorView view = view_tensor(*tensor);
+  return hold<DLManagedTensor>(view, std::move(tensor), 0);
+}
+
+OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
+  return decode_and_export<DLManagedTensorVersioned>(array, options);
+}
+
+OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
+  return decode_and_export<DLManagedTensor>(array, options);
+}
+
+}  // namespace arrowdl

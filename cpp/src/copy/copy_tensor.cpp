@@ -1,0 +1,21 @@
+#include <memory>
+#include <utility>
+
+#include "arrowdl/copy.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "copy/copy_ranges.hpp"
+#include "sync/stream_work.hpp"
+
+namespace arrowdl {
+
+void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
+  const TensorView from = view_tensor(*source);
+  const TensorView to = view_tensor(target);
+  StreamWork transfer(require_copier(to.device), to.device, stream, {});
+  transfer.hold(std::make_shared<OwnedTensor>(std::move(source)));
+  if (from.size() == 0) return;
+  copy_ranges(transfer, Device{}, to.device, const_cast<uint8_t*>(to.data),
+              {{from.data, from.nbytes(), 0}}, true);
+}
+
+}  // namespace arrowdl

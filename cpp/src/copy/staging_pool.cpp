@@ -1,0 +1,161 @@
+#include "copy/staging_pool.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "arrowdl/deferred_release.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
+#include "util/fork.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// A block that is lost with its device is waited for no longer.
+constexpr std::chrono::milliseconds kLongestWait{1};
+/// And if blocks never come back, from a device that fails or at the end of the process, copies go
+/// on without them.
+constexpr std::chrono::seconds kPatience{5};
+
+int64_t round_up(int64_t size) noexcept {
+  int64_t block = StagingPool::kMinBlock;
+  while (block < size) block *= 2;
+  return block;
+}
+
+}  // namespace
+
+struct StagingPool::Block {
+  Block(Backend& backend, const Device& device, int64_t bytes)
+      : memory(backend, device, bytes, nullptr), size(bytes) {}
+
+  BackendMemory memory;
+  const int64_t size;
+};
+
+StagingPool& StagingPool::get() { return of_this_process<StagingPool>(); }
+
+std::shared_ptr<uint8_t> StagingPool::take(Backend& backend, const Device& device, int64_t size) {
+  const int64_t bytes = round_up(size);
+  OwnedBlock block;
+  const auto is_served = [&] {
+    block = find_idle(device, bytes);
+    return block != nullptr || reserve(bytes);
+  };
+  bool served = is_served();
+  if (!served) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    wait_guarded([&](const Waiting& waiting) {
+      while (!(served = is_served()) && std::chrono::steady_clock::now() < end) {
+        wait_for_change(waiting);
+      }
+    });
+  }
+  if (!served) return nullptr;
+  return lend(block != nullptr ? std::move(block) : allocate(backend, device, bytes));
+}
+
+std::shared_ptr<uint8_t> StagingPool::lend(OwnedBlock block) {
+  if (block == nullptr) return nullptr;
+  const std::shared_ptr<Block> lent(block.release(), [this](Block* own) { give(OwnedBlock(own)); });
+  return {lent, lent->memory.address()};
+}
+
+StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t size) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const OwnedBlock& block) {
+    return block->size == size && block->memory.device() == device;
+  });
+  if (found == idle_.rend()) return nullptr;
+  OwnedBlock block = std::move(*found);
+  idle_.erase(std::next(found).base());
+  return block;
+}
+
+StagingPool::OwnedBlock StagingPool::allocate(Backend& backend, const Device& device,
+                                              int64_t size) {
+  try {
+    return std::make_unique<Block>(backend, device, size);
+  } catch (const Error& error) {
+    forget(size);
+    if (error.kind() != ErrorKind::kMemory) throw;
+    return nullptr;
+  } catch (...) {
+    forget(size);
+    throw;
+  }
+}
+
+/// Whether there may be another block of `size` bytes, which is counted then: its caller makes it.
+bool StagingPool::reserve(int64_t size) {
+  // Where no release waits, blocks are with threads that fill one each, or lost with their device.
+  const bool comes_back = pending_releases() > 0;
+  make_room(size);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes_ > 0 && comes_back && bytes_ + size > limit_) return false;
+  idle_.reserve(count_ + 1);
+  ++count_;
+  bytes_ += size;
+  return true;
+}
+
+/// Those that nobody uses, the oldest first, until `size` bytes more are within the limit.
+std::vector<StagingPool::OwnedBlock> StagingPool::make_room(int64_t size) {
+  std::vector<OwnedBlock> dropped;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (!idle_.empty() && bytes_ + size > limit_) {
+    dropped.push_back(std::move(idle_.front()));
+    idle_.erase(idle_.begin());
+    bytes_ -= dropped.back()->size;
+    --count_;
+  }
+  return dropped;
+}
+
+void StagingPool::wait_for_change(const Waiting& waiting) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  waiting.wait_for(changed_, lock, kLongestWait);
+}
+
+void StagingPool::forget(int64_t size) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_ -= size;
+  --count_;
+  changed_.notify_all();
+}
+
+void StagingPool::give(OwnedBlock block) noexcept {
+  const int64_t size = block->size;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (bytes_ <= limit_) idle_.push_back(std::move(block));
+    changed_.notify_all();
+  }
+  if (block == nullptr) return;
+  block.reset();
+  forget(size);
+}
+
+void StagingPool::set_limit(int64_t bytes) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    limit_ = bytes;
+    changed_.notify_all();
+  }
+  make_room(0);
+}
+
+int64_t StagingPool::bytes() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_;
+}
+
+void set_staging_limit(int64_t bytes) {
+  if (bytes < 0) raise_value_error("a staging limit of ", bytes, " bytes: it is 0 or more");
+  StagingPool::get().set_limit(bytes);
+}
+
+int64_t staging_bytes() noexcept { return StagingPool::get().bytes(); }
+
+}  // namespace arrowdl

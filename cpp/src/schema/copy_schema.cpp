@@ -1,0 +1,18 @@
+#include "schema/copy_schema.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+OwnedSchema copy_schema(const ArrowSchema& schema) {
+  OwnedSchema copy;
+  const int code = ArrowSchemaDeepCopy(&schema, copy.get());
+  if (code == ENOMEM) throw std::bad_alloc();
+  if (code != NANOARROW_OK) raise_value_error("cannot copy an Arrow schema: error ", code);
+  return copy;
+}
+
+}  // namespace arrowdl

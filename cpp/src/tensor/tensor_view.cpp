@@ -1,0 +1,166 @@
+#include "arrowdl/tensor_view.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "arrowdl/error.hpp"
+#include "device/device_pointer.hpp"
+#include "util/overflow.hpp"
+
+namespace arrowdl {
+namespace {
+
+const Dtype* require_dtype(DLDataType type) {
+  const Dtype* dtype = find_dtype(type);
+  if (dtype != nullptr) return dtype;
+  if (type.lanes != 1 && type.bits >= 8) {
+    raise_buffer_error("a tensor of ", to_string(type),
+                       " has no Arrow type: only 1 lane is supported; view the lanes as a last "
+                       "dimension of the tensor");
+  }
+  raise_buffer_error("a tensor of ", to_string(type),
+                     " has no Arrow type: supported are bool, int and uint of 8 to 64 bits, float "
+                     "of 16 to 64 bits, bfloat16, float8 in all its forms, complex64 and "
+                     "complex128; cast it, or view the bytes of packed elements as uint8");
+}
+
+void check_dimensions(const DLTensor& tensor) {
+  if (tensor.ndim < 0) raise_value_error("malformed tensor: ndim is ", tensor.ndim);
+  if (tensor.ndim > kMaxDims) {
+    raise_buffer_error("a tensor of ", tensor.ndim, " dimensions: at most ", kMaxDims,
+                       " are supported; reshape it");
+  }
+  if (tensor.ndim > 0 && tensor.shape == nullptr) {
+    raise_value_error("malformed tensor: shape is NULL where ndim is ", tensor.ndim);
+  }
+}
+
+void copy_shape(const DLTensor& tensor, TensorView* view) {
+  for (int32_t d = 0; d < tensor.ndim; ++d) {
+    if (tensor.shape[d] < 0) {
+      raise_value_error("malformed tensor: dimension ", d, " has the negative extent ",
+                        tensor.shape[d]);
+    }
+    view->shape[d] = tensor.shape[d];
+  }
+  view->ndim = tensor.ndim;
+  if (!view->is_countable()) {
+    raise_value_error("malformed tensor: the bytes of its shape overflow int64");
+  }
+}
+
+/// Copies strides that are given and makes sure that the distance in bytes from element
+/// [0, …, 0] to the lowest and to the highest element fits int64_t.
+void copy_strides(const DLTensor& tensor, TensorView* view) {
+  int64_t lowest = 0;
+  int64_t highest = 0;
+  for (int32_t d = 0; d < tensor.ndim; ++d) {
+    const int64_t stride = tensor.strides[d];
+    int64_t reach = 0;
+    int64_t* end = stride < 0 ? &lowest : &highest;
+    if (view->shape[d] > 1 &&
+        (!checked_multiply(stride, view->dtype->itemsize(), &reach) ||
+         !checked_multiply(reach, view->shape[d] - 1, &reach) || !checked_add(*end, reach, end))) {
+      raise_value_error(
+          "malformed tensor: the addresses of its elements overflow int64 at "
+          "dimension ",
+          d, " of extent ", view->shape[d], " and stride ", stride);
+    }
+    view->strides[d] = stride;
+  }
+}
+
+const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
+  if (tensor.data == nullptr) {
+    if (view.size() == 0) return nullptr;
+    raise_value_error("malformed tensor: data is NULL where there are ", view.size(),
+                      " elements; a fake or meta tensor has no memory to exchange");
+  }
+  if (tensor.byte_offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    raise_value_error("malformed tensor: byte_offset ", tensor.byte_offset, " overflows int64");
+  }
+  return offset_pointer(view.device, tensor.data, static_cast<int64_t>(tensor.byte_offset));
+}
+
+}  // namespace
+
+bool TensorView::is_countable() const noexcept {
+  int64_t bytes = dtype->itemsize();
+  for (int32_t d = 0; d < ndim; ++d) {
+    if (!checked_multiply(bytes, std::max<int64_t>(shape[d], 1), &bytes)) return false;
+  }
+  return true;
+}
+
+void TensorView::push_dim(int64_t extent) {
+  if (ndim == kMaxDims) {
+    raise_buffer_error("more than ", kMaxDims, " dimensions: no tensor may have as many; ",
+                       "flatten the inner lists");
+  }
+  shape[ndim++] = extent;
+}
+
+void TensorView::set_contiguous_strides() noexcept {
+  int64_t stride = 1;
+  for (int32_t d = ndim - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+}
+
+bool TensorView::is_contiguous() const noexcept {
+  int64_t expected = 1;
+  bool contiguous = true;
+  for (int32_t d = ndim - 1; d >= 0; --d) {
+    if (shape[d] == 0) return true;
+    if (shape[d] == 1) continue;
+    contiguous = contiguous && strides[d] == expected;
+    expected *= shape[d];
+  }
+  return contiguous;
+}
+
+TensorView view_tensor(const DLTensor& tensor) {
+  check_dimensions(tensor);
+  TensorView view;
+  view.device = from_dl_device(tensor.device);
+  view.dtype = require_dtype(tensor.dtype);
+  copy_shape(tensor, &view);
+  // The strides of a tensor with no elements mean nothing, and may be anything.
+  if (tensor.strides == nullptr || view.size() == 0) {
+    view.set_contiguous_strides();
+  } else {
+    copy_strides(tensor, &view);
+  }
+  view.data = element_zero(tensor, view);
+  return view;
+}
+
+std::vector<int32_t> dense_row_order(const TensorView& view) {
+  std::vector<int32_t> order(static_cast<std::size_t>(view.ndim));
+  std::iota(order.begin(), order.end(), 0);
+  if (view.is_contiguous()) return order;
+
+  // Dimensions of extent 1 take part in no address: they stay where they are, and the others go
+  // into the remaining places by stride.
+  std::vector<int32_t> moving;
+  for (int32_t d = 1; d < view.ndim; ++d) {
+    if (view.shape[d] > 1) moving.push_back(d);
+  }
+  std::vector<int32_t> sorted = moving;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](int32_t a, int32_t b) { return view.strides[a] > view.strides[b]; });
+  for (std::size_t i = 0; i < moving.size(); ++i) {
+    order[static_cast<std::size_t>(moving[i])] = sorted[i];
+  }
+
+  int64_t expected = 1;
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    if (view.shape[*d] == 1) continue;
+    if (view.strides[*d] != expected) return {};
+    expected *= view.shape[*d];
+  }
+  return order;
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,49 @@
+// Writes a bitmap piece by piece.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "util/bit_util.hpp"
+
+namespace arrowdl {
+
+/// Bytes of a bitmap of `count` bits.
+inline int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
+
+/// Appends to `target`, which needs no clearing: bits after the last one written are 0 up to the
+/// end of its byte.
+class BitmapWriter {
+ public:
+  explicit BitmapWriter(uint8_t* target) noexcept : target_(target) {}
+
+  void append(bool bit) noexcept {
+    uint8_t& byte = target_[position_ >> 3];
+    if ((position_ & 7) == 0) byte = 0;
+    byte = static_cast<uint8_t>(byte | static_cast<unsigned>(bit) << (position_ & 7));
+    ++position_;
+  }
+
+  /// Bits [offset, offset + count) of `bits`.
+  void append(const uint8_t* bits, int64_t offset, int64_t count) {
+    for (; count > 0 && (position_ & 7) != 0; --count) append(get_bit(bits, offset++));
+    if (count == 0) return;
+    copy_bits(bits, offset, count, target_ + (position_ >> 3));
+    position_ += count;
+  }
+
+  /// `count` times `bit`.
+  void append_run(bool bit, int64_t count) noexcept {
+    for (; count > 0 && (position_ & 7) != 0; --count) append(bit);
+    std::memset(target_ + (position_ >> 3), bit ? 0xFF : 0, static_cast<std::size_t>(count >> 3));
+    position_ += count & ~int64_t{7};
+    for (count &= 7; count > 0; --count) append(bit);
+  }
+
+ private:
+  uint8_t* target_;
+  int64_t position_ = 0;
+};
+
+}  // namespace arrowdl

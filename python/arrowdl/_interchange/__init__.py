@@ -1,0 +1,1 @@
+"""The dataframe interchange protocol, in both directions."""

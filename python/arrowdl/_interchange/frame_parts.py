@@ -1,0 +1,185 @@
+"""The parts of a foreign frame of the dataframe interchange protocol, each checked as it is read.
+
+Nothing that a frame says of itself is taken for granted: what is missing or of another kind than
+the protocol's is a TypeError or ValueError that names the part.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from arrowdl import _core
+from arrowdl._interchange.protocol import Dtype, Kind, Null
+
+_INT64_MAX = 2**63 - 1
+_INT64_MIN = -(2**63)
+_FIRST_PAGE = 4096  # no system maps memory there
+
+
+def get_part(owner: Any, name: str, what: str) -> Any:
+    """The attribute `name` of `owner`, which is a `what` by the protocol."""
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        raise TypeError(
+            f"{reprlib.repr(owner)} is no {what} of the dataframe interchange protocol: it has no "
+            f"{name}"
+        ) from error
+
+
+def call_part(owner: Any, name: str, what: str, *arguments: Any) -> Any:
+    """What the method `name` of `owner` gives."""
+    method = get_part(owner, name, what)
+    if not callable(method):
+        raise TypeError(f"{name} of the {what} is {reprlib.repr(method)}, expected a method")
+    return method(*arguments)
+
+
+def read_part(owner: Any, name: str, what: str) -> Any:
+    """The same where producers differ in what is a method: the protocol changed its mind."""
+    value = get_part(owner, name, what)
+    return value() if callable(value) else value
+
+
+def read_int(value: Any, name: str, least: int = 0) -> int:
+    """`value`, which the protocol says is an integer, as one that Arrow can hold."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {reprlib.repr(value)}, expected an integer") from None
+    if not least <= number <= _INT64_MAX:
+        raise ValueError(f"{name} is {number}, expected {least} to {_INT64_MAX}")
+    return number
+
+
+def read_names(frame: Any) -> list[str]:
+    """The names of its columns."""
+    names = _read_items(call_part(frame, "column_names", "frame"), "column_names()")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"the fields of a struct are named by str, got the column {name!r}")
+    return names
+
+
+def read_chunks(owner: Any, what: str) -> list[Any]:
+    """The chunks of a frame or column."""
+    return _read_items(call_part(owner, "get_chunks", what), "get_chunks()")
+
+
+def read_metadata(frame: Any) -> Mapping[Any, Any]:
+    """What it says beside its columns."""
+    metadata = get_part(frame, "metadata", "frame")
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata of the frame is {reprlib.repr(metadata)}, expected a dict")
+    return metadata
+
+
+def read_window(column: Any) -> tuple[int, int]:
+    """Rows, and rows of the buffers before the first."""
+    size = read_int(read_part(column, "size", "column"), "size", _INT64_MIN)  # the core's to refuse
+    return size, read_int(read_part(column, "offset", "column"), "offset", _INT64_MIN)
+
+
+def read_dtype(value: Any, name: str = "dtype") -> Dtype:
+    """Kind, bits, format string, byte order."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 4:
+        raise TypeError(
+            f"{name} is {reprlib.repr(value)}, expected (kind, bits, format string, byte order)"
+        )
+    kind, bits, format, order = value
+    if not isinstance(format, str) or not isinstance(order, str):
+        raise TypeError(f"{name} is {reprlib.repr(value)}: format and byte order are str")
+    return read_int(kind, f"the kind in {name}"), read_int(bits, f"bits in {name}"), format, order
+
+
+def read_buffers(column: Any) -> dict[str, tuple[Any, Any] | None]:
+    """``data``, ``validity`` and ``offsets``: the buffer and what is said of its dtype, or None."""
+    buffers = call_part(column, "get_buffers", "column")
+    if not isinstance(buffers, Mapping):
+        raise TypeError(f"get_buffers() gave {reprlib.repr(buffers)}, expected a dict")
+    read = {name: buffers.get(name) for name in ("data", "validity", "offsets")}
+    for name, pair in read.items():
+        if pair is not None:
+            _check_pair(pair, f"the {name} of get_buffers()", "(buffer, dtype)")
+    return read
+
+
+def read_null(column: Any, dtype: Dtype) -> tuple[int, Any]:
+    """How nulls are marked, and by what."""
+    described = read_part(column, "describe_null", "column")
+    _check_pair(described, "describe_null", "(kind, value)")
+    kind = read_int(described[0], "the kind in describe_null")
+    value = described[1]
+    if kind not in list(Null):
+        raise ValueError(f"describe_null is {(kind, value)}, which the protocol does not have")
+    if kind in (Null.USE_BITMASK, Null.USE_BYTEMASK):
+        value = read_int(value, f"the value of null in the mask ({Null(kind).name})")
+        if value > 1:
+            raise ValueError(f"the value of null in the mask is {value}, expected 0 or 1")
+    if kind == Null.USE_NAN and dtype[0] == Kind.DATETIME:  # modin calls NaT so
+        return Null.USE_SENTINEL, _INT64_MIN  # NumPy's
+    return kind, value
+
+
+def read_null_count(column: Any) -> int | None:
+    """How many nulls it says it has; None where it has not counted."""
+    count = read_part(column, "null_count", "column")
+    return None if count is None else read_int(count, "null_count")
+
+
+def read_categorical(column: Any) -> tuple[bool, Any]:
+    """Whether the categories are ordered, and what they are; older producers give a tuple."""
+    described = read_part(column, "describe_categorical", "column")
+    if isinstance(described, Mapping):
+        is_ordered, is_dictionary = described.get("is_ordered"), described.get("is_dictionary")
+        categories = described.get("categories", described.get("mapping"))
+    elif isinstance(described, tuple) and len(described) == 3:
+        is_ordered, is_dictionary, categories = described
+    else:
+        raise TypeError(
+            f"describe_categorical is {reprlib.repr(described)}, expected a dict of is_ordered, "
+            "is_dictionary and categories"
+        )
+    if not is_dictionary or categories is None:
+        raise BufferError(
+            "it is categorical without a dictionary, which Arrow has no type for: cast it to the "
+            "type of its values"
+        )
+    return bool(is_ordered), categories
+
+
+def read_device(buffer: Any) -> _core.Device:
+    """Where the memory of a buffer is."""
+    device = call_part(buffer, "__dlpack_device__", "buffer")
+    _check_pair(device, "__dlpack_device__()", "(device type, device id)")
+    id = 0 if device[1] is None else read_int(device[1], "the device id")
+    return _core.Device(read_int(device[0], "the device type"), id)
+
+
+def borrow_memory(buffer: Any, device: _core.Device) -> _core.DeviceArray:
+    """The bytes at the address of a buffer that the host may read."""
+    size = read_int(read_part(buffer, "bufsize", "buffer"), "bufsize")
+    address = read_part(buffer, "ptr", "buffer")
+    try:
+        address = operator.index(address)
+    except TypeError:
+        raise TypeError(f"ptr is {reprlib.repr(address)}, expected an integer") from None
+    if size and not _FIRST_PAGE <= address < 2**64 - size:
+        raise ValueError(f"a buffer of {size} bytes at the address {address}: no memory is there")
+    return _core.borrow_memory(address if size else 0, size, device, buffer)
+
+
+def _read_items(value: Any, name: str) -> list[Any]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} gave {reprlib.repr(value)}, expected an iterable")
+    return list(value)
+
+
+def _check_pair(value: Any, name: str, expected: str) -> None:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or len(value) != 2:
+        raise TypeError(f"{name} is {reprlib.repr(value)}, expected {expected}")

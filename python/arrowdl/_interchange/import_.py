@@ -1,0 +1,372 @@
+"""Data frames in: those that speak the dataframe interchange protocol and no Arrow protocol."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from arrowdl import _core
+from arrowdl._interchange.frame_parts import (
+    borrow_memory,
+    call_part,
+    read_buffers,
+    read_categorical,
+    read_chunks,
+    read_device,
+    read_dtype,
+    read_int,
+    read_metadata,
+    read_names,
+    read_null,
+    read_null_count,
+    read_part,
+    read_window,
+)
+from arrowdl._interchange.protocol import (
+    NATIVE,
+    NUMBERS,
+    Dtype,
+    Kind,
+    Null,
+    find_time_bits,
+    name_device,
+)
+
+_BYTE_ORDERS = {NATIVE, "|", "<" if sys.byteorder == "little" else ">"}
+_STRUCT_CODES = {
+    **{f"int{8 << i}": code for i, code in enumerate("bhiq")},
+    **{f"uint{8 << i}": code for i, code in enumerate("BHIQ")},
+    **{f"float{16 << i}": code for i, code in enumerate("efd")},
+    "bool": "B",
+}
+_NAMES = {Kind.INT: "int", Kind.UINT: "uint", Kind.FLOAT: "float"}
+
+
+def from_dataframe(frame: Any, *, allow_copy: bool = True) -> _core.DeviceArray:
+    """Take a frame that has ``__dataframe__`` as a struct array of its columns.
+
+    Parameters
+    ----------
+    frame : object with ``__dataframe__``
+        Its buffers are shared where Arrow has their layout: numbers, times, bytes as bool8, bit
+        masks of Arrow's polarity, strings with offsets, codes with their categories.
+    allow_copy : bool
+        What the frame is told. False raises BufferError for several chunks, and where nulls are
+        marked in another way than Arrow's.
+
+    Returns
+    -------
+    DeviceArray
+        On the device of the buffers. It keeps them alive, not the frame.
+
+    Raises
+    ------
+    BufferError
+        A column that Arrow or the frame cannot hand over, or a copy that is not allowed.
+    ValueError
+        A frame that contradicts itself.
+    TypeError
+        What is no frame, column or buffer of the protocol.
+    """
+    try:
+        exchange = frame.__dataframe__(allow_copy=allow_copy)
+        names = read_names(exchange)
+        chunks = read_chunks(exchange, "frame") or [exchange]
+        arrays = [_take_chunk(chunk, names, allow_copy) for chunk in chunks]
+    except RuntimeError as error:  # what pandas and pyarrow refuse a copy with
+        if allow_copy:
+            raise
+        raise BufferError(f"copy=False: the frame needs a copy: {error}") from error
+    array = _join(arrays, allow_copy)
+    _warn_of_metadata(exchange, len(array))
+    return array
+
+
+def _join(arrays: list[_core.DeviceArray], allow_copy: bool) -> _core.DeviceArray:
+    if len(arrays) == 1:
+        return arrays[0]
+    if not allow_copy:
+        raise BufferError(
+            f"the frame has {len(arrays)} chunks, which one array takes a copy of: allow it with "
+            "copy=None, or take the chunks of __dataframe__().get_chunks() one by one"
+        )
+    return _core.concatenate(arrays)
+
+
+def _take_chunk(chunk: Any, names: list[str], allow_copy: bool) -> _core.DeviceArray:
+    if not names and read_part(chunk, "num_rows", "frame"):
+        raise BufferError("the frame has rows and no columns, which a struct array cannot say")
+    arrays = []
+    for i, name in enumerate(names):
+        try:
+            column = call_part(chunk, "get_column", "frame", i)
+            arrays.append(_take_column(column, allow_copy))
+        except (BufferError, TypeError, ValueError, NotImplementedError) as error:
+            kind = next((k for k in (TypeError, ValueError) if isinstance(error, k)), BufferError)
+            raise kind(f'column "{name}": {error}') from error
+    return _core.make_struct(names, arrays)
+
+
+def _warn_of_metadata(exchange: Any, rows: int) -> None:
+    metadata = read_metadata(exchange).items()
+    left = [str(key) for key, value in metadata if not _is_range(value, rows)]
+    if left:
+        warnings.warn(
+            f"the frame's metadata is not in its columns and is left behind: {', '.join(left)}. An "
+            "index comes along as a column: reset_index()",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _is_range(index: Any, rows: int) -> bool:
+    """Whether `index` only counts the rows, as pandas' does unless it is told otherwise."""
+    return getattr(index, "start", None) == 0 and getattr(index, "stop", None) == rows
+
+
+# ---------------------------------------------------------------- one column
+
+
+def _take_column(column: Any, allow_copy: bool) -> _core.DeviceArray:
+    count = read_int(read_part(column, "num_chunks", "column"), "num_chunks")
+    chunks = read_chunks(column, "column") if count > 1 else [column]
+    if not chunks:
+        raise ValueError(f"num_chunks is {count}, and get_chunks() gives none")
+    return _join([_take_whole(chunk, allow_copy) for chunk in chunks], allow_copy)
+
+
+def _take_whole(column: Any, allow_copy: bool) -> _core.DeviceArray:
+    """A column of one chunk."""
+    dtype = read_dtype(read_part(column, "dtype", "column"))
+    if dtype[3] not in _BYTE_ORDERS:
+        raise BufferError(f"its byte order is {dtype[3]!r}, Arrow data has this machine's own")
+    buffers = read_buffers(column)
+    window = read_window(column)
+    null = read_null(column, dtype)
+    mask = _find_mask(column, null[0], buffers["validity"])
+    is_arrows = null == (Null.USE_BITMASK, 0)
+    bitmap = _take_buffer(mask, "uint8") if mask is not None and is_arrows else None
+    if bitmap is not None and window[0] > 0 and not bitmap.nbytes:
+        raise ValueError(f"its mask has no bytes for {window[0]} rows")
+    array = _assemble(column, dtype, buffers, bitmap, window, allow_copy)
+    if is_arrows or null[0] == Null.NON_NULLABLE or not len(array):
+        return array
+    return _mark_nulls(array, column, null, mask, window, allow_copy)
+
+
+def _assemble(
+    column: Any,
+    dtype: Dtype,
+    buffers: dict[str, tuple[Any, Any] | None],
+    bitmap: _core.DeviceArray | None,
+    window: tuple[int, int],
+    allow_copy: bool,
+) -> _core.DeviceArray:
+    kind = dtype[0]
+    if buffers["data"] is None:
+        raise ValueError("get_buffers() has no data")
+    data, data_dtype = buffers["data"]
+    if kind == Kind.STRING:
+        if buffers["offsets"] is None:
+            raise ValueError("strings without a buffer of offsets")
+        format, integer = _find_offsets_format(buffers["offsets"][1])
+        offsets = _take_buffer(buffers["offsets"][0], integer)
+        parts = [bitmap, offsets, _take_buffer(data, "uint8")]
+        return _core.assemble(format, *window, parts)
+    if kind != Kind.CATEGORICAL:
+        format, element = _find_format(dtype)
+        return _core.assemble(format, *window, [bitmap, _take_buffer(data, element)])
+    format, element = _find_code_format(dtype, read_dtype(data_dtype, "the data's dtype"))
+    codes = _take_buffer(data, element)
+    categories, is_ordered = _take_categories(column, codes.device, allow_copy)
+    return _core.assemble(format, *window, [bitmap, codes], categories, is_ordered)
+
+
+def _find_format(dtype: Dtype) -> tuple[str, str]:
+    """Arrow's format and the name of the elements' type.
+
+    Kind and bits say it all for numbers; pandas 3 writes "S" for the int16 of its Arrow columns.
+    """
+    kind, bits, format, _ = dtype
+    for known, description in NUMBERS.items():
+        if description == (kind, bits):
+            return known, f"{_NAMES[description[0]]}{bits}"
+    if kind == Kind.BOOL and bits in (1, 8):
+        return ("b", "uint8") if bits == 1 else ("bool8", "bool")
+    if kind == Kind.DATETIME:
+        own_bits = find_time_bits(format)
+        if own_bits is None or own_bits != bits:
+            raise BufferError(f"datetimes of {bits} bits in the format {format!r}: Arrow has none")
+        # str() of Python's fixed offsets; Arrow writes them without the name.
+        return re.sub(r":UTC([+-]\d\d:\d\d)$", r":\1", format), f"int{bits}"
+    raise BufferError(
+        f"its dtype is {dtype}; supported are int, uint, float (16 bits and more), bool, string, "
+        "datetime and categorical: cast it first"
+    )
+
+
+def _find_offsets_format(dtype: Any) -> tuple[str, str]:
+    bits = read_dtype(dtype, "the offsets' dtype")[1]
+    if bits not in (32, 64):
+        raise BufferError(f"its offsets are of {bits} bits, Arrow's of 32 or 64")
+    return ("U", "int64") if bits == 64 else ("u", "int32")
+
+
+def _find_code_format(dtype: Dtype, data_dtype: Dtype) -> tuple[str, str]:
+    """Of categorical codes. Some describe their buffer as categorical again."""
+    kind, bits, format, order = data_dtype
+    if kind == Kind.CATEGORICAL:
+        is_unsigned = NUMBERS.get(dtype[2]) == (Kind.UINT, bits)
+        kind = Kind.UINT if is_unsigned else Kind.INT
+    if kind not in (Kind.INT, Kind.UINT):
+        raise BufferError(f"categorical codes of the dtype {data_dtype}, Arrow has integers there")
+    return _find_format((kind, bits, format, order))
+
+
+def _take_categories(
+    column: Any, device: _core.Device, allow_copy: bool
+) -> tuple[_core.DeviceArray, bool]:
+    """The values and whether they are ordered."""
+    is_ordered, categories = read_categorical(column)
+    if not isinstance(categories, Mapping):
+        kind = read_dtype(read_part(categories, "dtype", "column"))[0]
+        if kind == Kind.CATEGORICAL:
+            raise BufferError("its categories are categorical themselves: cast it to their values")
+        return _take_column(categories, allow_copy), is_ordered
+    values = _make_values(categories)
+    return values if values.device == device else values.to(device), is_ordered
+
+
+def _make_values(categories: Mapping[int, Any]) -> _core.DeviceArray:
+    """Values that are Python objects, by their codes."""
+    if set(categories) != set(range(len(categories))):
+        raise BufferError(f"its categories have the codes {[*categories]}, not 0, 1, 2, ...")
+    values = [categories[code] for code in range(len(categories))]
+    if all(isinstance(value, str) for value in values):
+        encoded = [value.encode() for value in values]
+        ends = [0]
+        for item in encoded:
+            ends.append(ends[-1] + len(item))
+        buffers = struct.pack(f"={len(ends)}q", *ends), b"".join(encoded)
+        return _core.assemble("U", len(values), 0, [None, *map(_core.to_arrow_device, buffers)])
+    for kind, code, format in (int, "q", "l"), (float, "d", "g"):
+        if all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
+            packed = _core.to_arrow_device(struct.pack(f"={len(values)}{code}", *values))
+            return _core.assemble(format, len(values), 0, [None, packed])
+    raise BufferError("its categories are neither all str nor all int nor all float")
+
+
+# ---------------------------------------------------------------- nulls
+
+
+def _find_mask(column: Any, null: int, validity: tuple[Any, Any] | None) -> Any:
+    """The buffer of the mask, where nulls are marked by one. pyarrow has it where none is, too."""
+    if null not in (Null.USE_BITMASK, Null.USE_BYTEMASK):
+        return None
+    if validity is None:
+        if read_null_count(column):
+            raise ValueError("its nulls are said to be in a mask, and it has no validity buffer")
+        return None
+    mask, dtype = validity[0], read_dtype(validity[1], "the validity's dtype")
+    if dtype[1] != (1 if null == Null.USE_BITMASK else 8):
+        raise ValueError(f"describe_null is {Null(null).name}, and its mask has {dtype[1]} bits")
+    return mask
+
+
+def _mark_nulls(
+    array: _core.DeviceArray,
+    column: Any,
+    null: tuple[int, Any],
+    mask: Any,
+    window: tuple[int, int],
+    allow_copy: bool,
+) -> _core.DeviceArray:
+    """`array` with the nulls that are not marked as Arrow does."""
+    kind, value = null
+    if kind == Null.USE_NAN:
+        return _mark(array, column, "NaN", allow_copy, lambda: _core.null_where(array, None))
+    if kind == Null.USE_SENTINEL:
+        item = _encode(array, value)
+        how = f"the value {value}"
+        return _mark(array, column, how, allow_copy, lambda: _core.null_where(array, item))
+    if mask is None:
+        return array
+
+    def apply() -> _core.DeviceArray:
+        return _core.apply_mask(array, _take_mask(mask, kind, *window), valid=value == 0)
+
+    how = "a byte mask" if kind == Null.USE_BYTEMASK else "a bit mask that is set for nulls"
+    return _mark(array, column, how, allow_copy, apply)
+
+
+def _mark(
+    array: _core.DeviceArray, column: Any, how: str, allow_copy: bool, mark: Any
+) -> _core.DeviceArray:
+    """`mark()`, which is `array` with nulls that are not marked by Arrow's bitmap."""
+    if not _core.is_host_readable(array.device):
+        if read_null_count(column) == 0:
+            return array
+        raise BufferError(
+            f"its nulls are marked by {how}, Arrow's by a bitmap, and the host cannot make that of "
+            f"memory on {name_device(array.device)}: fill or drop them in the frame's own library, "
+            "or copy the frame to the CPU there"
+        )
+    marked: _core.DeviceArray = mark()
+    if not allow_copy and marked.null_count:
+        raise BufferError(
+            f"copy=False: its {marked.null_count} nulls are marked by {how}, which Arrow's bitmap "
+            "has to be made of: allow it with copy=None"
+        )
+    return marked
+
+
+def _take_mask(buffer: Any, null: int, size: int, offset: int) -> _core.DeviceArray:
+    """The mask as booleans, whatever its polarity."""
+    if null == Null.USE_BYTEMASK:
+        return _core.assemble("bool8", size, offset, [None, _take_buffer(buffer, "bool")])
+    return _core.assemble("b", size, offset, [None, _take_buffer(buffer, "uint8")])
+
+
+def _encode(array: _core.DeviceArray, sentinel: Any) -> bytes | None:
+    """The bytes of the value that stands for null; None for NaN."""
+    dtype = array.dtype
+    if dtype is None or array.schema.format == "b":
+        raise BufferError(f"the value {sentinel!r} stands for null among {array.type}")
+    if sentinel != sentinel:
+        return None
+    try:
+        return struct.pack("=" + _STRUCT_CODES[dtype], sentinel)
+    except (struct.error, OverflowError) as error:
+        raise ValueError(f"the null value {sentinel!r} is not one of {dtype}") from error
+
+
+# ---------------------------------------------------------------- one buffer
+
+
+def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
+    """The memory of a buffer of `element`s, by DLPack, or by its address where the host may read.
+
+    An array of bytes may stand for any element.
+    """
+    device = read_device(buffer)
+    try:
+        array = _core.to_arrow_device(buffer, copy=False)
+    except (AttributeError, BufferError, NotImplementedError, TypeError) as error:
+        if _core.is_host_readable(device):
+            return borrow_memory(buffer, device)
+        raise BufferError(
+            f"a buffer on {name_device(device)} has no __dlpack__ that works "
+            f"({error or type(error).__name__}), and its address is not for the host to read: copy "
+            "the frame to the CPU in its own library"
+        ) from error
+    allowed = {element, "uint8", "int8"} if element in ("bool", "uint8") else {element, "uint8"}
+    if len(array.shape) != 1 or array.dtype not in allowed:
+        raise ValueError(
+            f"its buffer is a tensor of {array.dtype or array.type} and shape {array.shape}, its "
+            f"description says one dimension of {element}"
+        )
+    return array

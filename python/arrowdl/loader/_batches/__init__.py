@@ -1,0 +1,1 @@
+"""From an Arrow batch to tensors."""

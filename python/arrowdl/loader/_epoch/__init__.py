@@ -1,0 +1,1 @@
+"""Which rows an epoch gives to which rank, in which order, from which state."""

@@ -1,0 +1,1 @@
+"""The Loader as other libraries take it."""

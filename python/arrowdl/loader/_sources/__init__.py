@@ -1,0 +1,1 @@
+"""What the Loader reads: tables, streams, datasets and files."""

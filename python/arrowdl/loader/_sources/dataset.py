@@ -1,0 +1,292 @@
+"""`DatasetSource`: files by row groups, through pyarrow's scanner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, check_columns
+from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
+from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.scans import Query, naming_files, read_in_thread, scan, wait_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+# Decoding more rows at once is quicker up to about here, and takes more memory.
+DECODE_ROWS = 131_072
+# What one scan reads, and each of its batches, where row groups and rows are no larger. A scan
+# reads rows ahead until it holds a gigabyte, however few are asked for: so it gets no more to read.
+_SCAN_BYTES = 2**27
+_BATCH_BYTES = 2**23
+
+
+class DatasetSource(IndexedSource):
+    """Row groups of Parquet files, whole files of other formats, read by pyarrow's scanner."""
+
+    def __init__(
+        self,
+        dataset: ds.FileSystemDataset,
+        query: Query,
+        stamps: FileStamps,
+    ) -> None:
+        self._dataset = dataset
+        self._query = query
+        self._stamps = stamps
+        wait_for(self._read_footers)
+        columns = set(query.columns or dataset.schema.names)
+        self._bytes = _measure(self._fragments, columns)
+        self._options = _choose_options(dataset, self._count_batch_rows())
+        if any(map(is_ipc, self._fragments)):
+            self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
+        self.lends = not _is_memory_new(dataset, self._fragments)
+        self._dictionaries: Dictionaries | None = None
+
+    def _read_footers(self) -> None:
+        found = list(self._dataset.get_fragments(self._query.filter))
+        if self._stamps.add_fragments(found):
+            check_footers(found)
+        self._fragments: list[ds.Fragment] = []
+        self.units = []
+        for fragment in found:
+            with naming_files([fragment.path]):
+                units = _split_fragment(fragment)
+                self.units += map(self._count, units)
+                self._fragments += units
+
+    def check_unchanged(self) -> None:
+        self._stamps.check()
+
+    def _count_batch_rows(self) -> int:
+        sizes = zip(self._bytes, self.units, strict=True)
+        largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
+        return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
+
+    def _count(self, fragment: ds.Fragment) -> int:
+        if self._query.filter is not None:
+            return self._count_filtered(fragment)
+        if hasattr(fragment, "row_groups"):
+            return sum(group.num_rows for group in fragment.row_groups)
+        return int(fragment.count_rows())
+
+    def _count_filtered(self, fragment: ds.Fragment) -> int:
+        """By the scan itself: pyarrow counts by statistics, wrong of casts and of NaN."""
+        query = replace(self._query, columns=[])
+        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
+
+    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        stream = self._scan(units)
+        if not has_dictionaries(stream.schema):
+            return stream
+        if self._dictionaries is None:  # of the first rows, for every rank and epoch
+            self._dictionaries = Dictionaries()
+            first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
+            if first is not None:
+                self._dictionaries.check(next(self._scan([first])))
+        return check_dictionaries(stream, self._dictionaries)
+
+    def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
+        scans = self._cut(units)
+        return self._open(units) if len(scans) <= 1 else _core.stream(self._read_ahead(scans))
+
+    def _cut(self, units: Sequence[int]) -> list[list[int]]:
+        """`units` in parts of no more bytes than one scan is to read."""
+        scans: list[list[int]] = []
+        room = 0.0
+        for unit in units:
+            if not scans or room < self._bytes[unit]:
+                scans.append([])
+                room = _SCAN_BYTES
+            scans[-1].append(unit)
+            room -= self._bytes[unit]
+        return scans
+
+    def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
+        """One scan after another, the next one already at work."""
+        following = self._open(scans[0])
+        for units in scans[1:]:
+            present, following = following, self._open(units)
+            yield from present
+        yield from following
+
+    def _open(self, units: Sequence[int]) -> _core.DeviceStream:
+        fragments = _join_fragments([self._fragments[unit] for unit in units])
+        paths = [fragment.path for fragment in fragments]
+        batches = self._stamps.guard(paths, self._scan_fragments(fragments, paths))
+        return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _scan_fragments(
+        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow.dataset as ds
+
+        options = {
+            "batch_readahead": _SCAN_BYTES // _BATCH_BYTES,  # row groups decoded side by side
+            "fragment_readahead": 2,
+            **self._options,
+        }
+        if any(map(is_ipc, fragments)):
+            return self._query.scan_each(fragments, self._stamps.check, **options)
+        dataset = self._dataset
+        chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
+        scanner = chosen.scanner(columns=self._query.columns, filter=self._query.filter, **options)
+        return scan(scanner, paths, self._stamps.check)
+
+    def describe(self) -> str:
+        names = [os.path.basename(fragment.path) for fragment in self._fragments]
+        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
+
+
+def _split_fragment(fragment: ds.Fragment) -> list[ds.Fragment]:
+    if not hasattr(fragment, "row_groups"):
+        return [fragment]
+    return [fragment.subset(row_group_ids=[group.id]) for group in fragment.row_groups]
+
+
+def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"batch_size": batch_rows}
+    is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
+    if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
+        # Nothing is won there by fetching all bytes of a scan at once.
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
+    return options
+
+
+def _is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
+    """Whether a scan gives memory of its own for certain. Columns of directories are made for each
+    batch."""
+    import pyarrow.dataset as ds
+
+    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded, whatever the file system
+        return not _is_mapped(dataset.filesystem)
+    return all(map(is_ipc, fragments))  # which are mapped privately, or copied, for each scan
+
+
+def _is_mapped(filesystem: Any) -> bool:
+    """Whether files are read through memory that is mapped to them."""
+    import pyarrow.fs as fs
+
+    return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
+
+
+def _is_plain(format: ds.ParquetFileFormat) -> bool:
+    """Whether nobody asked for options of scans."""
+    import pyarrow.dataset as ds
+
+    plain = ds.ParquetFileFormat().default_fragment_scan_options
+    return bool(format.default_fragment_scan_options.equals(plain))
+
+
+def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
+    """Bytes of `columns` in each fragment, about; 0 where nothing tells."""
+    sizes = [
+        float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
+        for fragment in fragments
+    ]
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    if largest is None or sizes[largest] == 0:
+        return sizes
+    share = _share(fragments[largest], columns)
+    return [size * share for size in sizes]
+
+
+def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
+    """The part of the bytes that `columns` have."""
+    group = fragment.metadata.row_group(fragment.row_groups[0].id)
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    sizes = [
+        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
+    ]
+    chosen = sum(size for name, size in sizes if name in columns)
+    return float(chosen / max(1, sum(size for _, size in sizes)))
+
+
+def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
+    """Consecutive row groups of one file as one fragment: the scanner reads them ahead."""
+    joined: list[ds.Fragment] = []
+    groups: list[int] = []
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            joined.append(fragment)
+            groups = []
+            continue
+        new = [group.id for group in fragment.row_groups]
+        if groups and joined[-1].path == fragment.path and new[0] == groups[-1] + 1:
+            groups += new
+            joined[-1] = fragment.subset(row_group_ids=groups)
+        else:
+            joined.append(fragment)
+            groups = new
+    return joined
+
+
+class Scan:
+    """Opens a stream of a dataset that has no row groups to choose from."""
+
+    def __init__(self, dataset: ds.Dataset, query: Query) -> None:
+        self._dataset = dataset
+        self._query = query
+        self._stamps = FileStamps()
+        wait_for(self._take_stamps)
+
+    def __call__(self, epoch: int) -> _core.DeviceStream:
+        fragments = self._list_fragments()
+        paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
+        batches = self._stamps.guard(paths, self._scan(fragments, paths))
+        return read_in_thread(batches, self._query.project(self._dataset))
+
+    def _take_stamps(self) -> None:
+        fragments = self._list_fragments()
+        self._stamps.add_fragments(fragments)
+        check_footers(fragments)
+
+    def _list_fragments(self) -> list[ds.Fragment]:
+        return list(self._dataset._get_fragments(None))  # for datasets with scan options too
+
+    def _scan(
+        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        query, options = self._query, {"batch_size": DECODE_ROWS}
+        combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
+        if any(map(is_ipc, fragments)):
+            return replace(query, filter=combined).scan_each(
+                fragments, self._stamps.check, **options
+            )
+        scanner = self._dataset.scanner(columns=query.columns, filter=query.filter, **options)
+        return scan(scanner, paths, self._stamps.check)
+
+
+def open_dataset(
+    dataset: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    stamps: FileStamps | None = None,
+) -> Source:
+    """The rows of a pyarrow dataset that `filter` wants.
+
+    `stamps` are of files whose footers have been read.
+    """
+    import pyarrow.compute as pc
+
+    if filter is not None and not isinstance(filter, pc.Expression):
+        raise TypeError(
+            f"filter={filter!r}: give a pyarrow expression, such as "
+            'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one of '
+            "tuples"
+        )
+    if columns is not None:
+        check_columns(columns, dataset.schema.names)
+    query = Query(dataset.schema, columns, filter, memory_map)
+    if hasattr(dataset, "filesystem") and not dataset._scan_options:
+        return DatasetSource(dataset, query, stamps or FileStamps())
+    return StreamSource(Scan(dataset, query), replayable=True)

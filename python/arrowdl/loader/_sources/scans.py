@@ -1,0 +1,159 @@
+"""pyarrow's scans as streams that an error, an interrupt or an early end cannot hang or crash.
+
+``Scanner.to_reader()`` keeps the interpreter lock while it waits for a mutex. The thread of an
+error that came from Python holds that while it waits for the interpreter lock: both wait for ever.
+``Scanner.scan_batches()`` gives the interpreter lock back first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from arrowdl import _core
+from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+Result = TypeVar("Result")
+Check = Callable[[Sequence[str]], None]  # of files: raises where one has changed
+
+# Of a scan that reads two files ahead: what an error may be of.
+_FILES_AT_ONCE = 3
+# Of IPC files, to be scanned at once.
+_GROUP_PARTS = 64
+_GROUP_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is read of each fragment of a dataset.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of the dataset.
+    columns : list of str, optional
+    filter : Expression, optional
+    memory_map : bool
+        Whether IPC files on the local file system are mapped.
+    """
+
+    schema: pa.Schema
+    columns: list[str] | None
+    filter: Any
+    memory_map: bool = True
+
+    def project(self, dataset: ds.Dataset) -> pa.Schema:
+        """The schema of the batches."""
+        return dataset.scanner(columns=self.columns).projected_schema
+
+    def scan_each(
+        self, fragments: Iterable[ds.Fragment], check: Check, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of one fragment after another; IPC files as is safe."""
+        for parts in _group(part for fragment in fragments for part in self._split(fragment)):
+            paths = list(dict.fromkeys(part.path for part in parts if part.path))
+            check(paths)
+            scanner = self._make_scanner([part.fragment for part in parts], options)
+            yield from scan(scanner, paths, check)
+
+    def _split(self, fragment: ds.Fragment) -> Iterator[Part]:
+        path = getattr(fragment, "path", "")
+        if not is_ipc(fragment):
+            yield Part(path, fragment, _GROUP_BYTES)
+            return
+        needed = find_columns(self.schema.names, self.columns, self.filter)
+        with naming_files([path]):
+            yield from split_file(fragment, needed, self.memory_map)
+
+    def _make_scanner(
+        self, fragments: Sequence[ds.Fragment], options: Mapping[str, Any]
+    ) -> ds.Scanner:
+        import pyarrow.dataset as ds
+
+        chosen = {"columns": self.columns, "filter": self.filter, **options}
+        if len(fragments) == 1:
+            return fragments[0].scanner(self.schema, **chosen)
+        dataset = ds.FileSystemDataset(fragments, self.schema, fragments[0].format)
+        return dataset.scanner(**{"fragment_readahead": 2, **chosen})
+
+
+def _group(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Parts to be scanned at once, which for small ones is quicker."""
+    group: list[Part] = []
+    nbytes = 0
+    for part in parts:
+        group.append(part)
+        nbytes += part.nbytes
+        if len(group) == _GROUP_PARTS or nbytes >= _GROUP_BYTES:
+            yield group
+            group, nbytes = [], 0
+    if group:
+        yield group
+
+
+def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa.RecordBatch]:
+    """The batches of a scan of the files at `paths`, which an error names.
+
+    Each is checked when there is something of it: it has been opened.
+    """
+    latest = ""
+    with naming_files(paths) as names:
+        for tagged in scanner.scan_batches():
+            path = getattr(tagged.fragment, "path", "")
+            if path != latest and path in names:
+                check([path])
+                del names[: names.index(path)]
+            latest = path
+            yield tagged.record_batch
+
+
+@contextmanager
+def naming_files(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Say of an error which files were read, the first of what this gives, unless it names one."""
+    names = list(dict.fromkeys(paths))
+    try:
+        yield names
+    except Exception as error:
+        if names and not any(path in str(error) for path in paths):
+            more = len(names) - _FILES_AT_ONCE
+            shown = ", ".join(map(repr, names[:_FILES_AT_ONCE]))
+            error.add_note(
+                f"while arrowdl.Loader read {shown}" + (f" and {more} more" if more > 0 else "")
+            )
+        raise
+
+
+def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _core.DeviceStream:
+    """The batches, of type `schema`, by a native thread that is at work when this returns.
+
+    Whoever waits for the thread can be interrupted, and leave it.
+    """
+    import pyarrow as pa
+
+    empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+    stream = _core.stream(itertools.chain([empty], batches)).prefetch(1)
+    next(stream)  # the empty one: the thread runs
+    return stream
+
+
+def wait_for(function: Callable[[], Result]) -> Result:
+    """What `function` returns, called in a thread: the wait can be interrupted."""
+    future: Future[Result] = Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=call, name="arrowdl-open", daemon=True).start()
+    return future.result()

@@ -1,0 +1,1 @@
+"""Worker processes and the batches that come from them."""

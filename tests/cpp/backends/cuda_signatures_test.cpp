@@ -1,0 +1,66 @@
+// The calls as cuda.cpp writes them down, against cuda.h where a toolkit is at hand (CMake looks
+// for it; nothing needs it).
+#include <gtest/gtest.h>
+
+#ifdef HAS_CUDA_H
+#include <cuda.h>
+
+#include "support/signatures.hpp"
+
+namespace {
+
+// cuda.h's macros turn the plain names into those with a version, as cuda.cpp has them.
+EXPECT_MATCH(cuInit, unsigned);
+EXPECT_MATCH(cuDriverGetVersion, int*);
+EXPECT_MATCH(cuDeviceGetCount, int*);
+EXPECT_MATCH(cuDeviceGet, int*, int);
+EXPECT_MATCH(cuDevicePrimaryCtxRetain, void**, int);
+EXPECT_MATCH(cuCtxPushCurrent, void*);
+EXPECT_MATCH(cuCtxPopCurrent, void**);
+EXPECT_MATCH(cuThreadExchangeStreamCaptureMode, int*);
+EXPECT_MATCH(cuEventCreate, void**, unsigned);
+EXPECT_MATCH(cuEventRecord, void*, void*);
+EXPECT_MATCH(cuEventQuery, void*);
+EXPECT_MATCH(cuEventSynchronize, void*);
+EXPECT_MATCH(cuEventDestroy, void*);
+EXPECT_MATCH(cuStreamCreate, void**, unsigned);
+EXPECT_MATCH(cuStreamWaitEvent, void*, void*, unsigned);
+EXPECT_MATCH(cuStreamGetCtx, void*, void**);
+EXPECT_MATCH(cuStreamQuery, void*);
+EXPECT_MATCH(cuStreamSynchronize, void*);
+EXPECT_MATCH(cuStreamDestroy, void*);
+EXPECT_MATCH(cuStreamIsCapturing, void*, int*);
+EXPECT_MATCH(cuMemAllocAsync, void**, std::size_t, void*);
+EXPECT_MATCH(cuMemFreeAsync, void*, void*);
+EXPECT_MATCH(cuMemAlloc, void**, std::size_t);
+EXPECT_MATCH(cuMemFree, void*);
+EXPECT_MATCH(cuMemHostAlloc, void**, std::size_t, unsigned);
+EXPECT_MATCH(cuMemFreeHost, void*);
+EXPECT_MATCH(cuMemAllocManaged, void**, std::size_t, unsigned);
+EXPECT_MATCH(cuMemcpyAsync, void*, const void*, std::size_t, void*);
+EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
+EXPECT_MATCH(cuModuleLoadData, void**, const void*);
+EXPECT_MATCH(cuModuleGetFunction, void**, void*, const char*);
+EXPECT_MATCH(cuLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+             unsigned, void*, void**, void**);
+EXPECT_MATCH(cuGetErrorName, int, const char**);
+EXPECT_MATCH(cuGetErrorString, int, const char**);
+
+static_assert(CUDA_ERROR_OUT_OF_MEMORY == 2 && CUDA_ERROR_NO_DEVICE == 100 &&
+              CUDA_ERROR_NOT_READY == 600 && CUDA_ERROR_NOT_SUPPORTED == 801 &&
+              CUDA_ERROR_STREAM_CAPTURE_IMPLICIT == 906);
+static_assert(CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
+              CU_MEMHOSTALLOC_PORTABLE == 1 && CU_MEM_ATTACH_GLOBAL == 1 &&
+              CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_STREAM_CAPTURE_STATUS_NONE == 0);
+static_assert(CU_POINTER_ATTRIBUTE_MEMORY_TYPE == 2 && CU_POINTER_ATTRIBUTE_IS_MANAGED == 8 &&
+              CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9 && CU_MEMORYTYPE_HOST == 1);
+
+TEST(CudaSignatures, AreThoseOfTheToolkit) { SUCCEED() << "checked by the compiler"; }
+
+}  // namespace
+
+#else
+
+TEST(CudaSignatures, AreThoseOfTheToolkit) { GTEST_SKIP() << "no cuda.h here"; }
+
+#endif

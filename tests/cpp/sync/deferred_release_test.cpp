@@ -1,0 +1,374 @@
+// Deferred release: what a stream may still read is not given back.
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+#include "support/device_test.hpp"
+
+namespace arrowdl {
+namespace {
+
+using testing::DeviceTest;
+using testing::eventually;
+
+using Bytes = std::vector<uint8_t>;
+
+class UsedStreamsTest : public DeviceTest {
+ protected:
+  /// Memory full of 5s that is poisoned at once, in no stream's order, when it is dropped: what an
+  /// allocator does that hands a block out again.
+  std::shared_ptr<uint8_t> make_poisoned(std::size_t size) {
+    const auto memory = make_memory(static_cast<int64_t>(size));
+    std::fill_n(memory.get(), size, uint8_t{5});
+    return {memory.get(), [this, memory, size](uint8_t* bytes) {
+              std::fill_n(bytes, size, testing::FakeDriver::kPoison);
+              ++dropped_;
+            }};
+  }
+
+  std::atomic<int> dropped_{0};
+};
+INSTANTIATE_DEVICE_TESTS(UsedStreamsTest);
+
+TEST_P(UsedStreamsTest, WithoutItTheConsumerReadsPoison) {
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  memory.reset();
+  fake_->drain(0, backend_->work_stream(device_));  // what frees it is done before the late reader
+  fake_->open_gate(consumer.gate);
+  fake_->drain(0, consumer.stream);
+  EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
+}
+
+TEST_P(UsedStreamsTest, MemoryStaysUntilTheConsumerHasReadIt) {
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  RecordedStreams used;
+  EXPECT_TRUE(used.empty());
+  used.add(device_, consumer.stream);
+  used.add(device_, consumer.stream);
+  EXPECT_FALSE(used.empty());
+  used.release(std::move(memory));
+  EXPECT_EQ(dropped_, 0) << "and nobody has waited: the gate is closed";
+  EXPECT_EQ(pending_releases(), 1);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(*read, Bytes(4, 5));
+}
+
+TEST_P(UsedStreamsTest, EveryStreamCounts) {
+  const Gated first = take_gated_stream();
+  const Gated second = take_gated_stream();
+  RecordedStreams used;
+  used.add(device_, first.stream);
+  used.add(device_, second.stream);
+  auto memory = make_poisoned(4);
+  const auto read = read_on(second.stream, memory.get(), 4);
+  used.release(std::move(memory));
+  fake_->open_gate(first.gate);
+  fake_->drain(0, first.stream);
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(second.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(*read, Bytes(4, 5));
+}
+
+TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
+  const Device other{GetParam().device, 1};
+  const StreamHandle stream = backend_->take_stream(other);
+  const int gate = fake_->close_gate();
+  fake_->enqueue_gate(1, stream, gate);
+  const int64_t abandoned = abandoned_releases();
+  RecordedStreams used;
+  used.add(device_, stream);
+  used.release(make_poisoned(4));
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+  EXPECT_EQ(abandoned_releases(), abandoned);
+  backend_->give_stream(other, stream);
+}
+
+TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
+  const Gated consumer = take_gated_stream();
+  auto owner = std::make_shared<int>();
+  const std::weak_ptr<int> kept = owner;
+  RecordedStreams used;
+  used.add(device_, consumer.stream);  // somebody may have named the handle alone before
+  used.add(device_, consumer.stream, std::move(owner));
+  used.release(make_poisoned(4));
+  EXPECT_FALSE(kept.expired());
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1 && kept.expired(); }));
+}
+
+TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
+  RecordedStreams used;
+  used.add(device_, take_stream());
+  fake_->drain(0, nullptr);
+  const StreamHandle stream = streams_.back();
+  auto memory = make_poisoned(4);
+  void* event = backend_->record(device_, stream);
+  backend_->synchronize(device_, event);
+  backend_->destroy(device_, event);
+  used.release(std::move(memory));
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  RecordedStreams one;
+  one.add(device_, stuck.stream);
+  one.release(make_poisoned(4));
+  RecordedStreams other;
+  other.add(device_, quick.stream);
+  other.release(make_poisoned(4));
+  fake_->open_gate(quick.gate);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 1; }));
+  EXPECT_EQ(dropped_, 1);
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, BlockingReleaseWaitsHere) {
+  set_blocking_release(true);
+  const Gated consumer = take_gated_stream();
+  auto memory = make_poisoned(4);
+  const auto read = read_on(consumer.stream, memory.get(), 4);
+  RecordedStreams used;
+  used.add(device_, consumer.stream);
+  std::thread opener([&] { fake_->open_gate(consumer.gate); });
+  used.release(std::move(memory));
+  EXPECT_EQ(dropped_, 1);
+  EXPECT_EQ(*read, Bytes(4, 5));
+  opener.join();
+}
+
+TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
+  const Gated consumer = take_gated_stream();
+  constexpr int kReleases = 1100;
+  std::atomic<int> released{0};
+  std::thread releaser([&] {
+    for (int i = 0; i < kReleases; ++i) {
+      RecordedStreams used;
+      used.add(device_, consumer.stream);
+      used.release(make_poisoned(1));
+      ++released;
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return released == 1024; }));
+  EXPECT_EQ(pending_releases(), 1024);
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  EXPECT_TRUE(eventually([&] { return dropped_ == kReleases; }));
+}
+
+/// Releases `bytes` that `stream` may use, of memory that is dropped with the rest.
+void release_bytes(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner,
+                   int64_t bytes) {
+  release_after(device, stream, std::move(owner), {}, bytes);
+}
+
+std::atomic<int> guarded_waits{0};
+
+void count_guarded_waits() {
+  guarded_waits = 0;
+  set_wait_guard([](const std::function<void()>& wait) {
+    ++guarded_waits;
+    wait();
+  });
+}
+
+TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
+  set_release_limit(100);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 60);
+  release_bytes(device_, consumer.stream, make_poisoned(1), 40);
+  EXPECT_EQ(pending_release_bytes(), 100);
+  release_bytes(device_, consumer.stream, make_poisoned(1), 0);  // unknown: not counted
+  count_guarded_waits();
+  std::atomic<bool> has_returned{false};
+  std::thread releaser([&] {
+    release_bytes(device_, consumer.stream, make_poisoned(1), 1);
+    has_returned = true;
+  });
+  EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+  EXPECT_FALSE(has_returned) << "the gate is closed";
+  EXPECT_EQ(pending_releases(), 3);
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  set_wait_guard(nullptr);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 4; }));
+  EXPECT_TRUE(eventually([] { return pending_release_bytes() == 0; }));
+}
+
+TEST_P(UsedStreamsTest, OnePieceMayAlwaysWait) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 1000);
+  EXPECT_EQ(pending_release_bytes(), 1000);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenOthersMakeRoom) {
+  set_release_limit(100);
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  release_bytes(device_, quick.stream, make_poisoned(1), 100);
+  std::thread releaser([&] { release_bytes(device_, stuck.stream, make_poisoned(1), 100); });
+  fake_->open_gate(quick.gate);
+  releaser.join();
+  EXPECT_EQ(pending_release_bytes(), 100) << "and its own stream is still stuck";
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenItsOwnWorkIsDone) {
+  set_release_limit(100);
+  const Gated stuck = take_gated_stream();
+  const Gated quick = take_gated_stream();
+  release_bytes(device_, stuck.stream, make_poisoned(1), 100);
+  std::thread releaser([&] { release_bytes(device_, quick.stream, make_poisoned(1), 100); });
+  fake_->open_gate(quick.gate);
+  releaser.join();
+  EXPECT_EQ(dropped_, 1);
+  fake_->open_gate(stuck.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, ACaptureIsNotWaitedForWhateverTheLimit) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  const StreamHandle captured = take_stream();
+  fake_->set_capturing(captured, true);
+  for (int i = 0; i < 2; ++i) release_bytes(device_, captured, make_poisoned(1), 10);
+  EXPECT_EQ(pending_release_bytes(), 20);
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_capturing(captured, false);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+  fake_->open_gate(consumer.gate);
+}
+
+TEST_P(UsedStreamsTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
+  set_release_limit(10);
+  const Gated first = take_gated_stream();
+  const Gated second = take_gated_stream();
+  // What is dropped when the first is done is itself read by the second, and more than fits.
+  std::shared_ptr<const void> owner(this, [&, inner = make_poisoned(1)](const void*) mutable {
+    release_bytes(device_, second.stream, std::move(inner), 100);
+  });
+  release_bytes(device_, first.stream, std::move(owner), 10);
+  release_bytes(device_, second.stream, make_poisoned(1), 0);
+  fake_->open_gate(first.gate);
+  EXPECT_TRUE(eventually([] { return pending_release_bytes() == 100; })) << "nobody waits";
+  fake_->open_gate(second.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, TheWaitGoesThroughTheGuard) {
+  set_release_limit(1);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 1);
+  count_guarded_waits();
+  std::thread releaser([&] { release_bytes(device_, consumer.stream, make_poisoned(1), 1); });
+  EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+  fake_->open_gate(consumer.gate);
+  releaser.join();
+  set_wait_guard(nullptr);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
+}
+
+TEST_P(UsedStreamsTest, ALimitIsNotNegative) {
+  testing::expect_error(ErrorKind::kValue, "-1 bytes", [] { set_release_limit(-1); });
+}
+
+TEST_P(UsedStreamsTest, ManyThreads) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 50;
+  std::vector<StreamHandle> streams;
+  for (int i = 0; i < kThreads; ++i) streams.push_back(take_stream());
+  std::vector<std::shared_ptr<Bytes>> reads(kThreads * kRounds);
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::size_t i = 0; i < kRounds; ++i) {
+        const StreamHandle stream = streams[thread];
+        auto memory = make_poisoned(64);
+        auto& target = reads[thread * kRounds + i];
+        target = std::make_shared<Bytes>(64);
+        fake_->enqueue_copy(0, stream, target->data(), memory.get(), 64);
+        RecordedStreams used;
+        used.add(device_, stream);
+        used.add(device_, streams[(thread + 1) % kThreads]);
+        used.release(std::move(memory));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return dropped_ == kThreads * kRounds; }));
+  for (const auto& read : reads) EXPECT_EQ(*read, Bytes(64, 5));
+}
+
+TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto exit_with_pending = [this] {
+    const Gated consumer = take_gated_stream();  // a gate that nobody opens
+    RecordedStreams used;
+    used.add(device_, consumer.stream);
+    used.release({this, [](const void*) { std::_Exit(2); }});
+    std::exit(pending_releases() == 1 ? 0 : 3);
+  };
+  EXPECT_EXIT(exit_with_pending(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
+  const Gated consumer = take_gated_stream();
+  RecordedStreams used;
+  used.add(device_, consumer.stream);
+  used.release(make_poisoned(4));
+  fake_->enqueue_failure(0, take_stream());
+  fake_->drain(0, streams_.back());
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+  EXPECT_EQ(dropped_, 0) << "nobody can tell when it is safe";
+  abandoned_ = 1;
+  before_.allocations += 1;
+}
+
+TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
+  for (const bool blocking : {false, true}) {
+    set_blocking_release(blocking);
+    dropped_ = 0;
+    const StreamHandle captured = take_stream();
+    fake_->set_capturing(captured, true);
+    RecordedStreams used;
+    used.add(device_, captured);
+    used.release(make_poisoned(4));
+    EXPECT_EQ(pending_releases(), 1);
+    EXPECT_EQ(dropped_, 0);
+    fake_->set_capturing(captured, false);
+    EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+    EXPECT_EQ(dropped_, 1);
+    EXPECT_FALSE(fake_->is_capture_broken());
+  }
+}
+
+TEST_P(UsedStreamsTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
+  RecordedStreams used;
+  used.add(device_, GetParam().default_stream);
+  auto memory = make_poisoned(4);
+  fake_->set_global_capture(true);
+  used.release(std::move(memory));
+  EXPECT_EQ(dropped_, 0);
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_global_capture(false);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+}  // namespace
+}  // namespace arrowdl

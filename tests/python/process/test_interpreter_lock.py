@@ -1,0 +1,319 @@
+"""Foreign code calls what we export with the interpreter lock held, or without: none of our waits
+may keep it from those who are waited for.
+
+Every test runs in a process of its own, which ends itself where it hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.processes import run_python
+
+PREAMBLE = """
+import faulthandler
+faulthandler.dump_traceback_later(60, exit=True)
+import sys
+import threading
+import arrowdl
+import pyarrow as pa
+from arrowdl import debug
+from helpers.streams import Reader, every_stream, make_batches, running, yield_batches
+
+sys.setswitchinterval(1e-4)  # threads that want the lock get it soon
+"""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return lambda code: run_python(PREAMBLE + code)
+
+
+caller = pytest.mark.parametrize("caller", ["with the lock", "without the lock"])
+
+
+@caller
+def test_every_adaptor_is_read_to_its_end(run: Callable[[str], None], caller: str) -> None:
+    run(f"""
+for method in ("__arrow_c_stream__", "__arrow_c_device_stream__"):
+    for name, lengths, stream in every_stream():
+        print(method, name, flush=True)
+        reader = Reader(stream, method, {caller!r})
+        assert reader.read_schema().startswith("+s")
+        assert list(reader) == lengths
+        assert reader.read_next() is None
+        reader.close()
+del stream, reader
+assert debug.live_objects() == 0
+""")
+
+
+@caller
+def test_every_adaptor_is_released_in_the_middle(run: Callable[[str], None], caller: str) -> None:
+    run(f"""
+with running(lambda: sum(range(1000))):
+    for method in ("__arrow_c_stream__", "__arrow_c_device_stream__"):
+        for name, lengths, stream in every_stream():
+            print(method, name, flush=True)
+            reader = Reader(stream, method, {caller!r})
+            assert reader.read_next() == lengths[0]
+            reader.close()
+""")
+
+
+@caller
+def test_the_source_waits_for_another_thread_of_python(
+    run: Callable[[str], None], caller: str
+) -> None:
+    run(f"""
+def gated():
+    for batch in make_batches():
+        opened.acquire()
+        yield batch
+
+opened = threading.Semaphore(1)  # stream() takes the first at once
+for prefetch in (False, True):
+    stream = arrowdl.stream(gated())
+    reader = Reader(stream.prefetch() if prefetch else stream, "__arrow_c_stream__", {caller!r})
+    with running(opened.release):
+        assert list(reader) == [3] * 5
+    reader.close()
+""")
+
+
+@caller
+def test_a_failure_of_python_code_is_the_last_error(
+    run: Callable[[str], None], caller: str
+) -> None:
+    run(f"""
+def failing():
+    yield from make_batches(2)
+    raise ValueError("the disk is gone")
+
+reader = Reader(arrowdl.stream(failing()).prefetch(), "__arrow_c_stream__", {caller!r})
+lengths = []
+try:
+    for length in reader:
+        lengths.append(length)
+except RuntimeError as error:
+    assert "the disk is gone" in str(error)
+assert lengths == [3, 3]
+reader.close()
+""")
+
+
+def test_two_threads_that_count_on_the_lock_take_turns(run: Callable[[str], None]) -> None:
+    run("""
+def read():
+    lengths.extend(reader)
+
+for _ in range(20):
+    lengths = []
+    stream = arrowdl.stream(iter(make_batches(50))).rebatch(2).prefetch()
+    reader = Reader(stream, "__arrow_c_stream__", "with the lock")
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lengths == [2] * 75
+    reader.close()
+""")
+
+
+def test_a_release_waits_for_nobody_inside(run: Callable[[str], None]) -> None:
+    run("""
+def gated():
+    yield from make_batches(1)
+    entered.set()
+    opened.wait()
+    yield from make_batches(1)
+
+entered, opened = threading.Event(), threading.Event()
+reader = Reader(arrowdl.stream(gated()), "__arrow_c_stream__", "with the lock")
+assert reader.read_next() == 3
+late = []
+thread = threading.Thread(target=lambda: late.append(reader.read_next()))
+thread.start()
+entered.wait()
+reader.close()
+opened.set()
+thread.join()
+assert late == [3]
+del reader, thread
+assert debug.live_objects() == 0
+""")
+
+
+CONSUMERS = {
+    "nanoarrow": """
+import nanoarrow
+count = lambda stream: len(nanoarrow.ArrayStream(stream).read_all())
+""",
+    "arro3": """
+from arro3.core import RecordBatchReader, Table
+count = lambda stream: Table.from_arrow(stream).num_rows
+count_batches = lambda stream: RecordBatchReader.from_arrow(stream).read_all().num_rows
+""",
+    "polars": """
+import polars
+count = lambda stream: len(polars.DataFrame(stream))
+count_batches = lambda stream: len(polars.scan_arrow_c_stream(stream).collect())
+""",
+    "pandas": """
+import pandas
+count = lambda stream: len(pandas.DataFrame.from_arrow(stream))
+""",
+    "duckdb": """
+import duckdb
+count = lambda stream: len(duckdb.sql("select * from stream").fetchall())
+count_batches = lambda stream: len(duckdb.from_arrow(stream).limit(10**6).fetchall())
+""",
+    "pyarrow": """
+count = lambda stream: pa.table(stream).num_rows
+count_batches = lambda stream: pa.RecordBatchReader.from_stream(stream).read_all().num_rows
+""",
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_every_adaptor_is_read_by(run: Callable[[str], None], consumer: str) -> None:
+    run(f"""
+{CONSUMERS[consumer]}
+doors = [count, globals().get("count_batches")]
+for door in filter(None, doors):
+    with running(lambda: sum(range(1000))):
+        for name, lengths, stream in every_stream():
+            print(name, flush=True)
+            assert door(stream) == sum(lengths)
+""")
+
+
+ON_A_DEVICE = """
+import faulthandler
+faulthandler.dump_traceback_later(60, exit=True)
+import sys
+import threading
+import pyarrow as pa
+from helpers.streams import Reader
+
+sys.setswitchinterval(1000)  # who has the lock keeps it until it waits
+"""
+
+
+@caller
+def test_copies_to_a_device_wait_for_pinned_memory(
+    on_fake_cuda: Callable[[str], None], caller: str
+) -> None:
+    on_fake_cuda(f"""{ON_A_DEVICE}
+arrowdl.set_staging_limit(0)  # one block at a time, and the device has it
+stream = cuda.make_stream()
+ids = arrowdl.from_arrow(pa.array(range(1000)))
+reader = Reader(arrowdl.stream(pa.table({{"a": range(1000)}})).to("cuda:0"),
+                "__arrow_c_device_stream__", {caller!r})
+closed, wanted = threading.Event(), threading.Event()
+
+def hold():
+    with cuda.gate(stream):
+        held = ids.to("cuda:0", stream=stream)
+        closed.set()
+        wanted.wait()
+
+holder = threading.Thread(target=hold)
+holder.start()
+closed.wait()
+wanted.set()
+assert list(reader) == [1000]
+reader.close()
+holder.join()
+""")
+
+
+@caller
+def test_arrays_of_a_device_are_released_when_their_streams_are_done(
+    on_fake_cuda: Callable[[str], None], caller: str
+) -> None:
+    on_fake_cuda(f"""{ON_A_DEVICE}
+arrowdl.set_release_limit(0)
+stream = cuda.make_stream()
+closed, wanted = threading.Event(), threading.Event()
+
+arrays = [arrowdl.from_arrow(pa.array(range(100))).to("cuda:0") for _ in range(4)]
+for array in arrays:
+    array.synchronize()
+    array.record_stream(stream)
+del array
+
+def used():
+    while arrays:
+        yield arrays.pop()
+
+def hold():
+    with cuda.gate(stream):
+        closed.set()
+        wanted.wait()
+
+reader = Reader(arrowdl.stream(used()), "__arrow_c_device_stream__", {caller!r})
+holder = threading.Thread(target=hold)
+holder.start()
+closed.wait()
+wanted.set()
+assert list(reader) == [100] * 4  # one may wait for the device, not two
+reader.close()
+holder.join()
+settle()
+assert debug.live_objects() == 0
+""")
+
+
+@caller
+def test_the_exchange_api_names_streams(run: Callable[[str], None], caller: str) -> None:
+    run(f"""
+import ctypes
+from helpers.capsules import capsule_address
+from helpers.streams import CALLERS
+
+class Api(ctypes.Structure):  # dlpack.h: a header (version, prev_api), then the functions
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("prev", ctypes.c_void_p),
+                *((name, ctypes.c_void_p) for name in ("allocate", "from_object", "to_object",
+                                                       "to_tensor", "current_work_stream"))]
+
+api = Api.from_address(capsule_address(arrowdl.DeviceArray.__dlpack_c_exchange_api__))
+assert api.major == 1
+Function = CALLERS[{caller!r}](ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
+ask = Function(api.current_work_stream)
+stream = ctypes.c_void_p(1)
+assert ask(1, 0, ctypes.byref(stream)) == 0 and stream.value is None
+try:
+    assert ask(99, 0, ctypes.byref(stream)) == -1 and "without" in {caller!r}
+except ValueError as error:
+    assert "99" in str(error)
+""")
+
+
+@pytest.mark.parametrize("first", ["", "import arrowdl"])
+def test_a_sub_interpreter_is_told_that_it_cannot(first: str) -> None:
+    run_python(f"""
+import faulthandler
+faulthandler.dump_traceback_later(60, exit=True)
+import sys
+from pathlib import Path
+{first}
+try:
+    import _interpreters as interpreters
+    create = lambda: interpreters.create("legacy")
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    create = lambda: interpreters.create(isolated=False)
+
+failure = ""
+try:
+    told = interpreters.run_string(create(), "import arrowdl")
+    failure = getattr(told, "formatted", "")
+except interpreters.RunFailedError as error:
+    failure = str(error)
+assert "ImportError" in failure and "sub-interpreter" in failure, failure
+""")

@@ -1,0 +1,60 @@
+"""The examples run, and say what they promise."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "examples"
+
+SAYS = {
+    "duckdb_torch": ["known minutes: [10.0, 20.0, 40.0, 50.0]", "NULL │      30.0"],
+    "embeddings_jax": ["batches: (256, 64) compiled: 1", "of 10000 right", "learned: True"],
+    "embeddings_torch": ["'embedding': ((256, 64), torch.float32)", "learned: True"],
+    "polars_torch": [
+        "[[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]",
+        "city: [1, 0, 1]",
+        "array[f32",
+    ],
+    "pyarrow_jax": ["totals: [4.0, 0.0, 4.0]", "[0.0, 0.0]", "bfloat16 (3, 4)"],
+    "pyarrow_numpy": ["zero-copy: True", "writeable: False", "masked: [1.0, None, 3.0]"],
+    "pyarrow_torch": ["(3, 2) torch.float32 zero-copy: True", "valid: [True, False, True]"],
+    "tabular_jax": ["120 batches of (250, 3)", "weights: [1.5, -2.0, 0.5]"],
+    "tabular_torch": ["10000 rows, stopped, 20000 more after resuming", "learned: True"],
+    "tokens_torch": ["nested: True", "learned: True"],
+}
+
+
+def test_every_example_is_tested() -> None:
+    in_test_training = {"tabular_lightning", "tabular_ray"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAYS, *in_test_training, "flights"}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    if "main" in names:  # it makes files
+        names["main"](tmp_path)
+    output = capsys.readouterr().out
+    for text in SAYS[name]:
+        assert text in output
+
+
+@pytest.mark.slow
+def test_flights(tmp_path: Path) -> None:
+    """The demo, with one epoch. What it needs beside the tests' packages is in demo.txt."""
+    command = [sys.executable, str(EXAMPLES / "flights.py"), "--epochs=1", "--folder", "out"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "336,776 flights, " in done.stdout
+    assert "!=" not in done.stdout, "a step that should be zero-copy was not"
+    assert done.stdout.count(" zero-copy ") >= 7
+    assert (tmp_path / "out/flights.png").stat().st_size > 20_000
