@@ -1,7 +1,9 @@
 // A tensor to Arrow and back in C++: no Python, no copy.
 
-#include <arrowdl/convert.hpp>
 #include <arrowdl/dtype.hpp>
+#include <arrowdl/make_tensor.hpp>
+#include <arrowdl/to_arrow.hpp>
+#include <arrowdl/to_dlpack.hpp>
 #include <cstdint>
 #include <iostream>
 #include <memory>

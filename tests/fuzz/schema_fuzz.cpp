@@ -7,9 +7,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
+#include "arrowdl/to_dlpack.hpp"
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/threads.hpp"
 #include "support/arguments.hpp"
 #include "support/gil.hpp"
 #include "support/values.hpp"

@@ -7,9 +7,15 @@
 #include <optional>
 #include <string_view>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "classes/device.hpp"
 #include "classes/repr.hpp"
 #include "classes/schema.hpp"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "arrowdl/cast.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "classes/device.hpp"

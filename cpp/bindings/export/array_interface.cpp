@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/device_streams.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"

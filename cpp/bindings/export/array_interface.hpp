@@ -4,6 +4,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "arrowdl/device_array.hpp"
 #include "import/tensor.hpp"
 
 namespace arrowdl::python {

@@ -2,7 +2,8 @@
 
 #include <string_view>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/cast.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
 #include "classes/device_array.hpp"
 #include "support/arguments.hpp"

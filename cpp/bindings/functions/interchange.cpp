@@ -2,11 +2,19 @@
 // dataframe interchange protocol in arrowdl's own Python.
 #include <pybind11/stl.h>
 
+#include "arrowdl/concatenate.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/to_arrow.hpp"
 #include "classes/device.hpp"
 #include "classes/device_array.hpp"
+#include "compute/relocate.hpp"
+#include "compute/values_to_nulls.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
+#include "interchange/array_from_buffers.hpp"
+#include "interchange/buffer_of_array.hpp"
 #include "support/gil.hpp"
 
 namespace arrowdl::python {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
 #include "import/tensor.hpp"
 #include "support/values.hpp"
 

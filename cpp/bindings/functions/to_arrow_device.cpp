@@ -1,8 +1,14 @@
 // to_arrow_device(tensor, *, copy, layout, bool_as, mask, stream)
 #include <pybind11/stl.h>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "classes/device_array.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"

@@ -7,10 +7,21 @@
 #include <memory>
 #include <optional>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "classes/device.hpp"
+#include "compute/decoded_field.hpp"
+#include "convert/tensor_parts.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "import/arrow.hpp"
@@ -22,6 +33,7 @@
 #include "support/errors.hpp"
 #include "support/objects.hpp"
 #include "support/values.hpp"
+#include "tensor/align_tensor.hpp"
 
 namespace arrowdl::python {
 namespace {

@@ -3,7 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
 
 namespace arrowdl::python {

@@ -3,8 +3,10 @@
 #include <memory>
 #include <string_view>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "support/gil.hpp"
 
 namespace arrowdl::python {

@@ -6,6 +6,10 @@
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "classes/device_array.hpp"
 #include "export/array_interface.hpp"
 #include "import/buffer_protocol.hpp"

@@ -3,7 +3,11 @@
 
 #include <pybind11/pybind11.h>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/backend.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device.hpp"
+#include "arrowdl/event.hpp"
+#include "arrowdl/owned.hpp"
 
 namespace arrowdl::python {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/copy_policy.hpp"
 #include "arrowdl/error.hpp"
 
 namespace arrowdl::python {

@@ -5,7 +5,9 @@
 
 #include <optional>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/backend.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/order.hpp"
 
 namespace arrowdl::python {
 

@@ -170,12 +170,6 @@ class DeviceArray {
   int64_t length_ = 0;
 };
 
-/// Where what cast_to_schema and cast_stream make may lie.
-enum class CastTarget {
-  kDevice,  ///< on the array's own device: new memory is made on the CPU alone
-  kHost,    ///< on the CPU, for a consumer that takes whatever the host can read for its memory
-};
-
 /// The window as an ArrowArray on whatever device it lies, without its event: for building a
 /// larger array around it. The caller carries device and event on.
 OwnedArray share_array(const DeviceArray& array);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arrowdl/cast.hpp"
 #include "arrowdl/device_array.hpp"
 
 namespace arrowdl {

@@ -2,7 +2,9 @@
 #include <limits>
 
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
 #include "cast/cast.hpp"
 #include "compute/gather.hpp"
 #include "schema/copy_schema.hpp"

@@ -1,5 +1,7 @@
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "cast/cast.hpp"
 #include "util/bitmap_writer.hpp"
 

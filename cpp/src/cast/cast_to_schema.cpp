@@ -2,7 +2,9 @@
 #include <string_view>
 
 #include "array/host_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/cast.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
 #include "cast/cast.hpp"
 #include "schema/copy_schema.hpp"

@@ -1,4 +1,7 @@
-#include "arrowdl/convert.hpp"
+#include "compute/decoded_field.hpp"
+
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
 
 namespace arrowdl {
 

@@ -1,4 +1,7 @@
-#include "arrowdl/convert.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "compute/gather.hpp"
 #include "compute/list_offsets.hpp"
 

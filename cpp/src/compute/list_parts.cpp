@@ -1,8 +1,10 @@
 #include <cstring>
 
 #include "array/host_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 #include "schema/copy_schema.hpp"
 

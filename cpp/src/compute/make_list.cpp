@@ -1,7 +1,9 @@
 #include "array/host_access.hpp"
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
 #include "compute/list_offsets.hpp"
 
 namespace arrowdl {

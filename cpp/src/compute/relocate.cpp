@@ -1,3 +1,5 @@
+#include "compute/relocate.hpp"
+
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -5,8 +7,9 @@
 
 #include "array/export_tree.hpp"
 #include "array/host_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 
 namespace arrowdl {

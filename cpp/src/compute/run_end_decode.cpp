@@ -3,8 +3,10 @@
 
 #include "array/host_access.hpp"
 #include "array/run_ends.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"

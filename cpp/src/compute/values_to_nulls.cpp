@@ -1,9 +1,12 @@
+#include "compute/values_to_nulls.hpp"
+
 #include <cstring>
 
 #include "array/host_access.hpp"
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 
 namespace arrowdl {
 namespace {

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 
 namespace arrowdl {
 

@@ -1,6 +1,8 @@
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {

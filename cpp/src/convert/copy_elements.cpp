@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "array/host_access.hpp"
+#include "arrowdl/make_tensor.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "util/bit_util.hpp"

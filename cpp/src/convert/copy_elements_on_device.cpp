@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/order.hpp"
 #include "convert/fill_value.hpp"
 #include "sync/stream_work.hpp"
 

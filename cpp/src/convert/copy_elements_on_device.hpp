@@ -3,7 +3,11 @@
 // waits by itself has no event to wait for: then the host does.
 #pragma once
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
 
 namespace arrowdl {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/dtype.hpp"
+#include "arrowdl/to_dlpack.hpp"
 
 namespace arrowdl {
 

@@ -3,8 +3,14 @@
 
 #include "array/host_access.hpp"
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "compute/list_offsets.hpp"
 #include "util/overflow.hpp"
 

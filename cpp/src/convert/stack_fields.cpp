@@ -6,6 +6,8 @@
 
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "compute/decoded_field.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "util/bit_util.hpp"

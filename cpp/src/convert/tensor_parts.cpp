@@ -1,5 +1,9 @@
-#include "arrowdl/convert.hpp"
+#include "convert/tensor_parts.hpp"
+
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
 

@@ -1,5 +1,10 @@
-#include "arrowdl/convert.hpp"
+#include "arrowdl/to_arrow.hpp"
+
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {

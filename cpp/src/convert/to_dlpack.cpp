@@ -1,8 +1,16 @@
+#include "arrowdl/to_dlpack.hpp"
+
 #include <cstring>
 #include <memory>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/copy_elements_on_device.hpp"
 #include "util/bit_util.hpp"

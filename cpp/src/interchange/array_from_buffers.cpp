@@ -1,6 +1,9 @@
+#include "interchange/array_from_buffers.hpp"
+
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "device/device_pointer.hpp"
 
 namespace arrowdl {

@@ -1,9 +1,13 @@
+#include "interchange/buffer_of_array.hpp"
+
 #include <cstring>
 
 #include "array/row_access.hpp"
-#include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {

@@ -1,6 +1,8 @@
 #include <cstring>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
 
 namespace arrowdl {

@@ -1,4 +1,5 @@
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "stream/row_reader.hpp"
 

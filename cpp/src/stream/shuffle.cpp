@@ -3,8 +3,10 @@
 #include <random>
 
 #include "array/host_access.hpp"
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "compute/take.hpp"
 #include "stream/row_reader.hpp"
 #include "util/reserve.hpp"

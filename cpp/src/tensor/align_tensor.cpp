@@ -1,6 +1,10 @@
+#include "tensor/align_tensor.hpp"
+
 #include <utility>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 
 namespace arrowdl {
 

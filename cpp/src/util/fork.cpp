@@ -1,6 +1,6 @@
-#include <atomic>
-
 #include "util/fork.hpp"
+
+#include <atomic>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>

@@ -11,6 +11,7 @@
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/threads.hpp"
 #include "arrowdl/wait.hpp"
 #include "util/fork.hpp"
 

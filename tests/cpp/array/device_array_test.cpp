@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "support/expect_error.hpp"
 #include "support/sample_arrays.hpp"
 

@@ -4,8 +4,14 @@
 #include <functional>
 #include <memory>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
+#include "compute/decoded_field.hpp"
 #include "support/device_test.hpp"
 #include "support/values.hpp"
 

@@ -2,8 +2,10 @@
 
 #include <limits>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/cast.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"

@@ -1,9 +1,12 @@
+#include "arrowdl/concatenate.hpp"
+
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"
 

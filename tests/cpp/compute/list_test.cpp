@@ -2,7 +2,11 @@
 
 #include <limits>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/lists.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"
 

@@ -1,10 +1,13 @@
 // Record batches whose elements lie in other memory than those that they were made of.
+#include "compute/relocate.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "support/expect_error.hpp"
 #include "support/sample_arrays.hpp"
 #include "support/values.hpp"

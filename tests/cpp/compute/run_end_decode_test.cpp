@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"
 

@@ -1,10 +1,13 @@
-#include "arrowdl/convert.hpp"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 
 namespace arrowdl {
 namespace {

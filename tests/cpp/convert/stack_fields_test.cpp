@@ -2,8 +2,10 @@
 
 #include <cmath>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/sample_arrays.hpp"
 
 namespace arrowdl {

@@ -1,8 +1,12 @@
 // Copies of whole arrays between devices, on the fake drivers.
 #include <memory>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/device_test.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"

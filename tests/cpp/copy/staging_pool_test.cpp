@@ -6,9 +6,14 @@
 #include <atomic>
 #include <thread>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/device_test.hpp"
 #include "support/expect_error.hpp"
 

@@ -1,9 +1,15 @@
 // Arrays made of buffers, taken apart into them, and nulls that are marked among the values.
+#include "interchange/array_from_buffers.hpp"
+
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/copy_policy.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+#include "compute/values_to_nulls.hpp"
+#include "interchange/buffer_of_array.hpp"
 #include "support/expect_error.hpp"
 #include "support/sample_arrays.hpp"
 #include "support/values.hpp"

@@ -6,7 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 
 namespace arrowdl {
 namespace {

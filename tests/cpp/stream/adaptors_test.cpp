@@ -8,9 +8,11 @@
 #include <numeric>
 #include <thread>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
+#include "arrowdl/to_arrow.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"
 

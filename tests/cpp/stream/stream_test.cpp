@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "arrowdl/concatenate.hpp"
 #include "support/expect_error.hpp"
 #include "support/values.hpp"
 

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "arrowdl/convert.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"

@@ -2,8 +2,13 @@
 // orders the consumer after it, and release waits for the consumer's stream.
 #include <memory>
 
-#include "arrowdl/convert.hpp"
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "support/device_test.hpp"
 
 namespace arrowdl {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "arrowdl/copy.hpp"
+#include "arrowdl/threads.hpp"
 #include "support/expect_error.hpp"
 
 namespace arrowdl {

@@ -28,7 +28,9 @@ LAYERS = [
     ["owned", "tensor_view"],
     ["schema"],
     ["device_array"],
-    ["convert", "copy", "stream"],
+    ["copy_policy", "order", "cast", "concatenate", "threads", "copy", "make_tensor"],
+    ["to_arrow", "to_dlpack", "stream"],
+    ["lists"],
 ]
 LAYER = {concern: i for i, layer in enumerate(LAYERS) for concern in layer}
 

@@ -97,7 +97,7 @@ def test_wheel_is_small_and_whole(wheel: Path) -> None:
         "__init__.py",
         "_core.pyi",
         "py.typed",
-        "include/arrowdl/convert.hpp",
+        "include/arrowdl/to_dlpack.hpp",
         "include/dlpack/dlpack.h",
         "include/nanoarrow/nanoarrow.h",
         "lib/libarrowdl_core.a",

@@ -1,0 +1,13 @@
+// Whether an exchange may copy.
+#pragma once
+
+namespace arrowdl {
+
+/// DLPack's and the array API's `copy` keyword.
+enum class Copy {
+  kIfNeeded,  ///< copy=None
+  kNever,     ///< copy=False: BufferError where a copy would be needed
+  kAlways,    ///< copy=True
+};
+
+}  // namespace arrowdl

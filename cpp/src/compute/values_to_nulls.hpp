@@ -1,0 +1,18 @@
+// Values that stand for nulls, as nulls.
+#pragma once
+
+#include <string_view>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+
+/// `array` of floating point numbers, null also where an element is NaN. Raises BufferError for
+/// other types and for memory that the host can't read.
+DeviceArray nan_to_null(const DeviceArray& array);
+
+/// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises
+/// ValueError for an item of another size, BufferError for memory that the host can't read.
+DeviceArray values_to_null(const DeviceArray& array, std::string_view item);
+
+}  // namespace arrowdl
