@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/device.hpp"
@@ -173,6 +174,14 @@ class DeviceArray {
 /// The window as an ArrowArray on whatever device it lies, without its event: for building a
 /// larger array around it. The caller carries device and event on.
 OwnedArray share_array(const DeviceArray& array);
+
+/// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
+/// devices differ.
+DeviceArray make_struct(const std::vector<std::string>& names,
+                        const std::vector<DeviceArray>& fields);
+
+/// An array of `schema` without rows.
+DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device = {});
 
 /// Checks `array` against `type` as DeviceArray::import does. Raises ValueError.
 void validate_array(const Type& type, const ArrowArray& array);

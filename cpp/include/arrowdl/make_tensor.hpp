@@ -1,4 +1,4 @@
-// A DLPack tensor over memory that an owner keeps.
+// Makes DLPack tensors over memory that an owner keeps.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,16 @@
 
 namespace arrowdl {
 
-/// A versioned tensor that reads as `view` says and holds `owner` until its deleter runs. `flags`
-/// are DLPACK_FLAG_BITMASK_*: IS_COPIED for memory made for this tensor alone.
+/// A versioned tensor with the memory, shape and strides of `view`. It holds `owner` until its
+/// deleter runs. `flags` are DLPACK_FLAG_BITMASK_*: set IS_COPIED for memory that was made for this
+/// tensor alone.
 OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags);
-/// The same around another tensor, with its flags.
+/// The same over the memory of another tensor, with its flags.
 OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner);
+
+/// The same as a struct from before DLPack 1.0, which has no flags.
+OwnedTensor make_legacy_tensor(const TensorView& view, std::shared_ptr<const void> owner);
+/// Wraps `tensor`, which is versioned, in a struct from before DLPack 1.0. Its flags are lost.
+OwnedTensor to_legacy(OwnedTensor tensor);
 
 }  // namespace arrowdl

@@ -53,9 +53,6 @@ Chunks read_stream(ArrayStream& stream);
 /// empty array of the schema.
 DeviceArray gather(Chunks chunks);
 
-/// An array of `schema` with no rows.
-DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device = {});
-
 // ---------------------------------------------------------------- C streams
 
 /// Releases a producer's stream, on any thread: one of the two, the other is nullptr.

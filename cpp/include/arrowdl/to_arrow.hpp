@@ -1,9 +1,6 @@
 // Tensors to Arrow arrays.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
@@ -34,10 +31,5 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, Own
 /// `array`, null also where the 1-D bool tensor `mask`, whose memory is there, is not `valid`.
 /// Raises ValueError when lengths or devices differ.
 DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid = true);
-
-/// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or
-/// devices differ.
-DeviceArray make_struct(const std::vector<std::string>& names,
-                        const std::vector<DeviceArray>& fields);
 
 }  // namespace arrowdl

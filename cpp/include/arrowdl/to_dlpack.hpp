@@ -44,9 +44,6 @@ OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options =
 /// The same as a struct of before DLPack 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 
-/// `tensor`, which is versioned, as a struct of before DLPack 1.0 that owns it. Its flags are lost.
-OwnedTensor to_legacy(OwnedTensor tensor);
-
 /// True where every level of the element is valid: a bool tensor of the shape of
 /// `to_dlpack(array)`, in new memory that is made and ordered as there.
 OwnedTensor to_mask(const DeviceArray& array, const Order& order = {});

@@ -1,6 +1,5 @@
 #include "arrowdl/to_dlpack.hpp"
 
-#include <cstring>
 #include <memory>
 
 #include "arrowdl/concatenate.hpp"
@@ -17,57 +16,6 @@
 
 namespace arrowdl {
 namespace {
-
-void set_header(DLManagedTensor&, uint64_t) noexcept {}
-
-void set_header(DLManagedTensorVersioned& managed, uint64_t flags) noexcept {
-  managed.version = DLPackVersion{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  managed.flags = flags;
-}
-
-/// One allocation for the struct, its shape and strides, and what keeps the memory alive, which is
-/// counted where it is owned.
-template <typename Managed, typename Owner>
-struct TensorHolder {
-  explicit TensorHolder(Owner from) : owner(std::move(from)) {}
-
-  static void* operator new(std::size_t size, int32_t ndim) {
-    return ::operator new(size + 2 * sizeof(int64_t) * static_cast<std::size_t>(ndim));
-  }
-  static void operator delete(void* memory, int32_t) { ::operator delete(memory); }
-  static void operator delete(void* memory) { ::operator delete(memory); }
-
-  int64_t* dims() noexcept { return reinterpret_cast<int64_t*>(this + 1); }
-
-  Owner owner;
-  Managed managed;
-};
-
-template <typename Managed, typename Owner>
-OwnedTensor hold(const TensorView& view, Owner owner, uint64_t flags) {
-  using Holder = TensorHolder<Managed, Owner>;
-  const DLDevice device = to_dl_device(view.device);
-  auto* holder = new (view.ndim) Holder(std::move(owner));
-  int64_t* shape = holder->dims();
-  int64_t* strides = shape + view.ndim;
-  const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
-  std::memcpy(shape, view.shape, bytes);
-  std::memcpy(strides, view.strides, bytes);
-  // byte_offset stays 0 with the offset in `data`: paddle and dpnp ignore the former.
-  holder->managed.dl_tensor = DLTensor{const_cast<uint8_t*>(view.size() == 0 ? nullptr : view.data),
-                                       device,
-                                       view.ndim,
-                                       view.dtype->dl(),
-                                       shape,
-                                       strides,
-                                       0};
-  set_header(holder->managed, flags);
-  holder->managed.manager_ctx = holder;
-  holder->managed.deleter = [](Managed* managed) noexcept {
-    delete static_cast<Holder*>(managed->manager_ctx);
-  };
-  return OwnedTensor(&holder->managed);
-}
 
 /// Whether the CPU may read the memory; if so, it has waited for it.
 bool can_host_read(const DeviceArray& array) {
@@ -113,6 +61,15 @@ OwnedTensor copy_there(const ArrayAsTensor& reading, Nulls nulls, const char* re
   return copy_elements_on_device(reading, nulls, order);
 }
 
+/// A tensor of the array's own memory, as a struct of the DLPack version that the pointer names.
+OwnedTensor share_memory(const TensorView& view, const DeviceArray& array,
+                         DLManagedTensorVersioned*) {
+  return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+}
+OwnedTensor share_memory(const TensorView& view, const DeviceArray& array, DLManagedTensor*) {
+  return make_legacy_tensor(view, array.storage());
+}
+
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
 OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
 
@@ -130,7 +87,7 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
   if (reason == nullptr && options.copy != Copy::kAlways) {
     if (array.device().type != kDLCPU)
       order_consumer(array, options.as_cpu ? Order{} : options.order);
-    return hold<Managed>(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+    return share_memory(reading.view, array, static_cast<Managed*>(nullptr));
   }
   const Nulls nulls = fills ? options.nulls : Nulls::kKeep;
   OwnedTensor copy = reading.view.device.type == kDLCPU
@@ -160,7 +117,7 @@ TensorView view_plain(const DeviceArray& array) {
 template <typename Managed>
 OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& options) {
   if (options.copy != Copy::kAlways && is_plain(array)) {
-    return hold<Managed>(view_plain(array), array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+    return share_memory(view_plain(array), array, static_cast<Managed*>(nullptr));
   }
   if (array.type().layout != Layout::kRunEndEncoded) {
     return export_tensor<Managed>(array, options);
@@ -174,37 +131,6 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
 }
 
 }  // namespace
-
-void order_consumer(const DeviceArray& array, const Order& order) {
-  switch (order.kind) {
-    case Order::kHost:
-      array.synchronize();
-      break;
-    case Order::kDefaultStream:
-      array.synchronize();
-      array.record_stream(order.stream, order.owner);
-      break;
-    case Order::kStream:
-      array.wait(order.stream, order.owner);
-      break;
-    case Order::kNone:
-      break;
-  }
-}
-
-OwnedTensor make_tensor(const TensorView& view, std::shared_ptr<const void> owner, uint64_t flags) {
-  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
-}
-
-OwnedTensor make_tensor(const TensorView& view, OwnedTensor owner) {
-  const uint64_t flags = owner.flags();
-  return hold<DLManagedTensorVersioned>(view, std::move(owner), flags);
-}
-
-OwnedTensor to_legacy(OwnedTensor tensor) {
-  const TensorView view = view_tensor(*tensor);
-  return hold<DLManagedTensor>(view, std::move(tensor), 0);
-}
 
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
   return decode_and_export<DLManagedTensorVersioned>(array, options);

@@ -1,40 +1,9 @@
-#include <cstring>
-
+// Reads a stream to its end.
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
-#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
 
 namespace arrowdl {
-namespace {
-
-/// Zeros, which a one-offset buffer of an empty array holds. The host may not write to other
-/// devices; there the buffers stay NULL, as they may where there are no rows.
-Buffer make_empty_buffer(const Device& device) {
-  if (device.type != kDLCPU) return Buffer();
-  constexpr int64_t kSize = sizeof(int64_t);
-  uint8_t* bytes = nullptr;
-  Buffer buffer = Buffer::allocate(kSize, &bytes);
-  std::memset(bytes, 0, kSize);
-  return buffer;
-}
-
-OwnedArray make_empty_array(const Type& type, const Device& device) {
-  constexpr int64_t kViewBuffers = 3;
-  const int64_t buffer_count = type.buffer_count() < 0 ? kViewBuffers : type.buffer_count();
-  ArrayParts parts;
-  for (int64_t i = 0; i < buffer_count; ++i) {
-    const bool is_validity = i == 0 && type.has_validity();
-    parts.buffers.push_back(is_validity ? Buffer() : make_empty_buffer(device));
-  }
-  for (const Type& child : type.children) {
-    parts.children.push_back(make_empty_array(child, device));
-  }
-  if (type.dictionary != nullptr) parts.dictionary = make_empty_array(*type.dictionary, device);
-  return make_array(std::move(parts));
-}
-
-}  // namespace
 
 Chunks read_stream(ArrayStream& stream) {
   Chunks chunks;
@@ -46,14 +15,6 @@ Chunks read_stream(ArrayStream& stream) {
 DeviceArray gather(Chunks chunks) {
   if (chunks.arrays.empty()) return make_empty(std::move(chunks.schema));
   return concatenate(chunks.arrays);
-}
-
-DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device) {
-  OwnedDeviceArray array;
-  make_empty_array(schema->type, device).move(&array->array);
-  array->device_type = device.type;
-  array->device_id = to_arrow_device_id(device);
-  return DeviceArray::import(std::move(schema), std::move(array));
 }
 
 }  // namespace arrowdl

@@ -10,6 +10,9 @@
 
 namespace arrowdl {
 
+/// Bytes of a bitmap of `count` bits.
+constexpr int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
+
 inline bool get_bit(const uint8_t* bits, int64_t i) { return ((bits[i >> 3] >> (i & 7)) & 1) != 0; }
 
 /// Set bits of a word, without the library call that compilers make of it for a processor that

@@ -9,9 +9,6 @@
 
 namespace arrowdl {
 
-/// Bytes of a bitmap of `count` bits.
-inline int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
-
 /// Appends to `target`, which needs no clearing: bits after the last one written are 0 up to the
 /// end of its byte.
 class BitmapWriter {

@@ -1,0 +1,55 @@
+// Takes over C structs as a DeviceArray, and checks them.
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+namespace {
+
+void check_event(const ArrowDeviceArray& array, const Device& device) {
+  const DeviceType* row = find_device_type(device.type);
+  if (array.sync_event != nullptr && row->event_type == nullptr) {
+    raise_value_error("an Arrow array on ", to_string(device),
+                      " carries a sync_event, and Arrow defines none for that device");
+  }
+}
+
+}  // namespace
+
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedDeviceArray array, Releaser releaser) {
+  auto storage = std::make_shared<Storage>(releaser);
+  storage->array = std::move(array);
+  storage->schema = share_schema(std::move(schema), releaser);
+  return import_storage(std::move(storage));
+}
+
+DeviceArray DeviceArray::import(std::shared_ptr<const ParsedSchema> schema, OwnedDeviceArray array,
+                                Releaser releaser) {
+  auto storage = std::make_shared<Storage>(releaser);
+  storage->array = std::move(array);
+  storage->schema = std::move(schema);
+  return import_storage(std::move(storage));
+}
+
+DeviceArray DeviceArray::import_storage(std::shared_ptr<Storage> storage) {
+  const ArrowDeviceArray& root = *storage->array.get();
+  const Type* type = &storage->schema->type;
+  storage->device = from_arrow_device(root.device_type, root.device_id);
+  check_event(root, storage->device);
+  validate_array(*type, root.array);
+  return DeviceArray(std::move(storage), type, &root.array, root.array.offset, root.array.length);
+}
+
+DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device device,
+                                OwnedEvent event) {
+  auto storage = std::make_shared<Storage>();
+  ArrowDeviceArray& root = *storage->array.get();
+  array.move(&root.array);
+  root.device_type = device.type;
+  root.device_id = to_arrow_device_id(device);
+  root.sync_event = event.get();
+  storage->event = std::move(event);
+  storage->schema = share_schema(std::move(schema));
+  return import_storage(std::move(storage));
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,44 @@
+// Counts the nulls of an array.
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
+#include "util/bit_util.hpp"
+
+namespace arrowdl {
+
+int64_t DeviceArray::known_null_count() const noexcept {
+  if (type_->layout == Layout::kNull) return length_;
+  if (validity() == nullptr || length_ == 0) return 0;
+  const bool whole = offset_ == node_->offset && length_ == node_->length;
+  return whole && node_->null_count >= 0 ? node_->null_count : -1;
+}
+
+int64_t DeviceArray::null_count() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known;
+  return length_ - count_set_bits(wait_for_validity(), offset_, length_);
+}
+
+bool DeviceArray::has_nulls() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known > 0;
+  return has_unset_bits(wait_for_validity(), offset_, length_);
+}
+
+bool DeviceArray::is_known_to_be_valid() const {
+  if (const int64_t known = known_null_count(); known >= 0) return known == 0;
+  if (!is_host_readable(device())) return false;
+  const bool can_ask = sync_event() == nullptr || find_backend(device().type) != nullptr;
+  return can_ask && is_ready() && !has_unset_bits(validity(), offset_, length_);
+}
+
+const uint8_t* DeviceArray::wait_for_validity() const {
+  if (!is_host_readable(device())) {
+    raise_buffer_error(
+        "the nulls of an array on ", to_string(device()),
+        " are not counted, and the host cannot read its validity bitmap: give the "
+        "producer's array a null_count, copy it to the CPU first, or convert it with "
+        "nulls=\"fill\", \"nan\" or \"mask\", which need no count");
+  }
+  synchronize();
+  return validity();
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,40 @@
+// Releases the memory of an imported array when its last user is gone.
+#include <new>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// What a Storage holds, on its own.
+struct Contents {
+  explicit Contents(Storage& from) noexcept
+      : array(std::move(from.array)), releaser(from.releaser) {}
+  ~Contents() {
+    if (releaser != nullptr) releaser(nullptr, &array);
+  }
+
+  OwnedDeviceArray array;
+  Releaser releaser;
+};
+
+}  // namespace
+
+Storage::~Storage() {
+  if (recorded_streams.empty()) {
+    if (releaser != nullptr) releaser(nullptr, &array);
+    return;
+  }
+  try {
+    const int64_t bytes = known_nbytes();
+    recorded_streams.release(std::make_shared<Contents>(*this), bytes);
+  } catch (const std::bad_alloc&) {
+    if (!recorded_streams.wait()) {
+      array->array.release = nullptr;  // nobody can look after it any more: it is never given back
+    } else if (releaser != nullptr) {
+      releaser(nullptr, &array);
+    }
+  }
+}
+
+}  // namespace arrowdl
