@@ -17,6 +17,7 @@ struct Dtype {
   uint8_t bits;           ///< bits per element in DLPack, a multiple of 8
   const char* format;     ///< Arrow format string of the storage: "f", "w:2", "+w:2"
   const char* extension;  ///< Arrow extension name over that storage, or nullptr
+  uint64_t nan;           ///< bits of a NaN, of one part for complex numbers; 0 for integers
 
   constexpr int64_t itemsize() const { return bits / 8; }
   constexpr bool is_floating() const {

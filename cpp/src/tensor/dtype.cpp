@@ -1,3 +1,4 @@
+// The table of dtypes.
 #include "arrowdl/dtype.hpp"
 
 #include <iterator>
@@ -7,31 +8,33 @@
 namespace arrowdl {
 namespace {
 
-// Order matters to find_dtype_of_format alone, which takes the first row without extension.
+// Order matters to find_dtype_of_format alone, which takes the first row without an extension.
+// Sources of the NaNs: IEEE 754; dlpack.h has the names of ml_dtypes, whose README lists the
+// encodings.
 constexpr Dtype kDtypes[] = {
-    {"int8", kDLInt, 8, "c", nullptr},
-    {"int16", kDLInt, 16, "s", nullptr},
-    {"int32", kDLInt, 32, "i", nullptr},
-    {"int64", kDLInt, 64, "l", nullptr},
-    {"uint8", kDLUInt, 8, "C", nullptr},
-    {"uint16", kDLUInt, 16, "S", nullptr},
-    {"uint32", kDLUInt, 32, "I", nullptr},
-    {"uint64", kDLUInt, 64, "L", nullptr},
-    {"float16", kDLFloat, 16, "e", nullptr},
-    {"float32", kDLFloat, 32, "f", nullptr},
-    {"float64", kDLFloat, 64, "g", nullptr},
-    {"bool", kDLBool, 8, "c", "arrow.bool8"},
-    {"bfloat16", kDLBfloat, 16, "w:2", "arrowdl.bfloat16"},
-    {"float8_e3m4", kDLFloat8_e3m4, 8, "w:1", "arrowdl.float8_e3m4"},
-    {"float8_e4m3", kDLFloat8_e4m3, 8, "w:1", "arrowdl.float8_e4m3"},
-    {"float8_e4m3b11fnuz", kDLFloat8_e4m3b11fnuz, 8, "w:1", "arrowdl.float8_e4m3b11fnuz"},
-    {"float8_e4m3fn", kDLFloat8_e4m3fn, 8, "w:1", "arrowdl.float8_e4m3fn"},
-    {"float8_e4m3fnuz", kDLFloat8_e4m3fnuz, 8, "w:1", "arrowdl.float8_e4m3fnuz"},
-    {"float8_e5m2", kDLFloat8_e5m2, 8, "w:1", "arrowdl.float8_e5m2"},
-    {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, "w:1", "arrowdl.float8_e5m2fnuz"},
-    {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, "w:1", "arrowdl.float8_e8m0fnu"},
-    {"complex64", kDLComplex, 64, "+w:2", "arrowdl.complex64"},
-    {"complex128", kDLComplex, 128, "+w:2", "arrowdl.complex128"},
+    {"int8", kDLInt, 8, "c", nullptr, 0},
+    {"int16", kDLInt, 16, "s", nullptr, 0},
+    {"int32", kDLInt, 32, "i", nullptr, 0},
+    {"int64", kDLInt, 64, "l", nullptr, 0},
+    {"uint8", kDLUInt, 8, "C", nullptr, 0},
+    {"uint16", kDLUInt, 16, "S", nullptr, 0},
+    {"uint32", kDLUInt, 32, "I", nullptr, 0},
+    {"uint64", kDLUInt, 64, "L", nullptr, 0},
+    {"float16", kDLFloat, 16, "e", nullptr, 0x7E00},
+    {"float32", kDLFloat, 32, "f", nullptr, 0x7FC00000},
+    {"float64", kDLFloat, 64, "g", nullptr, 0x7FF8000000000000},
+    {"bool", kDLBool, 8, "c", "arrow.bool8", 0},
+    {"bfloat16", kDLBfloat, 16, "w:2", "arrowdl.bfloat16", 0x7FC0},
+    {"float8_e3m4", kDLFloat8_e3m4, 8, "w:1", "arrowdl.float8_e3m4", 0x78},
+    {"float8_e4m3", kDLFloat8_e4m3, 8, "w:1", "arrowdl.float8_e4m3", 0x7C},
+    {"float8_e4m3b11fnuz", kDLFloat8_e4m3b11fnuz, 8, "w:1", "arrowdl.float8_e4m3b11fnuz", 0x80},
+    {"float8_e4m3fn", kDLFloat8_e4m3fn, 8, "w:1", "arrowdl.float8_e4m3fn", 0x7F},
+    {"float8_e4m3fnuz", kDLFloat8_e4m3fnuz, 8, "w:1", "arrowdl.float8_e4m3fnuz", 0x80},
+    {"float8_e5m2", kDLFloat8_e5m2, 8, "w:1", "arrowdl.float8_e5m2", 0x7E},
+    {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, "w:1", "arrowdl.float8_e5m2fnuz", 0x80},
+    {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, "w:1", "arrowdl.float8_e8m0fnu", 0xFF},
+    {"complex64", kDLComplex, 64, "+w:2", "arrowdl.complex64", 0x7FC00000},
+    {"complex128", kDLComplex, 128, "+w:2", "arrowdl.complex128", 0x7FF8000000000000},
 };
 
 constexpr bool every_row_is_whole_bytes() {
@@ -41,6 +44,14 @@ constexpr bool every_row_is_whole_bytes() {
   return true;
 }
 static_assert(every_row_is_whole_bytes(), "a dtype takes whole bytes: sub-byte types are refused");
+
+constexpr bool every_float_has_its_nan() {
+  for (const Dtype& row : kDtypes) {
+    if (row.is_floating() != (row.nan != 0)) return false;
+  }
+  return true;
+}
+static_assert(every_float_has_its_nan(), "a floating dtype has a NaN, for nulls=\"nan\"");
 
 constexpr const char* kCodeNames[] = {
     "int",
