@@ -12,13 +12,13 @@ namespace arrowdl {
 struct CopyRange {
   const void* source = nullptr;
   int64_t size = 0;
-  int64_t position = 0;
+  int64_t offset = 0;
 };
 
-/// Copies `pieces`, which `transfer` holds and whose positions ascend, on its stream: from memory
+/// Copies `ranges`, which `work` holds and whose offsets ascend, on its stream: from memory
 /// of `from` to `target` on `to`. With `pin`, pageable memory of the CPU goes through pinned memory
-/// where the runtime has such; what lies between the pieces is written over then.
-void copy_ranges(StreamWork& transfer, const Device& from, const Device& to, uint8_t* target,
-                 const std::vector<CopyRange>& pieces, bool pin);
+/// where the runtime has such; what lies between the ranges is written over then.
+void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t* target,
+                 const std::vector<CopyRange>& ranges, bool pin);
 
 }  // namespace arrowdl

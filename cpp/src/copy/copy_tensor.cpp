@@ -11,10 +11,10 @@ namespace arrowdl {
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
   const TensorView from = view_tensor(*source);
   const TensorView to = view_tensor(target);
-  StreamWork transfer(require_copier(to.device), to.device, stream, {});
-  transfer.hold(std::make_shared<OwnedTensor>(std::move(source)));
+  StreamWork work(require_copier(to.device), to.device, stream, {});
+  work.hold(std::make_shared<OwnedTensor>(std::move(source)));
   if (from.size() == 0) return;
-  copy_ranges(transfer, Device{}, to.device, const_cast<uint8_t*>(to.data),
+  copy_ranges(work, Device{}, to.device, const_cast<uint8_t*>(to.data),
               {{from.data, from.nbytes(), 0}}, true);
 }
 
