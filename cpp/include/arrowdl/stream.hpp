@@ -70,7 +70,7 @@ OwnedStream import_stream(OwnedArrayStream stream, const StreamReleasers& releas
 OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& releasers = {});
 
 /// `stream` as a C struct that owns it.
-OwnedDeviceArrayStream export_device_stream(OwnedStream stream);
+OwnedDeviceArrayStream export_device_stream(OwnedStream&& stream);
 /// The same for host memory; `get_next` waits for each array's event. Raises BufferError where the
 /// host cannot read what the stream gives; the caller keeps it then.
 OwnedArrayStream export_stream(OwnedStream&& stream);

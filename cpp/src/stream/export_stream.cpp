@@ -1,3 +1,4 @@
+// Exports a stream as a C struct that owns it.
 #include <atomic>
 #include <cerrno>
 #include <exception>
@@ -12,6 +13,8 @@
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
 #include "cast/fold_nulls.hpp"
+#include "schema/copy_schema.hpp"
+#include "stream/own_process.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
@@ -31,13 +34,11 @@ int to_errno(ErrorKind kind) noexcept {
   }
 }
 
-/// What an exported stream owns. A consumer may count on the interpreter lock, with which it calls,
-/// to let one thread in at a time; it is let go of while the stream works. So that has a lock of
-/// its own, and belongs to whoever is inside as well: a release does not wait for them. What the
-/// consumer reads is written with its lock held.
+/// What an exported stream owns, shared with the thread that is reading it: a release does not
+/// wait for that. Consumers hold the interpreter lock when they call and may count on it to let one
+/// thread in at a time; a read gives that lock up, so it takes `mutex`. `last_error` is written
+/// with the consumer's lock held.
 struct Exported {
-  explicit Exported(OwnedStream from) : stream(std::move(from)) {}
-
   std::timed_mutex mutex;
   std::atomic<std::thread::id> holder{};  ///< of the mutex
   std::atomic<uint64_t> process{0};       ///< of the holder
@@ -45,12 +46,12 @@ struct Exported {
   std::string last_error;
 };
 
-/// One thread at a time is inside. Waits for the one that is; where the end of its interpreter or a
-/// fork has left it there it does not come back: the interrupt check and the fork say so. Raises
-/// RuntimeError where this thread is inside already.
-class Turn {
+/// Lets one thread at a time read. Waits for the thread that reads; that thread never returns if
+/// its interpreter has ended or if it is in the parent of a fork, and then the interrupt check or
+/// the fork count ends the wait. Raises RuntimeError where this thread is reading already.
+class ReadLock {
  public:
-  explicit Turn(Exported& exported) : exported_(exported) {
+  explicit ReadLock(Exported& exported) : exported_(exported) {
     const std::thread::id own = std::this_thread::get_id();
     if (exported_.holder == own && exported_.process == fork_count()) {
       throw Error(ErrorKind::kRuntime,
@@ -60,21 +61,17 @@ class Turn {
     exported_.process = fork_count();
     exported_.holder = own;
   }
-  ~Turn() {
+  ~ReadLock() {
     exported_.holder = std::thread::id();
     exported_.mutex.unlock();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  ReadLock(const ReadLock&) = delete;
+  ReadLock& operator=(const ReadLock&) = delete;
 
  private:
   void lock() {
     while (!exported_.mutex.try_lock_for(kInterruptInterval)) {
-      if (exported_.holder != std::thread::id() && exported_.process != fork_count()) {
-        throw Error(ErrorKind::kRuntime,
-                    "this stream was being read in another process, the one that was forked: make "
-                    "the stream in the process that reads it");
-      }
+      if (exported_.holder != std::thread::id()) require_own_process(exported_.process);
       check_interrupt();
     }
   }
@@ -84,8 +81,8 @@ class Turn {
 
 using SharedExported = std::shared_ptr<Exported>;
 
-template <typename StreamHandle>
-const SharedExported& exported_of(StreamHandle* self) noexcept {
+template <typename CStream>
+const SharedExported& exported_of(CStream* self) noexcept {
   return *static_cast<SharedExported*>(self->private_data);
 }
 
@@ -98,7 +95,7 @@ int fail(Exported& exported, int code, const char* message) noexcept {
   }
 }
 
-/// Runs `body`, and turns what it throws into what `get_last_error` says.
+/// Runs `body`. Turns an exception into an error code and the text of `get_last_error`.
 template <typename Body>
 int guarded(Exported& exported, const Body& body) noexcept {
   try {
@@ -123,66 +120,66 @@ void export_next(const DeviceArray& array, ArrowDeviceArray* out) {
   array.export_device_array().move(out);
 }
 
-template <typename StreamHandle, typename Array>
-int get_next(StreamHandle* self, Array* out) noexcept {
+template <typename CStream, typename Array>
+int get_next(CStream* self, Array* out) noexcept {
   const SharedExported exported = exported_of(self);
   *out = {};
   return guarded(*exported, [&] {
     wait_guarded([&](const Waiting&) {
-      const Turn turn(*exported);
+      const ReadLock lock(*exported);
       const DeviceArray array = exported->stream->next();
       if (array) export_next(array, out);
     });
   });
 }
 
-template <typename StreamHandle>
-int get_schema(StreamHandle* self, ArrowSchema* out) noexcept {
+template <typename CStream>
+int get_schema(CStream* self, ArrowSchema* out) noexcept {
   Exported& exported = *exported_of(self);
-  return guarded(exported, [&] {
-    const ArrowSchema* schema = exported.stream->schema()->schema.get();
-    if (ArrowSchemaDeepCopy(schema, out) != NANOARROW_OK) throw std::bad_alloc();
-  });
+  return guarded(exported,
+                 [&] { copy_schema(*exported.stream->schema()->schema.get()).move(out); });
 }
 
-template <typename StreamHandle>
-const char* get_last_error(StreamHandle* self) noexcept {
+template <typename CStream>
+const char* get_last_error(CStream* self) noexcept {
   const std::string& message = exported_of(self)->last_error;
   return message.empty() ? nullptr : message.c_str();
 }
 
-template <typename StreamHandle>
-void release(StreamHandle* self) noexcept {
+template <typename CStream>
+void release(CStream* self) noexcept {
   const auto* const exported = static_cast<SharedExported*>(self->private_data);
   self->private_data = nullptr;
   self->release = nullptr;
   wait_guarded([exported](const Waiting&) { delete exported; });
 }
 
-template <typename StreamHandle>
-void fill(OwnedStream from, StreamHandle* stream) {
-  auto exported = std::make_unique<SharedExported>(std::make_shared<Exported>(std::move(from)));
-  stream->get_schema = get_schema<StreamHandle>;
-  stream->get_last_error = get_last_error<StreamHandle>;
-  stream->release = release<StreamHandle>;
-  stream->private_data = exported.release();
+/// Moves `from` into `exported`. Where memory runs out, the caller keeps `from`.
+template <typename CStream>
+void export_into(OwnedStream&& from, CStream* exported) {
+  auto owner = std::make_unique<SharedExported>(std::make_shared<Exported>());
+  (*owner)->stream = std::move(from);
+  exported->get_schema = get_schema<CStream>;
+  exported->get_last_error = get_last_error<CStream>;
+  exported->release = release<CStream>;
+  exported->private_data = owner.release();
 }
 
 }  // namespace
 
-OwnedDeviceArrayStream export_device_stream(OwnedStream stream) {
+OwnedDeviceArrayStream export_device_stream(OwnedStream&& stream) {
   OwnedDeviceArrayStream exported;
   exported->device_type = stream->device_type();
   exported->get_next = get_next<ArrowDeviceArrayStream, ArrowDeviceArray>;
-  fill(std::move(stream), exported.get());
+  export_into(std::move(stream), exported.get());
   return exported;
 }
 
 OwnedArrayStream export_stream(OwnedStream&& stream) {
-  require_host_readable(Device{stream->device_type(), 0}, "hand out a stream of host memory");
+  require_host_readable(Device{stream->device_type(), 0}, "export a stream of host memory");
   OwnedArrayStream exported;
   exported->get_next = get_next<ArrowArrayStream, ArrowArray>;
-  fill(std::move(stream), exported.get());
+  export_into(std::move(stream), exported.get());
   return exported;
 }
 

@@ -21,8 +21,8 @@ ErrorKind kind_of(int code) noexcept {
   }
 }
 
-template <typename StreamHandle>
-[[noreturn]] void raise_stream_error(StreamHandle* stream, const char* verb, int code) {
+template <typename CStream>
+[[noreturn]] void raise_stream_error(CStream* stream, const char* verb, int code) {
   const char* message =
       stream->get_last_error == nullptr ? nullptr : stream->get_last_error(stream);
   std::string reported = message == nullptr ? "" : message;
@@ -32,8 +32,8 @@ template <typename StreamHandle>
   throw ProducerError(kind_of(code), std::move(text), code, std::move(reported));
 }
 
-template <typename StreamHandle>
-void check_stream(const StreamHandle* stream) {
+template <typename CStream>
+void check_stream(const CStream* stream) {
   if (stream->release == nullptr) {
     raise_value_error("the Arrow stream has been released already: a stream can be read once");
   }
@@ -42,8 +42,8 @@ void check_stream(const StreamHandle* stream) {
   }
 }
 
-template <typename StreamHandle>
-OwnedSchema read_schema(StreamHandle* stream) {
+template <typename CStream>
+OwnedSchema read_schema(CStream* stream) {
   check_stream(stream);
   OwnedSchema schema;
   const int code = stream->get_schema(stream, schema.get());

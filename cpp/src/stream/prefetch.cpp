@@ -15,6 +15,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
+#include "stream/own_process.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
@@ -154,11 +155,7 @@ class Prefetch final : public ArrayStream {
 
   DeviceArray next(int64_t) override {
     if (!is_started_) start();
-    if (process_ != fork_count()) {
-      throw Error(ErrorKind::kRuntime,
-                  "this stream is read ahead by a thread of another process, the one that was "
-                  "forked: make the stream in the process that reads it");
-    }
+    require_own_process(process_);
     wait_guarded([this](const Waiting& waiting) { wait_for_array(waiting); });
     std::unique_lock<std::mutex> lock(queue_->mutex);
     if (queue_->arrays.empty()) {

@@ -9,7 +9,7 @@ std::string_view text(const char* string) { return string == nullptr ? "" : stri
 /// Whether arrays of `a` and `b` may be chunks of one stream: types and names of all nodes but of
 /// the root, whose name says nothing.
 bool is_same(const Type& a, const Type& b, bool is_root = true) {
-  constexpr const char* kKeys[] = {"ARROW:extension:name", "ARROW:extension:metadata"};
+  constexpr const char* kKeys[] = {kExtensionNameKey, kExtensionMetadataKey};
   if (text(a.schema->format) != text(b.schema->format)) return false;
   if (!is_root && text(a.name()) != text(b.name())) return false;
   for (const char* key : kKeys) {
