@@ -16,6 +16,7 @@
 #include "classes/device_array.hpp"
 #include "classes/schema.hpp"
 #include "import/arrow.hpp"
+#include "schema/copy_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
@@ -315,11 +316,7 @@ std::string repr(const DeviceStream& self) {
 }
 
 py::object make_schema(const DeviceStream& self) {
-  OwnedSchema copy;
-  if (ArrowSchemaDeepCopy(self.schema().schema.get(), copy.get()) != NANOARROW_OK) {
-    throw std::bad_alloc();
-  }
-  return py::cast(Schema(std::move(copy)));
+  return py::cast(Schema(copy_schema(*self.schema().schema.get())));
 }
 
 /// A frame can be read again and a stream cannot: all of its arrays are its chunks.

@@ -2,6 +2,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
+#include "schema/copy_schema.hpp"
 #include "support/capsule.hpp"
 
 namespace arrowdl::python {
@@ -10,9 +11,7 @@ namespace {
 namespace py = pybind11;
 
 py::object make_schema_capsule(const Schema& self) {
-  OwnedSchema copy;
-  if (ArrowSchemaDeepCopy(&self.node(), copy.get()) != NANOARROW_OK) throw std::bad_alloc();
-  return make_capsule(std::move(copy));
+  return make_capsule(copy_schema(self.node()));
 }
 
 py::dict read_metadata(const Schema& self) {

@@ -8,6 +8,7 @@
 #include "classes/schema.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
+#include "schema/copy_schema.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/errors.hpp"
@@ -106,11 +107,7 @@ OwnedSchema find_schema(const py::object& source) {
     return take_array_of(source.ptr()).export_schema();
   }
   const auto parsed = take_schema(checked(PyObject_CallNoArgs(method.ptr())).ptr());
-  OwnedSchema schema;
-  if (ArrowSchemaDeepCopy(parsed->schema.get(), schema.get()) != NANOARROW_OK) {
-    throw std::bad_alloc();
-  }
-  return schema;
+  return copy_schema(*parsed->schema.get());
 }
 
 void write_array(const py::object& source, uintptr_t array, const Address& schema, bool device) {

@@ -87,7 +87,7 @@ DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
 
 /// Whether `type` is all in its tensor: no unit, no categories, no meaning that a name gives.
 bool is_tensor_type(const Type& type) {
-  const bool has_name = find_metadata(*type.schema, "ARROW:extension:name").has_value();
+  const bool has_name = find_metadata(*type.schema, kExtensionNameKey).has_value();
   if (type.dictionary != nullptr || (has_name && type.extension == Extension::kNone)) return false;
   if (type.tensor != nullptr && !type.tensor->dim_names.empty()) return false;
   switch (type.layout) {

@@ -22,7 +22,7 @@ bool is_true(PyObject* object) { return object == Py_True; }
 /// are not looked at (pyarrow 26).
 bool is_comparable(const Type& type) {
   if (type.dictionary != nullptr) return false;
-  if (find_metadata(*type.schema, "ARROW:extension:name")) return false;
+  if (find_metadata(*type.schema, kExtensionNameKey)) return false;
   return std::all_of(type.children.begin(), type.children.end(), is_comparable);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "arrowdl/error.hpp"
+#include "schema/copy_schema.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
@@ -230,7 +231,7 @@ std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule) {
     const CriticalSection section(capsule);
     if (schema->release == nullptr) raise_consumed(kSchema);
     parse_schema(*schema);  // nanoarrow's copy follows its pointers unseen
-    if (ArrowSchemaDeepCopy(schema, copy.get()) != NANOARROW_OK) throw std::bad_alloc();
+    copy = copy_schema(*schema);
   }
   return share_schema(std::move(copy));
 }

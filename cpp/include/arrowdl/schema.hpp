@@ -43,6 +43,15 @@ enum class Extension : uint8_t {
   kVariableShapeTensor,  ///< arrow.variable_shape_tensor
 };
 
+/// The keys of a schema's metadata that make it an extension type.
+/// Source: Arrow "Columnar Format", Extension types.
+constexpr const char* kExtensionNameKey = "ARROW:extension:name";
+constexpr const char* kExtensionMetadataKey = "ARROW:extension:metadata";
+
+/// The names of the canonical tensor types.
+constexpr const char* kFixedShapeTensorName = "arrow.fixed_shape_tensor";
+constexpr const char* kVariableShapeTensorName = "arrow.variable_shape_tensor";
+
 /// The JSON metadata of the two tensor extension types.
 /// Source: Arrow "Canonical Extension Types", Fixed shape tensor and Variable shape tensor.
 struct TensorMetadata {

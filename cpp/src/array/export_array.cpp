@@ -23,9 +23,9 @@ OwnedArray share_array(const DeviceArray& array) {
     shared->null_count = array.validity() == nullptr ? 0 : -1;
   }
   if (array.type_->layout == Layout::kStruct && array.is_known_to_be_valid()) {
-    move_offset_to_fields(shared.get());
+    move_offset_to_fields(*array.type_, shared.get());
   }
-  if (is_host_readable(array.device())) tidy_for_export(shared.get());
+  if (is_host_readable(array.device())) tidy_for_export(*array.type_, shared.get());
   return shared;
 }
 

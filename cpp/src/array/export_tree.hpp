@@ -1,15 +1,16 @@
-// Exports that share memory: a new tree of C structs over the nodes of one that stays alive.
+// New trees of C structs that share the memory of a tree which an owner keeps.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "arrowdl/owned.hpp"
+#include "arrowdl/schema.hpp"
 
 namespace arrowdl {
 
 /// What one node of an exported tree holds. A consumer may move any node out of the tree and
-/// release it on its own (Arrow "C Data Interface", moving an array), so each has its own owner.
+/// release it on its own (Arrow "C Data Interface", moving an array), so each node has an owner.
 template <typename Node>  // ArrowArray or ArrowSchema
 struct SharedNode : private Counted {
   SharedNode(std::shared_ptr<const void> from, std::size_t n_children)
@@ -37,80 +38,22 @@ struct SharedNode : private Counted {
   Node dictionary;
 };
 
-/// Fills `*out` with a copy of `source` that keeps `owner` alive, and `owner` must keep `source`.
+/// Fills `*out` with a copy of `source` that keeps `owner` alive; `owner` must keep `source`.
 template <typename Node>
-void share_tree(const Node& source, const std::shared_ptr<const void>& owner, Node* out) {
-  const auto n_children = static_cast<std::size_t>(source.n_children);
-  auto holder = std::make_unique<SharedNode<Node>>(owner, n_children);
-  for (std::size_t i = 0; i < n_children; ++i) {
-    share_tree(*source.children[i], owner, &holder->children[i]);
-  }
-  if (source.dictionary != nullptr) share_tree(*source.dictionary, owner, &holder->dictionary);
-  *out = source;
-  out->children = holder->pointers.data();
-  out->dictionary = source.dictionary == nullptr ? nullptr : &holder->dictionary;
-  out->private_data = holder.release();
-  out->release = [](Node* node) noexcept {
-    delete static_cast<SharedNode<Node>*>(node->private_data);
-    node->release = nullptr;
-  };
-}
+void share_tree(const Node& source, const std::shared_ptr<const void>& owner, Node* out);
 
-/// Whether a node is of the null type. polars gives it a buffer, which is NULL; a struct without
-/// fields has one as well, and no nulls then.
-inline bool is_null_type(const ArrowArray& node) noexcept {
-  if (node.n_children > 0 || node.n_buffers > 1) return false;
-  return node.n_buffers == 0 ||
-         (node.buffers[0] == nullptr && node.length > 0 && node.null_count == node.length);
-}
+extern template void share_tree(const ArrowArray&, const std::shared_ptr<const void>&, ArrowArray*);
+extern template void share_tree(const ArrowSchema&, const std::shared_ptr<const void>&,
+                                ArrowSchema*);
 
-/// Puts right in `shared`, a tree of share_tree in host memory, what strict consumers refuse.
-/// Arrays of no rows get the one offset that the format asks for, and views of no rows begin at 0:
-/// producers leave those buffers NULL, and pyarrow takes none of them for what lies before. Arrays
-/// of the null type lose the buffer that they may have.
-inline void tidy_for_export(ArrowArray* shared) {
-  static constexpr int64_t kZero = 0;  // as one int64 or one int32
-  const bool is_binary = shared->n_buffers == 3 && shared->n_children == 0;
-  const bool is_list = shared->n_buffers == 2 && shared->n_children == 1;
-  const bool is_view_or_binary = shared->n_buffers >= 3;
-  if (shared->length == 0 && (is_binary || is_list) && shared->buffers[1] == nullptr) {
-    std::vector<const void*>& own =
-        static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
-    own.assign(shared->buffers, shared->buffers + shared->n_buffers);
-    own[1] = &kZero;
-    shared->buffers = own.data();
-    shared->offset = 0;
-  } else if (shared->length == 0 && is_view_or_binary) {
-    shared->offset = 0;
-  } else if (is_null_type(*shared)) {
-    shared->n_buffers = 0;
-  }
-  for (int64_t i = 0; i < shared->n_children; ++i) tidy_for_export(shared->children[i]);
-  if (shared->dictionary != nullptr) tidy_for_export(shared->dictionary);
-}
+/// Changes in `shared`, a tree of share_tree in host memory, what strict consumers refuse. Arrays
+/// without rows get the one offset that the format asks for, and binary and views without rows get
+/// offset 0: producers leave those buffers NULL, and pyarrow refuses rows before the window in
+/// them. Arrays of the null type lose the buffer that polars gives them.
+void tidy_for_export(const Type& type, ArrowArray* shared);
 
-/// Lets the fields of `shared`, a struct of share_tree without nulls, begin where its window does:
-/// pyarrow takes no record batch with an offset or a bitmap of its own.
-inline void move_offset_to_fields(ArrowArray* shared) {
-  static constexpr const void* kNoValidity = nullptr;
-  for (int64_t i = 0; i < shared->n_children; ++i) {
-    ArrowArray& field = *shared->children[i];
-    const bool whole = shared->offset == 0 && field.length == shared->length;
-    const bool is_null = is_null_type(field);
-    field.offset += shared->offset;
-    field.length = shared->length;
-    if (is_null) {
-      field.null_count = field.length;
-    } else if (!whole && field.null_count != 0) {
-      field.null_count = -1;
-    }
-  }
-  shared->offset = 0;
-  shared->null_count = 0;
-  std::vector<const void*>& own =
-      static_cast<SharedNode<ArrowArray>*>(shared->private_data)->buffers;
-  own.assign({kNoValidity});
-  shared->buffers = own.data();
-}
+/// Moves the offset of `shared`, a struct of share_tree without nulls, into its fields: pyarrow
+/// accepts no record batch with an offset or a bitmap of its own.
+void move_offset_to_fields(const Type& type, ArrowArray* shared);
 
 }  // namespace arrowdl

@@ -3,12 +3,13 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// Zeros, which a one-offset buffer of an empty array holds. The host may not write to other
-/// devices; there the buffers stay NULL, as they may where there are no rows.
+/// A zero, for the one offset of an array without rows. NULL on other devices, where the host
+/// cannot write it: without rows the format allows that.
 Buffer make_empty_buffer(const Device& device) {
   if (device.type != kDLCPU) return Buffer();
   constexpr int64_t kSize = sizeof(int64_t);
@@ -19,11 +20,10 @@ Buffer make_empty_buffer(const Device& device) {
 }
 
 OwnedArray make_empty_array(const Type& type, const Device& device) {
-  constexpr int64_t kViewBuffers = 3;
-  const int64_t buffer_count = type.buffer_count() < 0 ? kViewBuffers : type.buffer_count();
+  const LayoutRow& row = layout_row(type.layout);
   ArrayParts parts;
-  for (int64_t i = 0; i < buffer_count; ++i) {
-    const bool is_validity = i == 0 && type.has_validity();
+  for (int64_t i = 0; i < row.buffer_count; ++i) {
+    const bool is_validity = i == 0 && row.has_validity();
     parts.buffers.push_back(is_validity ? Buffer() : make_empty_buffer(device));
   }
   for (const Type& child : type.children) {

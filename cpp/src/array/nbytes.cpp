@@ -1,15 +1,16 @@
+// Counts the bytes that an array takes.
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "schema/layout.hpp"
+#include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// Whether what only the memory says may be read for it; else that counts as nothing.
+/// Whether offsets and sizes may be read from memory; else what they count is left out.
 enum class Reads { kHost, kNothing };
 
 int64_t count_bytes(const DeviceArray& array, Reads reads);
-
-int64_t bytes_of_bits(int64_t bits) { return bits / 8 + (bits % 8 != 0 ? 1 : 0); }
 
 bool can_read(const DeviceArray& array, Reads reads) {
   return reads == Reads::kHost && is_host_readable(array.device()) && array.sync_event() == nullptr;
@@ -27,7 +28,7 @@ int64_t children_bytes(const DeviceArray& array, Reads reads) {
 template <typename Offset>
 int64_t offset_layout_bytes(const DeviceArray& array, Reads reads) {
   if (array.length() == 0) return 0;
-  const int64_t own = (array.length() + 1) * static_cast<int64_t>(sizeof(Offset));
+  const int64_t own = buffer_size(array.type(), 1, array.length());
   if (!can_read(array, reads)) {
     return reads == Reads::kHost ? own : own + children_bytes(array, reads);
   }
@@ -43,50 +44,38 @@ int64_t offset_layout_bytes(const DeviceArray& array, Reads reads) {
   return own + (is_list ? array.child(0).slice(first, count).nbytes() : count);
 }
 
-int64_t view_bytes(const DeviceArray& array, Reads reads) {
-  int64_t total = array.length() * 16;
+/// The data buffers of views, whose sizes the last buffer holds.
+int64_t variadic_bytes(const DeviceArray& array, Reads reads) {
+  int64_t total = 0;
   const auto* sizes = array.buffer_as<int64_t>(array.buffer_count() - 1);
   if (sizes == nullptr || !can_read(array, reads)) return total;
   for (int64_t i = 0; i < array.buffer_count() - 3; ++i) total += sizes[i];
   return total;
 }
 
-int64_t layout_bytes(const DeviceArray& array, Reads reads) {
-  const int64_t n = array.length();
-  switch (array.type().layout) {
-    case Layout::kNull:
-      return 0;
-    case Layout::kBoolean:
-      return bytes_of_bits(n);
-    case Layout::kFixedWidth:
-      return n * array.type().byte_width;
-    case Layout::kBinary:
-    case Layout::kList:
-      return offset_layout_bytes<int32_t>(array, reads);
-    case Layout::kLargeBinary:
-    case Layout::kLargeList:
-      return offset_layout_bytes<int64_t>(array, reads);
-    case Layout::kBinaryView:
-      return view_bytes(array, reads);
-    case Layout::kListView:
-      return n * 8 + children_bytes(array, reads);
-    case Layout::kLargeListView:
-      return n * 16 + children_bytes(array, reads);
-    case Layout::kSparseUnion:
-      return n + children_bytes(array, reads);
-    case Layout::kDenseUnion:
-      return n * 5 + children_bytes(array, reads);
-    case Layout::kFixedSizeList:
-    case Layout::kStruct:
-    case Layout::kRunEndEncoded:
-      return children_bytes(array, reads);
+/// The buffers whose sizes the number of rows tells, without the validity.
+int64_t fixed_bytes(const DeviceArray& array) {
+  const LayoutRow& row = layout_row(array.type().layout);
+  int64_t total = 0;
+  for (int64_t i = row.has_validity() ? 1 : 0; i < row.buffer_count; ++i) {
+    total += buffer_size(array.type(), i, array.length());
   }
-  return 0;
+  return total;
+}
+
+int64_t layout_bytes(const DeviceArray& array, Reads reads) {
+  const LayoutRow& row = layout_row(array.type().layout);
+  if (row.has_offsets()) {
+    return row.buffers[1].width == sizeof(int32_t) ? offset_layout_bytes<int32_t>(array, reads)
+                                                   : offset_layout_bytes<int64_t>(array, reads);
+  }
+  return fixed_bytes(array) + children_bytes(array, reads) +
+         (row.is_variadic ? variadic_bytes(array, reads) : 0);
 }
 
 int64_t count_bytes(const DeviceArray& array, Reads reads) {
   int64_t total = layout_bytes(array, reads);
-  if (array.validity() != nullptr) total += bytes_of_bits(array.length());
+  if (array.validity() != nullptr) total += bitmap_size(array.length());
   if (array.type().dictionary != nullptr) total += count_bytes(array.dictionary(), reads);
   return total;
 }

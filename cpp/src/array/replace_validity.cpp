@@ -2,40 +2,17 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "device/device_pointer.hpp"
+#include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// How far buffer `i` of a node moves for `rows` rows: what makes an offset smaller.
-int64_t bytes_per_rows(const Type& type, int64_t i, int64_t rows) noexcept {
-  switch (type.layout) {
-    case Layout::kBoolean:
-      return rows / 8;
-    case Layout::kFixedWidth:
-      return rows * type.byte_width;
-    case Layout::kBinary:
-    case Layout::kList:
-      return i == 1 ? rows * 4 : 0;
-    case Layout::kLargeBinary:
-    case Layout::kLargeList:
-      return i == 1 ? rows * 8 : 0;
-    case Layout::kListView:
-      return rows * 4;
-    case Layout::kLargeListView:
-      return rows * 8;
-    case Layout::kBinaryView:
-      return i == 1 ? rows * 16 : 0;
-    default:
-      return 0;
-  }
-}
-
 /// `bits` moved up by `shift` bits, 0 to 7.
 Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   if (bits.data() == nullptr || shift == 0) return bits;
-  const int64_t source_size = (count + 7) / 8;
-  const int64_t size = (count + shift + 7) / 8;
+  const int64_t source_size = bitmap_size(count);
+  const int64_t size = bitmap_size(count + shift);
   uint8_t* target;
   Buffer shifted = Buffer::allocate(size, &target);
   for (int64_t i = 0; i < size; ++i) {
@@ -66,7 +43,7 @@ DeviceArray DeviceArray::replace_validity(Buffer bits, int64_t null_count, Owned
   parts.buffers.push_back(std::move(bits));
   for (int64_t i = 1; i < node_->n_buffers; ++i) {
     parts.buffers.push_back(
-        Buffer(storage_, offset_pointer(device(), buffer(i), bytes_per_rows(*type_, i, moved)), 0));
+        Buffer(storage_, offset_pointer(device(), buffer(i), byte_offset(*type_, i, moved)), 0));
   }
   const DeviceArray whole(storage_, type_, node_, moved, kept + length_);
   for (int64_t i = 0; i < node_->n_children; ++i) {

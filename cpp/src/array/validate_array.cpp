@@ -1,11 +1,13 @@
+// Checks what the structs of an array say against its type, without reading buffers.
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "schema/layout.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// Where in the array an error lies, written only when one is found.
+/// The node of an array at which an error is, and those above it.
 struct Path {
   const Path* parent;
   const Type* type;
@@ -49,27 +51,14 @@ void check_null_count(const Path& path, const ArrowArray& array) {
   }
 }
 
-/// Bytes that buffer 1 must have at least for `end` rows; 0 when it may be NULL.
-int64_t required_bytes(const Path& path, int64_t end) {
-  switch (path.type->layout) {
-    case Layout::kBoolean:
-      return end / 8 + (end % 8 != 0 ? 1 : 0);
-    case Layout::kFixedWidth:
-      return multiply(path, end, path.type->byte_width);
-    case Layout::kBinary:
-    case Layout::kList:
-    case Layout::kListView:
-    case Layout::kDenseUnion:
-      return multiply(path, end, 4);
-    case Layout::kLargeBinary:
-    case Layout::kLargeList:
-    case Layout::kLargeListView:
-      return multiply(path, end, 8);
-    case Layout::kBinaryView:
-      return multiply(path, end, 16);
-    default:
-      return 0;
+/// Bytes that buffer `i` must have for `end` rows; 0 when it may be NULL.
+int64_t required_bytes(const Path& path, int64_t i, int64_t end) {
+  if (buffer_row(*path.type, i).kind == BufferKind::kValidity) return 0;
+  int64_t size = 0;
+  if (!checked_buffer_size(*path.type, i, end, &size)) {
+    raise_array_error(path, "its size overflows");
   }
+  return size;
 }
 
 void check_buffers(const Path& path, const ArrowArray& array, int64_t end) {
@@ -87,14 +76,11 @@ void check_buffers(const Path& path, const ArrowArray& array, int64_t end) {
   }
   check_null_count(path, array);
   if (array.length == 0) return;  // a zero-length array may leave its buffers NULL
-  if (required_bytes(path, end) > 0 && array.buffers[1] == nullptr) {
-    raise_array_error(path, "buffer 1 is NULL with ", array.length, " rows");
+  for (int64_t i = 0; i < layout_row(path.type->layout).buffer_count; ++i) {
+    if (required_bytes(path, i, end) > 0 && array.buffers[i] == nullptr) {
+      raise_array_error(path, "buffer ", i, " is NULL with ", array.length, " rows");
+    }
   }
-  const Layout layout = path.type->layout;
-  const bool is_view = layout == Layout::kListView || layout == Layout::kLargeListView;
-  const bool is_union = layout == Layout::kSparseUnion || layout == Layout::kDenseUnion;
-  if (is_view && array.buffers[2] == nullptr) raise_array_error(path, "buffer 2 is NULL");
-  if (is_union && array.buffers[0] == nullptr) raise_array_error(path, "its type ids are NULL");
 }
 
 void check_child_lengths(const Path& path, const ArrowArray& array, int64_t end) {

@@ -1,6 +1,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "sync/stream_work.hpp"
+#include "util/bit_util.hpp"
 
 namespace arrowdl {
 
@@ -19,7 +20,7 @@ DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   wait_event(device(), transfer.stream(), parent.sync_event());
   if (storage_ != parent.storage_) wait_event(device(), transfer.stream(), sync_event());
   const int64_t shift = offset_ % 8;
-  const int64_t size = (shift + length_ + 7) / 8;
+  const int64_t size = bitmap_size(shift + length_);
   const std::shared_ptr<DeviceMemory> bits = transfer.allocate(device(), size);
   backend->and_bits(device(), bits->address(), shift, length_, {parent.validity(), parent.offset_},
                     {validity(), offset_}, transfer.stream());

@@ -25,7 +25,7 @@ DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {
   if (!is_here) return with_nulls_on_device(parent);
   parent.synchronize();
   uint8_t* target;
-  Buffer bits = Buffer::allocate((length_ + 7) / 8, &target);
+  Buffer bits = Buffer::allocate(bitmap_size(length_), &target);
   if (const uint8_t* own = validity(); own != nullptr) {
     and_bits(parent.validity(), parent.offset_, own, offset_, length_, target);
   } else {

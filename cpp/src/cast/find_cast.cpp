@@ -8,9 +8,6 @@
 namespace arrowdl {
 namespace {
 
-constexpr const char* kExtensionName = "ARROW:extension:name";
-constexpr const char* kExtensionMetadata = "ARROW:extension:metadata";
-
 std::string_view format_of(const Type& type) { return type.schema->format; }
 bool has_flag(const Type& type, int64_t flag) { return (type.schema->flags & flag) != 0; }
 
@@ -57,8 +54,8 @@ std::vector<int64_t> effective_permutation(const TensorMetadata& tensor) {
 
 /// Whether two types of one extension mean the same, whatever their storage.
 bool is_same_extension(const Type& from, const Type& to) {
-  if (find_metadata(*from.schema, kExtensionMetadata) ==
-      find_metadata(*to.schema, kExtensionMetadata)) {
+  if (find_metadata(*from.schema, kExtensionMetadataKey) ==
+      find_metadata(*to.schema, kExtensionMetadataKey)) {
     return true;
   }
   if (from.extension == Extension::kDtype) return true;
@@ -71,8 +68,8 @@ bool is_same_extension(const Type& from, const Type& to) {
 
 /// What the extensions of two types say: kSame where their storage decides.
 FoundCast compare_extensions(const Type& from, const Type& to) {
-  const auto name = find_metadata(*from.schema, kExtensionName);
-  const auto requested = find_metadata(*to.schema, kExtensionName);
+  const auto name = find_metadata(*from.schema, kExtensionNameKey);
+  const auto requested = find_metadata(*to.schema, kExtensionNameKey);
   if (!requested) return {Cast::kSame};
   if (!name) {
     const bool promises = to.tensor != nullptr && !to.tensor->uniform_shape.empty();
@@ -186,7 +183,7 @@ Cast find_leaf_cast(const Type& from, const Type& to) {
 const Type* find_innermost(const Type& lists, const std::vector<int64_t>& shape) {
   const Type* type = &lists;
   for (const int64_t extent : shape) {
-    const bool is_plain = !find_metadata(*type->schema, kExtensionName);
+    const bool is_plain = !find_metadata(*type->schema, kExtensionNameKey);
     const bool is_list = type->layout == Layout::kFixedSizeList && type->list_size == extent;
     if (!is_list || !is_plain) return nullptr;
     type = &type->children[0];

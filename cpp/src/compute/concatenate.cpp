@@ -47,8 +47,8 @@ void require_same_node(const Type& first, const Type& other, const Position& pos
       (first.dictionary == nullptr) != (other.dictionary == nullptr)) {
     raise_mismatch(position, to_string(other), " and ", to_string(first));
   }
-  require_same_metadata(first, other, "ARROW:extension:name", position);
-  require_same_metadata(first, other, "ARROW:extension:metadata", position);
+  require_same_metadata(first, other, kExtensionNameKey, position);
+  require_same_metadata(first, other, kExtensionMetadataKey, position);
 }
 
 /// Names mean something where a child is found by its name; those of list items are decoration.

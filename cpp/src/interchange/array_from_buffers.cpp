@@ -1,3 +1,4 @@
+// Makes an array of the dataframe interchange protocol's buffers.
 #include "interchange/array_from_buffers.hpp"
 
 #include "array/row_access.hpp"
@@ -5,6 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "device/device_pointer.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
@@ -21,29 +23,19 @@ Buffer share_bytes(const DeviceArray& bytes) {
   return Buffer(bytes.storage(), start, bytes.length() * width);
 }
 
-/// Bytes that buffer `i` must have for `end` rows; what strings take is in their offsets.
-int64_t required_bytes(const Type& type, std::size_t i, int64_t end) {
-  const int64_t bits = end / 8 + (end % 8 != 0 ? 1 : 0);
-  if (i == 0) return bits;
-  if (i == 2) return 0;
-  switch (type.layout) {
-    case Layout::kBoolean:
-      return bits;
-    case Layout::kFixedWidth:
-      return end * type.byte_width;
-    case Layout::kBinary:
-      return (end + 1) * 4;
-    case Layout::kLargeBinary:
-      return (end + 1) * 8;
-    default:
-      raise_type_error("an array of ", to_string(type), " is not made of buffers alone");
+/// Bytes that buffer `i` must have for `end` rows; 0 for the data of strings.
+int64_t required_bytes(const Type& type, int64_t i, int64_t end) {
+  if (!type.children.empty() || layout_row(type.layout).is_variadic) {
+    raise_type_error("an array of ", to_string(type), " is not made of buffers alone");
   }
+  return buffer_size(type, i, end);
 }
 
 void check_sizes(const DeviceArray& array, const std::vector<Buffer>& buffers) {
   const Type& type = array.type();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const int64_t required = required_bytes(type, i, array.offset() + array.length());
+    const int64_t required =
+        required_bytes(type, static_cast<int64_t>(i), array.offset() + array.length());
     if (buffers[i].data() == nullptr || buffers[i].size() >= required) continue;
     raise_value_error("buffer ", i, " of an array of ", to_string(type), " has ", buffers[i].size(),
                       " bytes; ", array.length(), " rows from row ", array.offset(), " on need ",

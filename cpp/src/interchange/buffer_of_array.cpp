@@ -1,3 +1,4 @@
+// Shares one buffer of an array as an array of its own.
 #include "interchange/buffer_of_array.hpp"
 
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
@@ -32,7 +34,8 @@ DeviceArray share_bools(const DeviceArray& array, int64_t end, Copy copy) {
 }
 
 DeviceArray share_offsets(const DeviceArray& array, int64_t end) {
-  const Dtype& dtype = *find_dtype(array.type().layout == Layout::kBinary ? "int32" : "int64");
+  const Dtype& dtype =
+      *find_dtype(element_width(array.type(), 1) == sizeof(int32_t) ? "int32" : "int64");
   if (array.length() > 0) return array.buffer_array(1, dtype, end + 1);
   uint8_t* target;  // an array of no rows may lack even the one offset
   Buffer zero = Buffer::allocate(dtype.itemsize(), &target);
@@ -69,13 +72,13 @@ DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy) {
     raise_index_error("buffer ", i, " of an array of ", to_string(type));
   }
   if (is_validity || type.layout == Layout::kBoolean) {
-    return array.buffer_array(i, *find_dtype("uint8"), end / 8 + (end % 8 != 0 ? 1 : 0));
+    return array.buffer_array(i, *find_dtype("uint8"), bitmap_size(end));
   }
   if (type.layout == Layout::kFixedWidth && type.dtype != nullptr) {
     if (type.dtype->code == kDLBool) return share_bools(array, end, copy);
     return array.buffer_array(i, *type.dtype, end);
   }
-  if (type.layout == Layout::kBinary || type.layout == Layout::kLargeBinary) {
+  if (layout_row(type.layout).has_offsets() && type.children.empty()) {
     return i == 1 ? share_offsets(array, end) : share_values(array, end);
   }
   raise_buffer_error("the buffers of an array of ", to_string(type),

@@ -1,3 +1,4 @@
+// Copies schemas, and tells a lack of memory from other errors.
 #include "schema/copy_schema.hpp"
 
 #include <cerrno>

@@ -1,10 +1,11 @@
+// Copies schemas.
 #pragma once
 
 #include "arrowdl/owned.hpp"
 
 namespace arrowdl {
 
-/// A copy of `schema`, which has been parsed, that keeps nothing of it alive.
+/// A deep copy of `schema`, which must be one that parses. Raises MemoryError.
 OwnedSchema copy_schema(const ArrowSchema& schema);
 
 }  // namespace arrowdl

@@ -1,8 +1,10 @@
+// Makes schemas of dtypes, tensors and nested types.
 #include <cerrno>
 #include <new>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
+#include "schema/copy_schema.hpp"
 
 namespace arrowdl {
 namespace {
@@ -21,9 +23,9 @@ ArrowStringView view_string(std::string_view text) {
 void set_extension(OwnedSchema& schema, std::string_view name, std::string_view metadata) {
   nanoarrow::UniqueBuffer buffer;
   check(ArrowMetadataBuilderInit(buffer.get(), nullptr));
-  check(ArrowMetadataBuilderAppend(buffer.get(), ArrowCharView("ARROW:extension:name"),
+  check(ArrowMetadataBuilderAppend(buffer.get(), ArrowCharView(kExtensionNameKey),
                                    view_string(name)));
-  check(ArrowMetadataBuilderAppend(buffer.get(), ArrowCharView("ARROW:extension:metadata"),
+  check(ArrowMetadataBuilderAppend(buffer.get(), ArrowCharView(kExtensionMetadataKey),
                                    view_string(metadata)));
   check(ArrowSchemaSetMetadata(schema.get(), reinterpret_cast<const char*>(buffer->data)));
 }
@@ -63,13 +65,12 @@ OwnedSchema make_fixed_shape_tensor_schema(OwnedSchema item, const TensorMetadat
   std::vector<OwnedSchema> children;
   children.push_back(std::move(item));
   OwnedSchema schema = make_nested_schema(concat("+w:", size).c_str(), std::move(children), name);
-  set_extension(schema, "arrow.fixed_shape_tensor", to_json(metadata));
+  set_extension(schema, kFixedShapeTensorName, to_json(metadata));
   return schema;
 }
 
 OwnedSchema rename_schema(OwnedSchema schema, const char* name) {
-  OwnedSchema renamed;
-  check(ArrowSchemaDeepCopy(schema.get(), renamed.get()));
+  OwnedSchema renamed = copy_schema(*schema.get());
   check(ArrowSchemaSetName(renamed.get(), name));
   return renamed;
 }

@@ -1,3 +1,4 @@
+// Reads and writes the JSON metadata of tensor extension types.
 #include <algorithm>
 
 #include "arrowdl/error.hpp"

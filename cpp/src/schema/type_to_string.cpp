@@ -1,5 +1,7 @@
+// Writes types as a person would: "fixed_size_list<float32>[768]".
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
@@ -51,42 +53,42 @@ std::string describe_children(const char* name, const Type& type) {
   return text + ">";
 }
 
+/// "large_string" for the layout "large_binary" of UTF-8.
+std::string describe_binary(const Type& type) {
+  std::string name = layout_row(type.layout).name;
+  if (type.is_utf8) name.replace(name.find("binary"), 6, "string");
+  return name;
+}
+
 std::string describe_storage(const Type& type) {
+  const char* name = layout_row(type.layout).name;
   switch (type.layout) {
     case Layout::kNull:
-      return "null";
     case Layout::kBoolean:
-      return "bool";
+      return name;
     case Layout::kFixedWidth:
       return describe_fixed_width(type);
     case Layout::kBinary:
-      return type.is_utf8 ? "string" : "binary";
     case Layout::kLargeBinary:
-      return type.is_utf8 ? "large_string" : "large_binary";
     case Layout::kBinaryView:
-      return type.is_utf8 ? "string_view" : "binary_view";
+      return describe_binary(type);
     case Layout::kList:
       if (type.is_map) return describe_children("map", type.children[0]);
-      return concat("list<", to_string(type.children[0]), ">");
+      [[fallthrough]];
     case Layout::kLargeList:
-      return concat("large_list<", to_string(type.children[0]), ">");
     case Layout::kListView:
-      return concat("list_view<", to_string(type.children[0]), ">");
     case Layout::kLargeListView:
-      return concat("large_list_view<", to_string(type.children[0]), ">");
+      return concat(name, "<", to_string(type.children[0]), ">");
     case Layout::kFixedSizeList:
-      return concat("fixed_size_list<", to_string(type.children[0]), ">[", type.list_size, "]");
+      return concat(name, "<", to_string(type.children[0]), ">[", type.list_size, "]");
     case Layout::kStruct:
-      return describe_children("struct", type);
     case Layout::kSparseUnion:
-      return describe_children("sparse_union", type);
     case Layout::kDenseUnion:
-      return describe_children("dense_union", type);
+      return describe_children(name, type);
     case Layout::kRunEndEncoded:
-      return concat("run_end_encoded<", to_string(type.children[0]), ", ",
-                    to_string(type.children[1]), ">");
+      return concat(name, "<", to_string(type.children[0]), ", ", to_string(type.children[1]), ">");
   }
-  return "?";
+  return name;
 }
 
 template <typename Extents>
@@ -121,7 +123,7 @@ std::string to_string(const Type& type) {
     case Extension::kNone:
       break;
   }
-  const std::optional<std::string_view> name = find_metadata(*type.schema, "ARROW:extension:name");
+  const std::optional<std::string_view> name = find_metadata(*type.schema, kExtensionNameKey);
   return name ? concat(*name, "<", describe_storage(type), ">") : describe_storage(type);
 }
 

@@ -482,7 +482,7 @@ def test_a_malformed_dictionary_is_refused():
 def test_a_union_without_type_ids_is_refused(format):
     schema = MadeSchema(format, children=[MadeSchema("l", "a")])
     buffers = [None] if format == "+us:0" else [None, OFFSETS]
-    refuse(schema, MadeArray(2, buffers, children=[ints()]), "type ids are NULL")
+    refuse(schema, MadeArray(2, buffers, children=[ints()]), "buffer 0 is NULL")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,13 @@
+// Extension types that change how a tensor is read.
+#pragma once
+
+#include "arrowdl/schema.hpp"
+#include "schema/schema_path.hpp"
+
+namespace arrowdl {
+
+/// Reads the extension name and metadata of the node at `path` into `type`, which has its layout,
+/// children and dictionary. Raises ValueError for storage that contradicts the name.
+void parse_extension(Type& type, const SchemaPath& path);
+
+}  // namespace arrowdl

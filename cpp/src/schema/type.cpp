@@ -1,0 +1,14 @@
+// Facts about a type that its layout tells.
+#include "arrowdl/schema.hpp"
+#include "schema/layout.hpp"
+
+namespace arrowdl {
+
+int64_t Type::buffer_count() const noexcept {
+  const LayoutRow& row = layout_row(layout);
+  return row.is_variadic ? -1 : row.buffer_count;
+}
+
+bool Type::has_validity() const noexcept { return layout_row(layout).has_validity(); }
+
+}  // namespace arrowdl
