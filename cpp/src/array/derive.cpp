@@ -9,7 +9,7 @@ DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {
   array.move(&derived->array);
   derived->device_type = storage_->array->device_type;
   derived->device_id = storage_->array->device_id;
-  derived->sync_event = sync_event();
+  derived->sync_event = sync_event().get();
   return import(std::move(schema), std::move(derived));
 }
 

@@ -44,7 +44,7 @@ OwnedDeviceArray DeviceArray::export_device_array() const {
   share_array(*this).move(&exported->array);
   exported->device_type = storage_->array->device_type;
   exported->device_id = to_arrow_device_id(device());
-  exported->sync_event = sync_event();
+  exported->sync_event = sync_event().get();
   return exported;
 }
 

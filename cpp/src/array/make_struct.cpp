@@ -25,7 +25,7 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   }
   const int64_t length = fields.empty() ? 0 : fields[0].length();
   const Device device = fields.empty() ? Device{} : fields[0].device();
-  std::vector<void*> events;
+  std::vector<EventHandle> events;
   for (const DeviceArray& field : fields) events.push_back(field.sync_event());
   ArrayParts parts;
   parts.length = length;

@@ -13,7 +13,7 @@ enum class Reads { kHost, kNothing };
 int64_t count_bytes(const DeviceArray& array, Reads reads);
 
 bool can_read(const DeviceArray& array, Reads reads) {
-  return reads == Reads::kHost && is_host_readable(array.device()) && array.sync_event() == nullptr;
+  return reads == Reads::kHost && is_host_readable(array.device()) && !array.sync_event();
 }
 
 int64_t children_bytes(const DeviceArray& array, Reads reads) {

@@ -25,7 +25,7 @@ bool DeviceArray::has_nulls() const {
 bool DeviceArray::is_known_to_be_valid() const {
   if (const int64_t known = known_null_count(); known >= 0) return known == 0;
   if (!is_host_readable(device())) return false;
-  const bool can_ask = sync_event() == nullptr || find_backend(device().type) != nullptr;
+  const bool can_ask = !sync_event() || find_backend(device().type) != nullptr;
   return can_ask && is_ready() && !has_unset_bits(validity(), offset_, length_);
 }
 
