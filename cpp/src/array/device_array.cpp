@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "array/export_tree.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 #include "device/device_pointer.hpp"
 #include "util/bit_util.hpp"
@@ -120,7 +121,7 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
   array.move(&root.array);
   root.device_type = device.type;
   root.device_id = to_arrow_device_id(device);
-  root.sync_event = event.get().get();
+  root.sync_event = event.handle().get();
   storage->event = std::move(event);
   storage->schema = share_schema(std::move(schema));
   return import_storage(std::move(storage));
@@ -129,8 +130,8 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
 void DeviceArray::wait(StreamHandle stream, std::shared_ptr<const void> owner) const {
   wait_event(device(), stream, sync_event());
   // Where there is no runtime, there is no work that could still read the memory.
-  const Backend* backend = find_backend(device().type);
-  if (backend != nullptr && backend->has_streams()) record_stream(stream, std::move(owner));
+  Backend* const backend = find_backend(device().type);
+  if (backend != nullptr && backend->streams() != nullptr) record_stream(stream, std::move(owner));
 }
 
 void DeviceArray::record_stream(StreamHandle stream, std::shared_ptr<const void> owner) const {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "copy/copy_ranges.hpp"
@@ -197,9 +198,9 @@ class Planner {
     constexpr auto kWidth = static_cast<int64_t>(sizeof(Offset));
     uint8_t* target;
     transfer_->hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
-    Backend& backend = transfer_->backend();
-    backend.copy(Device{}, target, from_, offsets, kWidth, transfer_->stream());
-    backend.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, transfer_->stream());
+    MemoryOps& memory = transfer_->memory();
+    memory.copy(Device{}, target, from_, offsets, kWidth, transfer_->stream());
+    memory.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, transfer_->stream());
     transfer_->wait();
     const auto* ends = reinterpret_cast<const Offset*>(target);
     return {ends[0], ends[1]};
@@ -283,11 +284,11 @@ DeviceArray duplicate_on_host(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), target.make(plan));
 }
 
-/// By `backend`, on the device `at`, which is not the CPU.
-DeviceArray copy_by(Backend& backend, const Device& at, const DeviceArray& array,
+/// By `memory`, on the device `at`, which is not the CPU.
+DeviceArray copy_by(MemoryOps& memory, const Device& at, const DeviceArray& array,
                     const Device& device, const CopyOptions& options) {
   const Device from = array.device();
-  StreamWork transfer(backend, at, options.stream, options.stream_owner);
+  StreamWork transfer(memory, at, options.stream, options.stream_owner);
   transfer.hold(array.storage());
   wait_event(at, transfer.stream(), array.sync_event());  // a stream's number is of its device
   Planner planner(from, device, &transfer);
@@ -313,23 +314,23 @@ DeviceArray copy_array(const DeviceArray& array, const Device& device, const Cop
   if (from == device) return array;
   if (device.type == kDLCPU && is_host_readable(from)) return relabel(array);
   const Device& at = device.type == kDLCPU ? from : device;
-  Backend& backend = require_copier(at);
-  const bool is_of_two_runtimes = from.type != kDLCPU && &require_copier(from) != &backend;
-  if (is_of_two_runtimes || !backend.can_copy(from, device)) {
+  MemoryOps& memory = require_memory(at, "copy");
+  const bool is_of_two_runtimes = from.type != kDLCPU && &require_memory(from, "copy") != &memory;
+  if (is_of_two_runtimes || !memory.can_copy(from, device)) {
     return copy_array(copy_array(array, Device{}), device, options);
   }
-  return copy_by(backend, at, array, device, options);
+  return copy_by(memory, at, array, device, options);
 }
 
 DeviceArray duplicate(const DeviceArray& array) {
   const Device device = array.device();
   if (device.type == kDLCPU) return duplicate_on_host(array);
-  Backend& backend = require_copier(device);
-  if (!backend.can_copy(device, device)) {
+  MemoryOps& memory = require_memory(device, "copy");
+  if (!memory.can_copy(device, device)) {
     raise_buffer_error("memory cannot be copied on ", to_string(device),
                        ": copy the array to the CPU instead");
   }
-  return copy_by(backend, device, array, device, {});
+  return copy_by(memory, device, array, device, {});
 }
 
 }  // namespace arrowdl

@@ -24,13 +24,13 @@ void for_each_part(const std::vector<CopyRange>& pieces, int64_t start, int64_t 
 }
 
 /// Where the host bytes go through; none where they need not.
-std::optional<Device> find_staging(Backend& backend, const Device& from, const Device& to,
+std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const Device& to,
                                    const std::vector<CopyRange>& pieces) {
   if (from.type != kDLCPU) return {};
-  const std::optional<Device> pinned = backend.find_pinned(to);
+  const std::optional<Device> pinned = memory.find_pinned(to);
   const bool needs_none =
       !pinned || std::all_of(pieces.begin(), pieces.end(), [&](const CopyRange& piece) {
-        return backend.is_pinned(piece.source);
+        return memory.is_pinned(piece.source);
       });
   return needs_none ? std::nullopt : pinned;
 }
@@ -51,21 +51,21 @@ void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<Co
 /// Block by block, so that the next one is filled while the last ones are on their way.
 void copy_staged(StreamWork& transfer, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& pieces) {
-  Backend& backend = transfer.backend();
+  MemoryOps& memory = transfer.memory();
   const StreamHandle stream = transfer.stream();
   const int64_t size = pieces.back().position + pieces.back().size;
   for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
     const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
-    const std::shared_ptr<uint8_t> block = StagingPool::get().take(backend, pinned, end - start);
+    const std::shared_ptr<uint8_t> block = StagingPool::get().take(memory, pinned, end - start);
     if (block == nullptr) {
       for_each_part(pieces, start, end, [&](int64_t position, const uint8_t* source, int64_t n) {
-        backend.copy(to, target + position, Device{}, source, n, stream);
+        memory.copy(to, target + position, Device{}, source, n, stream);
       });
       continue;
     }
     transfer.hold(block);
     fill_block(block.get(), start, end, pieces);
-    backend.copy(to, target + start, pinned, block.get(), end - start, stream);
+    memory.copy(to, target + start, pinned, block.get(), end - start, stream);
     if (end < size) transfer.release_last();
   }
 }
@@ -75,14 +75,14 @@ void copy_staged(StreamWork& transfer, const Device& pinned, const Device& to, u
 void copy_ranges(StreamWork& transfer, const Device& from, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& pieces, bool pin) {
   if (pieces.empty()) return;
-  Backend& backend = transfer.backend();
-  const auto staging = pin ? find_staging(backend, from, to, pieces) : std::nullopt;
+  MemoryOps& memory = transfer.memory();
+  const auto staging = pin ? find_staging(memory, from, to, pieces) : std::nullopt;
   if (staging) {
     copy_staged(transfer, *staging, to, target, pieces);
     return;
   }
   for (const CopyRange& piece : pieces) {
-    backend.copy(to, target + piece.position, from, piece.source, piece.size, transfer.stream());
+    memory.copy(to, target + piece.position, from, piece.source, piece.size, transfer.stream());
   }
 }
 

@@ -1,6 +1,7 @@
 #include <memory>
 #include <utility>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "copy/copy_ranges.hpp"
@@ -11,7 +12,7 @@ namespace arrowdl {
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
   const TensorView from = view_tensor(*source);
   const TensorView to = view_tensor(target);
-  StreamWork transfer(require_copier(to.device), to.device, stream, {});
+  StreamWork transfer(require_memory(to.device, "copy"), to.device, stream, {});
   transfer.hold(std::make_shared<OwnedTensor>(std::move(source)));
   if (from.size() == 0) return;
   copy_ranges(transfer, Device{}, to.device, const_cast<uint8_t*>(to.data),
