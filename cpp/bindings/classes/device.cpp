@@ -3,7 +3,7 @@
 #include <charconv>
 #include <exception>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/device.hpp"

@@ -12,6 +12,7 @@
 #include "arrowdl/cast.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "arrowdl/wait.hpp"
 #include "classes/device.hpp"
 #include "classes/device_array.hpp"
 #include "classes/schema.hpp"

@@ -385,7 +385,7 @@ py::object order_cuda(const DeviceArray& array) {
   record_assumed_stream(array);
   if (array.is_ready()) return py::none();
   const Device device = array.device();
-  const StreamHandle stream = require_backend(device, "order a consumer").work_stream(device);
+  const StreamHandle stream = require_memory(device, "order a consumer").work_stream(device);
   array.wait(stream);
   return to_dlpack_stream(stream);
 }

@@ -49,7 +49,7 @@ OwnedTensor find_tensor(PyObject* object) {
         "a worker process hands over host memory, and the transform gave a tensor on ",
         to_string(device), ": leave it on the host, and pass device= to the Loader");
   }
-  synchronize_event(device, taken.event.get());
+  synchronize_event(device, taken.event.handle());
   return std::move(taken.tensor);
 }
 

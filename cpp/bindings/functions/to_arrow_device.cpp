@@ -128,7 +128,7 @@ OwnedTensor take_mask(PyObject* mask) {
                      Py_TYPE(mask)->tp_name);
   }
   TakenTensor taken = take_tensor_of(mask, Copy::kIfNeeded);
-  synchronize_event(from_dl_device(taken.tensor->device), taken.event.get());
+  synchronize_event(from_dl_device(taken.tensor->device), taken.event.handle());
   return std::move(taken.tensor);
 }
 

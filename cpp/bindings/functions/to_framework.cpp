@@ -317,10 +317,7 @@ class Converter {
     return converter;
   }
 
-  static bool has_kernels(const Device& device) {
-    const Backend* backend = find_backend(device.type);
-    return backend != nullptr && backend->has_kernels(device);
-  }
+  static bool has_kernels(const Device& device) { return find_kernels(device) != nullptr; }
 
   /// An array that the host cannot read: by the device itself, else by the framework's operations.
   py::object convert_there(const DeviceArray& array) const {
@@ -425,7 +422,7 @@ class Converter {
   }
 
   Order choose_order(const Device& device) const {
-    if (find_recorder(device) == nullptr) return {};
+    if (find_stream_backend(device) == nullptr) return {};
     return {Order::kStream, current_stream(*framework_.api, device)};
   }
 

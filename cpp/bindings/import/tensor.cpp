@@ -139,7 +139,7 @@ Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream
 /// An event for the work of `stream`, or of the stream that a producer assumes which is told none.
 OwnedEvent record_work(const Device& device, PyObject* stream) {
   const std::optional<StreamHandle> given = read_stream(device, stream);
-  if (find_recorder(device) == nullptr) return {};
+  if (find_stream_backend(device) == nullptr) return {};
   return OwnedEvent::record(device, given ? *given : default_stream(device));
 }
 
@@ -170,7 +170,7 @@ std::optional<StreamHandle> find_producer_stream(PyObject* object, const Device&
 
 /// A producer on a device with streams orders its work before one of ours, unless the stream of
 /// that work is known.
-TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, Backend& backend,
+TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy,
                          const Device& device, PyObject* stream) {
   if (const std::optional<StreamHandle> known = find_producer_stream(object, device, stream)) {
     // dpctl orders its own queue by itself
@@ -179,7 +179,7 @@ TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy, 
     return {std::move(tensor), OwnedEvent::record(device, *known)};
   }
   if (has_queues(device)) default_stream(device);  // raises: no queue to be found
-  const BorrowedStream ours(backend, device);
+  const BorrowedStream ours(require_memory(device, "order a producer"), device);
   const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
   OwnedTensor tensor = take_tensor(answer.capsule.ptr());
   const StreamHandle ordered = answer.took_stream ? ours.get() : default_stream(device);
@@ -192,7 +192,7 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
   const Device actual = from_dl_device(taken.tensor->device);
   if (actual == told) return taken;
   if (actual.type == kDLCPU && is_host_readable(told)) {
-    synchronize_event(told, taken.event.get());
+    synchronize_event(told, taken.event.handle());
     return {std::move(taken.tensor), {}};
   }
   raise_buffer_error("the ", Py_TYPE(object)->tp_name, " says it is on ", to_string(told),
@@ -218,9 +218,8 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
 
 TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, PyObject* stream) {
   const Device device = ask_device(object);
-  if (Backend* backend = find_recorder(device)) {
-    return check_device(take_ordered(object, method, copy, *backend, device, stream), object,
-                        device);
+  if (find_stream_backend(device) != nullptr) {
+    return check_device(take_ordered(object, method, copy, device, stream), object, device);
   }
   read_stream(device, stream);  // raises for what is none
   OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
@@ -272,7 +271,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
     OwnedTensor tensor = take_tensor(ask_for_reason(object, method, copy).ptr());
     const Device device = from_dl_device(tensor->device);
     const std::optional<StreamHandle> given = read_stream(device, stream);
-    if (find_recorder(device) == nullptr) return {std::move(tensor), {}};
+    if (find_stream_backend(device) == nullptr) return {std::move(tensor), {}};
     const StreamHandle work = given ? *given : current_stream(api, device);
     return {std::move(tensor), OwnedEvent::record(device, work)};
   }
@@ -293,7 +292,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   const Device device = from_dl_device(tensor->device);
   const std::optional<StreamHandle> given = read_stream(device, stream);
   if (device.type == kDLCPU) return {std::move(tensor), {}};
-  if (find_recorder(device) == nullptr) {
+  if (find_stream_backend(device) == nullptr) {
     const py::object method = find_attribute(object, dlpack_name());
     if (method) return take_by_method(object, method, copy, stream);
     raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
@@ -334,9 +333,9 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
         const DeviceArray array = find_array(static_cast<PyObject*>(object));
         if (!array) raise_type_error("expected a DeviceArray");
         ToDlpackOptions options;
-        Backend* backend = find_recorder(array.device());
-        if (backend != nullptr && backend->makes_streams()) {
-          options.order = {Order::kStream, backend->work_stream(array.device())};
+        Backend* backend = find_stream_backend(array.device());
+        if (backend != nullptr && backend->memory() != nullptr) {
+          options.order = {Order::kStream, backend->memory()->work_stream(array.device())};
         }
         *out = to_dlpack(array, options).take_versioned();
         return 0;
@@ -391,9 +390,11 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
                              tensor->version.minor, ", supported is version 1");
         }
         const Device device = from_dl_device(tensor->dl_tensor.device);
-        Backend* backend = find_recorder(device);
         OwnedEvent event;
-        if (backend != nullptr) event = OwnedEvent::record(device, backend->work_stream(device));
+        if (find_stream_backend(device) != nullptr) {
+          MemoryOps& memory = require_memory(device, "name a stream");
+          event = OwnedEvent::record(device, memory.work_stream(device));
+        }
         Loan loan(tensor);
         *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
         loan.commit();
@@ -407,7 +408,7 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
     const Device device = from_dl_device(DLDevice{type, id});
     const bool has_streams = device.type != kDLCPU;
     *out =
-        has_streams ? require_backend(device, "name a stream").work_stream(device).get() : nullptr;
+        has_streams ? require_memory(device, "name a stream").work_stream(device).get() : nullptr;
     return 0;
   } catch (...) {
     if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well

@@ -3,7 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/event.hpp"

@@ -92,7 +92,7 @@ std::shared_ptr<const void> find_stream_owner(PyObject* stream) {
 
 Order read_order(const Device& device, PyObject* stream) {
   if (stream == nullptr || stream == Py_None) {
-    if (!has_default(device) || find_recorder(device) == nullptr) return {};
+    if (!has_default(device) || find_stream_backend(device) == nullptr) return {};
     return {Order::kDefaultStream, default_stream(device)};
   }
   const bool is_number = PyIndex_Check(stream) != 0;
@@ -103,7 +103,7 @@ Order read_order(const Device& device, PyObject* stream) {
 
 void record_assumed_stream(const DeviceArray& array) {
   const Device device = array.device();
-  if (!has_default(device) || find_recorder(device) == nullptr) return;
+  if (!has_default(device) || find_stream_backend(device) == nullptr) return;
   array.record_stream(default_stream(device));
 }
 
@@ -136,12 +136,12 @@ void register_wait_guard() {
   });
 }
 
-Backend* find_recorder(const Device& device) {
+Backend* find_stream_backend(const Device& device) {
   const DeviceType* type = find_device_type(device.type);
   if (type == nullptr || type->event_type == nullptr) return nullptr;
   std::string why_not;
   Backend* backend = find_backend(device.type, &why_not);
-  if (backend != nullptr) return backend->has_streams() ? backend : nullptr;
+  if (backend != nullptr) return backend->streams() != nullptr ? backend : nullptr;
   if (has_runtime(device.type)) {
     raise_buffer_error("the work on ", to_string(device), " cannot be ordered: ", why_not);
   }

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/order.hpp"
 
@@ -41,10 +41,10 @@ pybind11::object to_dlpack_stream(StreamHandle stream);
 /// it says none.
 StreamHandle default_stream(const Device& device);
 
-/// The runtime that can record what a stream on `device` holds, or nullptr: for the CPU, for types
+/// The backend that can record the work of a stream on `device`, or nullptr: for the CPU, for types
 /// without events, and where no such runtime is in the process, so that no work can be pending.
 /// Raises BufferError where one is and arrowdl cannot use it.
-Backend* find_recorder(const Device& device);
+Backend* find_stream_backend(const Device& device);
 
 /// Makes every wait on the host let go of the GIL: the work that it waits for may need it.
 void register_wait_guard();

@@ -9,38 +9,38 @@
 
 namespace arrowdl {
 
-/// A stream that the runtime keeps for us, where it counts the owners of its streams: see
-/// `Backend::keep_stream`. Elsewhere `owner` keeps it, if the caller knows one.
-class KeptStream {
+/// A GPU stream whose handle stays valid: retained where the runtime counts references to its
+/// streams (`StreamOps::retain_stream`); elsewhere `owner` keeps it, if the caller knows one.
+class RetainedStream {
  public:
-  KeptStream(Backend& backend, const Device& device, StreamHandle stream,
-             std::shared_ptr<const void> owner = {})
-      : backend_(&backend),
+  RetainedStream(StreamOps& streams, const Device& device, StreamHandle stream,
+                 std::shared_ptr<const void> owner = {})
+      : streams_(&streams),
         device_(device),
-        stream_(backend.keep_stream(device, stream)),
+        stream_(streams.retain_stream(device, stream)),
         owner_(std::move(owner)) {}
-  KeptStream(KeptStream&& other) noexcept { swap(other); }
-  KeptStream& operator=(KeptStream&& other) noexcept {
-    KeptStream(std::move(other)).swap(*this);
+  RetainedStream(RetainedStream&& other) noexcept { swap(other); }
+  RetainedStream& operator=(RetainedStream&& other) noexcept {
+    RetainedStream(std::move(other)).swap(*this);
     return *this;
   }
-  ~KeptStream() {
-    if (backend_ != nullptr) backend_->drop_stream(device_, stream_);
+  ~RetainedStream() {
+    if (streams_ != nullptr) streams_->release_stream(device_, stream_);
   }
 
-  Backend& backend() const noexcept { return *backend_; }
+  StreamOps& streams() const noexcept { return *streams_; }
   const Device& device() const noexcept { return device_; }
   StreamHandle get() const noexcept { return stream_; }
   bool has_owner() const noexcept { return owner_ != nullptr; }
-  void swap(KeptStream& other) noexcept {
-    std::swap(backend_, other.backend_);
+  void swap(RetainedStream& other) noexcept {
+    std::swap(streams_, other.streams_);
     std::swap(device_, other.device_);
     std::swap(stream_, other.stream_);
     std::swap(owner_, other.owner_);
   }
 
  private:
-  Backend* backend_ = nullptr;
+  StreamOps* streams_ = nullptr;
   Device device_;
   StreamHandle stream_;
   std::shared_ptr<const void> owner_;

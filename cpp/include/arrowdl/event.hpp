@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"
+#include "arrowdl/handles.hpp"
 #include "arrowdl/wait.hpp"
 
 namespace arrowdl {
+
+class StreamOps;
 
 /// An event that arrowdl recorded, destroyed with it. An empty one stands for work that is done.
 class OwnedEvent {
@@ -31,15 +33,15 @@ class OwnedEvent {
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
   const Device& device() const noexcept { return device_; }
   /// Valid for as long as this lives; null when empty.
-  EventHandle get() const noexcept { return handle_; }
+  EventHandle handle() const noexcept { return handle_; }
   void swap(OwnedEvent& other) noexcept {
-    std::swap(backend_, other.backend_);
+    std::swap(streams_, other.streams_);
     std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
   }
 
  private:
-  Backend* backend_ = nullptr;
+  StreamOps* streams_ = nullptr;
   Device device_;
   EventHandle handle_;
 };

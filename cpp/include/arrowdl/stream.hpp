@@ -136,11 +136,6 @@ OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin 
 /// not. Raises ValueError unless depth >= 1.
 OwnedStream prefetch(OwnedStream&& stream, int64_t depth);
 
-/// What a thread that waits in `prefetch`, or for another thread that reads the same exported
-/// stream, calls every few milliseconds, with no lock of ours held; what it throws ends the wait.
-/// For bindings whose signals are looked at by the waiting thread.
-void set_interrupt_check(void (*check)()) noexcept;
-
 /// Closes every prefetching stream of this process, and waits up to `seconds` for their threads:
 /// for bindings whose interpreter goes before the process does.
 void stop_prefetching(double seconds) noexcept;

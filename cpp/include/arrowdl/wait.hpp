@@ -1,4 +1,4 @@
-// Waiting on the host, which nobody does with a lock of the caller's that others may need.
+// Waiting on the host, without holding a lock of the caller's that others may need.
 #pragma once
 
 #include <chrono>
@@ -12,22 +12,27 @@ namespace arrowdl {
 /// Calls `wait`, which may wait for other threads or for a device.
 using WaitGuard = void (*)(const std::function<void()>& wait);
 
-/// What every wait on the host, and the callbacks of every exported stream, go through from now on:
-/// bindings let go of the interpreter lock meanwhile if the caller holds it, since those who are
-/// waited for may need it. nullptr: nothing.
+/// Runs every wait on the host, and the callbacks of every exported stream, through `guard` from
+/// now on. For bindings, which release the interpreter lock meanwhile, since the other side may
+/// need it. nullptr: no guard.
 void set_wait_guard(WaitGuard guard) noexcept;
+
+/// Every few milliseconds, a thread that waits for another thread calls `check`, with no lock of
+/// ours held; what it throws ends the wait. For bindings whose signals the waiting thread has to
+/// look at. nullptr: nothing.
+void set_interrupt_check(void (*check)()) noexcept;
 
 namespace detail {
 void call_guarded(const std::function<void()>& wait);
 }
 
-/// That the caller's locks are let go of. All of arrowdl's waiting takes one, so that none is
-/// forgotten.
+/// Proof that the caller's locks are released. Every wait of arrowdl needs one, so that no wait can
+/// forget the guard.
 class Waiting {
  public:
-  /// For a thread of arrowdl's own, which nobody called.
+  /// For a thread of arrowdl's own, which holds no lock of a caller.
   static Waiting on_own_thread() noexcept { return Waiting(); }
-  /// For threads of arrowdl's own that compute, and need no lock that a caller may hold.
+  /// For a wait for threads of arrowdl's own that compute, and need no lock of a caller.
   static Waiting for_own_threads() noexcept { return Waiting(); }
 
   void sleep(std::chrono::nanoseconds duration) const { std::this_thread::sleep_for(duration); }

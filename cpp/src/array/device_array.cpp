@@ -8,8 +8,8 @@ namespace arrowdl {
 void DeviceArray::wait(StreamHandle stream, std::shared_ptr<const void> owner) const {
   wait_event(device(), stream, sync_event());
   // Where there is no runtime, there is no work that could still read the memory.
-  const Backend* backend = find_backend(device().type);
-  if (backend != nullptr && backend->has_streams()) record_stream(stream, std::move(owner));
+  Backend* const backend = find_backend(device().type);
+  if (backend != nullptr && backend->streams() != nullptr) record_stream(stream, std::move(owner));
 }
 
 void DeviceArray::record_stream(StreamHandle stream, std::shared_ptr<const void> owner) const {

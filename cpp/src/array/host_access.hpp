@@ -1,15 +1,12 @@
-// What every kernel that runs on the CPU asks first.
+// The check of an array before anything that runs on the CPU.
 #pragma once
 
 #include "arrowdl/device_array.hpp"
+#include "device/host_access.hpp"
 
 namespace arrowdl {
 
-/// Raises BufferError unless the CPU may read memory on `device`. `verb` completes "cannot … on
-/// cuda:0".
-void require_host_readable(const Device& device, const char* verb);
-
-/// The same for the memory of `array`, once its event has happened: waits for it.
+/// Waits for the event of `array`. Raises BufferError unless the CPU can read its memory.
 void require_host_readable(const DeviceArray& array, const char* verb);
 
 }  // namespace arrowdl

@@ -1,3 +1,4 @@
+#include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "sync/stream_work.hpp"
@@ -6,15 +7,15 @@
 namespace arrowdl {
 
 DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
-  Backend* const backend = find_backend(device().type);
-  if (backend == nullptr || !backend->has_kernels(device())) {
+  KernelOps* const kernels = find_kernels(device());
+  if (kernels == nullptr) {
     raise_buffer_error(
         "the struct on ", to_string(device()), " has nulls or may have, and ",
         "nothing there folds them into its field \"", type_->name(),
         "\": use to_torch() or to_jax() with nulls=\"fill\", \"nan\" or \"mask\", or "
         "copy it to the CPU first");
   }
-  StreamWork transfer(*backend, device(), std::nullopt, nullptr);
+  StreamWork transfer(require_memory(device(), "fold nulls"), device(), std::nullopt, nullptr);
   transfer.hold(storage_);
   transfer.hold(parent.storage_);
   wait_event(device(), transfer.stream(), parent.sync_event());
@@ -22,7 +23,7 @@ DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   const int64_t shift = offset_ % 8;
   const int64_t size = bitmap_size(shift + length_);
   const std::shared_ptr<DeviceMemory> bits = transfer.allocate(device(), size);
-  backend->and_bits(device(), bits->address(), shift, length_, {parent.validity(), parent.offset_},
+  kernels->and_bits(device(), bits->address(), shift, length_, {parent.validity(), parent.offset_},
                     {validity(), offset_}, transfer.stream());
   return replace_validity(Buffer(bits, bits->address(), size), -1, transfer.record());
 }

@@ -2,7 +2,6 @@
 
 #include "backends/cuda_like_runtime.hpp"
 #include "backends/kernels/bitmap_ptx.hpp"
-#include "backends/registry.hpp"
 
 // The driver's API, written down after its documentation: there is no toolkit at build time.
 // tests/cpp/backends/cuda_signatures_test.cpp holds it to cuda.h where there is one.
@@ -96,7 +95,7 @@ class CudaRuntime final : public CudaLikeRuntime {
 
   /// The per-thread default stream (2) is another one on every thread, and memory may go back on
   /// any: the legacy default stream (1) comes after the work of all of them.
-  StreamHandle keep_stream(const Device&, StreamHandle stream) override {
+  StreamHandle retain_stream(const Device&, StreamHandle stream) override {
     return stream == kPerThreadDefault ? kLegacyDefault : stream;
   }
 

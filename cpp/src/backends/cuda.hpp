@@ -1,4 +1,4 @@
-// NVIDIA's driver as a backend.
+// Opens NVIDIA's driver as a backend.
 #pragma once
 
 #include <string>
@@ -8,7 +8,11 @@
 
 namespace arrowdl {
 
-/// What `open_cuda` of the registry does with the driver's own names. The result is the caller's.
+/// The runtime's backend, which the caller owns; nullptr and the reason in `*why_not` where it
+/// cannot be opened.
+Backend* open_cuda(std::string* why_not);
+
+/// The same for the first of `library_names` that can be loaded.
 Backend* open_cuda(const std::vector<const char*>& library_names, std::string* why_not);
 
 }  // namespace arrowdl

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "arrowdl/wait.hpp"
-#include "util/fork.hpp"
 
 namespace arrowdl {
 namespace {
@@ -31,7 +30,7 @@ constexpr std::size_t kMaxIdleStreams = 32;
 constexpr const char* kKernelNames[] = {"expand_bits",  "fill_unset_1", "fill_unset_2",
                                         "fill_unset_4", "fill_unset_8", "fill_unset_16",
                                         "and_bits"};
-constexpr std::size_t kExpandBits = 0;
+constexpr std::size_t kUnpackBits = 0;
 constexpr std::size_t kAndBits = 6;
 
 std::size_t find_fill(int64_t itemsize) noexcept {
@@ -65,7 +64,7 @@ Memory find_memory(const Device& device) noexcept {
 
 struct CudaLikeRuntime::DeviceState {
   std::mutex mutex;
-  std::deque<StreamHandle> given;  ///< streams of ours nobody has, some of them still at work
+  std::deque<StreamHandle> idle;  ///< streams of ours that nobody holds, some still at work
   std::optional<StreamHandle> work;
   std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
   void* module = nullptr;              ///< the kernels, loaded by the first that is asked for
@@ -97,7 +96,7 @@ class CudaLikeRuntime::Scope {
 
  private:
   void check(const Device& device) const {
-    runtime_.check_process(device);
+    runtime_.process_.require_current(device, runtime_.name());
     runtime_.find_state(device);
   }
 
@@ -117,10 +116,7 @@ class CudaLikeRuntime::Scope {
 
 CudaLikeRuntime::CudaLikeRuntime(const RuntimeText& text, std::string library_name,
                                  const StreamCalls& calls)
-    : text_(text),
-      library_name_(std::move(library_name)),
-      calls_(calls),
-      fork_count_(fork_count()) {}
+    : text_(text), library_name_(std::move(library_name)), calls_(calls) {}
 
 CudaLikeRuntime::~CudaLikeRuntime() = default;
 
@@ -160,15 +156,6 @@ std::string CudaLikeRuntime::version() {
 void CudaLikeRuntime::raise(const Device& device, const char* call, int status) const {
   throw Error(status == kOutOfMemory ? ErrorKind::kMemory : ErrorKind::kRuntime,
               concat(call, " failed on ", to_string(device), ": ", describe(status)));
-}
-
-bool CudaLikeRuntime::is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
-
-void CudaLikeRuntime::check_process(const Device& device) const {
-  if (!is_of_another_process()) return;
-  throw Error(ErrorKind::kRuntime,
-              concat("cannot use ", to_string(device), " in a process forked from one that used ",
-                     name(), ": start it another way (multiprocessing's \"spawn\")"));
 }
 
 bool CudaLikeRuntime::has_type(const Device& device) const noexcept {
@@ -228,7 +215,7 @@ bool CudaLikeRuntime::is_complete(const Device& device, EventHandle event) {
 }
 
 void CudaLikeRuntime::destroy(const Device& device, EventHandle event) noexcept {
-  if (!event || is_of_another_process()) return;
+  if (!event || !process_.is_current()) return;
   const std::unique_ptr<void*> cell(static_cast<void**>(event.get()));
   try {
     const Scope scope(*this, device);
@@ -257,20 +244,20 @@ StreamHandle CudaLikeRuntime::make_stream(const Device& device) {
 }
 
 std::optional<StreamHandle> CudaLikeRuntime::find_idle_stream(DeviceState& state) {
-  for (auto it = state.given.begin(); it != state.given.end(); ++it) {
+  for (auto it = state.idle.begin(); it != state.idle.end(); ++it) {
     // A producer may have drawn the stream into a graph capture, which a query would break.
     int capture = 0;
     if (run(calls_.is_capturing, it->get(), &capture) != 0 || capture != 0) continue;
     // At work; a failure shows where the stream is used.
     if (run(calls_.query_stream, it->get()) != 0) continue;
     const StreamHandle stream = *it;
-    state.given.erase(it);
+    state.idle.erase(it);
     return stream;
   }
   return {};
 }
 
-StreamHandle CudaLikeRuntime::take_stream(const Device& device) {
+StreamHandle CudaLikeRuntime::acquire_stream(const Device& device) {
   const Scope scope(*this, device);
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);
@@ -278,14 +265,14 @@ StreamHandle CudaLikeRuntime::take_stream(const Device& device) {
   return idle ? *idle : make_stream(device);
 }
 
-void CudaLikeRuntime::give_stream(const Device& device, StreamHandle stream) noexcept {
-  if (is_of_another_process()) return;
+void CudaLikeRuntime::return_stream(const Device& device, StreamHandle stream) noexcept {
+  if (!process_.is_current()) return;
   try {
     const Scope scope(*this, device);
     DeviceState& state = find_state(device);
     const std::lock_guard<std::mutex> lock(state.mutex);
-    if (state.given.size() < kMaxIdleStreams) {
-      state.given.push_back(stream);
+    if (state.idle.size() < kMaxIdleStreams) {
+      state.idle.push_back(stream);
     } else {
       run(calls_.destroy_stream, stream.get());  // the driver does so once its work is done
     }
@@ -329,7 +316,7 @@ std::optional<int> CudaLikeRuntime::find_attribute(int attribute, const void* me
 }
 
 Device CudaLikeRuntime::find_device(const void* memory) {
-  check_process(Device{text_.types[0], 0});
+  process_.require_current(Device{text_.types[0], 0}, name());
   if (calls_.get_pointer_attribute.function == nullptr) {
     raise_buffer_error(library_name_, " has no ", calls_.get_pointer_attribute.name, ": ",
                        text_.too_old);
@@ -376,7 +363,7 @@ void* CudaLikeRuntime::allocate(const Device& device, int64_t size, StreamHandle
 }
 
 void CudaLikeRuntime::free(const Device& device, void* memory, StreamHandle stream) noexcept {
-  if (memory == nullptr || is_of_another_process()) return;
+  if (memory == nullptr || !process_.is_current()) return;
   try {
     const Scope scope(*this, device);
     const Memory kind = find_memory(device);
@@ -420,8 +407,8 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
 
 // ---------------------------------------------------------------- kernels
 
-bool CudaLikeRuntime::has_kernels(const Device& device) const noexcept {
-  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice;
+KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
+  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice ? this : nullptr;
 }
 
 /// The device is entered. A module is of a context, and stays for as long as that.
@@ -439,9 +426,6 @@ void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
 
 void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t size,
                              void** arguments, StreamHandle stream) {
-  if (!has_kernels(device)) {
-    raise_buffer_error("arrowdl has no kernels for memory on ", to_string(device));
-  }
   if (size <= 0) return;
   const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
   const Scope scope(*this, device);
@@ -449,11 +433,11 @@ void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t s
           1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
 }
 
-void CudaLikeRuntime::unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,
-                                            const Bitmap& bitmap, StreamHandle stream) {
+void CudaLikeRuntime::unpack_bits(const Device& device, uint8_t* target, int64_t size,
+                                  const Bitmap& bitmap, StreamHandle stream) {
   Bitmap given = bitmap;
   void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
-  launch(device, kExpandBits, size, arguments, stream);
+  launch(device, kUnpackBits, size, arguments, stream);
 }
 
 void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,

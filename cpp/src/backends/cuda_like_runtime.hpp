@@ -13,6 +13,7 @@
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/error.hpp"
+#include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
 
 namespace arrowdl {
@@ -56,7 +57,7 @@ struct StreamCalls {
       launch_kernel;  // kernel, grid, block, shared memory, stream, arguments, extra
 };
 
-/// What people have to know of a runtime.
+/// The facts and texts of a runtime.
 struct RuntimeText {
   int32_t types[3];       ///< the device types of its memory; 0 ends them
   const char* name;       ///< "CUDA"
@@ -67,7 +68,7 @@ struct RuntimeText {
   const char* kernels;    ///< those of bitmap.cu, as a module of the runtime; nullptr: none
 };
 
-class CudaLikeRuntime : public Backend {
+class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
  public:
   ~CudaLikeRuntime() override;
 
@@ -75,6 +76,9 @@ class CudaLikeRuntime : public Backend {
   std::string version() override;
   int64_t device_count() override { return device_count_; }
   Device find_device(const void* memory) override;
+  StreamOps* streams() noexcept override { return this; }
+  MemoryOps* memory() noexcept override { return this; }
+  KernelOps* kernels(const Device& device) noexcept override;
 
   EventHandle record(const Device& device, StreamHandle stream) override;
   void wait(const Device& device, StreamHandle stream, EventHandle event) override;
@@ -84,8 +88,8 @@ class CudaLikeRuntime : public Backend {
   void destroy(const Device& device, EventHandle event) noexcept override;
   EventHandle join(const Device& device, const std::vector<EventHandle>& events) override;
 
-  StreamHandle take_stream(const Device& device) override;
-  void give_stream(const Device& device, StreamHandle stream) noexcept override;
+  StreamHandle acquire_stream(const Device& device) override;
+  void return_stream(const Device& device, StreamHandle stream) noexcept override;
   StreamHandle work_stream(const Device& device) override;
   bool is_capturing(const Device& device, StreamHandle stream) override;
   /// Pinned and managed memory are of every device.
@@ -101,14 +105,6 @@ class CudaLikeRuntime : public Backend {
   /// is done. Pinned memory (CUDA_HOST) never waits.
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             StreamHandle stream) override;
-
-  bool has_kernels(const Device& device) const noexcept override;
-  void unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,
-                             const Bitmap& bitmap, StreamHandle stream) override;
-  void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
-                  const void* item, int64_t itemsize, StreamHandle stream) override;
-  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
-                const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
 
   /// Finds the devices. Why that was not possible, or nothing.
   std::string start();
@@ -158,6 +154,13 @@ class CudaLikeRuntime : public Backend {
   class Scope;
   struct DeviceState;
 
+  void unpack_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
+                   StreamHandle stream) override;
+  void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
+                  const void* item, int64_t itemsize, StreamHandle stream) override;
+  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
+
   bool has_type(const Device& device) const noexcept;
   DeviceState& find_state(const Device& device);
   StreamHandle make_stream(const Device& device);
@@ -166,13 +169,11 @@ class CudaLikeRuntime : public Backend {
   void* find_kernel(const Device& device, std::size_t index);
   void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
               StreamHandle stream);
-  bool is_of_another_process() const noexcept;
-  void check_process(const Device& device) const;
 
   const RuntimeText& text_;
   const std::string library_name_;
   const StreamCalls calls_;
-  const uint64_t fork_count_;
+  const RuntimeProcess process_;
   int64_t device_count_ = 0;
   std::unique_ptr<DeviceState[]> devices_;
 };

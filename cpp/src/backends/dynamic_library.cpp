@@ -1,3 +1,4 @@
+// Opens shared libraries at run time, on Linux, macOS and Windows.
 #include "backends/dynamic_library.hpp"
 
 #include <functional>
@@ -45,8 +46,7 @@ void close(void* library) noexcept { dlclose(library); }
 #ifdef __linux__
 std::string_view file_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// Whether `file` is the name that a wheel's copy of the library `name` has: libx-0123abcd.so.1.2
-/// for libx.so.1.
+/// Whether `file` is a wheel's copy of the library `name`: libx-0123abcd.so.1.2 for libx.so.1.
 bool is_bundled(std::string_view file, std::string_view name) {
   constexpr std::size_t kHash = 8;
   const std::string_view stem = name.substr(0, name.find(".so"));
@@ -75,8 +75,8 @@ std::string find_bundled(const char* name) {
 }
 #endif
 
-/// Has the system look for `name`, once: that takes a while, and whatever meets a device without a
-/// library would do it again. What is loaded later is found without.
+/// Asks the system for `name`, once: that takes a while, and every use of a device without a
+/// library would repeat it. A library that is loaded later is found without the system.
 void* search(const char* name) {
   static auto* const mutex = new std::mutex;  // never freed: libraries are opened at exit, too
   static auto* const missing = new std::set<std::string, std::less<>>;
@@ -114,8 +114,6 @@ DynamicLibrary DynamicLibrary::find_loaded(const char* name) {
 #endif
   return {};
 }
-
-bool DynamicLibrary::is_loaded(const char* name) { return static_cast<bool>(find_loaded(name)); }
 
 LibraryFunction DynamicLibrary::find(const char* symbol) const noexcept {
   return find_function(handle_, symbol);

@@ -1,4 +1,4 @@
-// Libraries that are looked for while the program runs.
+// Shared libraries that are opened at run time.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace arrowdl {
 
-/// A function of a library, to be cast to what it is.
+/// A function of a library, to be cast to its type.
 using LibraryFunction = void (*)();
 
 /// A loaded library, closed with it. Empty when there is none.
@@ -23,13 +23,13 @@ class DynamicLibrary {
   }
   ~DynamicLibrary();
 
-  /// The first of `names` that the process has loaded already, so that one runtime serves all, or
-  /// its copy from a wheel; else the first that the system finds. Empty when there is none. A name
-  /// that the system did not find is not looked for again, but among what the process has loaded.
+  /// The first of `names` that the process has loaded already (see `find_loaded`), so that one
+  /// runtime serves all; else the first that the system finds. Empty when there is none. The system
+  /// is asked once for each name: a later call finds a missing name only once it is loaded.
   static DynamicLibrary open(const std::vector<const char*>& names);
 
-  /// Whether the process has loaded a library of that name already, or its copy from a wheel.
-  static bool is_loaded(const char* name);
+  /// The library `name`, or its copy from a wheel, if the process has loaded it already.
+  static DynamicLibrary find_loaded(const char* name);
 
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   const std::string& name() const noexcept { return name_; }
@@ -40,8 +40,6 @@ class DynamicLibrary {
 
  private:
   DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
-
-  static DynamicLibrary find_loaded(const char* name);
 
   void* handle_ = nullptr;
   std::string name_;

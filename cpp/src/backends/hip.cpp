@@ -1,7 +1,6 @@
 #include "backends/hip.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
-#include "backends/registry.hpp"
 
 // HIP's API, written down after its documentation: there is no ROCm at build time.
 

@@ -1,6 +1,8 @@
-// SYCL through the C interface of dpctl, once that is loaded: it has one flat name for what the
-// SYCL runtime has a mangled one for each version of. A DPCTLSyclEventRef is a sycl::event*, a
+// SYCL through the C interface of dpctl, once that is loaded: it has one flat name where the SYCL
+// runtime has a mangled one for each version. A DPCTLSyclEventRef is a sycl::event*, a
 // DPCTLSyclQueueRef a sycl::queue*.
+#include "backends/oneapi.hpp"
+
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -8,14 +10,8 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/wait.hpp"
-#include "backends/registry.hpp"
-
-#if defined(_WIN32)
-#include <windows.h>
-#else
-#include <dlfcn.h>
-#include <unistd.h>
-#endif
+#include "backends/runtime_process.hpp"
+#include "backends/symbol_table.hpp"
 
 namespace arrowdl {
 namespace {
@@ -26,93 +22,80 @@ constexpr int kInOrder = 1 << 2;
 constexpr int kUnknown = 0;
 constexpr int kComplete = 3;
 
-/// The functions, in dpctl's own types where they are more than pointers.
+/// dpctl's functions.
 struct Functions {
-  void* (*queue_create)(void* context, void* device, void* error_handler, int properties);
-  void* (*queue_copy)(void* queue);
-  void (*queue_delete)(void* queue);
-  bool (*queue_equal)(void* a, void* b);
-  void* (*queue_context)(void* queue);
-  void* (*queue_device)(void* queue);
-  bool (*context_equal)(void* a, void* b);
-  bool (*device_equal)(void* a, void* b);
-  void* (*queue_barrier)(void* queue);
-  void* (*queue_barrier_for_events)(void* queue, void* const* events, std::size_t count);
-  void* (*queue_memcpy)(void* queue, void* target, const void* source, std::size_t size);
-  void (*event_wait)(void* event);
-  int (*event_status)(void* event);
-  void (*event_delete)(void* event);
-  void* (*devices_get)(int which);
-  std::size_t (*devices_count)(int which);
-  void* (*device_at)(void* devices, std::size_t index);
-  void (*devices_delete)(void* devices);
-  void (*device_delete)(void* device);
-  void* (*cached_context)(void* device);
-  void (*context_delete)(void* context);
-  void* (*malloc_device)(std::size_t size, void* queue);
-  void (*free_with_queue)(void* memory, void* queue);
-  const char* (*dpcpp_version)();
-  void (*cstring_delete)(const char* text);
+  Function<void*, void*, void*, void*, int> queue_create;
+  Function<void*, void*> queue_copy;
+  Function<void, void*> queue_delete;
+  Function<bool, void*, void*> queue_equal;
+  Function<void*, void*> queue_context;
+  Function<void*, void*> queue_device;
+  Function<bool, void*, void*> context_equal;
+  Function<bool, void*, void*> device_equal;
+  Function<void*, void*> queue_barrier;
+  Function<void*, void*, void* const*, std::size_t> queue_barrier_for_events;
+  Function<void*, void*, void*, const void*, std::size_t> queue_memcpy;
+  Function<void, void*> event_wait;
+  Function<int, void*> event_status;
+  Function<void, void*> event_delete;
+  Function<void*, int> devices_get;
+  Function<std::size_t, int> devices_count;
+  Function<void*, void*, std::size_t> device_at;
+  Function<void, void*> devices_delete;
+  Function<void, void*> device_delete;
+  Function<void*, void*> cached_context;
+  Function<void, void*> context_delete;
+  Function<void*, std::size_t, void*> malloc_device;
+  Function<void, void*, void*> free_with_queue;
+  Function<const char*> dpcpp_version;
+  Function<void, const char*> cstring_delete;
 };
 
-#if defined(_WIN32)
-constexpr const char* kLibrary = "DPCTLSyclInterface.dll";
-void* find_library() { return GetModuleHandleA(kLibrary); }
-void* find_symbol(void* library, const char* name) {
-  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
+template <auto Member>
+constexpr Symbol<Functions> row(const char* name) {
+  return {name, find_slot<Functions, Member>};
 }
-int64_t process_id() { return static_cast<int64_t>(GetCurrentProcessId()); }
+
+constexpr Symbol<Functions> kSymbols[] = {
+    row<&Functions::queue_create>("DPCTLQueue_Create"),
+    row<&Functions::queue_copy>("DPCTLQueue_Copy"),
+    row<&Functions::queue_delete>("DPCTLQueue_Delete"),
+    row<&Functions::queue_equal>("DPCTLQueue_AreEq"),
+    row<&Functions::queue_context>("DPCTLQueue_GetContext"),
+    row<&Functions::queue_device>("DPCTLQueue_GetDevice"),
+    row<&Functions::context_equal>("DPCTLContext_AreEq"),
+    row<&Functions::device_equal>("DPCTLDevice_AreEq"),
+    row<&Functions::queue_barrier>("DPCTLQueue_SubmitBarrier"),
+    row<&Functions::queue_barrier_for_events>("DPCTLQueue_SubmitBarrierForEvents"),
+    row<&Functions::queue_memcpy>("DPCTLQueue_Memcpy"),
+    row<&Functions::event_wait>("DPCTLEvent_Wait"),
+    row<&Functions::event_status>("DPCTLEvent_GetCommandExecutionStatus"),
+    row<&Functions::event_delete>("DPCTLEvent_Delete"),
+    row<&Functions::devices_get>("DPCTLDeviceMgr_GetDevices"),
+    row<&Functions::devices_count>("DPCTLDeviceMgr_GetNumDevices"),
+    row<&Functions::device_at>("DPCTLDeviceVector_GetAt"),
+    row<&Functions::devices_delete>("DPCTLDeviceVector_Delete"),
+    row<&Functions::device_delete>("DPCTLDevice_Delete"),
+    row<&Functions::cached_context>("DPCTLDeviceMgr_GetCachedContext"),
+    row<&Functions::context_delete>("DPCTLContext_Delete"),
+    row<&Functions::malloc_device>("DPCTLmalloc_device"),
+    row<&Functions::free_with_queue>("DPCTLfree_with_queue"),
+    row<&Functions::dpcpp_version>("DPCTLService_GetDPCPPVersion"),
+    row<&Functions::cstring_delete>("DPCTLCString_Delete"),
+};
+
+#ifdef _WIN32
+constexpr const char* kLibraries[] = {"DPCTLSyclInterface.dll"};
 #else
-constexpr const char* kLibrary = "libDPCTLSyclInterface.so";
-void* find_library() {
-  for (const char* name : {kLibrary, "libDPCTLSyclInterface.so.0"}) {
-    if (void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
-  }
-  return nullptr;
-}
-void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
-int64_t process_id() { return getpid(); }
+constexpr const char* kLibraries[] = {"libDPCTLSyclInterface.so", "libDPCTLSyclInterface.so.0"};
 #endif
 
-template <typename Function>
-bool load(void* library, const char* name, Function* function, std::string* why_not) {
-  *function = reinterpret_cast<Function>(find_symbol(library, name));
-  if (*function == nullptr) *why_not = concat(kLibrary, " has no ", name, ": update dpctl");
-  return *function != nullptr;
-}
-
-bool load_all(void* library, Functions* f, std::string* why_not) {
-  return load(library, "DPCTLQueue_Create", &f->queue_create, why_not) &&
-         load(library, "DPCTLQueue_Copy", &f->queue_copy, why_not) &&
-         load(library, "DPCTLQueue_Delete", &f->queue_delete, why_not) &&
-         load(library, "DPCTLQueue_AreEq", &f->queue_equal, why_not) &&
-         load(library, "DPCTLQueue_GetContext", &f->queue_context, why_not) &&
-         load(library, "DPCTLQueue_GetDevice", &f->queue_device, why_not) &&
-         load(library, "DPCTLContext_AreEq", &f->context_equal, why_not) &&
-         load(library, "DPCTLDevice_AreEq", &f->device_equal, why_not) &&
-         load(library, "DPCTLQueue_SubmitBarrier", &f->queue_barrier, why_not) &&
-         load(library, "DPCTLQueue_SubmitBarrierForEvents", &f->queue_barrier_for_events,
-              why_not) &&
-         load(library, "DPCTLQueue_Memcpy", &f->queue_memcpy, why_not) &&
-         load(library, "DPCTLEvent_Wait", &f->event_wait, why_not) &&
-         load(library, "DPCTLEvent_GetCommandExecutionStatus", &f->event_status, why_not) &&
-         load(library, "DPCTLEvent_Delete", &f->event_delete, why_not) &&
-         load(library, "DPCTLDeviceMgr_GetDevices", &f->devices_get, why_not) &&
-         load(library, "DPCTLDeviceMgr_GetNumDevices", &f->devices_count, why_not) &&
-         load(library, "DPCTLDeviceVector_GetAt", &f->device_at, why_not) &&
-         load(library, "DPCTLDeviceVector_Delete", &f->devices_delete, why_not) &&
-         load(library, "DPCTLDevice_Delete", &f->device_delete, why_not) &&
-         load(library, "DPCTLDeviceMgr_GetCachedContext", &f->cached_context, why_not) &&
-         load(library, "DPCTLContext_Delete", &f->context_delete, why_not) &&
-         load(library, "DPCTLmalloc_device", &f->malloc_device, why_not) &&
-         load(library, "DPCTLfree_with_queue", &f->free_with_queue, why_not) &&
-         load(library, "DPCTLService_GetDPCPPVersion", &f->dpcpp_version, why_not) &&
-         load(library, "DPCTLCString_Delete", &f->cstring_delete, why_not);
-}
-
-class OneApi final : public Backend {
+class OneApi final : public Backend, private MemoryOps {
  public:
-  explicit OneApi(const Functions& functions) : f_(functions), process_(process_id()) {}
+  OneApi(const std::string&, const Functions& functions) : f_(functions) {}
+
+  /// Nothing to find: dpctl knows the devices.
+  static std::string start() { return {}; }
 
   const char* name() const noexcept override { return "oneAPI"; }
 
@@ -125,34 +108,43 @@ class OneApi final : public Backend {
 
   int64_t device_count() override { return static_cast<int64_t>(f_.devices_count(kAnyDevice)); }
 
-  EventHandle record(const Device& device, StreamHandle queue) override {
-    require_process(device);
-    return EventHandle(require(f_.queue_barrier(queue.get()), device, "submit a barrier"));
-  }
+  StreamOps* streams() noexcept override { return this; }
+  MemoryOps* memory() noexcept override { return this; }
 
-  void wait(const Device& device, StreamHandle queue, EventHandle event) override {
-    require_process(device);
-    void* const pending = event.get();
-    void* barrier = f_.queue_barrier_for_events(queue.get(), &pending, 1);
-    f_.event_delete(require(barrier, device, "submit a barrier"));
-  }
-
-  /// dpctl's wait swallows what SYCL throws: only the status tells.
+  /// dpctl's wait swallows what SYCL throws: only the status tells of a failure.
   void synchronize(const Device& device, EventHandle event) override {
-    require_process(device);
+    process_.require_current(device, name());
     f_.event_wait(event.get());
     if (f_.event_status(event.get()) != kComplete) raise_failed(device);
   }
 
   bool is_complete(const Device& device, EventHandle event) override {
-    require_process(device);
+    process_.require_current(device, name());
     const int status = f_.event_status(event.get());
     if (status == kUnknown) raise_failed(device);
     return status == kComplete;
   }
 
+ private:
+  EventHandle record(const Device& device, StreamHandle queue) override {
+    process_.require_current(device, name());
+    return EventHandle(require(f_.queue_barrier(queue.get()), device, "submit a barrier"));
+  }
+
+  void wait(const Device& device, StreamHandle queue, EventHandle event) override {
+    process_.require_current(device, name());
+    void* const pending = event.get();
+    void* barrier = f_.queue_barrier_for_events(queue.get(), &pending, 1);
+    f_.event_delete(require(barrier, device, "submit a barrier"));
+  }
+
+  void synchronize_stream(const Device& device, StreamHandle queue) override {
+    const Owned barrier = own(record(device, queue).get(), f_.event_delete);
+    synchronize(device, EventHandle(barrier.get()));
+  }
+
   void destroy(const Device&, EventHandle event) noexcept override {
-    if (process_ == process_id()) f_.event_delete(event.get());
+    if (process_.is_current()) f_.event_delete(event.get());
   }
 
   EventHandle join(const Device& device, const std::vector<EventHandle>& events) override {
@@ -163,17 +155,17 @@ class OneApi final : public Backend {
     return EventHandle(require(barrier, device, "submit a barrier"));
   }
 
-  StreamHandle take_stream(const Device& device) override {
-    require_process(device);
+  StreamHandle acquire_stream(const Device& device) override {
+    process_.require_current(device, name());
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      std::deque<Given>& given = given_[device.id];
-      for (auto it = given.begin(); it != given.end(); ++it) {
+      std::deque<Idle>& idle = idle_[device.id];
+      for (auto it = idle.begin(); it != idle.end(); ++it) {
         if (f_.event_status(it->last) != kComplete) continue;
-        const Given idle = *it;
-        given.erase(it);
-        f_.event_delete(idle.last);
-        return idle.queue;
+        const Idle found = *it;
+        idle.erase(it);
+        f_.event_delete(found.last);
+        return found.queue;
       }
     }
     return make_queue(device);
@@ -181,12 +173,12 @@ class OneApi final : public Backend {
 
   /// The queue stays: Intel's runtime hangs where one goes whose work is under way, since the last
   /// reference is then dropped by that work.
-  void give_stream(const Device& device, StreamHandle queue) noexcept override {
-    if (process_ != process_id()) return;
+  void return_stream(const Device& device, StreamHandle queue) noexcept override {
+    if (!process_.is_current()) return;
     try {
       void* last = require(f_.queue_barrier(queue.get()), device, "submit a barrier");
       const std::lock_guard<std::mutex> lock(mutex_);
-      given_[device.id].push_back({queue, last});
+      idle_[device.id].push_back({queue, last});
     } catch (...) {  // the runtime has ended, or there is no memory: the queue stays with it
     }
   }
@@ -198,22 +190,22 @@ class OneApi final : public Backend {
     return queue;
   }
 
-  StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
-    require_process(device);
-    return StreamHandle(require(f_.queue_copy(queue.get()), device, "keep a queue"));
+  StreamHandle retain_stream(const Device& device, StreamHandle queue) override {
+    process_.require_current(device, name());
+    return StreamHandle(require(f_.queue_copy(queue.get()), device, "retain a queue"));
   }
 
-  void drop_stream(const Device&, StreamHandle queue) noexcept override {
-    if (process_ == process_id()) f_.queue_delete(queue.get());
+  void release_stream(const Device&, StreamHandle queue) noexcept override {
+    if (process_.is_current()) f_.queue_delete(queue.get());
   }
 
   /// USM belongs to a context, and a device has one that everybody looks in.
   void require_stream_of(const Device& device, StreamHandle queue) override {
     const StreamHandle ours = work_stream(device);
-    const Owned contexts[] = {{f_.queue_context(queue.get()), f_.context_delete},
-                              {f_.queue_context(ours.get()), f_.context_delete}};
-    const Owned devices[] = {{f_.queue_device(queue.get()), f_.device_delete},
-                             {f_.queue_device(ours.get()), f_.device_delete}};
+    const Owned contexts[] = {own(f_.queue_context(queue.get()), f_.context_delete),
+                              own(f_.queue_context(ours.get()), f_.context_delete)};
+    const Owned devices[] = {own(f_.queue_device(queue.get()), f_.device_delete),
+                             own(f_.queue_device(ours.get()), f_.device_delete)};
     if (f_.context_equal(contexts[0].get(), contexts[1].get()) &&
         f_.device_equal(devices[0].get(), devices[1].get())) {
       return;
@@ -227,10 +219,8 @@ class OneApi final : public Backend {
     return f_.queue_equal(a.get(), b.get());
   }
 
-  bool is_capturing(const Device&, StreamHandle) override { return false; }
-
   void* allocate(const Device& device, int64_t size, StreamHandle queue) override {
-    require_process(device);
+    process_.require_current(device, name());
     void* memory = f_.malloc_device(static_cast<std::size_t>(size > 0 ? size : 1), queue.get());
     if (memory == nullptr) {
       throw Error(ErrorKind::kMemory,
@@ -241,7 +231,7 @@ class OneApi final : public Backend {
 
   /// SYCL has no stream-ordered free: the host waits for the queue.
   void free(const Device&, void* memory, StreamHandle queue) noexcept override {
-    if (process_ != process_id()) return;
+    if (!process_.is_current()) return;
     if (void* barrier = f_.queue_barrier(queue.get())) {
       wait_guarded([&](const Waiting&) { f_.event_wait(barrier); });
       f_.event_delete(barrier);
@@ -257,13 +247,15 @@ class OneApi final : public Backend {
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             StreamHandle queue) override {
     const Device& device = to.type == kDLOneAPI ? to : from;
-    require_process(device);
+    process_.require_current(device, name());
     void* event = f_.queue_memcpy(queue.get(), target, source, static_cast<std::size_t>(size));
     f_.event_delete(require(event, device, "copy memory"));
   }
 
- private:
-  using Owned = std::unique_ptr<void, void (*)(void*)>;
+  using Deleter = Function<void, void*>;
+  using Owned = std::unique_ptr<void, Deleter>;
+
+  static Owned own(void* object, const Deleter& deleter) { return Owned(object, deleter); }
 
   [[noreturn]] static void raise_failed(const Device& device) {
     throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
@@ -276,16 +268,8 @@ class OneApi final : public Backend {
                                             ": dpctl says why where DPCTL_VERBOSITY=error is set"));
   }
 
-  void require_process(const Device& device) const {
-    if (process_ == process_id()) return;
-    throw Error(ErrorKind::kRuntime,
-                concat(to_string(device),
-                       " cannot be used in a forked child: start processes with "
-                       "the spawn method"));
-  }
-
   StreamHandle make_queue(const Device& device) {
-    require_process(device);
+    process_.require_current(device, name());
     void* devices = require(f_.devices_get(kAnyDevice), device, "list the devices");
     const auto count = f_.devices_count(kAnyDevice);
     const auto index = static_cast<std::size_t>(device.id);
@@ -302,30 +286,30 @@ class OneApi final : public Backend {
   }
 
   /// A queue of ours that nobody has, and the end of its work.
-  struct Given {
+  struct Idle {
     StreamHandle queue;
     void* last;
   };
 
   const Functions f_;
-  const int64_t process_;
+  const RuntimeProcess process_;
   std::mutex mutex_;
-  std::unordered_map<int64_t, std::deque<Given>> given_;
+  std::unordered_map<int64_t, std::deque<Idle>> idle_;
   std::unordered_map<int64_t, StreamHandle> work_queues_;
 };
 
 }  // namespace
 
 Backend* open_oneapi(std::string* why_not) {
-  void* library = find_library();
-  if (library == nullptr) {
-    *why_not = concat("arrowdl reaches SYCL through dpctl, and ", kLibrary,
-                      " is not loaded: import dpctl first");
-    return nullptr;
+  constexpr LibraryText kText = {"dpctl", "update dpctl", "import dpctl first"};
+  for (const char* name : kLibraries) {
+    if (DynamicLibrary library = DynamicLibrary::find_loaded(name)) {
+      return start_runtime<OneApi>(std::move(library), kText, kSymbols, why_not);
+    }
   }
-  Functions functions{};
-  if (!load_all(library, &functions, why_not)) return nullptr;
-  return new OneApi(functions);  // lives as long as the process: events outlive statics
+  *why_not = concat("arrowdl reaches SYCL through dpctl, and ", kLibraries[0],
+                    " is not loaded: ", kText.to_get_it);
+  return nullptr;
 }
 
 }  // namespace arrowdl

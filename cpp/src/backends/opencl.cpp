@@ -2,6 +2,8 @@
 // pointers are cl_mem handles. A device's number, which is all that Arrow and DLPack say of it,
 // names no context, and without one OpenCL makes neither queue nor memory: arrowdl works on the
 // queues and events that it is given.
+#include "backends/opencl.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -11,9 +13,8 @@
 
 #include "arrowdl/error.hpp"
 #include "backends/opencl_status.hpp"
-#include "backends/registry.hpp"
+#include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
-#include "util/fork.hpp"
 
 namespace arrowdl {
 namespace {
@@ -78,10 +79,10 @@ constexpr Symbol<OpenClCalls> kSymbols[] = {
 /// A sync_event points to the cl_event.
 void* handle_of(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
 
-class OpenCl final : public Backend {
+class OpenCl final : public Backend, private StreamOps {
  public:
   OpenCl(std::string library_name, const OpenClCalls& calls)
-      : library_name_(std::move(library_name)), calls_(calls), fork_count_(fork_count()) {}
+      : library_name_(std::move(library_name)), calls_(calls) {}
 
   /// Finds the devices. Why that was not possible, or nothing.
   std::string start();
@@ -89,49 +90,43 @@ class OpenCl final : public Backend {
   const char* name() const noexcept override { return "OpenCL"; }
   std::string version() override { return concat(versions_, " (", library_name_, ")"); }
   int64_t device_count() override { return device_count_; }
-  bool makes_streams() const noexcept override { return false; }
+  StreamOps* streams() noexcept override { return this; }
+  const char* limits() const noexcept override {
+    return "an OpenCL queue and a cl_mem belong to a context, which a device's number does not "
+           "name; do it in the library that made the data, and say which queue the work is on "
+           "(stream=queue)";
+  }
+
+  void synchronize(const Device& device, EventHandle event) override;
+  bool is_complete(const Device& device, EventHandle event) override {
+    process_.require_current(device, name());
+    return find_status(device, handle_of(event)) == kComplete;
+  }
+
+ private:
+  class OwnQueue;
 
   EventHandle record(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
     return mark(device, queue, {});
   }
   void wait(const Device& device, StreamHandle queue, EventHandle event) override;
-  void synchronize(const Device& device, EventHandle event) override;
-  bool is_complete(const Device& device, EventHandle event) override {
-    require_process(device);
-    return find_status(device, handle_of(event)) == kComplete;
-  }
+  void synchronize_stream(const Device& device, StreamHandle queue) override;
   void destroy(const Device&, EventHandle event) noexcept override {
-    if (is_of_another_process()) return;
+    if (!process_.is_current()) return;
     const std::unique_ptr<void*> cell(static_cast<void**>(event.get()));
     calls_.release_event(*cell);
   }
   EventHandle join(const Device& device, const std::vector<EventHandle>& events) override;
 
-  StreamHandle take_stream(const Device& device) override { refuse_queue(device); }
-  void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none
-  StreamHandle work_stream(const Device& device) override { refuse_queue(device); }
-  StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
+  StreamHandle retain_stream(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
     require(device, calls_.retain_queue, queue.get());
     return queue;
   }
-  void drop_stream(const Device&, StreamHandle queue) noexcept override {
-    if (!is_of_another_process()) calls_.release_queue(queue.get());
+  void release_stream(const Device&, StreamHandle queue) noexcept override {
+    if (process_.is_current()) calls_.release_queue(queue.get());
   }
-  bool is_capturing(const Device&, StreamHandle) override { return false; }
-
-  void* allocate(const Device& device, int64_t, StreamHandle) override {
-    refuse_memory(device, "allocate memory");
-  }
-  void free(const Device&, void*, StreamHandle) noexcept override {}  // it allocates nothing
-  void copy(const Device& to, void*, const Device& from, const void*, int64_t,
-            StreamHandle) override {
-    refuse_memory(to.type == kDLOpenCL ? to : from, "copy memory");
-  }
-
- private:
-  class OwnQueue;
 
   template <typename... Args, typename... Given>
   static void require(const Device& device, const Call<Args...>& call, Given... args) {
@@ -145,11 +140,7 @@ class OpenCl final : public Backend {
     throw Error(ErrorKind::kRuntime, concat("the work before the event on ", to_string(device),
                                             " failed: ", describe_opencl_status(status)));
   }
-  [[noreturn]] static void refuse_queue(const Device& device);
-  [[noreturn]] static void refuse_memory(const Device& device, const char* verb);
-  void require_process(const Device& device) const;
   void require_queue(const Device& device, StreamHandle queue) const;
-  bool is_of_another_process() const noexcept { return fork_count_ != fork_count(); }
 
   /// The handle that `get` tells `object` to have as its `what`.
   static void* find_handle(const Device& device, const GetInfo& get, void* object, unsigned what) {
@@ -164,7 +155,7 @@ class OpenCl final : public Backend {
 
   const std::string library_name_;
   const OpenClCalls calls_;
-  const uint64_t fork_count_;
+  const RuntimeProcess process_;
   std::string versions_;
   int64_t device_count_ = 0;
 };
@@ -248,8 +239,15 @@ void OpenCl::wait(const Device& device, StreamHandle queue, EventHandle event) {
   require(device, calls_.enqueue_barrier, queue.get(), 1U, &handle, nullptr);
 }
 
+void OpenCl::synchronize_stream(const Device& device, StreamHandle queue) {
+  const std::unique_ptr<void*> cell(static_cast<void**>(record(device, queue).get()));
+  const auto release = [this](void* handle) { calls_.release_event(handle); };
+  const std::unique_ptr<void, decltype(release)> event(*cell, release);
+  synchronize(device, EventHandle(cell.get()));
+}
+
 void OpenCl::synchronize(const Device& device, EventHandle event) {
-  require_process(device);
+  process_.require_current(device, name());
   void* const handle = handle_of(event);
   const int status = calls_.wait_for_events(1, &handle);
   if (status == 0 || status == kAnEventFailed) find_status(device, handle);
@@ -258,7 +256,7 @@ void OpenCl::synchronize(const Device& device, EventHandle event) {
 
 /// On a queue of ours: an in-order one of the user's would stand still until all have happened.
 EventHandle OpenCl::join(const Device& device, const std::vector<EventHandle>& events) {
-  require_process(device);
+  process_.require_current(device, name());
   std::vector<void*> pending;
   void* context = nullptr;
   for (const EventHandle event : events) {
@@ -306,27 +304,8 @@ EventHandle OpenCl::mark(const Device& device, StreamHandle queue,
 
 // ---------------------------------------------------------------- what cannot be done
 
-void OpenCl::refuse_queue(const Device& device) {
-  raise_buffer_error("arrowdl cannot make a queue on ", to_string(device),
-                     ": an OpenCL queue belongs to a context, and a device's number names none; "
-                     "say which queue the work is on (stream=queue)");
-}
-
-void OpenCl::refuse_memory(const Device& device, const char* verb) {
-  raise_buffer_error("arrowdl cannot ", verb, " on ", to_string(device),
-                     ": a cl_mem is no pointer and belongs to a context, which a device's number "
-                     "does not name; do it in the library that made the data");
-}
-
-void OpenCl::require_process(const Device& device) const {
-  if (!is_of_another_process()) return;
-  throw Error(ErrorKind::kRuntime,
-              concat("cannot use ", to_string(device), " in a process forked from one that used ",
-                     name(), ": start it another way (multiprocessing's \"spawn\")"));
-}
-
 void OpenCl::require_queue(const Device& device, StreamHandle queue) const {
-  require_process(device);
+  process_.require_current(device, name());
   if (!queue.is_null()) return;
   raise_buffer_error("the work on ", to_string(device),
                      " is on an OpenCL queue, and none was named: pass stream=queue");

@@ -1,12 +1,15 @@
-#include "backends/registry.hpp"
-
+// The list of the backends: one row for each runtime.
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <mutex>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
+#include "backends/cuda.hpp"
 #include "backends/dynamic_library.hpp"
+#include "backends/hip.hpp"
+#include "backends/oneapi.hpp"
+#include "backends/opencl.hpp"
 #include "backends/synchronizer.hpp"
 
 namespace arrowdl {
@@ -15,7 +18,7 @@ namespace {
 struct Row {
   int32_t types[3];  ///< the device types of one runtime; 0 ends them
   Backend* (*open)(std::string* why_not);
-  const char* libraries[4];  ///< of the runtime: none in the process, no work on its devices
+  const char* libraries[4];  ///< of the runtime: without one in the process, no work is pending
 };
 
 // A backend is one file and one row here.
@@ -29,8 +32,8 @@ constexpr Row kRows[] = {
 };
 constexpr std::size_t kRowCount = std::size(kRows);
 
-/// A runtime once it has been opened. One that could not be is tried again: its library may be
-/// loaded later, as with torch or dpctl imported after arrowdl.
+/// A runtime once it is open. A failed opening is tried again: the library may be loaded later, as
+/// with torch or dpctl imported after arrowdl.
 struct Opened {
   std::mutex mutex;
   Backend* backend = nullptr;
@@ -57,27 +60,11 @@ Backend* open(const Row& row, std::string* why_not) {
   return opened.backend;
 }
 
+[[noreturn]] void raise_unable(const Device& device, const char* verb, const char* reason) {
+  raise_buffer_error("cannot ", verb, " on ", to_string(device), ": ", reason);
+}
+
 }  // namespace
-
-Device Backend::find_device(const void* memory) {
-  raise_buffer_error(name(), " cannot tell by the address ", memory, " alone where it lies");
-}
-
-void Backend::unpack_bits_on_device(const Device& device, uint8_t*, int64_t, const Bitmap&,
-                                    StreamHandle) {
-  raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which expand bits there");
-}
-
-void Backend::fill_unset(const Device& device, void*, int64_t, const Bitmap&, const void*, int64_t,
-                         StreamHandle) {
-  raise_buffer_error("arrowdl has no kernels for ", to_string(device), ", which fill nulls there");
-}
-
-void Backend::and_bits(const Device& device, uint8_t*, int64_t, int64_t, const Bitmap&,
-                       const Bitmap&, StreamHandle) {
-  raise_buffer_error("arrowdl has no kernels for ", to_string(device),
-                     ", which join bitmaps there");
-}
 
 Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   std::string ignored;
@@ -94,6 +81,41 @@ Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
   return nullptr;
 }
 
+Backend& require_backend(const Device& device, const char* verb) {
+  std::string why_not;
+  Backend* backend = find_backend(device.type, &why_not);
+  if (backend == nullptr) raise_unable(device, verb, why_not.c_str());
+  return *backend;
+}
+
+StreamOps& require_streams(const Device& device, const char* verb) {
+  Backend& backend = require_backend(device, verb);
+  StreamOps* const streams = backend.streams();
+  if (streams == nullptr) raise_unable(device, verb, backend.limits());
+  return *streams;
+}
+
+MemoryOps& require_memory(const Device& device, const char* verb) {
+  Backend& backend = require_backend(device, verb);
+  MemoryOps* const memory = backend.memory();
+  if (memory == nullptr) raise_unable(device, verb, backend.limits());
+  return *memory;
+}
+
+KernelOps* find_kernels(const Device& device) noexcept {
+  Backend* const backend = find_backend(device.type);
+  return backend != nullptr ? backend->kernels(device) : nullptr;
+}
+
+KernelOps& require_kernels(const Device& device) {
+  KernelOps* const kernels = find_kernels(device);
+  if (kernels == nullptr) {
+    raise_buffer_error("arrowdl has no kernels for ", to_string(device),
+                       ": copy the data to the CPU first");
+  }
+  return *kernels;
+}
+
 std::vector<std::vector<int32_t>> list_runtimes() {
   std::vector<std::vector<int32_t>> runtimes;
   for (const Row& row : kRows) {
@@ -107,17 +129,8 @@ bool has_runtime(int32_t device_type) {
   const Row* row = find_row(device_type);
   if (row == nullptr) return false;
   return std::any_of(std::begin(row->libraries), std::end(row->libraries), [](const char* name) {
-    return name != nullptr && DynamicLibrary::is_loaded(name);
+    return name != nullptr && DynamicLibrary::find_loaded(name);
   });
-}
-
-Backend& require_backend(const Device& device, const char* verb) {
-  std::string why_not;
-  Backend* backend = find_backend(device.type, &why_not);
-  if (backend == nullptr) {
-    raise_buffer_error("cannot ", verb, " on ", to_string(device), ": ", why_not);
-  }
-  return *backend;
 }
 
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {

@@ -1,9 +1,10 @@
-// The functions of a driver's library: what they take, and the table that finds them by name.
+// Tables of the functions of a driver's library: their types, and their names in the library.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
@@ -12,20 +13,25 @@
 
 namespace arrowdl {
 
-/// A function of the driver and the name it goes by there.
+/// A function of the driver and its name in the library.
 struct AnyCall {
   const char* name = nullptr;
   LibraryFunction function = nullptr;
 };
 
-/// One that takes `Args` and returns a status. The drivers' own types are declared as what they are
-/// to the calling convention: handles and device addresses are pointers, enumerations are ints.
-template <typename... Args>
-struct Call : AnyCall {
-  int operator()(Args... args) const noexcept {
-    return reinterpret_cast<int (*)(Args...)>(function)(args...);
+/// A function that takes `Args` and returns `Result`. The drivers' own types are declared as what
+/// they are to the calling convention: handles and device addresses are pointers, enumerations are
+/// ints.
+template <typename Result, typename... Args>
+struct Function : AnyCall {
+  Result operator()(Args... args) const noexcept {
+    return reinterpret_cast<Result (*)(Args...)>(function)(args...);
   }
 };
+
+/// One that returns a status.
+template <typename... Args>
+using Call = Function<int, Args...>;
 
 /// A row of a driver's symbol table: which slot of `Calls` the library's `name` fills.
 template <typename Calls>
@@ -53,26 +59,19 @@ const char* find_missing(const DynamicLibrary& library, const Symbol<Calls> (&sy
   return nullptr;
 }
 
-/// What people have to know of a library that is missing.
+/// Texts about a library that is missing or too old.
 struct LibraryText {
-  const char* library;    ///< what it is for people: "NVIDIA's driver"
+  const char* library;    ///< its name for people: "NVIDIA's driver"
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
 };
 
-/// Opens the first of `names` as a `Runtime`, whose constructor takes the library's name and the
-/// `Calls` of `symbols`. nullptr and why not in `*why_not` when that fails: nothing is left then
-/// but a loaded library, and it can be tried again. `Text` has the words of a LibraryText.
+/// `library` as a `Runtime`, whose constructor takes the library's name and the `Calls` of
+/// `symbols`. nullptr, with the reason in `*why_not`, when that fails: only the library stays
+/// loaded then, and it can be tried again.
 template <typename Runtime, typename Text, typename Calls, std::size_t kCount>
-Backend* open_runtime(const Text& text, const std::vector<const char*>& names,
-                      const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {
-  DynamicLibrary library = DynamicLibrary::open(names);
-  if (!library) {
-    *why_not = concat(text.library, " is not there (looked for");
-    for (const char* name : names) *why_not += concat(' ', name);
-    *why_not += concat("): ", text.to_get_it);
-    return nullptr;
-  }
+Backend* start_runtime(DynamicLibrary library, const Text& text,
+                       const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {
   Calls calls;
   if (const char* missing = find_missing(library, symbols, calls)) {
     *why_not = concat(library.name(), " has no ", missing, ": ", text.too_old);
@@ -82,6 +81,20 @@ Backend* open_runtime(const Text& text, const std::vector<const char*>& names,
   library.keep();  // a driver that has been called may have threads: it is never unloaded
   *why_not = runtime->start();
   return why_not->empty() ? runtime.release() : nullptr;
+}
+
+/// The same for the first of `names` that can be loaded. `Text` has the members of a LibraryText.
+template <typename Runtime, typename Text, typename Calls, std::size_t kCount>
+Backend* open_runtime(const Text& text, const std::vector<const char*>& names,
+                      const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {
+  DynamicLibrary library = DynamicLibrary::open(names);
+  if (!library) {
+    *why_not = concat(text.library, " is not installed (looked for");
+    for (const char* name : names) *why_not += concat(' ', name);
+    *why_not += concat("): ", text.to_get_it);
+    return nullptr;
+  }
+  return start_runtime<Runtime>(std::move(library), text, symbols, why_not);
 }
 
 }  // namespace arrowdl

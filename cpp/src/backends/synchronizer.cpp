@@ -1,3 +1,4 @@
+// A backend that can only wait on the host, by a function of the user's.
 #include "backends/synchronizer.hpp"
 
 #include <map>
@@ -10,7 +11,8 @@
 namespace arrowdl {
 namespace {
 
-/// All it can do is wait on the host.
+using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
+
 class SynchronizerBackend final : public Backend {
  public:
   /// Returns the last one, to be dropped when no lock is held: its deleter may run any code.
@@ -28,45 +30,22 @@ class SynchronizerBackend final : public Backend {
   const char* name() const noexcept override { return "a registered synchronizer"; }
   std::string version() override { return {}; }
   int64_t device_count() override { return 0; }
-  bool has_streams() const noexcept override { return false; }
+  const char* limits() const noexcept override {
+    return "arrowdl knows a synchronizer for it and nothing else; do it in the library that made "
+           "the data";
+  }
 
-  EventHandle record(const Device& device, StreamHandle) override {
-    refuse(device, "record an event");
-  }
-  void wait(const Device& device, StreamHandle, EventHandle event) override {
-    synchronize(device, event);
-  }
   void synchronize(const Device& device, EventHandle event) override {
     const std::shared_ptr<Synchronizer> synchronizer = get();  // it may be replaced meanwhile
-    if (synchronizer == nullptr || !*synchronizer) refuse(device, "wait for an event");
+    if (synchronizer == nullptr || !*synchronizer) {
+      raise_buffer_error("cannot wait for an event on ", to_string(device),
+                         ": its synchronizer was removed; register another one");
+    }
     (*synchronizer)(event, device.id);
   }
   bool is_complete(const Device&, EventHandle) override { return false; }
-  void destroy(const Device&, EventHandle) noexcept override {}  // it records none
-
-  EventHandle join(const Device& device, const std::vector<EventHandle>& events) override {
-    for (const EventHandle event : events) synchronize(device, event);
-    return {};
-  }
-  StreamHandle take_stream(const Device& device) override { refuse(device, "make a stream"); }
-  void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none
-  StreamHandle work_stream(const Device& device) override { refuse(device, "make a stream"); }
-  bool is_capturing(const Device&, StreamHandle) override { return false; }
-  void* allocate(const Device& device, int64_t, StreamHandle) override {
-    refuse(device, "allocate");
-  }
-  void free(const Device&, void*, StreamHandle) noexcept override {}  // it allocates nothing
-  void copy(const Device& to, void*, const Device& from, const void*, int64_t,
-            StreamHandle) override {
-    refuse(to.type == kDLCPU ? from : to, "copy");
-  }
 
  private:
-  [[noreturn]] static void refuse(const Device& device, const char* verb) {
-    raise_buffer_error("cannot ", verb, " on ", to_string(device),
-                       ": arrowdl knows a synchronizer for it and nothing else");
-  }
-
   std::shared_ptr<Synchronizer> get() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return synchronizer_;

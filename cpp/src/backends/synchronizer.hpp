@@ -1,5 +1,8 @@
-// Device types whose events a function of the user's waits for.
+// Backends of device types whose events a function of the user's waits for.
 #pragma once
+
+#include <cstdint>
+#include <functional>
 
 #include "arrowdl/backend.hpp"
 
@@ -8,7 +11,8 @@ namespace arrowdl {
 /// The backend around the synchronizer of `device_type`, or nullptr.
 Backend* find_synchronizer(int32_t device_type);
 
-/// Sets it, or with an empty one takes it back.
-void set_synchronizer(int32_t device_type, Synchronizer synchronizer);
+/// Sets it; an empty one removes it.
+void set_synchronizer(int32_t device_type,
+                      std::function<void(EventHandle event, int64_t device_id)> synchronizer);
 
 }  // namespace arrowdl

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/order.hpp"
 #include "convert/fill_value.hpp"
@@ -22,23 +23,23 @@ class Writer {
       : device_(array.device()),
         view_(view),
         order_(order),
-        transfer_(require_copier(device_), device_, find_stream(order), order.owner) {
+        transfer_(require_memory(device_, "copy"), device_, find_stream(order), order.owner) {
     transfer_.hold(array.storage());
     wait_event(device_, transfer_.stream(), array.sync_event());
     memory_ = transfer_.allocate(device_, view_.nbytes());
   }
 
   void copy(const void* source) {
-    backend().copy(device_, memory_->address(), device_, source, view_.nbytes(),
-                   transfer_.stream());
+    transfer_.memory().copy(device_, memory_->address(), device_, source, view_.nbytes(),
+                            transfer_.stream());
   }
   void expand(const Bitmap& bitmap) {
-    backend().unpack_bits_on_device(device_, memory_->address(), view_.size(), bitmap,
-                                    transfer_.stream());
+    require_kernels(device_).unpack_bits(device_, memory_->address(), view_.size(), bitmap,
+                                         transfer_.stream());
   }
   void fill_unset(const Bitmap& bitmap, const Item& item) {
-    backend().fill_unset(device_, memory_->address(), view_.size(), bitmap, item.data(),
-                         view_.dtype->itemsize(), transfer_.stream());
+    require_kernels(device_).fill_unset(device_, memory_->address(), view_.size(), bitmap,
+                                        item.data(), view_.dtype->itemsize(), transfer_.stream());
   }
 
   OwnedTensor finish() {
@@ -53,8 +54,6 @@ class Writer {
   }
 
  private:
-  Backend& backend() const noexcept { return transfer_.backend(); }
-
   const Device device_;
   TensorView view_;
   const Order& order_;
@@ -73,10 +72,7 @@ OwnedTensor make_empty(const TensorView& view, const DeviceArray& array) {
 
 }  // namespace
 
-bool has_kernels(const Device& device) {
-  const Backend* backend = find_backend(device.type);
-  return backend != nullptr && backend->has_kernels(device);
-}
+bool has_kernels(const Device& device) { return find_kernels(device) != nullptr; }
 
 OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order) {
   const DeviceArray& array = reading.levels.front();

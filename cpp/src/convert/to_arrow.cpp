@@ -35,7 +35,7 @@ Buffer copy_to_host(TensorView& view, const OwnedEvent& event) {
   }
   uint8_t* target;
   Buffer buffer = Buffer::allocate(view.nbytes(), &target);
-  synchronize_event(view.device, event.get());
+  synchronize_event(view.device, event.handle());
   copy_contiguous(view, target);
   view.data = target;
   view.device = Device{};

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "copy/copy_plan.hpp"
@@ -97,23 +98,23 @@ DeviceArray copy_array(const DeviceArray& array, const Device& device, const Cop
   if (from == device) return array;
   if (device.type == kDLCPU && is_host_readable(from)) return relabel(array);
   const Device& at = device.type == kDLCPU ? from : device;
-  Backend& backend = require_copier(at);
-  const bool is_of_two_runtimes = from.type != kDLCPU && &require_copier(from) != &backend;
-  if (is_of_two_runtimes || !backend.can_copy(from, device)) {
+  MemoryOps& memory = require_memory(at, "copy");
+  const bool is_of_two_runtimes = from.type != kDLCPU && &require_memory(from, "copy") != &memory;
+  if (is_of_two_runtimes || !memory.can_copy(from, device)) {
     return copy_array(copy_array(array, Device{}), device, options);
   }
-  return copy_by(backend, at, array, device, options);
+  return copy_by(memory, at, array, device, options);
 }
 
 DeviceArray duplicate(const DeviceArray& array) {
   const Device device = array.device();
   if (device.type == kDLCPU) return duplicate_on_host(array);
-  Backend& backend = require_copier(device);
-  if (!backend.can_copy(device, device)) {
+  MemoryOps& memory = require_memory(device, "copy");
+  if (!memory.can_copy(device, device)) {
     raise_buffer_error("memory cannot be copied on ", to_string(device),
                        ": copy the array to the CPU instead");
   }
-  return copy_by(backend, device, array, device, {});
+  return copy_by(memory, device, array, device, {});
 }
 
 }  // namespace arrowdl

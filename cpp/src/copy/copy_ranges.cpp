@@ -27,7 +27,7 @@ void for_each_part(const std::vector<CopyRange>& ranges, int64_t start, int64_t 
 std::optional<Device> find_staging(Backend& backend, const Device& from, const Device& to,
                                    const std::vector<CopyRange>& ranges) {
   if (from.type != kDLCPU) return {};
-  const std::optional<Device> pinned = backend.find_pinned(to);
+  const std::optional<Device> pinned = memory.find_pinned(to);
   const bool needs_none =
       !pinned || std::all_of(ranges.begin(), ranges.end(), [&](const CopyRange& range) {
         return backend.is_pinned(range.source);
@@ -56,7 +56,7 @@ void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8
   const int64_t size = ranges.back().offset + ranges.back().size;
   for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
     const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
-    const std::shared_ptr<uint8_t> block = StagingPool::get().take(backend, pinned, end - start);
+    const std::shared_ptr<uint8_t> block = StagingPool::get().take(memory, pinned, end - start);
     if (block == nullptr) {
       for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
         backend.copy(to, target + offset, Device{}, source, n, stream);

@@ -1,6 +1,7 @@
 #include <memory>
 #include <utility>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "copy/copy_ranges.hpp"

@@ -27,16 +27,16 @@ int64_t round_up(int64_t size) noexcept {
 }  // namespace
 
 struct StagingPool::Block {
-  Block(Backend& backend, const Device& device, int64_t bytes)
-      : memory(backend, device, bytes, {}), size(bytes) {}
+  Block(MemoryOps& memory, const Device& device, int64_t bytes)
+      : allocation(memory, device, bytes, {}), size(bytes) {}
 
-  BackendMemory memory;
+  DeviceAllocation allocation;
   const int64_t size;
 };
 
 StagingPool& StagingPool::get() { return of_this_process<StagingPool>(); }
 
-std::shared_ptr<uint8_t> StagingPool::take(Backend& backend, const Device& device, int64_t size) {
+std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& device, int64_t size) {
   const int64_t bytes = round_up(size);
   OwnedBlock block;
   const auto is_served = [&] {
@@ -53,19 +53,19 @@ std::shared_ptr<uint8_t> StagingPool::take(Backend& backend, const Device& devic
     });
   }
   if (!served) return nullptr;
-  return lend(block != nullptr ? std::move(block) : allocate(backend, device, bytes));
+  return lend(block != nullptr ? std::move(block) : allocate(memory, device, bytes));
 }
 
 std::shared_ptr<uint8_t> StagingPool::lend(OwnedBlock block) {
   if (block == nullptr) return nullptr;
   const std::shared_ptr<Block> lent(block.release(), [this](Block* own) { give(OwnedBlock(own)); });
-  return {lent, lent->memory.address()};
+  return {lent, lent->allocation.address()};
 }
 
 StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t size) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const OwnedBlock& block) {
-    return block->size == size && block->memory.device() == device;
+    return block->size == size && block->allocation.device() == device;
   });
   if (found == idle_.rend()) return nullptr;
   OwnedBlock block = std::move(*found);
@@ -73,10 +73,10 @@ StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t siz
   return block;
 }
 
-StagingPool::OwnedBlock StagingPool::allocate(Backend& backend, const Device& device,
+StagingPool::OwnedBlock StagingPool::allocate(MemoryOps& memory, const Device& device,
                                               int64_t size) {
   try {
-    return std::make_unique<Block>(backend, device, size);
+    return std::make_unique<Block>(memory, device, size);
   } catch (const Error& error) {
     forget(size);
     if (error.kind() != ErrorKind::kMemory) throw;

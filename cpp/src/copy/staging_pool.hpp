@@ -24,11 +24,11 @@ class StagingPool {
   /// That of this process.
   static StagingPool& get();
 
-  /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `backend`. They are back in
+  /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `memory`. They are back in
   /// the pool when the last owner is gone, who sees to it that nothing uses them then. Waits on the
   /// host while others have all that there may be, for some seconds. nullptr then, and where the
   /// runtime has no more.
-  std::shared_ptr<uint8_t> take(Backend& backend, const Device& device, int64_t size);
+  std::shared_ptr<uint8_t> take(MemoryOps& memory, const Device& device, int64_t size);
 
   void set_limit(int64_t bytes);
   int64_t bytes() noexcept;
@@ -39,7 +39,7 @@ class StagingPool {
 
   std::shared_ptr<uint8_t> lend(OwnedBlock block);
   OwnedBlock find_idle(const Device& device, int64_t size);
-  OwnedBlock allocate(Backend& backend, const Device& device, int64_t size);
+  OwnedBlock allocate(MemoryOps& memory, const Device& device, int64_t size);
   bool reserve(int64_t size);
   std::vector<OwnedBlock> make_room(int64_t size);
   void wait_for_change(const Waiting& waiting);

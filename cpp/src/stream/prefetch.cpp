@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -25,8 +24,6 @@ namespace {
 /// How long a closed stream waits for its thread to give back the source, which whoever closes it
 /// may want to open again.
 constexpr std::chrono::seconds kPatience{1};
-
-std::atomic<void (*)()> interrupt_check{nullptr};
 
 /// What the reader and its thread share. The thread may outlive the reader: it is inside of the
 /// source then, and gives it back when that returns.
@@ -224,12 +221,6 @@ class Prefetch final : public ArrayStream {
 OwnedStream prefetch(OwnedStream&& stream, int64_t depth) {
   if (depth < 1) raise_value_error("depth=", depth, ": read at least 1 array ahead");
   return std::make_unique<Prefetch>(std::move(stream), depth);
-}
-
-void set_interrupt_check(void (*check)()) noexcept { interrupt_check.store(check); }
-
-void check_interrupt() {
-  if (void (*check)() = interrupt_check.load()) check();
 }
 
 void stop_prefetching(double seconds) noexcept {

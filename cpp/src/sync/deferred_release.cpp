@@ -11,6 +11,7 @@
 #include <new>
 #include <thread>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
 #include "arrowdl/wait.hpp"
@@ -24,7 +25,7 @@ namespace arrowdl {
 /// A stream in the list of those that use some memory; once that is to be released, with an event
 /// for its work.
 struct RecordedStream {
-  KeptStream stream;
+  RetainedStream stream;
   OwnedEvent event;
   std::unique_ptr<RecordedStream> next;
 };
@@ -53,9 +54,9 @@ struct Release {
   /// until that is over; an event recorded later comes later, which is as safe.
   bool record() {
     for (RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
-      const KeptStream& stream = used->stream;
+      const RetainedStream& stream = used->stream;
       if (used->event) continue;
-      if (stream.backend().is_capturing(stream.device(), stream.get())) return false;
+      if (stream.streams().is_capturing(stream.device(), stream.get())) return false;
       used->event = OwnedEvent::record(stream.device(), stream.get());
     }
     return true;
@@ -64,14 +65,14 @@ struct Release {
   bool is_due() {
     if (!record()) return false;
     for (; streams != nullptr; streams = std::move(streams->next)) {
-      if (!is_complete(streams->event.device(), streams->event.get())) return false;
+      if (!is_complete(streams->event.device(), streams->event.handle())) return false;
     }
     return true;
   }
 
   void wait() const {
     for (const RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
-      synchronize_event(used->event.device(), used->event.get());
+      synchronize_event(used->event.device(), used->event.handle());
     }
   }
 };
@@ -80,16 +81,16 @@ struct Release {
 /// wait for one.
 bool wait_without_events(const RecordedStream* streams) {
   for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
-    const KeptStream& stream = used->stream;
-    if (stream.backend().is_capturing(stream.device(), stream.get())) return false;
+    const RetainedStream& stream = used->stream;
+    if (stream.streams().is_capturing(stream.device(), stream.get())) return false;
   }
   wait_guarded([streams](const Waiting&) {
     for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
-      const KeptStream& stream = used->stream;
+      const RetainedStream& stream = used->stream;
       if (used->event) {
-        synchronize_event(used->event.device(), used->event.get());
+        synchronize_event(used->event.device(), used->event.handle());
       } else {
-        stream.backend().synchronize_stream(stream.device(), stream.get());
+        stream.streams().synchronize_stream(stream.device(), stream.get());
       }
     }
   });
@@ -335,9 +336,9 @@ bool may_wait_here() {
 /// As wait_without_events, for a stream that nobody has noted.
 bool wait_without_note(const Device& device, StreamHandle stream) noexcept {
   try {
-    Backend& backend = require_backend(device, "wait for a stream");
-    if (!may_wait_here() || backend.is_capturing(device, stream)) return false;
-    wait_guarded([&](const Waiting&) { backend.synchronize_stream(device, stream); });
+    StreamOps& streams = require_streams(device, "wait for a stream");
+    if (!may_wait_here() || streams.is_capturing(device, stream)) return false;
+    wait_guarded([&](const Waiting&) { streams.synchronize_stream(device, stream); });
     return true;
   } catch (...) {  // the device is no more
     return false;
@@ -369,17 +370,13 @@ RecordedStreams::~RecordedStreams() { const std::unique_ptr<RecordedStream> list
 
 void RecordedStreams::add(const Device& device, StreamHandle stream,
                           std::shared_ptr<const void> owner) {
-  Backend& backend = require_backend(device, "keep memory for a stream");
-  if (!backend.has_streams()) {
-    raise_buffer_error("cannot keep memory for a stream on ", to_string(device),
-                       ": arrowdl knows a synchronizer for it and no streams");
-  }
+  StreamOps& streams = require_streams(device, "keep memory for a stream");
   auto added = std::make_unique<RecordedStream>(
-      RecordedStream{KeptStream(backend, device, stream, std::move(owner)), {}, {}});
+      RecordedStream{RetainedStream(streams, device, stream, std::move(owner)), {}, {}});
   RecordedStream* first = first_.load(std::memory_order_acquire);
   for (const RecordedStream* used = first; used != nullptr; used = used->next.get()) {
     const bool is_kept = used->stream.has_owner() || !added->stream.has_owner();
-    if (is_kept && backend.is_same_stream(used->stream.get(), added->stream.get())) return;
+    if (is_kept && streams.is_same_stream(used->stream.get(), added->stream.get())) return;
   }
   do {  // one that another thread adds meanwhile may be the same: then there is one event more
     added->next.release();

@@ -1,13 +1,14 @@
-// What a thread that waits looks at now and then: see set_interrupt_check.
+// The check for interrupts in waits for other threads: see set_interrupt_check in wait.hpp.
 #pragma once
 
 #include <chrono>
 
 namespace arrowdl {
 
+/// How often a waiting thread calls check_interrupt.
 constexpr std::chrono::milliseconds kInterruptInterval{20};
 
-/// Calls what set_interrupt_check has set; what that throws ends the wait.
+/// Calls the function of set_interrupt_check, if any; what it throws ends the wait.
 void check_interrupt();
 
 }  // namespace arrowdl

@@ -1,11 +1,15 @@
+// The hooks through which bindings take part in waits: the guard and the interrupt check.
 #include "arrowdl/wait.hpp"
 
 #include <atomic>
+
+#include "util/interrupt.hpp"
 
 namespace arrowdl {
 namespace {
 
 std::atomic<WaitGuard> wait_guard{nullptr};
+std::atomic<void (*)()> interrupt_check{nullptr};
 
 }  // namespace
 
@@ -14,6 +18,12 @@ void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
 void detail::call_guarded(const std::function<void()>& wait) {
   const WaitGuard guard = wait_guard;
   guard == nullptr ? wait() : guard(wait);
+}
+
+void set_interrupt_check(void (*check)()) noexcept { interrupt_check = check; }
+
+void check_interrupt() {
+  if (void (*check)() = interrupt_check.load()) check();
 }
 
 }  // namespace arrowdl

@@ -28,21 +28,21 @@ INSTANTIATE_DEVICE_TESTS(ForkTest);
 
 TEST_P(ForkTest, AChildGivesNothingBack) {
   const StreamHandle stream = take_stream();
-  const EventHandle event = backend_->record(device_, stream);
-  void* memory = backend_->allocate(device_, 8, stream);
+  const EventHandle event = backend_->streams()->record(device_, stream);
+  void* memory = backend_->memory()->allocate(device_, 8, stream);
   expect_in_child([&] {
-    backend_->destroy(device_, event);
-    backend_->free(device_, memory, stream);
-    backend_->give_stream(device_, stream);
+    backend_->streams()->destroy(device_, event);
+    backend_->memory()->free(device_, memory, stream);
+    backend_->memory()->return_stream(device_, stream);
     return fake_->calls_of_forked_child() == 0;
   });
-  backend_->free(device_, memory, stream);
-  backend_->destroy(device_, event);
+  backend_->memory()->free(device_, memory, stream);
+  backend_->streams()->destroy(device_, event);
 }
 
 TEST_P(ForkTest, AChildIsToldWhatToDo) {
   const StreamHandle stream = take_stream();
-  const std::function<void()> calls[] = {[&] { backend_->record(device_, stream); },
+  const std::function<void()> calls[] = {[&] { backend_->streams()->record(device_, stream); },
                                          [&] { backend_->find_device(stream.get()); }};
   for (const auto& call : calls) {
     expect_in_child([&] {

@@ -127,7 +127,7 @@ class ExpandTest : public testing::DeviceTest {
     fake_->enqueue_fill(0, gated.stream, const_cast<uint8_t*>(array.validity()), 0x05, 1);
     events_.push_back(OwnedEvent::record(device_, gated.stream));
     OwnedDeviceArray exported = array.export_device_array();
-    exported->sync_event = events_.back().get().get();
+    exported->sync_event = events_.back().handle().get();
     return DeviceArray::import(array.export_schema(), std::move(exported));
   }
 
@@ -210,17 +210,18 @@ TEST_P(ExpandTest, KernelsAgreeWithANaiveWalk) {
     Bytes bits(static_cast<std::size_t>((offset + size / repeat + 8) / 8));
     for (uint8_t& byte : bits) byte = static_cast<uint8_t>(builder.pick(0, 255));
     const auto held = make_memory(static_cast<int64_t>(bits.size()), stream);
-    backend_->copy(device_, held.get(), Device{}, bits.data(), static_cast<int64_t>(bits.size()),
-                   stream);
+    backend_->memory()->copy(device_, held.get(), Device{}, bits.data(),
+                             static_cast<int64_t>(bits.size()), stream);
     const auto target = make_memory(size * width, stream);
     const Bitmap bitmap{held.get(), offset, repeat};
     const Bytes item{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     fake_->enqueue_fill(0, stream, target.get(), 0xEE, static_cast<std::size_t>(size * width));
-    backend_->fill_unset(device_, target.get(), size, bitmap, item.data(), width, stream);
+    backend_->kernels(device_)->fill_unset(device_, target.get(), size, bitmap, item.data(), width,
+                                           stream);
     const auto filled = read_on(stream, target.get(), static_cast<std::size_t>(size * width));
-    backend_->unpack_bits_on_device(device_, target.get(), size, bitmap, stream);
+    backend_->kernels(device_)->unpack_bits(device_, target.get(), size, bitmap, stream);
     const auto expanded = read_on(stream, target.get(), static_cast<std::size_t>(size));
-    backend_->unpack_bits_on_device(device_, target.get(), size, Bitmap{}, stream);
+    backend_->kernels(device_)->unpack_bits(device_, target.get(), size, Bitmap{}, stream);
     const auto all = read_on(stream, target.get(), static_cast<std::size_t>(size));
     fake_->drain(0, stream);
     Bytes expected_items;
@@ -254,7 +255,7 @@ TEST_P(ExpandTest, BitmapsAreJoinedAsByANaiveWalk) {
       for (uint8_t& byte : held[i]) byte = static_cast<uint8_t>(builder.pick(0, 255));
       const auto size = static_cast<int64_t>(held[i].size());
       memory[i] = make_memory(size, stream);
-      backend_->copy(device_, memory[i].get(), Device{}, held[i].data(), size, stream);
+      backend_->memory()->copy(device_, memory[i].get(), Device{}, held[i].data(), size, stream);
       const bool is_absent = builder.pick(0, 4) == 0;
       bitmaps[i] = {is_absent ? nullptr : memory[i].get(), offsets[i], repeat};
     }
@@ -268,7 +269,8 @@ TEST_P(ExpandTest, BitmapsAreJoinedAsByANaiveWalk) {
       if (is_set) expected[static_cast<std::size_t>(at / 8)] |= static_cast<uint8_t>(1 << at % 8);
     }
     const auto target = make_memory(static_cast<int64_t>(expected.size()), stream);
-    backend_->and_bits(device_, target.get(), shift, count, bitmaps[0], bitmaps[1], stream);
+    backend_->kernels(device_)->and_bits(device_, target.get(), shift, count, bitmaps[0],
+                                         bitmaps[1], stream);
     const auto joined = read_on(stream, target.get(), expected.size());
     fake_->drain(0, stream);
     ASSERT_EQ(*joined, expected) << round;
@@ -313,7 +315,7 @@ TEST_P(ExpandTest, AFieldIsThereOnceItsStructIs) {
                       const_cast<uint8_t*>(source.validity()) + source.offset() / 8, 0x05, 1);
   events_.push_back(OwnedEvent::record(device_, gated.stream));
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = events_.back().get().get();
+  exported->sync_event = events_.back().handle().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   DeviceArray field = pending.field(0);
   EXPECT_FALSE(field.is_ready()) << "the gate is closed, and nobody has waited";
@@ -336,7 +338,7 @@ TEST_P(ExpandTest, AFieldThatNobodyReadsGoesOnceItIsMade) {
   const Gated gated = take_gated_stream();
   events_.push_back(OwnedEvent::record(device_, gated.stream));
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = events_.back().get().get();
+  exported->sync_event = events_.back().handle().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   pending.field(0);
   pending = DeviceArray();
@@ -443,15 +445,9 @@ TEST_P(WithoutKernelsTest, SayWhatToDo) {
   const DeviceArray bools = upload(make_rows("b", testing::numbers({1})));
   expect_error(ErrorKind::kBuffer, "to_torch()", [&] { read_values(bools, Nulls::kRaise, {}); });
   expect_error(ErrorKind::kBuffer, "copy the data to the CPU", [&] { to_mask(bools); });
-  uint8_t item = 0;
-  const Bitmap bitmap{&item};
-  EXPECT_FALSE(backend_->has_kernels(device_));
-  expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->unpack_bits_on_device(device_, &item, 1, bitmap, {}); });
-  expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->fill_unset(device_, &item, 1, bitmap, &item, 1, {}); });
-  expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->and_bits(device_, &item, 0, 1, bitmap, bitmap, {}); });
+  EXPECT_EQ(backend_->kernels(device_), nullptr);
+  EXPECT_EQ(find_kernels(device_), nullptr);
+  expect_error(ErrorKind::kBuffer, "no kernels", [&] { require_kernels(device_); });
   Builder builder(1);
   const DeviceArray structs = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
   expect_error(ErrorKind::kBuffer, "copy it to the CPU first", [&] { structs.field(0); });

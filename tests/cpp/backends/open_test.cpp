@@ -36,19 +36,19 @@ void expect_reason(const Opened& opened, const char* part) {
 TEST(Open, AMissingLibrary) {
   expect_reason(open(open_cuda, "libnone_either.so"),
                 "looked for libno_such_driver.so.1 libnone_either.so): install the driver");
-  expect_reason(open(open_hip, "libnone_either.so"), "AMD's HIP runtime is not there");
+  expect_reason(open(open_hip, "libnone_either.so"), "AMD's HIP runtime is not installed");
 }
 
 /// The system is not searched twice; what somebody else loads is found.
 TEST(Open, ALibraryThatComesLater) {
   const auto folder = std::filesystem::temp_directory_path() / "arrowdl-open-test";
   const std::string later = folder / ("later" + std::to_string(getpid()) + ".so");
-  expect_reason(open(open_cuda, later.c_str()), "is not there");
+  expect_reason(open(open_cuda, later.c_str()), "is not installed");
   std::filesystem::create_directories(folder);
   // What is asked for by name alone later is the first library of that name: not the copy.
   testing::load_library(FAKE_CUDA_LIBRARY);
   std::filesystem::copy_file(FAKE_CUDA_LIBRARY, later);
-  expect_reason(open(open_cuda, later.c_str()), "is not there");
+  expect_reason(open(open_cuda, later.c_str()), "is not installed");
   testing::load_library(later.c_str());
   EXPECT_NE(open(open_cuda, later.c_str()).backend, nullptr);
   std::filesystem::remove_all(folder);
@@ -97,8 +97,9 @@ TEST(Open, OnlyDevicesInUseHaveAContext) {
   const int before[] = {fake.contexts_of(0), fake.contexts_of(1)};
   for (int i = 0; i < 3; ++i) {
     const Device device{kDLCUDA, 1};
-    opened.backend->give_stream(device, opened.backend->take_stream(device));
-    opened.backend->work_stream(Device{kDLCUDAManaged, 1});
+    opened.backend->memory()->return_stream(device,
+                                            opened.backend->memory()->acquire_stream(device));
+    opened.backend->memory()->work_stream(Device{kDLCUDAManaged, 1});
   }
   EXPECT_EQ(fake.contexts_of(0), before[0]);
   EXPECT_EQ(fake.contexts_of(1), before[1] + 1);

@@ -126,7 +126,7 @@ TEST_P(CopyTest, NobodyWaitsAndTheSourceStays) {
   fake_->enqueue_fill(0, gated.stream, const_cast<uint8_t*>(first_byte(source)), 'z', 4);
   const OwnedEvent written = OwnedEvent::record(device_, gated.stream);
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = written.get().get();
+  exported->sync_event = written.handle().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   source = DeviceArray();
   const DeviceArray copied = copy_array(pending, second_);
@@ -166,7 +166,7 @@ TEST_P(CopyTest, TheTargetsDefaultStreamComesAfterTheSource) {
   const Gated gated = take_gated_stream();
   const OwnedEvent written = OwnedEvent::record(device_, gated.stream);
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = written.get().get();
+  exported->sync_event = written.handle().get();
   const DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   CopyOptions options;
   options.stream = GetParam().default_stream;

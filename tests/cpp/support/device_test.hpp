@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/event.hpp"
@@ -73,7 +73,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
   }
 
   void TearDown() override {
-    for (const StreamHandle stream : streams_) backend_->give_stream(device_, stream);
+    for (const StreamHandle stream : streams_) backend_->memory()->return_stream(device_, stream);
     EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     EXPECT_EQ(fake_->misuses(), 0);
     fake_->reset();
@@ -94,7 +94,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
 
   /// A stream of arrowdl's that the test gives back.
   StreamHandle take_stream() {
-    streams_.push_back(backend_->take_stream(device_));
+    streams_.push_back(backend_->memory()->acquire_stream(device_));
     return streams_.back();
   }
 
@@ -111,9 +111,9 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
 
   /// Device memory, given back in order after all that `stream` holds when the last owner is gone.
   std::shared_ptr<uint8_t> make_memory(int64_t size, StreamHandle stream = {}) {
-    const StreamHandle at = stream.is_null() ? backend_->work_stream(device_) : stream;
-    auto* const memory = static_cast<uint8_t*>(backend_->allocate(device_, size, at));
-    return {memory, [this, at](uint8_t* bytes) { backend_->free(device_, bytes, at); }};
+    const StreamHandle at = stream.is_null() ? backend_->memory()->work_stream(device_) : stream;
+    auto* const memory = static_cast<uint8_t*>(backend_->memory()->allocate(device_, size, at));
+    return {memory, [this, at](uint8_t* bytes) { backend_->memory()->free(device_, bytes, at); }};
   }
 
   void fill(StreamHandle stream, const std::shared_ptr<uint8_t>& memory, uint8_t value,

@@ -35,7 +35,8 @@ TEST_P(UsedStreamsTest, WithoutItTheConsumerReadsPoison) {
   auto memory = make_poisoned(4);
   const auto read = read_on(consumer.stream, memory.get(), 4);
   memory.reset();
-  fake_->drain(0, backend_->work_stream(device_));  // what frees it is done before the late reader
+  fake_->drain(
+      0, backend_->memory()->work_stream(device_));  // what frees it is done before the late reader
   fake_->open_gate(consumer.gate);
   fake_->drain(0, consumer.stream);
   EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
@@ -77,7 +78,7 @@ TEST_P(UsedStreamsTest, EveryStreamCounts) {
 
 TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
   const Device other{GetParam().device, 1};
-  const StreamHandle stream = backend_->take_stream(other);
+  const StreamHandle stream = backend_->memory()->acquire_stream(other);
   const int gate = fake_->close_gate();
   fake_->enqueue_gate(1, stream, gate);
   const int64_t abandoned = abandoned_releases();
@@ -88,7 +89,7 @@ TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
   fake_->open_gate(gate);
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
   EXPECT_EQ(abandoned_releases(), abandoned);
-  backend_->give_stream(other, stream);
+  backend_->memory()->return_stream(other, stream);
 }
 
 TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
@@ -110,9 +111,9 @@ TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
   fake_->drain(0, {});
   const StreamHandle stream = streams_.back();
   auto memory = make_poisoned(4);
-  const EventHandle event = backend_->record(device_, stream);
+  const EventHandle event = backend_->streams()->record(device_, stream);
   backend_->synchronize(device_, event);
-  backend_->destroy(device_, event);
+  backend_->streams()->destroy(device_, event);
   used.release(std::move(memory));
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }

@@ -25,14 +25,14 @@ class DeviceArrayEventsTest : public DeviceTest {
  protected:
   /// A tensor of kRows bytes, in `columns` columns, whose memory is overwritten when it is deleted.
   OwnedTensor make_tensor_on(const Device& device, int64_t columns = 1) {
-    const StreamHandle stream = backend_->work_stream(device);
+    const StreamHandle stream = backend_->memory()->work_stream(device);
     const std::size_t size = static_cast<std::size_t>(kRows * columns);
-    auto* const memory =
-        static_cast<uint8_t*>(backend_->allocate(device, static_cast<int64_t>(size), stream));
+    auto* const memory = static_cast<uint8_t*>(
+        backend_->memory()->allocate(device, static_cast<int64_t>(size), stream));
     std::shared_ptr<const void> owner(memory, [this, device, stream, memory, size](const void*) {
       std::fill_n(memory, size, testing::FakeDriver::kPoison);
       ++released_;
-      backend_->free(device, memory, stream);
+      backend_->memory()->free(device, memory, stream);
     });
     TensorView view;
     view.data = memory;
@@ -262,7 +262,7 @@ TEST_P(DeviceArrayEventsTest, AThousandGatedRounds) {
     fake_->open_gate(produced.producer.gate);
     fake_->drain(0, consumer);
     ASSERT_EQ(*read, Bytes(kRows, 7)) << "round " << round;
-    for (StreamHandle stream : streams_) backend_->give_stream(device_, stream);
+    for (StreamHandle stream : streams_) backend_->memory()->return_stream(device_, stream);
     streams_.clear();
     read_.clear();
   }

@@ -94,9 +94,11 @@ void do_nothing(Backend&, void*) {}
 
 TEST_P(FailuresTest, Events) {
   const StreamHandle stream = take_stream();
-  const Make record = [&](Backend& backend) { return backend.record(device_, stream).get(); };
+  const Make record = [&](Backend& backend) {
+    return backend.streams()->record(device_, stream).get();
+  };
   const Undo destroy = [&](Backend& backend, void* event) {
-    backend.destroy(device_, EventHandle(event));
+    backend.streams()->destroy(device_, EventHandle(event));
   };
   EXPECT_GE(fail_making(record, destroy), 6);
   EXPECT_GE(fail_undoing(record, destroy), 5);
@@ -106,7 +108,7 @@ TEST_P(FailuresTest, Events) {
 
 TEST_P(FailuresTest, Waiting) {
   const StreamHandle stream = take_stream();
-  const EventHandle event = backend_->record(device_, stream);
+  const EventHandle event = backend_->streams()->record(device_, stream);
   fake_->drain(0, {});
   const auto nothing = [](const auto& verb) {
     return [verb](Backend& backend) -> void* {
@@ -115,40 +117,44 @@ TEST_P(FailuresTest, Waiting) {
     };
   };
   const Make verbs[] = {
-      nothing([&](Backend& backend) { backend.wait(device_, stream, event); }),
+      nothing([&](Backend& backend) { backend.streams()->wait(device_, stream, event); }),
       nothing([&](Backend& backend) { backend.synchronize(device_, event); }),
       nothing([&](Backend& backend) { backend.is_complete(device_, event); }),
-      nothing([&](Backend& backend) { backend.is_capturing(device_, stream); }),
+      nothing([&](Backend& backend) { backend.streams()->is_capturing(device_, stream); }),
   };
   for (const Make& verb : verbs) EXPECT_GE(fail_making(verb, do_nothing), 5);
-  backend_->destroy(device_, event);
+  backend_->streams()->destroy(device_, event);
 }
 
 TEST_P(FailuresTest, Join) {
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
-  std::vector<EventHandle> events{backend_->record(device_, first.stream),
-                                  backend_->record(device_, second.stream)};
-  EXPECT_GE(fail_making([&](Backend& backend) { return backend.join(device_, events).get(); },
-                        [&](Backend& backend, void* event) {
-                          backend.destroy(device_, EventHandle(event));
-                        }),
-            20);
+  std::vector<EventHandle> events{backend_->streams()->record(device_, first.stream),
+                                  backend_->streams()->record(device_, second.stream)};
+  EXPECT_GE(
+      fail_making([&](Backend& backend) { return backend.streams()->join(device_, events).get(); },
+                  [&](Backend& backend, void* event) {
+                    backend.streams()->destroy(device_, EventHandle(event));
+                  }),
+      20);
   fake_->open_gate(first.gate);
   fake_->open_gate(second.gate);
-  for (const EventHandle event : events) backend_->destroy(device_, event);
+  for (const EventHandle event : events) backend_->streams()->destroy(device_, event);
 }
 
 TEST_P(FailuresTest, Streams) {
-  const Make take = [&](Backend& backend) { return backend.take_stream(device_).get(); };
+  const Make take = [&](Backend& backend) {
+    return backend.memory()->acquire_stream(device_).get();
+  };
   const Undo give = [&](Backend& backend, void* stream) {
-    backend.give_stream(device_, StreamHandle(stream));
+    backend.memory()->return_stream(device_, StreamHandle(stream));
   };
   EXPECT_GE(fail_making(take, give), 5);
   EXPECT_GE(fail_undoing(take, give), 4);
   const int streams = fake_->count().streams;
   EXPECT_GE(
-      fail_making([&](Backend& backend) { return backend.work_stream(device_).get(); }, do_nothing),
+      fail_making([&](Backend& backend) { return backend.memory()->work_stream(device_).get(); },
+                  do_nothing),
       5);
   EXPECT_LE(fake_->count().streams, streams + 16) << "one for each backend";
 }
@@ -159,9 +165,11 @@ TEST_P(FailuresTest, Memory) {
     fake_->set_pools(has_pools);
     for (const int32_t type : {GetParam().device, GetParam().host}) {
       const Device device{type, 0};
-      const Make allocate = [&](Backend& backend) { return backend.allocate(device, 8, stream); };
+      const Make allocate = [&](Backend& backend) {
+        return backend.memory()->allocate(device, 8, stream);
+      };
       const Undo free = [&](Backend& backend, void* memory) {
-        backend.free(device, memory, stream);
+        backend.memory()->free(device, memory, stream);
       };
       EXPECT_GE(fail_making(allocate, free), 5);
       EXPECT_GE(fail_undoing(allocate, free), 5);
@@ -178,13 +186,13 @@ TEST_P(FailuresTest, Copies) {
   const std::vector<uint8_t> source(8, 1);
   EXPECT_GE(fail_making(
                 [&](Backend& backend) -> void* {
-                  backend.copy(device_, memory.get(), Device{}, source.data(), 8, stream);
+                  backend.memory()->copy(device_, memory.get(), Device{}, source.data(), 8, stream);
                   return nullptr;
                 },
                 do_nothing),
             5);
   const OwnedEvent copied = OwnedEvent::record(device_, stream);
-  synchronize_event(device_, copied.get());  // `source` is read until then
+  synchronize_event(device_, copied.handle());  // `source` is read until then
 }
 
 class KernelFailuresTest : public FailuresTest {};
@@ -197,15 +205,15 @@ TEST_P(KernelFailuresTest, Launches) {
   const Bitmap bitmap{memory.get()};
   const uint64_t item = 0;
   const Make expand = [&](Backend& backend) -> void* {
-    backend.unpack_bits_on_device(device_, memory.get() + 8, 8, bitmap, stream);
+    backend.kernels(device_)->unpack_bits(device_, memory.get() + 8, 8, bitmap, stream);
     return nullptr;
   };
   const Make fill = [&](Backend& backend) -> void* {
-    backend.fill_unset(device_, memory.get() + 8, 4, bitmap, &item, 8, stream);
+    backend.kernels(device_)->fill_unset(device_, memory.get() + 8, 4, bitmap, &item, 8, stream);
     return nullptr;
   };
   const Make join_bits = [&](Backend& backend) -> void* {
-    backend.and_bits(device_, memory.get() + 8, 3, 9, bitmap, bitmap, stream);
+    backend.kernels(device_)->and_bits(device_, memory.get() + 8, 3, 9, bitmap, bitmap, stream);
     return nullptr;
   };
   for (const Make& make : {expand, fill, join_bits}) EXPECT_GE(fail_making(make, do_nothing), 8);

@@ -22,6 +22,7 @@ LAYERS = [
     ["error", "version", "dlpack", "wait", "handles"],
     ["device", "dtype"],
     ["backend"],
+    ["backends"],
     ["event"],
     ["deferred_release"],
     ["owned", "tensor_view"],

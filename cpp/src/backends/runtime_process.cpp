@@ -1,0 +1,14 @@
+// The error of a device runtime that is used in a forked child.
+#include "backends/runtime_process.hpp"
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+void RuntimeProcess::raise_forked(const Device& device, const char* runtime) {
+  throw Error(ErrorKind::kRuntime,
+              concat("cannot use ", to_string(device), " in a process forked from one that used ",
+                     runtime, ": start it another way (multiprocessing's \"spawn\")"));
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,42 @@
+// Memory that arrowdl allocates on a device.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// Memory of a device runtime. Must be idle when destroyed.
+class DeviceAllocation {
+ public:
+  DeviceAllocation(MemoryOps& memory, const Device& device, int64_t size, StreamHandle stream)
+      : memory_(memory), device_(device), address_(memory.allocate(device, size, stream)) {}
+  ~DeviceAllocation() {
+    try {
+      const BorrowedStream idle(memory_, device_);
+      memory_.free(device_, address_, idle.get());
+    } catch (const std::exception&) {  // the driver has ended, and with it the memory
+    }
+  }
+  DeviceAllocation(const DeviceAllocation&) = delete;
+  DeviceAllocation& operator=(const DeviceAllocation&) = delete;
+
+  const Device& device() const noexcept { return device_; }
+  uint8_t* address() const noexcept { return static_cast<uint8_t*>(address_); }
+
+ private:
+  MemoryOps& memory_;
+  const Device device_;
+  void* const address_;
+};
+
+/// Memory of an array or a tensor on a device, counted by `live_objects`.
+class DeviceMemory : public DeviceAllocation, private Counted {
+ public:
+  using DeviceAllocation::DeviceAllocation;
+};
+
+}  // namespace arrowdl
