@@ -277,8 +277,8 @@ PyObject* get_indices(PyObject* self, void*) noexcept {
 
 PyObject* get_sync_event(PyObject* self, void*) noexcept {
   return read_property(self, [](const DeviceArray& array) -> py::object {
-    if (array.sync_event() == nullptr) return py::none();
-    return py::int_(reinterpret_cast<uintptr_t>(array.sync_event()));
+    if (!array.sync_event()) return py::none();
+    return py::int_(array.sync_event().value());
   });
 }
 

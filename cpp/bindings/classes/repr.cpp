@@ -53,7 +53,7 @@ std::vector<std::pair<const char*, std::string>> list_facts(const DeviceArray& a
   if (const void* address = find_address(array); address != nullptr) {
     facts.emplace_back("address", concat("at ", address));
   }
-  if (array.sync_event() != nullptr) facts.emplace_back("pending", "work may be pending");
+  if (array.sync_event()) facts.emplace_back("pending", "work may be pending");
   return facts;
 }
 

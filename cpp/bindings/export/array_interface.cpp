@@ -272,7 +272,7 @@ std::optional<StreamHandle> read_cuda_stream(const Interface& interface, const D
                               "the per-thread one, None says that the data is there");
   }
   if (handle == 1) return default_stream(device);
-  return reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(handle));
+  return StreamHandle(static_cast<uintptr_t>(handle));
 }
 
 TakenTensor take_cuda(PyObject* object, const Interface& interface, PyObject* stream) {

@@ -18,12 +18,12 @@ namespace py = pybind11;
 struct PythonSynchronizer {
   std::shared_ptr<PyObject> function;
 
-  void operator()(void* event, int64_t id) const {
+  void operator()(EventHandle event, int64_t id) const {
     std::string failure;
     std::exception_ptr no_memory;
     const bool called = with_gil([&] {
       try {
-        py::handle(function.get())(reinterpret_cast<uintptr_t>(event), id);
+        py::handle(function.get())(event.value(), id);
       } catch (const py::error_already_set& error) {
         try {
           failure = error.what();

@@ -406,7 +406,8 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
   try {
     const Device device = from_dl_device(DLDevice{type, id});
     const bool has_streams = device.type != kDLCPU;
-    *out = has_streams ? require_backend(device, "name a stream").work_stream(device) : nullptr;
+    *out =
+        has_streams ? require_backend(device, "name a stream").work_stream(device).get() : nullptr;
     return 0;
   } catch (...) {
     if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
@@ -481,7 +482,7 @@ StreamHandle current_stream(const DLPackExchangeAPI& api, const Device& device) 
   if (api.current_work_stream(dl_device.device_type, dl_device.device_id, &stream) != 0) {
     throw py::error_already_set();
   }
-  return stream;
+  return StreamHandle(stream);
 }
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {

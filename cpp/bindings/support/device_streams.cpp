@@ -25,9 +25,7 @@ bool has_default(const Device& device) { return is_cuda(device.type) || is_rocm(
                      ": pass its handle, its library's stream or queue object, or None");
 }
 
-StreamHandle to_stream(int64_t handle) {
-  return reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(handle));
-}
+StreamHandle to_stream(int64_t handle) { return StreamHandle(static_cast<uintptr_t>(handle)); }
 
 /// DLPack's numbers. Source: array API standard, `__dlpack__`.
 StreamHandle read_handle(const Device& device, PyObject* stream) {
@@ -62,7 +60,7 @@ std::optional<StreamHandle> read_object(const Device& device, PyObject* stream) 
     for (const char* name : kCuda) {
       // Libraries write 0 for the default stream, which DLPack has a name of its own for.
       if (const auto handle = find_handle(stream, name)) {
-        return *handle == nullptr ? default_stream(device) : *handle;
+        return handle->is_null() ? default_stream(device) : *handle;
       }
     }
   } else if (device.type == kDLOneAPI) {
@@ -120,9 +118,7 @@ bool has_queues(const Device& device) {
   return device.type == kDLOneAPI || device.type == kDLOpenCL;
 }
 
-py::object to_dlpack_stream(StreamHandle stream) {
-  return py::int_(reinterpret_cast<uintptr_t>(stream));
-}
+py::object to_dlpack_stream(StreamHandle stream) { return py::int_(stream.value()); }
 
 StreamHandle default_stream(const Device& device) {
   if (is_cuda(device.type)) return to_stream(1);  // the legacy default stream

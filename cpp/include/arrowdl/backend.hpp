@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "arrowdl/device.hpp"
+#include "arrowdl/handles.hpp"
 
 namespace arrowdl {
-
-/// A queue of work on a device, as its runtime writes it: CUstream, hipStream_t,
-/// DPCTLSyclQueueRef, cl_command_queue. The small numbers that DLPack gives a meaning to (CUDA: 1
-/// legacy default, 2 per-thread default) are the runtime's own handles for those streams.
-using StreamHandle = void*;
 
 /// Bits on a device, one for each `repeat` elements that follow each other.
 struct Bitmap {
@@ -51,21 +47,21 @@ class Backend {
   virtual Device find_device(const void* memory);
 
   /// A new event for the work that `stream` holds now. Does not wait.
-  virtual void* record(const Device& device, StreamHandle stream) = 0;
+  virtual EventHandle record(const Device& device, StreamHandle stream) = 0;
   /// Makes what `stream` is given from now on run after `event`. Does not wait on the host.
-  virtual void wait(const Device& device, StreamHandle stream, void* event) = 0;
+  virtual void wait(const Device& device, StreamHandle stream, EventHandle event) = 0;
   /// Waits on the host for `event`. Throws when the work before it has failed.
-  virtual void synchronize(const Device& device, void* event) = 0;
+  virtual void synchronize(const Device& device, EventHandle event) = 0;
   /// Whether `event` has happened. Does not wait.
-  virtual bool is_complete(const Device& device, void* event) = 0;
+  virtual bool is_complete(const Device& device, EventHandle event) = 0;
   /// The host waits for what `stream` holds now, for callers that have no memory for an event:
   /// needs none where the runtime can do without.
   virtual void synchronize_stream(const Device& device, StreamHandle stream);
   /// Frees an event that `record` made, which may be pending.
-  virtual void destroy(const Device& device, void* event) noexcept = 0;
+  virtual void destroy(const Device& device, EventHandle event) noexcept = 0;
 
   /// One event for all of `events`, or nullptr when they have happened.
-  virtual void* join(const Device& device, const std::vector<void*>& events) = 0;
+  virtual EventHandle join(const Device& device, const std::vector<EventHandle>& events) = 0;
 
   /// A stream of ours on `device` that holds no work and waits for no other stream, for a producer
   /// to order its work before. `give_stream` takes it back, with work on it or without. Raises
@@ -150,7 +146,7 @@ bool has_runtime(int32_t device_type);
 Backend& require_backend(const Device& device, const char* verb);
 
 /// Waits on the host for an event of a device type that arrowdl has no backend for.
-using Synchronizer = std::function<void(void* sync_event, int64_t device_id)>;
+using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
 
 /// Lets arrays of `device_type` carry events: every wait for one becomes `synchronizer`'s, on the
 /// host. An empty one takes the last back. Raises ValueError for a type whose events are always

@@ -42,7 +42,7 @@ class KeptStream {
  private:
   Backend* backend_ = nullptr;
   Device device_;
-  StreamHandle stream_ = nullptr;
+  StreamHandle stream_;
   std::shared_ptr<const void> owner_;
 };
 

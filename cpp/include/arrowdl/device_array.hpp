@@ -61,8 +61,8 @@ class DeviceArray {
   explicit operator bool() const noexcept { return storage_ != nullptr; }
   const Type& type() const noexcept { return *type_; }
   Device device() const noexcept { return storage_->device; }
-  /// The producer's event (see ArrowDeviceArray.sync_event), or nullptr.
-  void* sync_event() const noexcept { return storage_->array->sync_event; }
+  /// The producer's event (see ArrowDeviceArray.sync_event), or null.
+  EventHandle sync_event() const noexcept { return EventHandle(storage_->array->sync_event); }
   int64_t length() const noexcept { return length_; }
   /// First row of the window, counted from the start of the node's buffers.
   int64_t offset() const noexcept { return offset_; }

@@ -16,7 +16,7 @@ struct Order {
     kNone,           ///< it waits by itself (DLPack's stream -1)
   };
   Kind kind = kHost;
-  StreamHandle stream = nullptr;
+  StreamHandle stream = {};
   std::shared_ptr<const void> owner = {};  ///< keeps the handle of `stream` good, if known
 };
 

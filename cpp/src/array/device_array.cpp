@@ -120,7 +120,7 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
   array.move(&root.array);
   root.device_type = device.type;
   root.device_id = to_arrow_device_id(device);
-  root.sync_event = event.get();
+  root.sync_event = event.get().get();
   storage->event = std::move(event);
   storage->schema = share_schema(std::move(schema));
   return import_storage(std::move(storage));
@@ -157,7 +157,7 @@ bool DeviceArray::has_nulls() const {
 bool DeviceArray::is_known_to_be_valid() const {
   if (const int64_t known = known_null_count(); known >= 0) return known == 0;
   if (!is_host_readable(device())) return false;
-  const bool can_ask = sync_event() == nullptr || find_backend(device().type) != nullptr;
+  const bool can_ask = !sync_event() || find_backend(device().type) != nullptr;
   return can_ask && is_ready() && !has_unset_bits(validity(), offset_, length_);
 }
 
@@ -313,7 +313,7 @@ DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {
   array.move(&derived->array);
   derived->device_type = storage_->array->device_type;
   derived->device_id = storage_->array->device_id;
-  derived->sync_event = sync_event();
+  derived->sync_event = sync_event().get();
   return import(std::move(schema), std::move(derived));
 }
 
@@ -356,7 +356,7 @@ OwnedDeviceArray DeviceArray::export_device_array() const {
   share_array(*this).move(&exported->array);
   exported->device_type = storage_->array->device_type;
   exported->device_id = to_arrow_device_id(device());
-  exported->sync_event = sync_event();
+  exported->sync_event = sync_event().get();
   return exported;
 }
 

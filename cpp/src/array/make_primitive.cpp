@@ -42,7 +42,7 @@ DeviceArray DeviceArray::make_primitive(const Dtype& dtype, int64_t length, Buff
   ArrowDeviceArray& root = *storage->array.get();
   root.device_type = device.type;
   root.device_id = to_arrow_device_id(device);
-  root.sync_event = event.get();
+  root.sync_event = event.get().get();
   storage->event = std::move(event);
   root.array = ArrowArray{};  // its release stays NULL: `data` is what holds the memory
   root.array.length = length;

@@ -12,7 +12,7 @@ int64_t count_bytes(const DeviceArray& array, Reads reads);
 int64_t bytes_of_bits(int64_t bits) { return bits / 8 + (bits % 8 != 0 ? 1 : 0); }
 
 bool can_read(const DeviceArray& array, Reads reads) {
-  return reads == Reads::kHost && is_host_readable(array.device()) && array.sync_event() == nullptr;
+  return reads == Reads::kHost && is_host_readable(array.device()) && !array.sync_event();
 }
 
 int64_t children_bytes(const DeviceArray& array, Reads reads) {

@@ -81,6 +81,14 @@ constexpr int kMemoryType = 2;
 constexpr int kIsManaged = 8;
 constexpr int kHostMemory = 1;
 
+// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+const StreamHandle kLegacyDefault(uintptr_t{1});
+const StreamHandle kPerThreadDefault(uintptr_t{2});
+
+bool is_default(StreamHandle stream) noexcept {
+  return stream.is_null() || stream == kLegacyDefault || stream == kPerThreadDefault;
+}
+
 class CudaRuntime final : public CudaLikeRuntime {
  public:
   CudaRuntime(std::string library_name, const CudaCalls& calls)
@@ -89,8 +97,7 @@ class CudaRuntime final : public CudaLikeRuntime {
   /// The per-thread default stream (2) is another one on every thread, and memory may go back on
   /// any: the legacy default stream (1) comes after the work of all of them.
   StreamHandle keep_stream(const Device&, StreamHandle stream) override {
-    const auto number = reinterpret_cast<uintptr_t>(stream);
-    return number == 2 ? reinterpret_cast<StreamHandle>(uintptr_t{1}) : stream;
+    return stream == kPerThreadDefault ? kLegacyDefault : stream;
   }
 
   bool is_pinned(const void* memory) noexcept override {
@@ -108,17 +115,17 @@ class CudaRuntime final : public CudaLikeRuntime {
   }
 
   int enter_stream(const Device& device, StreamHandle stream) override {
-    if (reinterpret_cast<uintptr_t>(stream) <= 2) return enter(device);
+    if (is_default(stream)) return enter(device);
     void* context = nullptr;
-    require(device, calls_.get_stream_context, stream, &context);
+    require(device, calls_.get_stream_context, stream.get(), &context);
     require(device, calls_.push_context, context);
     return 0;
   }
 
   bool is_stream_of(const Device& device, StreamHandle stream) override {
-    if (reinterpret_cast<uintptr_t>(stream) <= 2) return true;
+    if (is_default(stream)) return true;
     void* context = nullptr;
-    require(device, calls_.get_stream_context, stream, &context);
+    require(device, calls_.get_stream_context, stream.get(), &context);
     return context == find_context(device);
   }
 
@@ -128,7 +135,7 @@ class CudaRuntime final : public CudaLikeRuntime {
   }
 
   int copy_async(void* target, const void* source, std::size_t size, StreamHandle stream) override {
-    return run(calls_.copy, target, source, size, stream);
+    return run(calls_.copy, target, source, size, stream.get());
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
 

@@ -44,6 +44,9 @@ constexpr unsigned kBlock = 256;
 /// Enough to fill any GPU; each thread takes one element after another.
 constexpr int64_t kMaxBlocks = 65535;
 
+/// A sync_event points to the driver's handle.
+void* driver_event(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
+
 enum class Memory { kDevice, kHost, kManaged };
 
 Memory find_memory(const Device& device) noexcept {
@@ -63,7 +66,7 @@ Memory find_memory(const Device& device) noexcept {
 struct CudaLikeRuntime::DeviceState {
   std::mutex mutex;
   std::deque<StreamHandle> given;  ///< streams of ours nobody has, some of them still at work
-  StreamHandle work = nullptr;
+  std::optional<StreamHandle> work;
   std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
   void* module = nullptr;              ///< the kernels, loaded by the first that is asked for
   void* kernels[std::size(kKernelNames)] = {};
@@ -185,48 +188,48 @@ CudaLikeRuntime::DeviceState& CudaLikeRuntime::find_state(const Device& device) 
 
 // ---------------------------------------------------------------- events
 
-void* CudaLikeRuntime::record(const Device& device, StreamHandle stream) {
+EventHandle CudaLikeRuntime::record(const Device& device, StreamHandle stream) {
   const Scope scope(*this, device, stream);  // an event is recorded on streams of its own device
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
   require(device, calls_.create_event, cell.get(), kDisableTiming);
-  const int status = run(calls_.record_event, *cell, stream);
+  const int status = run(calls_.record_event, *cell, stream.get());
   if (status != 0) {
     run(calls_.destroy_event, *cell);
     raise(device, calls_.record_event.name, status);
   }
-  return cell.release();
+  return EventHandle(cell.release());
 }
 
-void CudaLikeRuntime::wait(const Device& device, StreamHandle stream, void* event) {
+void CudaLikeRuntime::wait(const Device& device, StreamHandle stream, EventHandle event) {
   const Scope scope(*this, device);
-  require(device, calls_.wait_for_event, stream, *static_cast<void**>(event), 0U);
+  require(device, calls_.wait_for_event, stream.get(), driver_event(event), 0U);
 }
 
 void CudaLikeRuntime::synchronize_stream(const Device& device, StreamHandle stream) {
   const Scope scope(*this, device, stream);
   void* event = nullptr;
   require(device, calls_.create_event, &event, kDisableTiming);
-  int status = run(calls_.record_event, event, stream);
+  int status = run(calls_.record_event, event, stream.get());
   if (status == 0) status = run(calls_.synchronize_event, event);
   run(calls_.destroy_event, event);
   if (status != 0) raise(device, calls_.synchronize_event.name, status);
 }
 
-void CudaLikeRuntime::synchronize(const Device& device, void* event) {
+void CudaLikeRuntime::synchronize(const Device& device, EventHandle event) {
   const Scope scope(*this, device);
-  require(device, calls_.synchronize_event, *static_cast<void**>(event));
+  require(device, calls_.synchronize_event, driver_event(event));
 }
 
-bool CudaLikeRuntime::is_complete(const Device& device, void* event) {
+bool CudaLikeRuntime::is_complete(const Device& device, EventHandle event) {
   const Scope scope(*this, device);
-  const int status = run(calls_.query_event, *static_cast<void**>(event));
+  const int status = run(calls_.query_event, driver_event(event));
   if (status != 0 && status != kNotReady) raise(device, calls_.query_event.name, status);
   return status == 0;
 }
 
-void CudaLikeRuntime::destroy(const Device& device, void* event) noexcept {
-  if (event == nullptr || is_of_another_process()) return;
-  const std::unique_ptr<void*> cell(static_cast<void**>(event));
+void CudaLikeRuntime::destroy(const Device& device, EventHandle event) noexcept {
+  if (!event || is_of_another_process()) return;
+  const std::unique_ptr<void*> cell(static_cast<void**>(event.get()));
   try {
     const Scope scope(*this, device);
     run(calls_.destroy_event, *cell);
@@ -234,45 +237,45 @@ void CudaLikeRuntime::destroy(const Device& device, void* event) noexcept {
   }
 }
 
-void* CudaLikeRuntime::join(const Device& device, const std::vector<void*>& events) {
-  std::vector<void*> pending;
-  for (void* event : events) {
+EventHandle CudaLikeRuntime::join(const Device& device, const std::vector<EventHandle>& events) {
+  std::vector<EventHandle> pending;
+  for (const EventHandle event : events) {
     if (!is_complete(device, event)) pending.push_back(event);
   }
-  if (pending.empty()) return nullptr;
+  if (pending.empty()) return {};
   const BorrowedStream stream(*this, device);
-  for (void* event : pending) wait(device, stream.get(), event);
+  for (const EventHandle event : pending) wait(device, stream.get(), event);
   return record(device, stream.get());
 }
 
 // ---------------------------------------------------------------- streams
 
 StreamHandle CudaLikeRuntime::make_stream(const Device& device) {
-  StreamHandle stream = nullptr;
+  void* stream = nullptr;
   require(device, calls_.create_stream, &stream, kNonBlocking);
-  return stream;
+  return StreamHandle(stream);
 }
 
-StreamHandle CudaLikeRuntime::find_idle_stream(DeviceState& state) {
+std::optional<StreamHandle> CudaLikeRuntime::find_idle_stream(DeviceState& state) {
   for (auto it = state.given.begin(); it != state.given.end(); ++it) {
     // A producer may have drawn the stream into a graph capture, which a query would break.
     int capture = 0;
-    if (run(calls_.is_capturing, *it, &capture) != 0 || capture != 0) continue;
-    if (run(calls_.query_stream, *it) != 0)
-      continue;  // at work; what failed shows where it is used
+    if (run(calls_.is_capturing, it->get(), &capture) != 0 || capture != 0) continue;
+    // At work; a failure shows where the stream is used.
+    if (run(calls_.query_stream, it->get()) != 0) continue;
     const StreamHandle stream = *it;
     state.given.erase(it);
     return stream;
   }
-  return nullptr;
+  return {};
 }
 
 StreamHandle CudaLikeRuntime::take_stream(const Device& device) {
   const Scope scope(*this, device);
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);
-  const StreamHandle idle = find_idle_stream(state);
-  return idle != nullptr ? idle : make_stream(device);
+  const std::optional<StreamHandle> idle = find_idle_stream(state);
+  return idle ? *idle : make_stream(device);
 }
 
 void CudaLikeRuntime::give_stream(const Device& device, StreamHandle stream) noexcept {
@@ -284,7 +287,7 @@ void CudaLikeRuntime::give_stream(const Device& device, StreamHandle stream) noe
     if (state.given.size() < kMaxIdleStreams) {
       state.given.push_back(stream);
     } else {
-      run(calls_.destroy_stream, stream);  // the driver does so once its work is done
+      run(calls_.destroy_stream, stream.get());  // the driver does so once its work is done
     }
   } catch (...) {  // the driver has ended, or there is no memory: the stream stays with it
   }
@@ -294,14 +297,14 @@ StreamHandle CudaLikeRuntime::work_stream(const Device& device) {
   const Scope scope(*this, device);
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);
-  if (state.work == nullptr) state.work = make_stream(device);
-  return state.work;
+  if (!state.work) state.work = make_stream(device);
+  return *state.work;
 }
 
 bool CudaLikeRuntime::is_capturing(const Device& device, StreamHandle stream) {
   const Scope scope(*this, device);
   int capture = 0;
-  const int status = run(calls_.is_capturing, stream, &capture);
+  const int status = run(calls_.is_capturing, stream.get(), &capture);
   // The default stream may not even be asked while another one is captured.
   if (status == kStreamCaptureImplicit) return true;
   if (status != 0) raise(device, calls_.is_capturing.name, status);
@@ -345,7 +348,7 @@ void* CudaLikeRuntime::allocate_on_device(const Device& device, std::size_t size
   DeviceState& state = find_state(device);
   void* memory = nullptr;
   if (state.has_pools) {
-    const int status = run(calls_.allocate_async, &memory, size, stream);
+    const int status = run(calls_.allocate_async, &memory, size, stream.get());
     if (status == 0) return memory;
     if (status != kNotSupported) raise(device, calls_.allocate_async.name, status);
     state.has_pools = false;  // virtual GPUs and old cards
@@ -378,12 +381,12 @@ void CudaLikeRuntime::free(const Device& device, void* memory, StreamHandle stre
     const Scope scope(*this, device);
     const Memory kind = find_memory(device);
     if (kind == Memory::kDevice && find_state(device).has_pools) {
-      run(calls_.free_async, memory, stream);
+      run(calls_.free_async, memory, stream.get());
       return;
     }
     wait_guarded([&](const Waiting&) {  // for the stream, and to free for the whole device
       // What the stream does with the memory is not known to be over: rather leaked than reused.
-      if (run(calls_.synchronize_stream, stream) != 0) return;
+      if (run(calls_.synchronize_stream, stream.get()) != 0) return;
       run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
     });
   } catch (...) {  // the driver has ended, and with it the memory
@@ -443,7 +446,7 @@ void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t s
   const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
   const Scope scope(*this, device);
   require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
-          1U, 1U, kBlock, 1U, 1U, 0U, stream, arguments, static_cast<void**>(nullptr));
+          1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
 }
 
 void CudaLikeRuntime::unpack_bits_on_device(const Device& device, uint8_t* target, int64_t size,

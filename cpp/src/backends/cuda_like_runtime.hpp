@@ -76,13 +76,13 @@ class CudaLikeRuntime : public Backend {
   int64_t device_count() override { return device_count_; }
   Device find_device(const void* memory) override;
 
-  void* record(const Device& device, StreamHandle stream) override;
-  void wait(const Device& device, StreamHandle stream, void* event) override;
-  void synchronize(const Device& device, void* event) override;
+  EventHandle record(const Device& device, StreamHandle stream) override;
+  void wait(const Device& device, StreamHandle stream, EventHandle event) override;
+  void synchronize(const Device& device, EventHandle event) override;
   void synchronize_stream(const Device& device, StreamHandle stream) override;
-  bool is_complete(const Device& device, void* event) override;
-  void destroy(const Device& device, void* event) noexcept override;
-  void* join(const Device& device, const std::vector<void*>& events) override;
+  bool is_complete(const Device& device, EventHandle event) override;
+  void destroy(const Device& device, EventHandle event) noexcept override;
+  EventHandle join(const Device& device, const std::vector<EventHandle>& events) override;
 
   StreamHandle take_stream(const Device& device) override;
   void give_stream(const Device& device, StreamHandle stream) noexcept override;
@@ -161,7 +161,7 @@ class CudaLikeRuntime : public Backend {
   bool has_type(const Device& device) const noexcept;
   DeviceState& find_state(const Device& device);
   StreamHandle make_stream(const Device& device);
-  StreamHandle find_idle_stream(DeviceState& state);
+  std::optional<StreamHandle> find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
   void* find_kernel(const Device& device, std::size_t index);
   void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,

@@ -81,23 +81,23 @@ class HipRuntime final : public CudaLikeRuntime {
 
   int enter_stream(const Device& device, StreamHandle stream) override {
     auto id = static_cast<int>(device.id);
-    if (stream != nullptr && calls_.get_stream_device.function != nullptr) {
-      require(device, calls_.get_stream_device, stream, &id);
+    if (!stream.is_null() && calls_.get_stream_device.function != nullptr) {
+      require(device, calls_.get_stream_device, stream.get(), &id);
     }
     return enter_device(device, id);
   }
 
   bool is_stream_of(const Device& device, StreamHandle stream) override {
-    if (stream == nullptr || calls_.get_stream_device.function == nullptr) return true;
+    if (stream.is_null() || calls_.get_stream_device.function == nullptr) return true;
     int id = 0;
-    require(device, calls_.get_stream_device, stream, &id);
+    require(device, calls_.get_stream_device, stream.get(), &id);
     return id == device.id;
   }
 
   void leave(int before) noexcept override { run(calls_.set_device, before); }
 
   int copy_async(void* target, const void* source, std::size_t size, StreamHandle stream) override {
-    return run(calls_.copy, target, source, size, kCopyByAddress, stream);
+    return run(calls_.copy, target, source, size, kCopyByAddress, stream.get());
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
 

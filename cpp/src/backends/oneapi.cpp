@@ -125,39 +125,42 @@ class OneApi final : public Backend {
 
   int64_t device_count() override { return static_cast<int64_t>(f_.devices_count(kAnyDevice)); }
 
-  void* record(const Device& device, StreamHandle queue) override {
+  EventHandle record(const Device& device, StreamHandle queue) override {
     require_process(device);
-    return require(f_.queue_barrier(queue), device, "submit a barrier");
+    return EventHandle(require(f_.queue_barrier(queue.get()), device, "submit a barrier"));
   }
 
-  void wait(const Device& device, StreamHandle queue, void* event) override {
+  void wait(const Device& device, StreamHandle queue, EventHandle event) override {
     require_process(device);
-    void* barrier = f_.queue_barrier_for_events(queue, &event, 1);
+    void* const pending = event.get();
+    void* barrier = f_.queue_barrier_for_events(queue.get(), &pending, 1);
     f_.event_delete(require(barrier, device, "submit a barrier"));
   }
 
   /// dpctl's wait swallows what SYCL throws: only the status tells.
-  void synchronize(const Device& device, void* event) override {
+  void synchronize(const Device& device, EventHandle event) override {
     require_process(device);
-    f_.event_wait(event);
-    if (f_.event_status(event) != kComplete) raise_failed(device);
+    f_.event_wait(event.get());
+    if (f_.event_status(event.get()) != kComplete) raise_failed(device);
   }
 
-  bool is_complete(const Device& device, void* event) override {
+  bool is_complete(const Device& device, EventHandle event) override {
     require_process(device);
-    const int status = f_.event_status(event);
+    const int status = f_.event_status(event.get());
     if (status == kUnknown) raise_failed(device);
     return status == kComplete;
   }
 
-  void destroy(const Device&, void* event) noexcept override {
-    if (process_ == process_id()) f_.event_delete(event);
+  void destroy(const Device&, EventHandle event) noexcept override {
+    if (process_ == process_id()) f_.event_delete(event.get());
   }
 
-  void* join(const Device& device, const std::vector<void*>& events) override {
+  EventHandle join(const Device& device, const std::vector<EventHandle>& events) override {
     const BorrowedStream queue(*this, device);
-    void* barrier = f_.queue_barrier_for_events(queue.get(), events.data(), events.size());
-    return require(barrier, device, "submit a barrier");
+    std::vector<void*> pending;
+    for (const EventHandle event : events) pending.push_back(event.get());
+    void* barrier = f_.queue_barrier_for_events(queue.get().get(), pending.data(), pending.size());
+    return EventHandle(require(barrier, device, "submit a barrier"));
   }
 
   StreamHandle take_stream(const Device& device) override {
@@ -181,7 +184,7 @@ class OneApi final : public Backend {
   void give_stream(const Device& device, StreamHandle queue) noexcept override {
     if (process_ != process_id()) return;
     try {
-      void* last = require(f_.queue_barrier(queue), device, "submit a barrier");
+      void* last = require(f_.queue_barrier(queue.get()), device, "submit a barrier");
       const std::lock_guard<std::mutex> lock(mutex_);
       given_[device.id].push_back({queue, last});
     } catch (...) {  // the runtime has ended, or there is no memory: the queue stays with it
@@ -191,26 +194,26 @@ class OneApi final : public Backend {
   StreamHandle work_stream(const Device& device) override {
     const std::lock_guard<std::mutex> lock(mutex_);
     StreamHandle& queue = work_queues_[device.id];
-    if (queue == nullptr) queue = make_queue(device);
+    if (queue.is_null()) queue = make_queue(device);
     return queue;
   }
 
   StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
     require_process(device);
-    return require(f_.queue_copy(queue), device, "keep a queue");
+    return StreamHandle(require(f_.queue_copy(queue.get()), device, "keep a queue"));
   }
 
   void drop_stream(const Device&, StreamHandle queue) noexcept override {
-    if (process_ == process_id()) f_.queue_delete(queue);
+    if (process_ == process_id()) f_.queue_delete(queue.get());
   }
 
   /// USM belongs to a context, and a device has one that everybody looks in.
   void require_stream_of(const Device& device, StreamHandle queue) override {
     const StreamHandle ours = work_stream(device);
-    const Owned contexts[] = {{f_.queue_context(queue), f_.context_delete},
-                              {f_.queue_context(ours), f_.context_delete}};
-    const Owned devices[] = {{f_.queue_device(queue), f_.device_delete},
-                             {f_.queue_device(ours), f_.device_delete}};
+    const Owned contexts[] = {{f_.queue_context(queue.get()), f_.context_delete},
+                              {f_.queue_context(ours.get()), f_.context_delete}};
+    const Owned devices[] = {{f_.queue_device(queue.get()), f_.device_delete},
+                             {f_.queue_device(ours.get()), f_.device_delete}};
     if (f_.context_equal(contexts[0].get(), contexts[1].get()) &&
         f_.device_equal(devices[0].get(), devices[1].get())) {
       return;
@@ -221,14 +224,14 @@ class OneApi final : public Backend {
   }
 
   bool is_same_stream(StreamHandle a, StreamHandle b) noexcept override {
-    return f_.queue_equal(a, b);
+    return f_.queue_equal(a.get(), b.get());
   }
 
   bool is_capturing(const Device&, StreamHandle) override { return false; }
 
   void* allocate(const Device& device, int64_t size, StreamHandle queue) override {
     require_process(device);
-    void* memory = f_.malloc_device(static_cast<std::size_t>(size > 0 ? size : 1), queue);
+    void* memory = f_.malloc_device(static_cast<std::size_t>(size > 0 ? size : 1), queue.get());
     if (memory == nullptr) {
       throw Error(ErrorKind::kMemory,
                   concat("cannot allocate ", size, " bytes on ", to_string(device)));
@@ -239,10 +242,10 @@ class OneApi final : public Backend {
   /// SYCL has no stream-ordered free: the host waits for the queue.
   void free(const Device&, void* memory, StreamHandle queue) noexcept override {
     if (process_ != process_id()) return;
-    if (void* barrier = f_.queue_barrier(queue)) {
+    if (void* barrier = f_.queue_barrier(queue.get())) {
       wait_guarded([&](const Waiting&) { f_.event_wait(barrier); });
       f_.event_delete(barrier);
-      f_.free_with_queue(memory, queue);
+      f_.free_with_queue(memory, queue.get());
     }
   }
 
@@ -255,7 +258,7 @@ class OneApi final : public Backend {
             StreamHandle queue) override {
     const Device& device = to.type == kDLOneAPI ? to : from;
     require_process(device);
-    void* event = f_.queue_memcpy(queue, target, source, static_cast<std::size_t>(size));
+    void* event = f_.queue_memcpy(queue.get(), target, source, static_cast<std::size_t>(size));
     f_.event_delete(require(event, device, "copy memory"));
   }
 
@@ -292,10 +295,10 @@ class OneApi final : public Backend {
       raise_buffer_error(to_string(device), " does not exist: SYCL has ", count, " devices");
     }
     void* context = f_.cached_context(own);
-    StreamHandle queue = f_.queue_create(context, own, nullptr, kInOrder);
+    void* queue = f_.queue_create(context, own, nullptr, kInOrder);
     f_.context_delete(context);
     f_.device_delete(own);
-    return require(queue, device, "make a queue");
+    return StreamHandle(require(queue, device, "make a queue"));
   }
 
   /// A queue of ours that nobody has, and the end of its work.

@@ -75,7 +75,8 @@ constexpr Symbol<OpenClCalls> kSymbols[] = {
     row<&OpenClCalls::release_event>("clReleaseEvent"),
 };
 
-void* handle_of(void* event) noexcept { return *static_cast<void**>(event); }
+/// A sync_event points to the cl_event.
+void* handle_of(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
 
 class OpenCl final : public Backend {
  public:
@@ -90,33 +91,33 @@ class OpenCl final : public Backend {
   int64_t device_count() override { return device_count_; }
   bool makes_streams() const noexcept override { return false; }
 
-  void* record(const Device& device, StreamHandle queue) override {
+  EventHandle record(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
     return mark(device, queue, {});
   }
-  void wait(const Device& device, StreamHandle queue, void* event) override;
-  void synchronize(const Device& device, void* event) override;
-  bool is_complete(const Device& device, void* event) override {
+  void wait(const Device& device, StreamHandle queue, EventHandle event) override;
+  void synchronize(const Device& device, EventHandle event) override;
+  bool is_complete(const Device& device, EventHandle event) override {
     require_process(device);
     return find_status(device, handle_of(event)) == kComplete;
   }
-  void destroy(const Device&, void* event) noexcept override {
+  void destroy(const Device&, EventHandle event) noexcept override {
     if (is_of_another_process()) return;
-    const std::unique_ptr<void*> cell(static_cast<void**>(event));
+    const std::unique_ptr<void*> cell(static_cast<void**>(event.get()));
     calls_.release_event(*cell);
   }
-  void* join(const Device& device, const std::vector<void*>& events) override;
+  EventHandle join(const Device& device, const std::vector<EventHandle>& events) override;
 
   StreamHandle take_stream(const Device& device) override { refuse_queue(device); }
   void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none
   StreamHandle work_stream(const Device& device) override { refuse_queue(device); }
   StreamHandle keep_stream(const Device& device, StreamHandle queue) override {
     require_queue(device, queue);
-    require(device, calls_.retain_queue, queue);
+    require(device, calls_.retain_queue, queue.get());
     return queue;
   }
   void drop_stream(const Device&, StreamHandle queue) noexcept override {
-    if (!is_of_another_process()) calls_.release_queue(queue);
+    if (!is_of_another_process()) calls_.release_queue(queue.get());
   }
   bool is_capturing(const Device&, StreamHandle) override { return false; }
 
@@ -157,7 +158,8 @@ class OpenCl final : public Backend {
     return handle;
   }
   int find_status(const Device& device, void* handle) const;
-  void* mark(const Device& device, StreamHandle queue, const std::vector<void*>& handles) const;
+  EventHandle mark(const Device& device, StreamHandle queue,
+                   const std::vector<void*>& handles) const;
   std::string find_version(void* platform) const;
 
   const std::string library_name_;
@@ -187,11 +189,11 @@ class OpenCl::OwnQueue {
   OwnQueue(const OwnQueue&) = delete;
   OwnQueue& operator=(const OwnQueue&) = delete;
 
-  StreamHandle get() const noexcept { return queue_; }
+  StreamHandle get() const noexcept { return StreamHandle(queue_); }
 
  private:
   const OpenCl& opencl_;
-  StreamHandle queue_ = nullptr;
+  void* queue_ = nullptr;
 };
 
 std::string OpenCl::start() {
@@ -232,21 +234,21 @@ std::string OpenCl::find_version(void* platform) const {
 
 // ---------------------------------------------------------------- events
 
-void OpenCl::wait(const Device& device, StreamHandle queue, void* event) {
+void OpenCl::wait(const Device& device, StreamHandle queue, EventHandle event) {
   require_queue(device, queue);
   void* const handle = handle_of(event);
   find_status(device, handle);
   // Loaders pass the event to the queue's driver, which may not be the one that knows it.
   if (find_handle(device, calls_.get_event_info, handle, kEventContext) !=
-      find_handle(device, calls_.get_queue_info, queue, kQueueContext)) {
+      find_handle(device, calls_.get_queue_info, queue.get(), kQueueContext)) {
     raise_buffer_error("the queue and the event on ", to_string(device),
                        " are of two OpenCL contexts, across which nothing is ordered: use a queue "
                        "of the context that the memory is of");
   }
-  require(device, calls_.enqueue_barrier, queue, 1U, &handle, nullptr);
+  require(device, calls_.enqueue_barrier, queue.get(), 1U, &handle, nullptr);
 }
 
-void OpenCl::synchronize(const Device& device, void* event) {
+void OpenCl::synchronize(const Device& device, EventHandle event) {
   require_process(device);
   void* const handle = handle_of(event);
   const int status = calls_.wait_for_events(1, &handle);
@@ -255,11 +257,11 @@ void OpenCl::synchronize(const Device& device, void* event) {
 }
 
 /// On a queue of ours: an in-order one of the user's would stand still until all have happened.
-void* OpenCl::join(const Device& device, const std::vector<void*>& events) {
+EventHandle OpenCl::join(const Device& device, const std::vector<EventHandle>& events) {
   require_process(device);
   std::vector<void*> pending;
   void* context = nullptr;
-  for (void* event : events) {
+  for (const EventHandle event : events) {
     void* const handle = handle_of(event);
     if (find_status(device, handle) == kComplete) continue;
     void* const own = find_handle(device, calls_.get_event_info, handle, kEventContext);
@@ -271,7 +273,7 @@ void* OpenCl::join(const Device& device, const std::vector<void*>& events) {
     context = own;
     pending.push_back(handle);
   }
-  if (pending.empty()) return nullptr;
+  if (pending.empty()) return {};
   const OwnQueue queue(*this, device, context);
   return mark(device, queue.get(), pending);
 }
@@ -289,17 +291,17 @@ int OpenCl::find_status(const Device& device, void* handle) const {
 }
 
 /// An event for `handles`, or for all that `queue` holds now.
-void* OpenCl::mark(const Device& device, StreamHandle queue,
-                   const std::vector<void*>& handles) const {
+EventHandle OpenCl::mark(const Device& device, StreamHandle queue,
+                         const std::vector<void*>& handles) const {
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
-  require(device, calls_.enqueue_marker, queue, static_cast<unsigned>(handles.size()),
+  require(device, calls_.enqueue_marker, queue.get(), static_cast<unsigned>(handles.size()),
           handles.empty() ? nullptr : handles.data(), cell.get());
-  const int status = calls_.flush(queue);  // else nobody may ever run it
+  const int status = calls_.flush(queue.get());  // else nobody may ever run it
   if (status != 0) {
     calls_.release_event(*cell);
     raise(device, calls_.flush.name, status);
   }
-  return cell.release();
+  return EventHandle(cell.release());
 }
 
 // ---------------------------------------------------------------- what cannot be done
@@ -325,7 +327,7 @@ void OpenCl::require_process(const Device& device) const {
 
 void OpenCl::require_queue(const Device& device, StreamHandle queue) const {
   require_process(device);
-  if (queue != nullptr) return;
+  if (!queue.is_null()) return;
   raise_buffer_error("the work on ", to_string(device),
                      " is on an OpenCL queue, and none was named: pass stream=queue");
 }

@@ -30,21 +30,23 @@ class SynchronizerBackend final : public Backend {
   int64_t device_count() override { return 0; }
   bool has_streams() const noexcept override { return false; }
 
-  void* record(const Device& device, StreamHandle) override { refuse(device, "record an event"); }
-  void wait(const Device& device, StreamHandle, void* event) override {
+  EventHandle record(const Device& device, StreamHandle) override {
+    refuse(device, "record an event");
+  }
+  void wait(const Device& device, StreamHandle, EventHandle event) override {
     synchronize(device, event);
   }
-  void synchronize(const Device& device, void* event) override {
+  void synchronize(const Device& device, EventHandle event) override {
     const std::shared_ptr<Synchronizer> synchronizer = get();  // it may be replaced meanwhile
     if (synchronizer == nullptr || !*synchronizer) refuse(device, "wait for an event");
     (*synchronizer)(event, device.id);
   }
-  bool is_complete(const Device&, void*) override { return false; }
-  void destroy(const Device&, void*) noexcept override {}  // it records none
+  bool is_complete(const Device&, EventHandle) override { return false; }
+  void destroy(const Device&, EventHandle) noexcept override {}  // it records none
 
-  void* join(const Device& device, const std::vector<void*>& events) override {
-    for (void* event : events) synchronize(device, event);
-    return nullptr;
+  EventHandle join(const Device& device, const std::vector<EventHandle>& events) override {
+    for (const EventHandle event : events) synchronize(device, event);
+    return {};
   }
   StreamHandle take_stream(const Device& device) override { refuse(device, "make a stream"); }
   void give_stream(const Device&, StreamHandle) noexcept override {}  // it makes none

@@ -72,7 +72,7 @@ DeviceArray cast_array(const DeviceArray& array, const SharedSchema& requested, 
   const Device device = is_converted ? Device{} : array.device();
   made->device_type = device.type;
   made->device_id = to_arrow_device_id(device);
-  made->sync_event = is_converted ? nullptr : array.sync_event();
+  made->sync_event = is_converted ? nullptr : array.sync_event().get();
   return DeviceArray::import(requested, std::move(made));
 }
 

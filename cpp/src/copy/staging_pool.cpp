@@ -28,7 +28,7 @@ int64_t round_up(int64_t size) noexcept {
 
 struct StagingPool::Block {
   Block(Backend& backend, const Device& device, int64_t bytes)
-      : memory(backend, device, bytes, nullptr), size(bytes) {}
+      : memory(backend, device, bytes, {}), size(bytes) {}
 
   BackendMemory memory;
   const int64_t size;

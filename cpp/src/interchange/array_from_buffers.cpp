@@ -83,7 +83,7 @@ DeviceArray array_from_buffers(OwnedSchema schema, BufferParts parts, bool is_or
     sources.push_back(parts.dictionary);
   }
   const Device device = find_common_device(sources);
-  std::vector<void*> events;
+  std::vector<EventHandle> events;
   for (const DeviceArray& source : sources) {
     if (source) events.push_back(source.sync_event());
   }

@@ -65,7 +65,7 @@ class Select final : public ArrayStream {
     make_array(std::move(parts)).move(&selected->array);
     selected->device_type = array.device().type;
     selected->device_id = to_arrow_device_id(array.device());
-    selected->sync_event = array.sync_event();
+    selected->sync_event = array.sync_event().get();
     return DeviceArray::import(schema(), std::move(selected));
   }
 

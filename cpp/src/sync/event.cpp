@@ -6,7 +6,7 @@
 
 namespace arrowdl {
 OwnedEvent::~OwnedEvent() {
-  if (handle_ != nullptr) backend_->destroy(device_, handle_);
+  if (handle_) backend_->destroy(device_, handle_);
 }
 
 OwnedEvent OwnedEvent::record(const Device& device, StreamHandle stream) {
@@ -23,12 +23,12 @@ OwnedEvent OwnedEvent::record(const Device& device, StreamHandle stream) {
   return event;
 }
 
-OwnedEvent OwnedEvent::join(const Device& device, std::vector<void*> events) {
-  events.erase(std::remove(events.begin(), events.end(), nullptr), events.end());
+OwnedEvent OwnedEvent::join(const Device& device, std::vector<EventHandle> events) {
+  events.erase(std::remove(events.begin(), events.end(), EventHandle()), events.end());
   if (events.empty()) return {};
   Backend& backend = require_backend(device, "join events");
   if (!backend.has_streams()) {
-    for (void* event : events) synchronize_event(device, event);
+    for (const EventHandle event : events) synchronize_event(device, event);
     return {};
   }
   OwnedEvent event;
@@ -43,8 +43,8 @@ void Backend::synchronize_stream(const Device& device, StreamHandle stream) {
   synchronize(device, event.get());
 }
 
-void wait_event(const Device& device, StreamHandle stream, void* event) {
-  if (event == nullptr) return;
+void wait_event(const Device& device, StreamHandle stream, EventHandle event) {
+  if (!event) return;
   Backend& backend = require_backend(device, "order a stream after an event");
   if (!backend.has_streams()) {
     synchronize_event(device, event);
@@ -58,14 +58,14 @@ void wait_event(const Device& device, StreamHandle stream, void* event) {
   backend.wait(device, stream, event);
 }
 
-void synchronize_event(const Device& device, void* event) {
-  if (event == nullptr) return;
+void synchronize_event(const Device& device, EventHandle event) {
+  if (!event) return;
   Backend& backend = require_backend(device, "wait for an event");
   wait_guarded([&](const Waiting&) { backend.synchronize(device, event); });
 }
 
-bool is_complete(const Device& device, void* event) {
-  if (event == nullptr) return true;
+bool is_complete(const Device& device, EventHandle event) {
+  if (!event) return true;
   return require_backend(device, "query an event").is_complete(device, event);
 }
 

@@ -70,7 +70,7 @@ class StreamWork {
   Backend& backend_;
   const Device device_;
   std::optional<BorrowedStream> borrowed_;
-  StreamHandle stream_ = nullptr;
+  StreamHandle stream_;
   std::shared_ptr<const void> stream_owner_;
   using Held = std::vector<std::shared_ptr<const void>>;
   std::shared_ptr<Held> held_ = std::make_shared<Held>();

@@ -10,7 +10,6 @@ namespace {
 using testing::DeviceTest;
 using testing::eventually;
 using testing::expect_error;
-using testing::stream_number;
 
 class BackendTest : public DeviceTest {};
 INSTANTIATE_DEVICE_TESTS(BackendTest);
@@ -27,36 +26,36 @@ TEST_P(BackendTest, TheFakeShowsAMissingWaitAsWrongData) {
   fake_->drain(0, consumer);
   EXPECT_NE(read->front(), 7);
   fake_->open_gate(producer.gate);
-  fake_->drain(0, nullptr);
+  fake_->drain(0, {});
 }
 
 TEST_P(BackendTest, AWaitOrdersTheConsumerAndOutlivesTheEvent) {
   const Gated producer = take_gated_stream();
   const auto memory = make_memory(1);
   fill(producer.stream, memory, 7, 1);
-  void* event = backend_->record(device_, producer.stream);
+  const EventHandle event = backend_->record(device_, producer.stream);
   const StreamHandle consumer = take_stream();
   backend_->wait(device_, consumer, event);
   EXPECT_FALSE(backend_->is_complete(device_, event));
   backend_->destroy(device_, event);  // pending, and for the consumer still there
   const auto read = read_on(consumer, memory.get(), 1);
   fake_->open_gate(producer.gate);
-  fake_->drain(0, nullptr);
+  fake_->drain(0, {});
   EXPECT_EQ(read->front(), 7);
 }
 
 TEST_P(BackendTest, SyncEventPointsToTheEvent) {
-  void* event = backend_->record(device_, take_stream());
-  EXPECT_NE(*static_cast<void**>(event), nullptr);
+  const EventHandle event = backend_->record(device_, take_stream());
+  EXPECT_NE(*static_cast<void**>(event.get()), nullptr);
   backend_->destroy(device_, event);
-  backend_->destroy(device_, nullptr);
+  backend_->destroy(device_, {});
 }
 
 TEST_P(BackendTest, SynchronizeWaitsOnTheHost) {
   const Gated producer = take_gated_stream();
   const auto memory = make_memory(1);
   fill(producer.stream, memory, 7, 1);
-  void* event = backend_->record(device_, producer.stream);
+  const EventHandle event = backend_->record(device_, producer.stream);
   std::thread opener([&] { fake_->open_gate(producer.gate); });
   backend_->synchronize(device_, event);
   EXPECT_EQ(*memory, 7);
@@ -67,10 +66,10 @@ TEST_P(BackendTest, SynchronizeWaitsOnTheHost) {
 
 TEST_P(BackendTest, NothingWaitsOnTheHostThatNeedNot) {
   const Gated producer = take_gated_stream();
-  void* event = backend_->record(device_, producer.stream);
+  const EventHandle event = backend_->record(device_, producer.stream);
   const StreamHandle consumer = take_stream();
   backend_->wait(device_, consumer, event);
-  void* joined = backend_->join(device_, {event, event});
+  const EventHandle joined = backend_->join(device_, {event, event});
   EXPECT_FALSE(backend_->is_complete(device_, joined));
   void* memory = backend_->allocate(device_, 16, producer.stream);
   void* other = backend_->allocate(device_, 16, producer.stream);
@@ -91,11 +90,11 @@ TEST_P(BackendTest, NothingWaitsOnTheHostThatNeedNot) {
 
 TEST_P(BackendTest, DefaultStreamsAreDLPacksNumbers) {
   const auto memory = make_memory(2);
-  for (void* stream : {GetParam().default_stream, stream_number(2)}) {
+  for (const StreamHandle stream : {GetParam().default_stream, StreamHandle(uintptr_t{2})}) {
     const int gate = fake_->close_gate();
     fake_->enqueue_gate(0, stream, gate);
     fill(stream, memory, 9, 2);
-    void* event = backend_->record(device_, stream);
+    const EventHandle event = backend_->record(device_, stream);
     const StreamHandle consumer = take_stream();
     backend_->wait(device_, consumer, event);
     backend_->wait(device_, stream, event);
@@ -103,7 +102,7 @@ TEST_P(BackendTest, DefaultStreamsAreDLPacksNumbers) {
     const auto read = read_on(consumer, memory.get(), 2);
     fake_->open_gate(gate);
     backend_->synchronize(device_, event);
-    fake_->drain(0, nullptr);
+    fake_->drain(0, {});
     EXPECT_EQ(*read, Bytes(2, 9));
     backend_->destroy(device_, event);
   }
@@ -113,7 +112,7 @@ TEST_P(BackendTest, OurStreamsDoNotTakeTurnsWithTheDefaultOne) {
   const int gate = fake_->close_gate();
   fake_->enqueue_gate(0, GetParam().default_stream, gate);
   for (const StreamHandle stream : {take_stream(), backend_->work_stream(device_)}) {
-    void* event = backend_->record(device_, stream);
+    const EventHandle event = backend_->record(device_, stream);
     backend_->synchronize(device_, event);
     backend_->destroy(device_, event);
   }
@@ -137,9 +136,11 @@ TEST_P(BackendTest, ATakenStreamHoldsNoWork) {
 
 TEST_P(BackendTest, StreamsAreReusedAndNotKeptWithoutBound) {
   std::vector<StreamHandle> many;
+  std::set<void*> distinct;
   for (int i = 0; i < 100; ++i) many.push_back(backend_->take_stream(device_));
-  EXPECT_EQ(std::set<StreamHandle>(many.begin(), many.end()).size(), 100U);
-  for (StreamHandle stream : many) backend_->give_stream(device_, stream);
+  for (const StreamHandle stream : many) distinct.insert(stream.get());
+  EXPECT_EQ(distinct.size(), 100U);
+  for (const StreamHandle stream : many) backend_->give_stream(device_, stream);
   EXPECT_LE(fake_->count().streams, before_.streams + 40);
   const int streams = fake_->count().streams;
   for (int i = 0; i < 100; ++i) backend_->give_stream(device_, backend_->take_stream(device_));
@@ -157,17 +158,17 @@ TEST_P(BackendTest, WorkStreamIsOnePerDevice) {
 TEST_P(BackendTest, JoinHappensAfterAllOfThem) {
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
-  void* a = backend_->record(device_, first.stream);
-  void* b = backend_->record(device_, second.stream);
-  void* joined = backend_->join(device_, {a, b});
+  const EventHandle a = backend_->record(device_, first.stream);
+  const EventHandle b = backend_->record(device_, second.stream);
+  const EventHandle joined = backend_->join(device_, {a, b});
   fake_->open_gate(second.gate);
   backend_->synchronize(device_, b);
   EXPECT_FALSE(backend_->is_complete(device_, joined));
   fake_->open_gate(first.gate);
   backend_->synchronize(device_, joined);
   EXPECT_TRUE(backend_->is_complete(device_, a));
-  EXPECT_EQ(backend_->join(device_, {a, b}), nullptr) << "they have happened";
-  for (void* event : {a, b, joined}) backend_->destroy(device_, event);
+  EXPECT_FALSE(backend_->join(device_, {a, b})) << "they have happened";
+  for (const EventHandle event : {a, b, joined}) backend_->destroy(device_, event);
 }
 
 // ---------------------------------------------------------------- devices and contexts
@@ -175,10 +176,11 @@ TEST_P(BackendTest, JoinHappensAfterAllOfThem) {
 TEST_P(BackendTest, TheCallersContextStays) {
   fake_->set_current_context(1);
   const int64_t before = fake_->current_context();
-  void* event = backend_->record(device_, take_stream());
+  const EventHandle event = backend_->record(device_, take_stream());
   backend_->synchronize(device_, event);
   backend_->destroy(device_, event);
-  expect_error(ErrorKind::kRuntime, "", [&] { backend_->record(device_, stream_number(64)); });
+  expect_error(ErrorKind::kRuntime, "",
+               [&] { backend_->record(device_, StreamHandle(uintptr_t{64})); });
   EXPECT_EQ(fake_->current_context(), before);
   fake_->set_current_context(-1);
   EXPECT_EQ(fake_->misuses(), 1) << "the stream that there is not";
@@ -190,10 +192,10 @@ TEST_P(BackendTest, EveryDeviceHasItsOwnStreamsAndEvents) {
   const StreamHandle stream = backend_->take_stream(second);
   const int gate = fake_->close_gate();
   fake_->enqueue_gate(1, stream, gate);
-  void* event = backend_->record(second, stream);
+  const EventHandle event = backend_->record(second, stream);
   const StreamHandle consumer = take_stream();
   backend_->wait(device_, consumer, event);  // events order streams of other devices too
-  void* after = backend_->record(device_, consumer);
+  const EventHandle after = backend_->record(device_, consumer);
   EXPECT_FALSE(backend_->is_complete(device_, after));
   fake_->open_gate(gate);
   backend_->synchronize(device_, after);
@@ -213,7 +215,7 @@ TEST_P(BackendTest, AnIdThatIsNoDevice) {
 TEST_P(BackendTest, HostMemoryHasEventsOfItsDevice) {
   const Device host{GetParam().host, 0};
   const Gated producer = take_gated_stream();
-  void* event = backend_->record(host, producer.stream);
+  const EventHandle event = backend_->record(host, producer.stream);
   EXPECT_FALSE(backend_->is_complete(host, event));
   fake_->open_gate(producer.gate);
   backend_->synchronize(host, event);
@@ -284,7 +286,7 @@ TEST_P(BackendTest, CopiesThereAndBack) {
   const Bytes source{1, 2, 3, 4};
   Bytes target(4);
   backend_->copy(device_, memory.get(), Device{}, source.data(), 4, stream);
-  void* copied = backend_->record(device_, stream);
+  const EventHandle copied = backend_->record(device_, stream);
   const StreamHandle other = backend_->take_stream(second);
   backend_->wait(second, other, copied);
   backend_->copy(second, far, device_, memory.get(), 4, other);
@@ -326,7 +328,7 @@ TEST_P(BackendTest, AnAddressSaysWhereItsMemoryLies) {
 TEST_P(BackendTest, WorkThatFailsIsAnErrorOfWhoeverWaits) {
   const StreamHandle stream = take_stream();
   fake_->enqueue_failure(0, stream);
-  void* event = backend_->record(device_, stream);
+  const EventHandle event = backend_->record(device_, stream);
   expect_error(ErrorKind::kRuntime, "FAKE_ILLEGAL_ADDRESS: so says the fake driver",
                [&] { backend_->synchronize(device_, event); });
   expect_error(ErrorKind::kRuntime, "EventQuery failed on",
@@ -339,7 +341,7 @@ TEST_P(BackendTest, NothingIsLeftForTheFrameworkToFind) {
   void* library = testing::load_library(GetParam().library);
   const auto last_error = reinterpret_cast<int (*)()>(dlsym(library, "hipGetLastError"));
   const Gated gated = take_gated_stream();
-  void* event = backend_->record(device_, gated.stream);
+  const EventHandle event = backend_->record(device_, gated.stream);
   EXPECT_FALSE(backend_->is_complete(device_, event));  // hipErrorNotReady
   EXPECT_EQ(last_error(), 0);
   fake_->open_gate(gated.gate);
@@ -378,7 +380,7 @@ TEST_P(BackendTest, AnEventIsOfTheDeviceOfItsStream) {
   const int gate = fake_->close_gate();
   fake_->enqueue_gate(1, stream, gate);
   for (const Device& device : {device_, host}) {  // pinned memory is used on every device
-    void* event = backend_->record(device, stream);
+    const EventHandle event = backend_->record(device, stream);
     EXPECT_FALSE(backend_->is_complete(device, event));
     const StreamHandle consumer = take_stream();
     backend_->wait(device, consumer, event);
@@ -414,12 +416,12 @@ TEST_P(BackendTest, ManyThreadsAtOnce) {
         const StreamHandle consumer = backend_->take_stream(device);
         void* memory = backend_->allocate(device, 8, producer);
         fake_->enqueue_fill(id, producer, memory, static_cast<uint8_t>(i), 8);
-        void* event = backend_->record(device, producer);
+        const EventHandle event = backend_->record(device, producer);
         backend_->wait(device, consumer, event);
         Bytes read(8);
         fake_->enqueue_copy(id, consumer, read.data(), memory, 8);
         backend_->free(device, memory, consumer);
-        void* done = backend_->record(device, consumer);
+        const EventHandle done = backend_->record(device, consumer);
         backend_->synchronize(device, done);
         EXPECT_EQ(read, Bytes(8, static_cast<uint8_t>(i)));
         backend_->destroy(device, event);

@@ -28,7 +28,7 @@ INSTANTIATE_DEVICE_TESTS(ForkTest);
 
 TEST_P(ForkTest, AChildGivesNothingBack) {
   const StreamHandle stream = take_stream();
-  void* event = backend_->record(device_, stream);
+  const EventHandle event = backend_->record(device_, stream);
   void* memory = backend_->allocate(device_, 8, stream);
   expect_in_child([&] {
     backend_->destroy(device_, event);
@@ -43,7 +43,7 @@ TEST_P(ForkTest, AChildGivesNothingBack) {
 TEST_P(ForkTest, AChildIsToldWhatToDo) {
   const StreamHandle stream = take_stream();
   const std::function<void()> calls[] = {[&] { backend_->record(device_, stream); },
-                                         [&] { backend_->find_device(stream); }};
+                                         [&] { backend_->find_device(stream.get()); }};
   for (const auto& call : calls) {
     expect_in_child([&] {
       try {

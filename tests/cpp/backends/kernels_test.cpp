@@ -127,7 +127,7 @@ class ExpandTest : public testing::DeviceTest {
     fake_->enqueue_fill(0, gated.stream, const_cast<uint8_t*>(array.validity()), 0x05, 1);
     events_.push_back(OwnedEvent::record(device_, gated.stream));
     OwnedDeviceArray exported = array.export_device_array();
-    exported->sync_event = events_.back().get();
+    exported->sync_event = events_.back().get().get();
     return DeviceArray::import(array.export_schema(), std::move(exported));
   }
 
@@ -141,7 +141,7 @@ class ExpandTest : public testing::DeviceTest {
     const std::string error = try_read(read, array, order_of(stream)).error;
     const bool has_failed = fake_->has_failed();
     fake_->fail_call(0, 0);
-    fake_->drain(0, nullptr);
+    fake_->drain(0, {});
     EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     if (abandoned_releases() == abandoned) {
       EXPECT_EQ(live_objects(), objects) << "call " << n;
@@ -313,7 +313,7 @@ TEST_P(ExpandTest, AFieldIsThereOnceItsStructIs) {
                       const_cast<uint8_t*>(source.validity()) + source.offset() / 8, 0x05, 1);
   events_.push_back(OwnedEvent::record(device_, gated.stream));
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = events_.back().get();
+  exported->sync_event = events_.back().get().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   DeviceArray field = pending.field(0);
   EXPECT_FALSE(field.is_ready()) << "the gate is closed, and nobody has waited";
@@ -336,7 +336,7 @@ TEST_P(ExpandTest, AFieldThatNobodyReadsGoesOnceItIsMade) {
   const Gated gated = take_gated_stream();
   events_.push_back(OwnedEvent::record(device_, gated.stream));
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = events_.back().get();
+  exported->sync_event = events_.back().get().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   pending.field(0);
   pending = DeviceArray();
@@ -447,11 +447,11 @@ TEST_P(WithoutKernelsTest, SayWhatToDo) {
   const Bitmap bitmap{&item};
   EXPECT_FALSE(backend_->has_kernels(device_));
   expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->unpack_bits_on_device(device_, &item, 1, bitmap, nullptr); });
+               [&] { backend_->unpack_bits_on_device(device_, &item, 1, bitmap, {}); });
   expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->fill_unset(device_, &item, 1, bitmap, &item, 1, nullptr); });
+               [&] { backend_->fill_unset(device_, &item, 1, bitmap, &item, 1, {}); });
   expect_error(ErrorKind::kBuffer, "no kernels",
-               [&] { backend_->and_bits(device_, &item, 0, 1, bitmap, bitmap, nullptr); });
+               [&] { backend_->and_bits(device_, &item, 0, 1, bitmap, bitmap, {}); });
   Builder builder(1);
   const DeviceArray structs = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
   expect_error(ErrorKind::kBuffer, "copy it to the CPU first", [&] { structs.field(0); });

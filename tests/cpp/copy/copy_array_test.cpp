@@ -79,7 +79,7 @@ TEST_P(CopyTest, EveryTypeComesBack) {
       const DeviceArray copied = copy_array(array, device_);
       array = DeviceArray();
       ASSERT_EQ(copied.device(), device_);
-      ASSERT_NE(copied.sync_event(), nullptr);
+      ASSERT_TRUE(copied.sync_event());
       ASSERT_EQ(read_rows(copy_array(copied, Device{})), expected);
       ASSERT_EQ(read_rows(copy_array(copy_array(copied, second_), Device{})), expected);
       ASSERT_EQ(read_rows(copy_array(copy_array(copied, host_), Device{})), expected);
@@ -126,7 +126,7 @@ TEST_P(CopyTest, NobodyWaitsAndTheSourceStays) {
   fake_->enqueue_fill(0, gated.stream, const_cast<uint8_t*>(first_byte(source)), 'z', 4);
   const OwnedEvent written = OwnedEvent::record(device_, gated.stream);
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = written.get();
+  exported->sync_event = written.get().get();
   DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   source = DeviceArray();
   const DeviceArray copied = copy_array(pending, second_);
@@ -166,7 +166,7 @@ TEST_P(CopyTest, TheTargetsDefaultStreamComesAfterTheSource) {
   const Gated gated = take_gated_stream();
   const OwnedEvent written = OwnedEvent::record(device_, gated.stream);
   OwnedDeviceArray exported = source.export_device_array();
-  exported->sync_event = written.get();
+  exported->sync_event = written.get().get();
   const DeviceArray pending = DeviceArray::import(source.export_schema(), std::move(exported));
   CopyOptions options;
   options.stream = GetParam().default_stream;
@@ -263,7 +263,7 @@ TEST_P(CopyTest, EveryCallMayFail) {
     fake_->fail_call(n, kUnknownFailure);
     try {
       const DeviceArray back = copy_array(copy_array(array, device_), Device{});
-      fake_->drain(0, nullptr);
+      fake_->drain(0, {});
       if (!fake_->has_failed()) break;
       ASSERT_EQ(read_rows(back), rows);
     } catch (const Error& error) {

@@ -295,7 +295,7 @@ TEST_P(StagingTest, EveryCallMayFail) {
     fake_->fail_call(n, kUnknownFailure);
     try {
       const DeviceArray copied = copy_array(array, device_);
-      fake_->drain(0, nullptr);
+      fake_->drain(0, {});
       if (!fake_->has_failed()) break;
       fake_->fail_call(0, 0);
       ASSERT_TRUE(read(copied) == pattern);

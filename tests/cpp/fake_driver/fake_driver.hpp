@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "arrowdl/handles.hpp"
+
 namespace arrowdl::testing {
 
 /// What lives, of what callers make.
@@ -34,15 +36,15 @@ class FakeDriver {
   /// A gate: streams that come to it stay there until it is opened.
   virtual int close_gate() = 0;
   virtual void open_gate(int gate) = 0;
-  virtual void enqueue_gate(int device, void* stream, int gate) = 0;
-  virtual void enqueue_fill(int device, void* stream, void* memory, uint8_t value,
+  virtual void enqueue_gate(int device, StreamHandle stream, int gate) = 0;
+  virtual void enqueue_fill(int device, StreamHandle stream, void* memory, uint8_t value,
                             std::size_t size) = 0;
-  virtual void enqueue_copy(int device, void* stream, void* target, const void* source,
+  virtual void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
                             std::size_t size) = 0;
   /// Work that fails: from then on every call that reports failures of `device` says so.
-  virtual void enqueue_failure(int device, void* stream) = 0;
-  /// Waits for a stream, or with `nullptr` for all, as no caller of arrowdl's can.
-  virtual void drain(int device, void* stream) = 0;
+  virtual void enqueue_failure(int device, StreamHandle stream) = 0;
+  /// Waits for a stream, or with a null one for all, as no caller of arrowdl's can.
+  virtual void drain(int device, StreamHandle stream) = 0;
 
   // Conditions.
   /// The `n`th call from now (1: the next) returns `status` instead of doing anything; one that
@@ -55,7 +57,7 @@ class FakeDriver {
   virtual void set_pools(bool supported) = 0;
   /// Whether there is more pinned memory to be had.
   virtual void set_pinning(bool possible) = 0;
-  virtual void set_capturing(void* stream, bool capturing) = 0;
+  virtual void set_capturing(StreamHandle stream, bool capturing) = 0;
   /// A stream that synchronizes with the default one is being captured, by a thread whose mode
   /// forbids all others calls that might synchronize. Such a call ends the capture.
   virtual void set_global_capture(bool capturing) = 0;

@@ -48,7 +48,7 @@ struct Operation {
   MarkPtr mark;                    ///< passed when it has run
 };
 
-struct StreamHandle {
+struct FakeStream {
   int device = 0;
   bool is_blocking = false;  ///< takes turns with the default stream
   bool is_default = false;
@@ -56,7 +56,7 @@ struct StreamHandle {
   bool is_capturing = false;
   std::deque<Operation> operations;  ///< the first of them may be running
 };
-using StreamPtr = std::shared_ptr<StreamHandle>;
+using StreamPtr = std::shared_ptr<FakeStream>;
 
 struct Event {
   int device = 0;
@@ -155,7 +155,7 @@ struct Machine {
   }
 
   StreamPtr start_stream(int device, bool is_blocking) {
-    auto stream = std::make_shared<StreamHandle>();
+    auto stream = std::make_shared<FakeStream>();
     stream->device = device;
     stream->is_blocking = is_blocking;
     std::thread([this, stream] { work(stream); }).detach();
@@ -705,19 +705,19 @@ class Controls final : public FakeDriver {
     m_.closed_gates.erase(gate);
     m_.changed.notify_all();
   }
-  void enqueue_gate(int device, void* stream, int gate) override {
+  void enqueue_gate(int device, StreamHandle stream, int gate) override {
     Machine& m = m_;
     submit(device, stream, {[&m, gate] { return m.closed_gates.count(gate) == 0; }, {}, {}});
   }
-  void enqueue_fill(int device, void* stream, void* memory, uint8_t value,
+  void enqueue_fill(int device, StreamHandle stream, void* memory, uint8_t value,
                     std::size_t size) override {
     submit(device, stream, {{}, [=] { std::memset(memory, value, size); }, {}});
   }
-  void enqueue_copy(int device, void* stream, void* target, const void* source,
+  void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
                     std::size_t size) override {
     submit(device, stream, {{}, [=] { std::memcpy(target, source, size); }, {}});
   }
-  void enqueue_failure(int device, void* stream) override {
+  void enqueue_failure(int device, StreamHandle stream) override {
     Machine& m = m_;
     submit(device, stream,
            {{},
@@ -727,10 +727,10 @@ class Controls final : public FakeDriver {
             },
             {}});
   }
-  void drain(int device, void* stream) override {
+  void drain(int device, StreamHandle stream) override {
     Lock lock(m_.mutex);
     std::vector<StreamPtr> all = m_.all_streams();
-    if (stream != nullptr) all = {m_.find_stream(stream, device)};
+    if (!stream.is_null()) all = {m_.find_stream(stream.get(), device)};
     for (const StreamPtr& one : all) m_.wait_until_idle(lock, one);
   }
 
@@ -756,9 +756,9 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.can_pin = possible;
   }
-  void set_capturing(void* stream, bool capturing) override {
+  void set_capturing(StreamHandle stream, bool capturing) override {
     const Lock lock(m_.mutex);
-    m_.find_stream(stream, 0)->is_capturing = capturing;
+    m_.find_stream(stream.get(), 0)->is_capturing = capturing;
   }
   void set_global_capture(bool capturing) override {
     const Lock lock(m_.mutex);
@@ -775,7 +775,7 @@ class Controls final : public FakeDriver {
       m_.closed_gates.clear();
       m_.changed.notify_all();
     }
-    drain(0, nullptr);
+    drain(0, {});
     const Lock lock(m_.mutex);
     m_.device_count = kDevices;
     m_.has_pools = m_.can_pin = true;
@@ -823,9 +823,9 @@ class Controls final : public FakeDriver {
   int capture_mode() override { return this_thread.capture_mode; }
 
  private:
-  void submit(int device, void* stream, Operation operation) {
+  void submit(int device, StreamHandle stream, Operation operation) {
     const Lock lock(m_.mutex);
-    m_.submit(m_.find_stream(stream, device), std::move(operation));
+    m_.submit(m_.find_stream(stream.get(), device), std::move(operation));
   }
 
   Machine& m_ = machine();
@@ -842,7 +842,7 @@ arrowdl_fake_driver() {
 
 extern "C" __attribute__((visibility("default"))) int arrowdl_fake_close_gate(void* stream) {
   const int gate = arrowdl_fake_driver()->close_gate();
-  arrowdl_fake_driver()->enqueue_gate(0, stream, gate);
+  arrowdl_fake_driver()->enqueue_gate(0, arrowdl::StreamHandle(stream), gate);
   return gate;
 }
 

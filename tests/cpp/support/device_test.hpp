@@ -26,8 +26,8 @@ struct Runtime {
   const char* name;
   int32_t device;  ///< device types
   int32_t host;
-  const char* library;   ///< the fake's file
-  void* default_stream;  ///< DLPack's number
+  const char* library;          ///< the fake's file
+  StreamHandle default_stream;  ///< DLPack's number
   bool has_contexts;
 
   friend std::ostream& operator<<(std::ostream& out, const Runtime& runtime) {
@@ -35,10 +35,9 @@ struct Runtime {
   }
 };
 
-inline void* stream_number(uintptr_t number) { return reinterpret_cast<void*>(number); }
-
-inline const Runtime kCuda{"Cuda", kDLCUDA, kDLCUDAHost, FAKE_CUDA_LIBRARY, stream_number(1), true};
-inline const Runtime kHip{"Hip", kDLROCM, kDLROCMHost, FAKE_HIP_LIBRARY, nullptr, false};
+inline const Runtime kCuda{
+    "Cuda", kDLCUDA, kDLCUDAHost, FAKE_CUDA_LIBRARY, StreamHandle(uintptr_t{1}), true};
+inline const Runtime kHip{"Hip", kDLROCM, kDLROCMHost, FAKE_HIP_LIBRARY, {}, false};
 
 inline void* load_library(const char* file) {
   void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -74,7 +73,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
   }
 
   void TearDown() override {
-    for (void* stream : streams_) backend_->give_stream(device_, stream);
+    for (const StreamHandle stream : streams_) backend_->give_stream(device_, stream);
     EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     EXPECT_EQ(fake_->misuses(), 0);
     fake_->reset();
@@ -111,8 +110,8 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
   }
 
   /// Device memory, given back in order after all that `stream` holds when the last owner is gone.
-  std::shared_ptr<uint8_t> make_memory(int64_t size, StreamHandle stream = nullptr) {
-    StreamHandle at = stream == nullptr ? backend_->work_stream(device_) : stream;
+  std::shared_ptr<uint8_t> make_memory(int64_t size, StreamHandle stream = {}) {
+    const StreamHandle at = stream.is_null() ? backend_->work_stream(device_) : stream;
     auto* const memory = static_cast<uint8_t*>(backend_->allocate(device_, size, at));
     return {memory, [this, at](uint8_t* bytes) { backend_->free(device_, bytes, at); }};
   }

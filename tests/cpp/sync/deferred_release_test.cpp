@@ -107,10 +107,10 @@ TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
 TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
   RecordedStreams used;
   used.add(device_, take_stream());
-  fake_->drain(0, nullptr);
+  fake_->drain(0, {});
   const StreamHandle stream = streams_.back();
   auto memory = make_poisoned(4);
-  void* event = backend_->record(device_, stream);
+  const EventHandle event = backend_->record(device_, stream);
   backend_->synchronize(device_, event);
   backend_->destroy(device_, event);
   used.release(std::move(memory));

@@ -72,7 +72,7 @@ INSTANTIATE_DEVICE_TESTS(DeviceArrayEventsTest);
 TEST_P(DeviceArrayEventsTest, ImportAndExportDoNotWait) {
   for (const int64_t columns : {1, 3}) {  // plain arrays have a path of their own
     Produced produced = produce(device_, columns);
-    EXPECT_NE(produced.array.sync_event(), nullptr);
+    EXPECT_TRUE(produced.array.sync_event());
     EXPECT_FALSE(produced.array.is_ready());
     const StreamHandle consumer = take_stream();
     OwnedTensor tensor = to_dlpack(produced.array, ordered({Order::kStream, consumer}));
@@ -115,7 +115,7 @@ TEST_P(DeviceArrayEventsTest, AConsumerWithoutAStreamFindsTheData) {
 
 TEST_P(DeviceArrayEventsTest, AConsumerThatOrdersItselfIsLeftAlone) {
   Produced produced = produce(device_);
-  OwnedTensor tensor = to_dlpack(produced.array, ordered({Order::kNone, nullptr}));
+  OwnedTensor tensor = to_dlpack(produced.array, ordered({Order::kNone, {}}));
   EXPECT_FALSE(produced.array.is_ready());
   const StreamHandle consumer = take_stream();
   produced.array.record_stream(consumer);
@@ -152,7 +152,7 @@ TEST_P(DeviceArrayEventsTest, SlicesFieldsAndStructsCarryTheEvent) {
 
 TEST_P(DeviceArrayEventsTest, AnExportedDeviceArrayHasTheEventForAsLongAsItLives) {
   Produced produced = produce(device_);
-  void* const event = produced.array.sync_event();
+  const EventHandle event = produced.array.sync_event();
   DeviceArray again =
       DeviceArray::import(produced.array.export_schema(), produced.array.export_device_array());
   produced.array = DeviceArray();
@@ -185,7 +185,7 @@ TEST_P(DeviceArrayEventsTest, CpuLabelsWaitWhateverTheOrder) {
   Produced produced = produce(host);
   ToDlpackOptions options;
   options.as_cpu = true;
-  options.order = {Order::kNone, nullptr};
+  options.order = {Order::kNone, {}};
   std::thread opener([&] { fake_->open_gate(produced.producer.gate); });
   const OwnedTensor tensor = to_dlpack(produced.array, options);
   EXPECT_EQ(*static_cast<uint8_t*>(tensor->data), 7);

@@ -94,8 +94,10 @@ void do_nothing(Backend&, void*) {}
 
 TEST_P(FailuresTest, Events) {
   const StreamHandle stream = take_stream();
-  const Make record = [&](Backend& backend) { return backend.record(device_, stream); };
-  const Undo destroy = [&](Backend& backend, void* event) { backend.destroy(device_, event); };
+  const Make record = [&](Backend& backend) { return backend.record(device_, stream).get(); };
+  const Undo destroy = [&](Backend& backend, void* event) {
+    backend.destroy(device_, EventHandle(event));
+  };
   EXPECT_GE(fail_making(record, destroy), 6);
   EXPECT_GE(fail_undoing(record, destroy), 5);
   abandoned_ = fake_->count().events - before_.events;
@@ -104,8 +106,8 @@ TEST_P(FailuresTest, Events) {
 
 TEST_P(FailuresTest, Waiting) {
   const StreamHandle stream = take_stream();
-  void* event = backend_->record(device_, stream);
-  fake_->drain(0, nullptr);
+  const EventHandle event = backend_->record(device_, stream);
+  fake_->drain(0, {});
   const auto nothing = [](const auto& verb) {
     return [verb](Backend& backend) -> void* {
       verb(backend);
@@ -125,24 +127,29 @@ TEST_P(FailuresTest, Waiting) {
 TEST_P(FailuresTest, Join) {
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
-  std::vector<void*> events{backend_->record(device_, first.stream),
-                            backend_->record(device_, second.stream)};
-  EXPECT_GE(fail_making([&](Backend& backend) { return backend.join(device_, events); },
-                        [&](Backend& backend, void* event) { backend.destroy(device_, event); }),
+  std::vector<EventHandle> events{backend_->record(device_, first.stream),
+                                  backend_->record(device_, second.stream)};
+  EXPECT_GE(fail_making([&](Backend& backend) { return backend.join(device_, events).get(); },
+                        [&](Backend& backend, void* event) {
+                          backend.destroy(device_, EventHandle(event));
+                        }),
             20);
   fake_->open_gate(first.gate);
   fake_->open_gate(second.gate);
-  for (void* event : events) backend_->destroy(device_, event);
+  for (const EventHandle event : events) backend_->destroy(device_, event);
 }
 
 TEST_P(FailuresTest, Streams) {
-  const Make take = [&](Backend& backend) { return backend.take_stream(device_); };
-  const Undo give = [&](Backend& backend, void* stream) { backend.give_stream(device_, stream); };
+  const Make take = [&](Backend& backend) { return backend.take_stream(device_).get(); };
+  const Undo give = [&](Backend& backend, void* stream) {
+    backend.give_stream(device_, StreamHandle(stream));
+  };
   EXPECT_GE(fail_making(take, give), 5);
   EXPECT_GE(fail_undoing(take, give), 4);
   const int streams = fake_->count().streams;
-  EXPECT_GE(fail_making([&](Backend& backend) { return backend.work_stream(device_); }, do_nothing),
-            5);
+  EXPECT_GE(
+      fail_making([&](Backend& backend) { return backend.work_stream(device_).get(); }, do_nothing),
+      5);
   EXPECT_LE(fake_->count().streams, streams + 16) << "one for each backend";
 }
 
