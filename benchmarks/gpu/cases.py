@@ -82,7 +82,7 @@ DIRECTIONS = [
         [
             "pinned_array.to('cuda').synchronize()",
             "pageable_array.to('cuda').synchronize()",
-            "pageable_array.to('cuda', pin=False).synchronize()",
+            "pageable_array.to('cuda', pin_memory=False).synchronize()",
             "pageable_tensor.to('cuda'); finish()",
         ],
     ),

@@ -25,7 +25,7 @@ PASS = Direction(
     [
         "drain(stream(pinned).to('cuda'))",
         "drain(stream(pageable).to('cuda'))",
-        "drain(stream(pageable).to('cuda', pin=False))",
+        "drain(stream(pageable).to('cuda', pin_memory=False))",
         "drain(loader)",
     ],
     targets={"drain(stream(pinned).to('cuda'))": 0.9},
@@ -44,7 +44,7 @@ def make_pass_names() -> Names:
         "pageable": pageable,
         "pinned": pinned,
         "loader": arrowdl.Loader(table, BATCH_ROWS, device="cuda"),
-        "stream": arrowdl.stream,
+        "stream": arrowdl.from_arrow_stream,
         "drain": drain,
         "copy_pinned": _make_pinned_copy(),
     }

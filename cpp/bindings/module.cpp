@@ -2,7 +2,6 @@
 #include <pybind11/pybind11.h>
 
 #include "arrowdl/deferred_release.hpp"
-#include "arrowdl/owned.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/version.hpp"
 #include "classes/device.hpp"
@@ -13,6 +12,7 @@
 #include "functions/tensor_block.hpp"
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
+#include "support/python_hooks.hpp"
 
 namespace py = pybind11;
 
@@ -37,8 +37,8 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   m.attr("__version__") = arrowdl::version();
   register_errors();
   register_wait_guard();
-  // Before the interpreter goes: no thread of ours may drop what needs it later.
-  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+  // Before the interpreter ends: no thread of ours may drop what needs it later.
+  call_at_exit(py::cpp_function([] {
     const py::gil_scoped_release release;
     constexpr double kSeconds = 5;
     arrowdl::stop_prefetching(kSeconds);
@@ -49,12 +49,13 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_device_array(m);
   register_device_stream(m);
   register_from_arrow(m);
+  register_c_data(m);
   register_to_arrow(m);
   register_buffers(m);
   register_tensor_block(m);
   register_to_framework(m);
-  m.def("live_objects", &arrowdl::live_objects,
-        "How many objects that own foreign or exported memory are alive: zero when nothing leaks.");
+  register_settings(m);
+  register_diagnostics(m);
 }
 
 /// What Python calls for `_core`: asked before pybind11 is, which would wait for the main

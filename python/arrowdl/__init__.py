@@ -5,38 +5,53 @@ speaks every protocol of both sides. `to_torch`, `to_jax` and `to_numpy` read wh
 tables as tensors.
 """
 
-from enum import IntEnum
+from typing import TYPE_CHECKING
 
+from arrowdl._config import config
 from arrowdl._core import (
     Device,
     DeviceArray,
     DeviceStream,
     Schema,
     __version__,
-    device_type_numbers,
-    from_address,
     from_arrow,
+    from_arrow_stream,
     register_synchronizer,
-    set_blocking_release,
-    set_release_limit,
-    set_staging_limit,
-    set_thread_limit,
-    stream,
-    to_address,
     to_arrow_device,
     to_jax,
     to_numpy,
     to_torch,
 )
-from arrowdl.loader import Loader
+from arrowdl._device_type import DeviceType
 
-# mypy wants to see the members; they are facts of the core's table, known when it is loaded.
-device_types = IntEnum("device_types", device_type_numbers, module=__name__)  # type: ignore[misc]
-device_types.__doc__ = "DLPack's device types by name; Arrow's numbers are the same."
+if TYPE_CHECKING:
+    from arrowdl import c_data as c_data
+    from arrowdl import debug as debug
+    from arrowdl import loader as loader
+    from arrowdl.loader import Loader
+
+# Loaded on first use (PEP 562): the Loader alone imports more than all the rest.
+_MODULES = ("c_data", "debug", "loader")
+
+
+if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _MODULES:
+            return import_module(f"arrowdl.{name}")
+        if name == "Loader":
+            value = globals()[name] = import_module("arrowdl.loader").Loader
+            return value
+        raise AttributeError(f"module 'arrowdl' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__, *_MODULES} - {"TYPE_CHECKING"})
 
 
 def doctor() -> str:
-    """Say what arrowdl finds: device runtimes, array and Arrow libraries, and how it meets them.
+    """Report what arrowdl finds on this machine, and how it reads each library.
 
     The first thing to paste into a bug report; ``python -m arrowdl doctor`` prints it. Imports the
     array libraries that are installed.
@@ -44,6 +59,7 @@ def doctor() -> str:
     Returns
     -------
     str
+        Versions, device runtimes, array libraries and Arrow libraries, a line for each.
     """
     from arrowdl import _doctor
 
@@ -54,20 +70,15 @@ __all__ = [
     "Device",
     "DeviceArray",
     "DeviceStream",
+    "DeviceType",
     "Loader",
     "Schema",
     "__version__",
-    "device_types",
+    "config",
     "doctor",
-    "from_address",
     "from_arrow",
+    "from_arrow_stream",
     "register_synchronizer",
-    "set_blocking_release",
-    "set_release_limit",
-    "set_staging_limit",
-    "set_thread_limit",
-    "stream",
-    "to_address",
     "to_arrow_device",
     "to_jax",
     "to_numpy",

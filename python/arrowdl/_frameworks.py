@@ -236,7 +236,14 @@ def _parts(values: Any, offsets: Any, shapes: Any, permutation: list[int]) -> tu
 
 
 def find_device(device: Any) -> tuple[str, int]:
-    """The device that a `torch.device` names: torch's current one where it has no index."""
+    """Return the name and the id of the device that a `torch.device` or `jax.Device` names.
+
+    Without an index, a `torch.device` names torch's current device of its type.
+    """
+    return _find_jax_device(device) if hasattr(device, "platform") else _find_torch_device(device)
+
+
+def _find_torch_device(device: Any) -> tuple[str, int]:
     import torch
 
     index = device.index
@@ -248,6 +255,19 @@ def find_device(device: Any) -> tuple[str, int]:
     is_rocm = device.type == "cuda" and torch.version.hip is not None
     names = {name: ours for ours, name in _TORCH_NAMES.items() if ours != "rocm" or is_rocm}
     return names.get(device.type, device.type), index
+
+
+def _find_jax_device(device: Any) -> tuple[str, int]:
+    # jax says "gpu" for NVIDIA's and AMD's, and which in the version, as jax.dlpack reads it.
+    name = device.platform
+    if name == "gpu":
+        name = "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
+    if name not in {"cpu", "cuda", "rocm", "metal"}:
+        raise BufferError(
+            f"Arrow and DLPack have no device type for {device!r}, of the platform {name!r}: "
+            "supported are cpu, cuda, rocm and metal"
+        )
+    return name, device.local_hardware_id or 0
 
 
 _TORCH_NAMES = {"oneapi": "xpu", "metal": "mps", "rocm": "cuda"}

@@ -165,7 +165,7 @@ def test_a_given_stream_runs_the_copies(side: Any, kind: str) -> None:
     spin = Spin(side)
     copied = pinned.to("cuda", stream=side.cuda_stream if kind == "handle" else side)
     assert spin.is_running()
-    assert not copied.ready()
+    assert not copied.is_ready()
     consumed = torch.from_dlpack(copied)
     assert spin.is_running()
     assert finish(torch.cuda.default_stream(), read_on(torch.cuda.default_stream(), consumed)) == (
@@ -185,7 +185,7 @@ def test_a_copy_that_blocks(side: Any) -> None:
     spin = Spin(side)
     copied = pinned.to("cuda", stream=side, non_blocking=False)
     assert not spin.is_running()
-    assert copied.ready()
+    assert copied.is_ready()
 
 
 def test_without_a_stream_no_other_is_held_up(side: Any) -> None:

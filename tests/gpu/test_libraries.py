@@ -66,7 +66,7 @@ def test_the_work_of_cupys_current_stream_is_recorded(cupy: Any, tensor: Any, si
     with stream:
         array = arrowdl.to_arrow_device(view)
     assert spin.is_running()
-    assert not array.ready()
+    assert not array.is_ready()
     array.synchronize()
     assert view.tolist() == SEVENS
 
@@ -100,7 +100,7 @@ def test_the_array_interface_of_cupy_is_read(cupy: Any, tensor: Any, side: Any) 
         entries = view.__cuda_array_interface__
     assert entries["stream"] == side.cuda_stream
     array = arrowdl.to_arrow_device(HasInterface(entries))
-    assert not array.ready()
+    assert not array.is_ready()
     assert cupy.asnumpy(cupy.from_dlpack(array)).tolist() == SEVENS
 
 

@@ -53,10 +53,10 @@ def source(request: pytest.FixtureRequest, parquet: Path) -> Any:
 @pytest.fixture(autouse=True)
 def _pinned_memory() -> Iterator[None]:
     """None of it is there before a test, which may bound it."""
-    arrowdl.set_staging_limit(0)
-    arrowdl.set_staging_limit(256 << 20)
+    arrowdl.config.staging_limit = 0
+    arrowdl.config.staging_limit = 256 << 20
     yield
-    arrowdl.set_staging_limit(256 << 20)
+    arrowdl.config.staging_limit = 256 << 20
 
 
 def read_all(loader: arrowdl.Loader) -> dict[str, list[Any]]:
@@ -207,7 +207,7 @@ def test_nobody_waits_for_a_copy_of_pageable_memory(side: Any) -> None:
     spin = Spin(side)
     copied = array.to("cuda", stream=side)
     assert spin.is_running()
-    assert not copied.ready()
+    assert not copied.is_ready()
     assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
 
 
@@ -216,7 +216,7 @@ def test_nobody_waits_for_a_copy_of_pageable_memory(side: Any) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_pinned_memory_is_used_again(parquet: Path, workers: int) -> None:
-    arrowdl.set_staging_limit(8 * BLOCK)
+    arrowdl.config.staging_limit = 8 * BLOCK
     loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
     for _ in range(2):
         read_once(loader)
@@ -227,13 +227,13 @@ def test_pinned_memory_is_used_again(parquet: Path, workers: int) -> None:
 def test_large_arrays_go_block_by_block(mebibytes: int) -> None:
     values = np.random.default_rng(7).integers(0, 255, (mebibytes << 20) + 17, np.uint8)
     for limit in 0, 8 << 20, 256 << 20:
-        arrowdl.set_staging_limit(limit)
+        arrowdl.config.staging_limit = limit
         copied = torch.from_dlpack(arrowdl.from_arrow(pa.array(values)).to("cuda"))
         assert np.array_equal(copied.cpu().numpy(), values)
 
 
 def test_the_limit_holds_while_a_stream_is_behind(side: Any) -> None:
-    arrowdl.set_staging_limit(8 << 20)
+    arrowdl.config.staging_limit = 8 << 20
     values = np.arange(8 << 20, dtype=np.int32)
     array = arrowdl.from_arrow(pa.array(values))
     Spin(side, 0.05)
@@ -250,6 +250,6 @@ def test_pinned_memory_of_torch_goes_as_it_is() -> None:
 
 
 def test_nothing_is_pinned_on_request() -> None:
-    copied = arrowdl.from_arrow(TABLE["x"].combine_chunks()).to("cuda", pin=False)
+    copied = arrowdl.from_arrow(TABLE["x"].combine_chunks()).to("cuda", pin_memory=False)
     assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
     assert debug.staging_bytes() == 0

@@ -32,11 +32,11 @@ def test_import_returns_while_the_stream_is_at_work(tensor: Any, side: Any, whic
     array, spin = take_late(tensor, stream)
     assert spin.is_running()
     assert not stream.query()
-    assert not array.ready()
+    assert not array.is_ready()
     assert array.sync_event is not None
     assert array.device == arrowdl.Device("cuda", 0)
     array.synchronize()
-    assert array.ready()
+    assert array.is_ready()
     assert not spin.is_running()
     assert tensor.tolist() == SEVENS
 
@@ -54,21 +54,21 @@ def test_a_named_stream_is_the_one_that_is_recorded(tensor: Any, side: Any, kind
     arrowdl.to_arrow_device(tensor).synchronize()  # the current stream is idle
     array = arrowdl.to_arrow_device(tensor, stream=STREAMS[kind](side))
     assert spin.is_running()
-    assert not array.ready()
+    assert not array.is_ready()
 
 
 def test_a_capsule_is_of_the_default_stream_unless_one_is_named(tensor: Any, side: Any) -> None:
     spin = Spin(side)
     array = arrowdl.to_arrow_device(tensor.__dlpack__(), stream=side)
     assert spin.is_running()
-    assert not array.ready()
+    assert not array.is_ready()
 
 
 def test_a_struct_waits_for_all_its_fields(tensor: Any, side: Any) -> None:
     late = torch.zeros_like(tensor)
     torch.cuda.synchronize()
     struct = arrowdl.to_arrow_device({"x": tensor, "y": take_late(late, side)[0]})
-    assert not struct.ready()
+    assert not struct.is_ready()
     struct.synchronize()
     assert late.tolist() == SEVENS
 
@@ -154,7 +154,7 @@ def test_no_stream_is_safe_without_one(tensor: Any, side: Any) -> None:
     array, spin = take_late(tensor, side)
     capsule = array.__dlpack__(stream=None)
     assert not spin.is_running()  # the host had to wait
-    assert array.ready()
+    assert array.is_ready()
     del capsule
 
 
@@ -254,11 +254,11 @@ def test_a_blocking_release_waits_on_the_host(tensor: Any, other: Any) -> None:
     array = arrowdl.to_arrow_device(tensor)
     array.record_stream(other)
     spin = Spin(other)
-    arrowdl.set_blocking_release(True)
+    arrowdl.config.blocking_release = True
     try:
         array.release()
     finally:
-        arrowdl.set_blocking_release(False)
+        arrowdl.config.blocking_release = False
     assert not spin.is_running()
     assert debug.pending_releases() == 0
 
@@ -299,7 +299,7 @@ def test_other_streams_work_on_while_one_is_captured(tensor: Any, side: Any, oth
         captured.add_(1)
         array.wait(other)
         array.record_stream(side)
-        assert array.ready()
+        assert array.is_ready()
         array.release()  # asks about events, which a careless capture would not survive
         captured.add_(1)
     graph.replay()

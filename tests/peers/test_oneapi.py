@@ -135,10 +135,10 @@ def test_import_returns_before_the_data_exists(queue: Any) -> None:
         assert gate.is_closed()
         assert array.device == arrowdl.Device("oneapi", 0)
         assert isinstance(array.sync_event, int)
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         array.synchronize()
-        assert array.ready()
+        assert array.is_ready()
         assert values_of(tensor).tolist() == [7.0] * ROWS
 
 
@@ -150,10 +150,10 @@ def test_the_event_is_a_sycl_event(queue: Any) -> None:
         assert again.sync_event == array.sync_event
         del array
         gc.collect()
-        assert not again.ready()
+        assert not again.is_ready()
         gate.open()
         again.synchronize()
-        assert again.ready()
+        assert again.is_ready()
 
 
 def test_a_consumer_without_a_stream_sees_finished_data(queue: Any) -> None:
@@ -218,7 +218,7 @@ def test_a_given_stream_is_the_one_that_is_recorded() -> None:
     with Gate(elsewhere) as gate:
         assert arrowdl.to_arrow_device(tensor).synchronize() is None  # its own queue is idle
         array = arrowdl.to_arrow_device(tensor, stream=elsewhere)
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         array.synchronize()
 
@@ -229,11 +229,11 @@ def test_a_struct_waits_for_all_its_fields(pending: str) -> None:
     tensors = {name: zeros(queue) for name, queue in queues.items()}
     with Gate(queues[pending]) as gate:
         struct = arrowdl.to_arrow_device(tensors)
-        assert not struct.ready()
+        assert not struct.is_ready()
         gate.open()
         struct.synchronize()
-        assert struct.field("x").ready()
-        assert struct.field("y").ready()
+        assert struct.field("x").is_ready()
+        assert struct.field("y").is_ready()
 
 
 @pytest.mark.parametrize("stream", [0, 1.5, "queue", object()])
@@ -288,7 +288,7 @@ def test_the_interface_is_imported_before_the_data_exists(queue: Any) -> None:
         array = arrowdl.to_arrow_device(interface)
         assert gate.is_closed()
         assert array.device == arrowdl.Device("oneapi", 0)
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         array.synchronize()
         assert values_of(tensor).tolist() == [7.0] * ROWS
@@ -320,7 +320,7 @@ def test_the_queue_of_the_interface_is_the_one_that_is_recorded(kind: str) -> No
     queue = make_queue()
     tensor = Interface(zeros(queue), syclobj=SYCLOBJ[kind](queue))
     with Gate(queue):
-        assert not arrowdl.to_arrow_device(tensor).ready()
+        assert not arrowdl.to_arrow_device(tensor).is_ready()
 
 
 def test_the_work_of_an_interface_may_be_elsewhere() -> None:
@@ -328,7 +328,7 @@ def test_the_work_of_an_interface_may_be_elsewhere() -> None:
     tensor = Interface(zeros(queue), syclobj=queue.sycl_context)
     with Gate(elsewhere):
         arrowdl.to_arrow_device(tensor).synchronize()  # a context names no queue
-        assert not arrowdl.to_arrow_device(tensor, stream=elsewhere).ready()
+        assert not arrowdl.to_arrow_device(tensor, stream=elsewhere).is_ready()
 
 
 def test_strides_and_offsets_of_an_interface_are_in_elements() -> None:
@@ -434,7 +434,7 @@ def test_the_interface_waits_as_dpctls_own_does(queue: Any) -> None:
         assert given == []
         gate.open()
         consumer.join()
-        assert array.ready()
+        assert array.is_ready()
     (entries,) = given
     assert isinstance(entries["syclobj"], dpctl.SyclQueue)
     assert entries["data"] == (tensor.__sycl_usm_array_interface__["data"][0], True)
@@ -512,7 +512,7 @@ def test_memory_is_given_back_at_once_when_nothing_is_pending() -> None:
 def test_a_blocking_release_waits_on_the_host() -> None:
     producer, consumer = make_queue(), make_queue()
     array = arrowdl.to_arrow_device(zeros(producer))
-    arrowdl.set_blocking_release(True)
+    arrowdl.config.blocking_release = True
     try:
         with Gate(consumer) as gate:
             array.wait(consumer)
@@ -523,7 +523,7 @@ def test_a_blocking_release_waits_on_the_host() -> None:
             opener.join()
         assert debug.pending_releases() == 0
     finally:
-        arrowdl.set_blocking_release(False)
+        arrowdl.config.blocking_release = False
 
 
 def test_many_rounds_and_none_wrong() -> None:
@@ -581,7 +581,7 @@ def test_a_copy_to_the_device_returns_before_it_is_done(queue: Any) -> None:
         copied = arrowdl.to_arrow_device(source).to("oneapi:0", stream=queue)
         assert gate.is_closed()
         assert copied.device == arrowdl.Device("oneapi", 0)
-        assert not copied.ready()
+        assert not copied.is_ready()
         gate.open()
         copied.synchronize()
     assert values_of(dpt.from_dlpack(copied)).tolist() == source.tolist()
@@ -733,7 +733,7 @@ def test_a_frame_of_usm_buffers_is_taken_before_its_data_exists(queue: Any) -> N
         array = arrowdl.from_arrow(MadeFrame(columns), copy=False)
         assert gate.is_closed()
         assert array.device.name == "oneapi"
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         copied = array.to("cpu")
     assert copied.field("x").null_count == ROWS // 8

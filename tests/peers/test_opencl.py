@@ -26,7 +26,7 @@ from helpers.dlpack import DLManagedTensor, MadeTensor
 
 ROWS = 64
 NBYTES = 4 * ROWS
-OPENCL = (int(arrowdl.device_types.opencl), 0)
+OPENCL = (int(arrowdl.DeviceType.opencl), 0)
 OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 COMPLETE = cl.command_execution_status.COMPLETE
 OUT_OF_RESOURCES = -5
@@ -121,7 +121,7 @@ class Producer:
         event = None if self.cell is None else ctypes.addressof(self.cell)
         array = MadeDeviceArray(self.made, OPENCL, event)
         schema = MadeSchema("f", flags=0)
-        return arrowdl.from_address(array.address, schema.address, device=True)
+        return arrowdl.c_data.import_device_array(array.address, schema.address)
 
 
 def make_queue(order: str = "in order", context: Any = CONTEXT) -> Any:
@@ -173,9 +173,9 @@ def test_import_returns_before_the_data_exists(memory: Memory) -> None:
         array = producer.array()
         assert array.device == arrowdl.Device("opencl", 0)
         assert array.sync_event == ctypes.addressof(producer.cell)
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
-        assert array.ready()
+        assert array.is_ready()
         array.synchronize()
 
 
@@ -194,10 +194,10 @@ def test_the_event_of_a_queue(memory: Memory, queue: Any) -> None:
         gate.hold(queue)
         filled = memory.fill(queue, 7.0)  # nobody flushes the queue: arrowdl has to
         array = Producer(memory, filled).array()
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         array.synchronize()
-        assert array.ready()
+        assert array.is_ready()
     values, copied = memory.read(queue)
     copied.wait()
     assert values.tolist() == [7.0] * ROWS
@@ -240,7 +240,7 @@ def test_failed_work_is_heard_of(memory: Memory, status: int, said: str) -> None
         array = producer.array()
         gate.fail(status)
         for use in (
-            arrowdl.DeviceArray.ready,
+            arrowdl.DeviceArray.is_ready,
             arrowdl.DeviceArray.synchronize,
             arrowdl.DeviceArray.__dlpack__,
             lambda array: array.wait(make_queue()),
@@ -281,13 +281,13 @@ def test_a_struct_waits_for_all_its_fields(memory: Memory, pending: str) -> None
         struct = arrowdl.to_arrow_device(
             {name: Producer(memory, gates[name].event).array() for name in "xy"}
         )
-        assert not struct.ready()
+        assert not struct.is_ready()
         gate.open()
-        assert not struct.ready()
+        assert not struct.is_ready()
         late.open()
         struct.synchronize()
-        assert struct.field("x").ready()
-        assert struct.field("y").ready()
+        assert struct.field("x").is_ready()
+        assert struct.field("y").is_ready()
 
 
 def test_a_struct_whose_fields_are_there_has_no_event(memory: Memory) -> None:
@@ -310,7 +310,7 @@ def test_a_tensor_is_taken_with_its_queue(memory: Memory, queue: Any) -> None:
         gate.hold(queue)
         array = arrowdl.to_arrow_device(capsule, stream=queue)
         assert gate.is_closed
-        assert not array.ready()
+        assert not array.is_ready()
         gate.open()
         array.synchronize()
     assert data_of(array.__dlpack__()) == memory.handle
@@ -330,7 +330,7 @@ def test_an_object_with_dlpack_is_told_no_stream(memory: Memory, queue: Any) -> 
     with Gate() as gate:
         gate.hold(queue)
         array = arrowdl.to_arrow_device(Tensor(), stream=queue)
-        assert not array.ready()
+        assert not array.is_ready()
 
 
 def test_the_event_is_released_once(memory: Memory) -> None:
@@ -347,7 +347,7 @@ def test_the_event_is_released_once(memory: Memory) -> None:
 
         before = gate.event.reference_count
         array = Producer(memory, gate.event).array()
-        array.ready()
+        array.is_ready()
         del array
         gc.collect()
         assert gate.event.reference_count == before  # nobody gave us one
@@ -448,7 +448,7 @@ def test_the_offset_of_nested_values_is_refused(memory: Memory) -> None:
     values = MadeArray(ROWS, [None, memory.handle])
     array = MadeDeviceArray(MadeArray(ROWS // 4, [None], children=[values]), OPENCL)
     schema = MadeSchema("+w:4", flags=0, children=[MadeSchema("f", "item", flags=0)])
-    lists = arrowdl.from_address(array.address, schema.address, device=True)
+    lists = arrowdl.c_data.import_device_array(array.address, schema.address)
     assert data_of(lists.__dlpack__()) == memory.handle
     with pytest.raises(BufferError, match="an offset of 32 bytes"):
         lists[2:].__dlpack__()
@@ -578,7 +578,7 @@ queue, event = cl.CommandQueue(context), cl.UserEvent(context)
 cell = ctypes.c_void_p(event.int_ptr)
 made = MadeDeviceArray(MadeArray(1, [None, 1]), {OPENCL}, ctypes.addressof(cell))
 schema = MadeSchema("f")
-array = arrowdl.from_address(made.address, schema.address, device=True)
+array = arrowdl.c_data.import_device_array(made.address, schema.address)
 """
 
 
@@ -587,12 +587,12 @@ def test_two_loaders_in_one_process() -> None:
         IMPORT
         + """
 assert "(libOpenCL.so.1)" in before
-assert not array.ready()
+assert not array.is_ready()
 array.wait(queue)
 marker = cl.enqueue_marker(queue)
 event.set_status(0)
 marker.wait()
-assert array.ready()
+assert array.is_ready()
 """
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import arrowdl
-from arrowdl import Device, DeviceArray, Schema
+from arrowdl import Device, DeviceArray, DeviceStream, Schema
 from typing_extensions import CapsuleType
 
 
@@ -24,13 +24,20 @@ def functions(tensor: object, table: object) -> None:
     assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)
     values, valid = arrowdl.to_torch(table, nulls="mask")
     assert_type((values, valid), tuple[Any, Any])
-    assert_type(arrowdl.from_address(1, 2), DeviceArray)
-    assert_type(arrowdl.from_address(1, 2, device=True), DeviceArray)
-    assert_type(arrowdl.from_address(schema=2), Schema)
-    assert_type(arrowdl.from_address(stream=3, device=True), DeviceArray)
     assert_type(arrowdl.from_arrow(table, copy=False), DeviceArray)
-    arrowdl.to_address(table, 1, 2, device=True)
-    arrowdl.to_address([table], stream=3)
+
+
+def structs(table: object) -> None:
+    from arrowdl import c_data
+
+    assert_type(c_data.import_array(1, 2), DeviceArray)
+    assert_type(c_data.import_device_array(array=1, schema=2), DeviceArray)
+    assert_type(c_data.import_schema(2), Schema)
+    assert_type(c_data.import_device_stream(3), DeviceStream)
+    c_data.export_device_array(table, 1, 2)
+    c_data.export_stream([table], 3)
+    c_data.import_array("1", 2)  # type: ignore[arg-type]
+    c_data.import_array(1)  # type: ignore[call-arg]
 
 
 def arguments(table: object) -> None:
@@ -40,9 +47,6 @@ def arguments(table: object) -> None:
     arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]
     arrowdl.to_arrow_device(table, bool_as="bytes")  # type: ignore[arg-type]
     arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
-    arrowdl.from_address("1", 2)  # type: ignore[call-overload]
-    arrowdl.from_address(1)  # type: ignore[call-overload]
-    arrowdl.from_address(1, stream=3)  # type: ignore[call-overload]
 
 
 def devices(array: DeviceArray) -> None:
@@ -55,8 +59,8 @@ def devices(array: DeviceArray) -> None:
     assert_type((device_type, device_id), tuple[int, int])
     assert_type(device == Device("cuda", 1), bool)
     assert_type(array.__dlpack_device__(), tuple[int, int])
-    assert_type(arrowdl.device_types(1).name, str)
-    assert_type(Device(arrowdl.device_types["cpu"]), Device)
+    assert_type(arrowdl.DeviceType(1).name, str)
+    assert_type(Device(arrowdl.DeviceType["cpu"]), Device)
     device.id = 2  # type: ignore[misc]
 
 
@@ -77,7 +81,7 @@ def arrays(array: DeviceArray) -> None:
     assert_type(array.dictionary, DeviceArray)
     if (validity := array.validity) is not None:
         assert_type(validity, DeviceArray)
-    assert_type(array.released, bool)
+    assert_type(array.is_released, bool)
     with_one_row = array[0]  # type: ignore[index]
     array.validity.shape  # type: ignore[union-attr]  # noqa: B018
     assert_type(with_one_row, DeviceArray)

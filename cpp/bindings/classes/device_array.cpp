@@ -27,6 +27,7 @@
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -332,8 +333,8 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* name
         stream = value;
       } else if (name == "non_blocking") {
         options.non_blocking = read_bool("non_blocking", value);
-      } else if (name == "pin") {
-        options.pin = read_bool("pin", value);
+      } else if (name == "pin_memory") {
+        options.pin = read_bool("pin_memory", value);
       } else {
         return false;
       }
@@ -499,8 +500,7 @@ PyObject* array_interface(PyObject* self, PyObject* const* args, Py_ssize_t n,
       (name == "dtype" ? dtype : copy) = py::reinterpret_borrow<py::object>(value);
       return name == "dtype" || name == "copy";
     });
-    const py::object to_array = py::module_::import("arrowdl._frameworks").attr("to_array");
-    return to_array(py::handle(self), dtype, copy).release().ptr();
+    return find_hook(Hook::kToArray)(py::handle(self), dtype, copy).release().ptr();
   });
 }
 
@@ -522,8 +522,8 @@ PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
     });
     py::list chunks;
     chunks.append(py::reinterpret_borrow<py::object>(self));
-    const py::object make = py::module_::import("arrowdl._interchange.export").attr("DataFrame");
-    return make(chunks, py::arg("nan_as_null") = nan_as_null, py::arg("allow_copy") = allow_copy)
+    return find_hook(Hook::kMakeDataFrame)(chunks, py::arg("nan_as_null") = nan_as_null,
+                                           py::arg("allow_copy") = allow_copy)
         .release()
         .ptr();
   });
@@ -550,8 +550,9 @@ PyMethodDef methods[] = {
     {"field", as_method(get_field), METH_O,
      "field($self, key, /)\n--\n\nThe field named or numbered `key` of a struct array, null "
      "wherever the struct is."},
-    {"ready", as_method(is_ready), METH_NOARGS,
-     "ready($self, /)\n--\n\nWhether the memory is there: no event, or one that has happened. Does "
+    {"is_ready", as_method(is_ready), METH_NOARGS,
+     "is_ready($self, /)\n--\n\nWhether the memory is there: no event, or one that has happened. "
+     "Does "
      "not wait."},
     {"synchronize", as_method(synchronize), METH_NOARGS,
      "synchronize($self, /)\n--\n\nWait on the host until the memory is there."},
@@ -564,7 +565,8 @@ PyMethodDef methods[] = {
      "holds at that time is done.\n\nFor streams that read it without having come through "
      "arrowdl. The stream must live as long."},
     {"to", as_method(to), kFast,
-     "to($self, device, *, stream=None, non_blocking=True, pin=True)\n--\n\nThe same rows on "
+     "to($self, device, *, stream=None, non_blocking=True, pin_memory=True)\n--\n\nThe same rows "
+     "on "
      "another "
      "device.\n\n"
      "Copies the bytes that the rows take, nested values and dictionaries included, into one "
@@ -578,10 +580,11 @@ PyMethodDef methods[] = {
      "    neither is. None: one of arrowdl's own.\n"
      "non_blocking : bool\n"
      "    Whether the copies may still be under way on return. To the CPU they never are.\n"
-     "pin : bool\n"
+     "pin_memory : bool\n"
      "    Whether pageable memory goes to CUDA and ROCm devices through pinned memory of "
      "arrowdl's,\n"
-     "    which is used again (see `set_staging_limit`): it has been read on return, and nobody\n"
+     "    which is used again (see `config.staging_limit`): it has been read on return, and "
+     "nobody\n"
      "    waits for the device. Otherwise the driver copies it as it can. Memory that is known "
      "to\n"
      "    be pinned goes as it is.\n\n"
@@ -689,7 +692,7 @@ PyGetSetDef properties[] = {
      "AttributeError\n    Other devices than oneapi, nulls, and types without a typestr; dpctl is "
      "not there.",
      nullptr},
-    {"released", is_released, nullptr, "Whether release() was called.", nullptr},
+    {"is_released", is_released, nullptr, "Whether release() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -700,7 +703,7 @@ PyMemberDef members[] = {
 
 constexpr const char* kDoc =
     "An Arrow array with its schema, on any device: owned, immutable, cheap to slice.\n\n"
-    "Made by `to_arrow_device`, `from_arrow` and `from_address`. Speaks the Arrow PyCapsule "
+    "Made by `to_arrow_device`, `from_arrow` and `c_data`. Speaks the Arrow PyCapsule "
     "protocols, DLPack\nand its C exchange API, numpy's `__array__`, and on CUDA and SYCL devices "
     "their array interfaces.";
 

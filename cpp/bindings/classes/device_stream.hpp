@@ -3,9 +3,14 @@
 
 #include <pybind11/pybind11.h>
 
+#include "arrowdl/stream.hpp"
+
 namespace arrowdl::python {
 
-/// Adds the class, and `stream`, which makes one of anything, to the module.
+/// A new DeviceStream object that owns `stream`.
+pybind11::object wrap(OwnedStream stream);
+
+/// Adds the class, from_arrow_stream, chain and permute to the module.
 void register_device_stream(pybind11::module_& m);
 
 }  // namespace arrowdl::python

@@ -10,6 +10,7 @@
 #include "support/device_streams.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 // Sources: "CUDA Array Interface (Version 3)" of Numba's documentation and
 // "__sycl_usm_array_interface__" of dpctl's; for typestr numpy's array interface.
@@ -307,8 +308,7 @@ TakenTensor take_sycl(PyObject* object, const Interface& interface, PyObject* st
     return {hold(object, interface, description), {}};
   }
   interface.require("syclobj");
-  const py::object find_work = py::module_::import("arrowdl._dpctl").attr("find_work");
-  const py::tuple work = find_work(interface.entries());
+  const py::tuple work = find_hook(Hook::kFindSyclWork)(interface.entries());
   device.id = work[1].cast<int64_t>();
   std::optional<StreamHandle> queue = read_stream(device, stream);
   if (!queue) queue = read_stream(device, py::object(work[0]).ptr());
@@ -395,8 +395,7 @@ py::object order_cuda(const DeviceArray& array) {
 py::object order_sycl(const DeviceArray& array) {
   const Device device = array.device();
   require_backend(device, "order a consumer");
-  const py::object find_queue = py::module_::import("arrowdl._dpctl").attr("find_queue");
-  py::object queue = find_queue(device.id);
+  py::object queue = find_hook(Hook::kFindSyclQueue)(device.id);
   array.synchronize();
   array.record_stream(*read_stream(device, queue.ptr()));
   return queue;

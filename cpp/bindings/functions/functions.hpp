@@ -8,9 +8,15 @@ namespace arrowdl::python {
 
 /// to_arrow_device
 void register_to_arrow(pybind11::module_& m);
-/// from_arrow, from_address, to_address
+/// from_arrow
 void register_from_arrow(pybind11::module_& m);
-/// assemble, share_buffer and what else arrowdl's own Python makes arrays of buffers with
+/// import_schema, export_schema and the other functions of arrowdl.c_data
+void register_c_data(pybind11::module_& m);
+/// register_synchronizer, and what arrowdl.config reads and sets
+void register_settings(pybind11::module_& m);
+/// live_objects and the other counters of arrowdl.debug
+void register_diagnostics(pybind11::module_& m);
+/// assemble, share_buffer and other functions by which arrowdl's own Python makes arrays of buffers
 void register_buffers(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy
 void register_to_framework(pybind11::module_& m);

@@ -16,6 +16,7 @@
 #include "support/arguments.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -53,7 +54,7 @@ bool read_option(Arguments& arguments, std::string_view name, PyObject* value) {
 
 /// dicts, TensorDicts and nested tensors: taken apart in Python, which calls back for each tensor.
 py::object convert_container(PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  const py::object hook = py::module_::import("arrowdl._containers").attr("to_arrow");
+  const py::handle hook = find_hook(Hook::kToArrow);
   return checked(PyObject_Vectorcall(hook.ptr(), args, static_cast<std::size_t>(n), names));
 }
 

@@ -32,6 +32,7 @@
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 #include "support/values.hpp"
 #include "tensor/align_tensor.hpp"
 
@@ -114,7 +115,7 @@ constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 std::atomic<const Framework*> frameworks[std::size(kFrameworkNames)];
 
 std::unique_ptr<const Framework> load(const char* name) {
-  const py::object loaded = py::module_::import("arrowdl._frameworks").attr("load")(name);
+  const py::object loaded = find_hook(Hook::kLoadFramework)(name);
   auto framework = std::make_unique<Framework>();
   const py::object tensor_type = loaded.attr("tensor_type");
   if (!tensor_type.is_none()) {

@@ -6,6 +6,7 @@
 #include "support/capsule.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -79,8 +80,7 @@ PyObject* dataframe_name() {
 
 DeviceArray take_dataframe(PyObject* object, Copy copy) {
   if (!find_attribute(object, dataframe_name())) raise_not_arrow(object);
-  const py::object take =
-      py::module_::import("arrowdl._interchange.import_").attr("from_dataframe");
+  const py::handle take = find_hook(Hook::kFromDataFrame);
   return find_array(take(py::handle(object), py::arg("allow_copy") = copy != Copy::kNever).ptr());
 }
 

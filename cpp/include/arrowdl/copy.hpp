@@ -52,6 +52,7 @@ constexpr int64_t kDefaultStagingLimit = int64_t{256} << 20;
 /// one is done. One block there may always be, and one for each further thread that copies. Blocks
 /// beyond a lower limit are given back once no copy uses them. Raises ValueError for less than 0.
 void set_staging_limit(int64_t bytes);
+int64_t staging_limit() noexcept;
 
 /// The bytes of it that there are now.
 int64_t staging_bytes() noexcept;

@@ -85,6 +85,7 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
 
 /// Whether releases wait on the host for the streams instead of being deferred.
 void set_blocking_release(bool blocking) noexcept;
+bool is_blocking_release() noexcept;
 
 constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
 
@@ -92,6 +93,7 @@ constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
 /// large. A release that would exceed the limit waits on the host, through the wait guard, until
 /// its own streams are done or others have made room. Raises ValueError for less than 0.
 void set_release_limit(int64_t bytes);
+int64_t release_limit() noexcept;
 
 /// Ends the thread that looks after the releases that wait, for the rest of the process. What is
 /// not due then stays with its device. For bindings whose interpreter goes before the process does:

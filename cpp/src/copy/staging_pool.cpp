@@ -146,6 +146,11 @@ void StagingPool::set_limit(int64_t bytes) {
   make_room(0);
 }
 
+int64_t StagingPool::limit() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return limit_;
+}
+
 int64_t StagingPool::bytes() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   return bytes_;
@@ -155,6 +160,8 @@ void set_staging_limit(int64_t bytes) {
   if (bytes < 0) raise_value_error("a staging limit of ", bytes, " bytes: it is 0 or more");
   StagingPool::get().set_limit(bytes);
 }
+
+int64_t staging_limit() noexcept { return StagingPool::get().limit(); }
 
 int64_t staging_bytes() noexcept { return StagingPool::get().bytes(); }
 

@@ -31,6 +31,7 @@ class StagingPool {
   std::shared_ptr<uint8_t> take(MemoryOps& memory, const Device& device, int64_t size);
 
   void set_limit(int64_t bytes);
+  int64_t limit() noexcept;
   int64_t bytes() noexcept;
 
  private:

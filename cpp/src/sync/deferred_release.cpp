@@ -42,7 +42,7 @@ constexpr Clock::duration kShortestPause = std::chrono::microseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(1);
 
 std::atomic<bool> is_blocking{false};
-std::atomic<int64_t> release_limit{kDefaultReleaseLimit};
+std::atomic<int64_t> byte_limit{kDefaultReleaseLimit};
 
 /// Memory and what has to happen before its owner has it back.
 struct Release {
@@ -217,7 +217,7 @@ class Reaper {
 
   bool has_room(int64_t bytes) const noexcept {
     return pending_.pieces < kMaxPending &&
-           (pending_.bytes == 0 || bytes <= release_limit - pending_.bytes);
+           (pending_.bytes == 0 || bytes <= byte_limit - pending_.bytes);
   }
 
   bool start() noexcept {
@@ -419,10 +419,14 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
 
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
 
+bool is_blocking_release() noexcept { return is_blocking; }
+
 void set_release_limit(int64_t bytes) {
   if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: it is 0 or more");
-  release_limit = std::min(bytes, kMaxBytes);
+  byte_limit = std::min(bytes, kMaxBytes);
 }
+
+int64_t release_limit() noexcept { return byte_limit; }
 
 void stop_releases() noexcept {
   try {

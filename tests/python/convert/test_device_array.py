@@ -166,10 +166,10 @@ def test_device_types_are_those_of_dlpack() -> None:
         "maia": 17,
         "trainium": 18,
     }
-    assert {member.name: member.value for member in arrowdl.device_types} == numbers
+    assert {member.name: member.value for member in arrowdl.DeviceType} == numbers
     for name, number in numbers.items():
         assert arrowdl.Device(name, 1) == arrowdl.Device(number, 1)
-        assert arrowdl.Device(arrowdl.device_types[name]).name == name
+        assert arrowdl.Device(arrowdl.DeviceType[name]).name == name
 
 
 @pytest.mark.parametrize("type", ["gpu", "CPU", "", 0, 5, 6, 99, -1])
@@ -391,9 +391,9 @@ def test_an_array_gives_its_schema_as_a_capsule() -> None:
 def test_release_gives_the_memory_back_now() -> None:
     schema, array = MadeSchema("i"), MadeArray(3, [None, np.arange(3, dtype="int32")])
     device_array = take((schema.capsule(), array.capsule()))
-    assert not device_array.released
+    assert not device_array.is_released
     device_array.release()
-    assert device_array.released
+    assert device_array.is_released
     assert (schema.released, array.released) == (1, 1)
     device_array.release()
     assert array.released == 1

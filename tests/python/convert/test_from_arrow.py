@@ -518,7 +518,7 @@ def test_a_stream_may_call_into_python_while_it_is_read() -> None:
 def test_structs_of_pyarrow_are_taken_by_address() -> None:
     schema, array = ArrowSchema(), ArrowArray()
     INTS[1:]._export_to_c(ctypes.addressof(array), ctypes.addressof(schema))
-    taken = arrowdl.from_address(ctypes.addressof(array), ctypes.addressof(schema))
+    taken = arrowdl.c_data.import_array(ctypes.addressof(array), ctypes.addressof(schema))
     assert not array.release
     assert not schema.release
     assert arrowdl.to_numpy(taken).tolist() == [2, 3]
@@ -528,9 +528,7 @@ def test_structs_of_pyarrow_are_taken_by_address() -> None:
 def test_structs_of_a_device_array_are_taken_by_address() -> None:
     schema, array = ArrowSchema(), ArrowDeviceArray()
     INTS._export_to_c_device(ctypes.addressof(array), ctypes.addressof(schema))
-    taken = arrowdl.from_address(
-        array=ctypes.addressof(array), schema=ctypes.addressof(schema), device=True
-    )
+    taken = arrowdl.c_data.import_device_array(ctypes.addressof(array), ctypes.addressof(schema))
     assert taken.device == (1, 0)
     assert arrowdl.to_numpy(taken).tolist() == [1, 2, 3]
 
@@ -538,14 +536,14 @@ def test_structs_of_a_device_array_are_taken_by_address() -> None:
 @pytest.mark.parametrize("source", [INTS, pl.Series([1, 2, 3]), arrowdl.from_arrow(INTS)], ids=type)
 def test_pyarrow_takes_structs_written_to_an_address(source: Any) -> None:
     schema, array = ArrowSchema(), ArrowArray()
-    arrowdl.to_address(source, ctypes.addressof(array), ctypes.addressof(schema))
+    arrowdl.c_data.export_array(source, ctypes.addressof(array), ctypes.addressof(schema))
     imported = pa.Array._import_from_c(ctypes.addressof(array), ctypes.addressof(schema))
     assert imported.to_pylist() == [1, 2, 3]
 
 
 def test_pyarrow_takes_device_structs_written_to_an_address() -> None:
     schema, array = ArrowSchema(), ArrowDeviceArray()
-    arrowdl.to_address(INTS, ctypes.addressof(array), ctypes.addressof(schema), device=True)
+    arrowdl.c_data.export_device_array(INTS, ctypes.addressof(array), ctypes.addressof(schema))
     imported = pa.Array._import_from_c_device(ctypes.addressof(array), ctypes.addressof(schema))
     assert imported.to_pylist() == [1, 2, 3]
 
@@ -555,15 +553,15 @@ def test_cffi_addresses_go_both_ways() -> None:
     schema = ffi.new("char[]", ctypes.sizeof(ArrowSchema))
     array = ffi.new("char[]", ctypes.sizeof(ArrowArray))
     addresses = [int(ffi.cast("uintptr_t", struct)) for struct in (array, schema)]
-    arrowdl.to_address(INTS, *addresses)
-    assert arrowdl.to_numpy(arrowdl.from_address(*addresses)).tolist() == [1, 2, 3]
+    arrowdl.c_data.export_array(INTS, *addresses)
+    assert arrowdl.to_numpy(arrowdl.c_data.import_array(*addresses)).tolist() == [1, 2, 3]
 
 
 def test_hand_made_structs_are_released_once_each() -> None:
     child_schema, child = MadeSchema("i"), MadeArray(4, [None, np.arange(4, dtype="int32")])
     schema = MadeSchema("+w:2", children=[child_schema])
     array = MadeArray(2, [None], children=[child])
-    taken = arrowdl.from_address(array.address, schema.address)
+    taken = arrowdl.c_data.import_array(array.address, schema.address)
     assert array.all_released == schema.all_released == [0, 0]
     tensor = arrowdl.to_numpy(taken)
     del taken
@@ -579,9 +577,9 @@ def test_an_address_of_no_struct_is_refused(argument: str, address: int) -> None
     schema, array = MadeSchema("i"), MadeArray(0, [None, None])
     addresses = {"array": array.address, "schema": schema.address, argument: address}
     with pytest.raises(ValueError, match=f"{argument}={address} is not the address"):
-        arrowdl.from_address(**addresses)
+        arrowdl.c_data.import_array(**addresses)
     with pytest.raises(ValueError, match=f"{argument}={address} is not the address"):
-        arrowdl.to_address(INTS, **addresses)
+        arrowdl.c_data.export_array(INTS, **addresses)
     array.drop()
     schema.drop()
     assert (array.released, schema.released) == (1, 1)
@@ -590,14 +588,14 @@ def test_an_address_of_no_struct_is_refused(argument: str, address: int) -> None
 def test_released_structs_are_refused() -> None:
     schema, array = ArrowSchema(), ArrowArray()
     with pytest.raises(ValueError, match="released"):
-        arrowdl.from_address(ctypes.addressof(array), ctypes.addressof(schema))
+        arrowdl.c_data.import_array(ctypes.addressof(array), ctypes.addressof(schema))
 
 
 def test_targets_stay_untouched_when_the_source_fails() -> None:
     schema, array = ArrowSchema(), ArrowArray()
     array.length = 77
     with pytest.raises(TypeError):
-        arrowdl.to_address(object(), ctypes.addressof(array), ctypes.addressof(schema))
+        arrowdl.c_data.export_array(object(), ctypes.addressof(array), ctypes.addressof(schema))
     assert array.length == 77
     assert not array.release
 

@@ -46,7 +46,7 @@ def ints(length: int = 4, **options: Any) -> MadeArray:
 def refuse(schema: MadeSchema, array: MadeArray, said: str, error: type = ValueError) -> None:
     """By both doors, with everything released once."""
     with pytest.raises(error, match=said):
-        arrowdl.from_address(array.address, schema.address)
+        arrowdl.c_data.import_array(array.address, schema.address)
     assert not schema.struct.release
     assert not array.struct.release
     assert set(schema.all_released) <= {1}
@@ -54,7 +54,7 @@ def refuse(schema: MadeSchema, array: MadeArray, said: str, error: type = ValueE
 
 
 def take(schema: MadeSchema, array: MadeArray) -> arrowdl.DeviceArray:
-    return arrowdl.from_address(array.address, schema.address)
+    return arrowdl.c_data.import_array(array.address, schema.address)
 
 
 # ---------------------------------------------------------------- the schema
@@ -606,12 +606,12 @@ def test_released_structs_are_refused_and_their_partners_released():
     schema, array = MadeSchema("l"), ints()
     schema.drop()
     with pytest.raises(ValueError, match="released"):
-        arrowdl.from_address(array.address, schema.address)
+        arrowdl.c_data.import_array(array.address, schema.address)
     assert (schema.released, array.released) == (1, 1)
     schema, array = MadeSchema("l"), ints()
     array.drop()
     with pytest.raises(ValueError, match="released"):
-        arrowdl.from_address(array.address, schema.address)
+        arrowdl.c_data.import_array(array.address, schema.address)
     assert (schema.released, array.released) == (1, 1)
 
 
@@ -626,35 +626,36 @@ def test_structs_are_taken_once():
 def test_structs_of_zeros_are_refused():
     schema, array = ArrowSchema(), ArrowArray()
     with pytest.raises(ValueError, match="released"):
-        arrowdl.from_address(ctypes.addressof(array), ctypes.addressof(schema))
+        arrowdl.c_data.import_array(ctypes.addressof(array), ctypes.addressof(schema))
 
 
 @pytest.mark.parametrize("device", [False, True])
 def test_addresses_that_cannot_be_structs_leave_the_other_alone(device):
     schema, array = MadeSchema("l"), ints()
+    import_array = arrowdl.c_data.import_device_array if device else arrowdl.c_data.import_array
     for bad in (0, 1, array.address + 1):
         with pytest.raises(ValueError, match="address"):
-            arrowdl.from_address(bad, schema.address, device=device)
+            import_array(bad, schema.address)
         with pytest.raises(ValueError, match="address"):
-            arrowdl.from_address(array.address, bad, device=device)
+            import_array(array.address, bad)
     assert (schema.released, array.released) == (0, 0)
     with pytest.raises((TypeError, OverflowError)):
-        arrowdl.from_address(-8, schema.address)
+        arrowdl.c_data.import_array(-8, schema.address)
     schema.drop()
     array.drop()
 
 
-def test_to_address_writes_nothing_on_errors():
+def test_an_export_writes_nothing_on_errors():
     schema, array = ArrowSchema(), ArrowArray()
     source = MadeTensor(np.arange(3), device=(3, 0))
     there = arrowdl.to_arrow_device(source.capsule())
-    arrowdl.to_address(there, ctypes.addressof(array), ctypes.addressof(schema))
-    back = arrowdl.from_address(ctypes.addressof(array), ctypes.addressof(schema))
+    arrowdl.c_data.export_array(there, ctypes.addressof(array), ctypes.addressof(schema))
+    back = arrowdl.c_data.import_array(ctypes.addressof(array), ctypes.addressof(schema))
     assert np.from_dlpack(back).tolist() == [0, 1, 2]
     with pytest.raises(TypeError):
-        arrowdl.to_address("text", ctypes.addressof(array), ctypes.addressof(schema))
+        arrowdl.c_data.export_array("text", ctypes.addressof(array), ctypes.addressof(schema))
     with pytest.raises(ValueError, match="address"):
-        arrowdl.to_address(there, 0, ctypes.addressof(schema))
+        arrowdl.c_data.export_array(there, 0, ctypes.addressof(schema))
     assert not array.release
     assert not schema.release
     del there, back
@@ -669,7 +670,7 @@ def test_an_event_where_arrow_defines_none_is_refused(device):
     schema, array = MadeSchema("l"), ints()
     source = MadeDeviceArray(array, (device, 0), sync_event=0x1000)
     with pytest.raises(ValueError, match="sync_event"):
-        arrowdl.from_address(source.address, schema.address, device=True)
+        arrowdl.c_data.import_device_array(source.address, schema.address)
     assert (schema.released, array.released) == (1, 1)
 
 
@@ -678,7 +679,7 @@ def test_an_unknown_device_is_refused(device):
     schema, array = MadeSchema("l"), ints()
     source = MadeDeviceArray(array, (device, 0))
     with pytest.raises(ValueError, match=f"{device}"):
-        arrowdl.from_address(source.address, schema.address, device=True)
+        arrowdl.c_data.import_device_array(source.address, schema.address)
     assert (schema.released, array.released) == (1, 1)
 
 
@@ -686,7 +687,7 @@ def test_an_unknown_device_is_refused(device):
 def test_any_cpu_id_is_the_one_cpu(device_id):
     schema = MadeSchema("l")
     source = MadeDeviceArray(ints(), (1, device_id))
-    array = arrowdl.from_address(source.address, schema.address, device=True)
+    array = arrowdl.c_data.import_device_array(source.address, schema.address)
     assert tuple(array.device) == (1, 0)
 
 
@@ -695,7 +696,7 @@ def test_device_memory_is_carried_and_never_read():
     made = MadeArray(4, [0x10, 0x20], null_count=1)
     schema = MadeSchema("l")
     source = MadeDeviceArray(made, (2, 1), sync_event=0x30)
-    array = arrowdl.from_address(source.address, schema.address, device=True)
+    array = arrowdl.c_data.import_device_array(source.address, schema.address)
     assert tuple(array.device) == (2, 1)
     assert (len(array), array.null_count, array.nbytes > 0) == (4, 1, True)
     assert "cuda:1" in repr(array)
@@ -710,7 +711,7 @@ def test_device_memory_is_carried_and_never_read():
         with pytest.raises(BufferError, match=r"cuda:1|has nulls"):
             read(array)
     out_schema, out = ArrowSchema(), ArrowDeviceArray()
-    arrowdl.to_address(array, ctypes.addressof(out), ctypes.addressof(out_schema), device=True)
+    arrowdl.c_data.export_device_array(array, ctypes.addressof(out), ctypes.addressof(out_schema))
     assert (out.device_type, out.device_id, out.sync_event) == (2, 1, 0x30)
     assert (out.array.buffers[0], out.array.buffers[1]) == (0x10, 0x20)
     out.array.release(ctypes.pointer(out.array))
@@ -889,7 +890,7 @@ def on_device(device: tuple[int, int]):
     made = MadeArray(2, [None, 0x20], null_count=0)
     source = MadeDeviceArray(made, device)
     schema = MadeSchema("l")
-    return arrowdl.from_address(source.address, schema.address, device=True)
+    return arrowdl.c_data.import_device_array(source.address, schema.address)
 
 
 @pytest.mark.parametrize(
@@ -921,7 +922,7 @@ def test_a_copy_of_pinned_memory_says_where_it_lies():
     made = MadeArray(2, [None, np.array([1, 2]).ctypes.data], null_count=0)
     source = MadeDeviceArray(made, (3, 0))
     schema = MadeSchema("l")
-    array = arrowdl.from_address(source.address, schema.address, device=True)
+    array = arrowdl.c_data.import_device_array(source.address, schema.address)
     with pytest.raises(BufferError, match=r"dl_device=\(1, 0\)"):
         array.__dlpack__(copy=True)
 

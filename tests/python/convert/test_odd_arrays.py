@@ -59,7 +59,7 @@ def test_list_views_without_rows_go_to_pyarrow(format: str, child: str) -> None:
     buffers = {"c": 2, "u": 3}[child]
     made = MadeArray(0, [None] * 3, children=[MadeArray(0, [None] * buffers)], offset=5)
     schema = MadeSchema(format, children=[MadeSchema(child)])
-    array = arrowdl.from_address(made.address, schema.address)
+    array = arrowdl.c_data.import_array(made.address, schema.address)
     there = pa.array(array)
     there.validate(full=True)
     assert len(there) == 0
@@ -77,9 +77,9 @@ def test_polars_columns_of_nothing(values: list[Any]) -> None:
         rows = pa.record_batch(part)
         rows.validate(full=True)
         assert rows.to_pydict()["n"] == values[3 - len(part) :]
-    selected = list(arrowdl.stream(frame).select(["x"]).rebatch(2))
+    selected = list(arrowdl.from_arrow_stream(frame).select(["x"]).rebatch(2))
     assert [len(batch) for batch in selected] == [2, 1]
-    taken = arrowdl.stream(frame).shuffle(10, seed=1)
+    taken = arrowdl.from_arrow_stream(frame).shuffle(10, seed=1)
     assert pa.RecordBatchReader.from_stream(taken).read_all().num_rows == 3
 
 
@@ -119,7 +119,7 @@ def test_a_null_part_of_a_valid_number_is_refused(valid: int, is_read: bool) -> 
         children=[MadeSchema("g")],
         metadata={"ARROW:extension:name": "arrowdl.complex128", "ARROW:extension:metadata": ""},
     )
-    array = arrowdl.from_address(made.address, schema.address)
+    array = arrowdl.c_data.import_array(made.address, schema.address)
     if is_read:
         assert arrowdl.to_numpy(array, nulls="fill").tolist() == [0, 2 + 3j]
     else:
@@ -216,7 +216,7 @@ def test_bytes_of_offsets_that_make_no_sense(format: str, offsets: list[int]) ->
     else:
         made = MadeArray(2, [None, memory], children=[MadeArray(2, [None, data])])
         schema = MadeSchema(format, children=[MadeSchema("C")])
-    array = arrowdl.from_address(made.address, schema.address)
+    array = arrowdl.c_data.import_array(made.address, schema.address)
     with pytest.raises(ValueError, match=r"malformed .* array: its rows have the offsets"):
         _ = array.nbytes
 
@@ -226,7 +226,7 @@ def test_the_storage_of_complex_numbers_is_named() -> None:
     metadata = {"ARROW:extension:name": "arrowdl.complex64", "ARROW:extension:metadata": ""}
     schema = MadeSchema("+w:2", children=[MadeSchema("g")], metadata=metadata)
     with pytest.raises(ValueError, match=r'storage "\+w:2" of "g": it needs "\+w:2" of "f"'):
-        arrowdl.from_address(made.address, schema.address)
+        arrowdl.c_data.import_array(made.address, schema.address)
     made.drop()
 
 

@@ -205,10 +205,13 @@ def test_binary_of_no_width_inside_of_others() -> None:
     fixed = pa.array([[b"", b""], None, [b"", b""], None], pa.list_(pa.binary(0), 2))
     coded = pa.array([b"", None, b"", b""], pa.binary(0)).dictionary_encode()
     table = pa.table({"l": lists, "f": fixed, "d": coded, "i": range(4)})
-    batches = [arrowdl.from_arrow(table), *arrowdl.stream(pa.concat_tables([table] * 3)).rebatch(4)]
+    batches = [
+        arrowdl.from_arrow(table),
+        *arrowdl.from_arrow_stream(pa.concat_tables([table] * 3)).rebatch(4),
+    ]
     for batch in batches:
         assert pa.array(batch).to_pylist() == table.to_pylist()
-    stream = arrowdl.stream(pa.concat_tables([table] * 3)).shuffle(6, seed=3)
+    stream = arrowdl.from_arrow_stream(pa.concat_tables([table] * 3)).shuffle(6, seed=3)
     rows = sorted(row["i"] for array in stream for row in pa.array(array).to_pylist())
     assert rows == sorted([*range(4)] * 3)
     values, offsets = arrowdl.to_numpy(lists.drop_null()[-1:])

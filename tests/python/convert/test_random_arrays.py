@@ -58,7 +58,7 @@ def go_round(rng: random.Random, pair: Pair) -> Pair:
         lambda: copy.deepcopy(array),
         lambda: arrowdl.from_arrow(pa.array(array)),
         lambda: arrowdl.from_arrow(pa.chunked_array([pa.array(array)])),
-        lambda: next(arrowdl.stream(pa.chunked_array([pa.array(array)])), array),
+        lambda: next(arrowdl.from_arrow_stream(pa.chunked_array([pa.array(array)])), array),
         lambda: arrowdl.from_arrow(array.__arrow_c_device_array__()),
     ]
     return rng.choice(ways)(), values
@@ -72,7 +72,7 @@ def take(rng: random.Random, pair: Pair) -> Pair:
     rows = arrowdl._core.make_struct(
         ["i", "x"], [arrowdl.to_arrow_device(np.arange(len(values))), array]
     )
-    shuffled = next(arrowdl.stream(rows).shuffle(len(values), rng.randrange(2**40)))
+    shuffled = next(arrowdl.from_arrow_stream(rows).shuffle(len(values), rng.randrange(2**40)))
     order = arrowdl.to_numpy(shuffled.field("i")).tolist()
     assert sorted(order) == list(range(len(values)))
     return shuffled.field("x"), [values[i] for i in order]

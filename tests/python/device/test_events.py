@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from helpers.arrow import MadeArray, MadeDeviceArray, MadeSchema
 
-METAL = int(arrowdl.device_types.metal)
+METAL = int(arrowdl.DeviceType.metal)
 EVENT = ctypes.c_void_p(1)
 
 
@@ -32,21 +32,21 @@ def calls() -> Iterator[list[tuple[int, int]]]:
 def test_without_an_event_the_memory_is_there() -> None:
     array = arrowdl.from_arrow(pa.array([1, 2]))
     assert array.sync_event is None
-    assert array.ready()
+    assert array.is_ready()
     array.synchronize()
 
 
 def test_an_event_that_nobody_can_wait_for_is_refused_by_name() -> None:
     pending = make_pending()
     assert pending.sync_event == ctypes.addressof(EVENT)
-    for use in pending.ready, pending.synchronize, pending.__dlpack__:
+    for use in pending.is_ready, pending.synchronize, pending.__dlpack__:
         with pytest.raises(BufferError, match=r"metal:2.*register_synchronizer"):
             use()
 
 
 def test_a_registered_synchronizer_waits(calls: list[tuple[int, int]]) -> None:
     pending = make_pending()
-    assert not pending.ready()  # it can wait, and not ask
+    assert not pending.is_ready()  # it can wait, and not ask
     pending.synchronize()
     assert calls == [(ctypes.addressof(EVENT), 2)]
     pending.__dlpack__()
@@ -89,7 +89,7 @@ def test_a_synchronizer_that_is_replaced_is_dropped_under_no_lock() -> None:
         def __call__(self, event: int, id: int) -> None: ...
 
         def __del__(self) -> None:
-            make_pending().ready()  # asks for the synchronizer while the last one goes
+            make_pending().is_ready()  # asks for the synchronizer while the last one goes
 
     arrowdl.register_synchronizer(METAL, Old())
     arrowdl.register_synchronizer(METAL, lambda event, id: None)
@@ -117,7 +117,7 @@ def test_an_array_that_is_released_while_its_stream_is_read_stays_whole() -> Non
             return 12345
 
     assert array.__dlpack__(stream=Stream()) is not None
-    assert array.released
+    assert array.is_released
 
 
 @pytest.mark.parametrize("stream", [0, 1, 12345])

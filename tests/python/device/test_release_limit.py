@@ -22,7 +22,7 @@ for column in columns:
     column.record_stream(stream)
 del column
 settle()
-arrowdl.set_release_limit(1600)
+arrowdl.config.release_limit = 1600
 with cuda.gate(stream):
     columns.pop()
     columns.pop()
@@ -39,5 +39,5 @@ assert debug.live_objects() == 0
 
 
 def test_a_limit_is_not_negative() -> None:
-    with pytest.raises(ValueError, match="a release limit of -1 bytes"):
-        arrowdl.set_release_limit(-1)
+    with pytest.raises(ValueError, match=r"config\.release_limit=-1"):
+        arrowdl.config.release_limit = -1

@@ -18,16 +18,16 @@ table = pa.table({"x": range(40_000), "s": ["ab", None, "c", ""] * 10_000})
 for device in ["cuda:0", "rocm:0"]:
     sizes = set()
     for _ in range(3):
-        for batch in arrowdl.stream(table).rebatch(10_000).to(device):
+        for batch in arrowdl.from_arrow_stream(table).rebatch(10_000).to(device):
             batch.synchronize()
             settle()
             sizes.add(debug.staging_bytes())
     assert len(sizes) == 1 and sizes.pop() >= 1 << 16
-    arrowdl.set_staging_limit(0)
+    arrowdl.config.staging_limit = 0
     assert debug.staging_bytes() == 0
-    arrowdl.set_staging_limit(1 << 28)
-    whole = pa.chunked_array([pa.array(batch.to("cpu"))
-                              for batch in arrowdl.stream(table).rebatch(10_000).to(device)])
+    arrowdl.config.staging_limit = 1 << 28
+    batches = arrowdl.from_arrow_stream(table).rebatch(10_000).to(device)
+    whole = pa.chunked_array([pa.array(batch.to("cpu")) for batch in batches])
     assert pa.Table.from_struct_array(whole).equals(table)
 """)
 
@@ -37,8 +37,8 @@ def test_nothing_is_pinned_on_request(on_fake_cuda: Callable[[str], None]) -> No
 import pyarrow as pa
 
 ids = pa.array(range(1000))
-assert pa.array(arrowdl.from_arrow(ids).to("cuda:0", pin=False).to("cpu")).equals(ids)
-(copied,) = arrowdl.stream(ids).to("cuda:0", pin=False)
+assert pa.array(arrowdl.from_arrow(ids).to("cuda:0", pin_memory=False).to("cpu")).equals(ids)
+(copied,) = arrowdl.from_arrow_stream(ids).to("cuda:0", pin_memory=False)
 assert pa.array(copied.to("cpu")).equals(ids)
 pinned = arrowdl.from_arrow(ids).to("cuda_host")
 assert pa.array(pinned.to("cuda:0").to("cpu")).equals(ids)
@@ -55,7 +55,7 @@ stream = cuda.make_stream()
 source = np.arange(1000)
 with cuda.gate(stream):
     copied = arrowdl.to_arrow_device(source).to("cuda:0", stream=stream)
-    assert not copied.ready()
+    assert not copied.is_ready()
     source[:] = -1
 assert pa.array(copied.to("cpu")).to_pylist() == list(range(1000))
 """)
@@ -70,7 +70,7 @@ import pyarrow as pa
 
 stream = cuda.make_stream()
 ids = arrowdl.from_arrow(pa.array(range(1000)))
-arrowdl.set_staging_limit(0)
+arrowdl.config.staging_limit = 0
 made = []
 with cuda.gate(stream):
     ids.to("cuda:0", stream=stream)
@@ -96,7 +96,7 @@ from helpers.fake_cuda import read_as_host
 numpy = _frameworks.load("numpy")
 stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host)
 _frameworks._LOADERS["numpy"] = lambda: stand_in
-arrowdl.set_staging_limit(4 << 16)
+arrowdl.config.staging_limit = 4 << 16
 table = pa.table({{"i": range(5000), "x": np.arange(5000) / 7}})
 loader = arrowdl.Loader(
     table, 64, framework="numpy", device="{device}", shuffle=True, buffer_rows=512)
@@ -178,10 +178,10 @@ check(table, nulls="mask", columns=["x", "i"], stack={{"matrix": ["x"]}})
 
 
 def test_a_limit_is_not_negative() -> None:
-    with pytest.raises(ValueError, match="a staging limit of -1 bytes"):
-        arrowdl.set_staging_limit(-1)
+    with pytest.raises(ValueError, match=r"config\.staging_limit=-1"):
+        arrowdl.config.staging_limit = -1
 
 
 def test_the_cpu_needs_none() -> None:
-    assert pa.array(arrowdl.from_arrow(pa.array([1])).to("cpu", pin=True)).to_pylist() == [1]
+    assert pa.array(arrowdl.from_arrow(pa.array([1])).to("cpu", pin_memory=True)).to_pylist() == [1]
     assert debug.staging_bytes() == 0

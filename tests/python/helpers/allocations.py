@@ -244,8 +244,8 @@ def arrow_addresses() -> Use:
     def run() -> Any:
         addresses = [bytearray(200) for _ in range(2)]
         schema, struct = (ctypes.addressof(ctypes.c_char.from_buffer(a)) for a in addresses)
-        arrowdl.to_address(array, struct, schema)
-        return arrowdl.from_address(struct, schema)
+        arrowdl.c_data.export_array(array, struct, schema)
+        return arrowdl.c_data.import_array(struct, schema)
 
     return run
 
@@ -381,7 +381,7 @@ def numpy_of_runs() -> Use:
 
 def read(adapt: Callable[[Any], Any]) -> Use:
     batches = TABLE.to_batches()
-    return lambda: list(adapt(arrowdl.stream(pa.Table.from_batches(batches))))
+    return lambda: list(adapt(arrowdl.from_arrow_stream(pa.Table.from_batches(batches))))
 
 
 @use
@@ -406,7 +406,7 @@ def streams_shuffled() -> Use:
 
 @use
 def streams_sharded() -> Use:
-    return read(lambda stream: stream.shard(0, 2, pad=True))
+    return read(lambda stream: stream.shard(2, 0, pad=True))
 
 
 @use
@@ -427,13 +427,13 @@ def streams_prefetched() -> Use:
 @use
 def streams_of_python() -> Use:
     arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches()]
-    return lambda: list(_core.stream(iter(arrays)))
+    return lambda: list(_core.from_arrow_stream(iter(arrays)))
 
 
 @use
 def streams_exported() -> Use:
     def run() -> Any:
-        stream = arrowdl.stream(TABLE)
+        stream = arrowdl.from_arrow_stream(TABLE)
         return pa.RecordBatchReader.from_stream(stream).read_all()
 
     return run
@@ -441,7 +441,7 @@ def streams_exported() -> Use:
 
 @use
 def device_streams_exported() -> Use:
-    return lambda: arrowdl.stream(TABLE).__arrow_c_device_stream__()
+    return lambda: arrowdl.from_arrow_stream(TABLE).__arrow_c_device_stream__()
 
 
 @use
@@ -506,7 +506,7 @@ def failing_streams_exported() -> Use:
         raise ValueError("a text that is longer than what a string holds without memory")
 
     def run() -> None:
-        reader = pa.RecordBatchReader.from_stream(arrowdl.stream(give()))
+        reader = pa.RecordBatchReader.from_stream(arrowdl.from_arrow_stream(give()))
         try:
             reader.read_all()
         except (ValueError, OSError, RuntimeError, pa.ArrowException):
@@ -680,7 +680,7 @@ def fail_threads() -> None:
     """No thread of the extension can start."""
     library = ctypes.CDLL(None)
     library.shim_fail_threads(1)
-    stream = arrowdl.stream(TABLE).prefetch(2)
+    stream = arrowdl.from_arrow_stream(TABLE).prefetch(2)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"that reads ahead cannot start .* prefetch=0"):
             next(stream)
@@ -690,7 +690,7 @@ def fail_threads() -> None:
         list(loader)
     loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy", prefetch=0)
     assert len(list(loader)) == TABLE.num_rows
-    arrowdl.set_thread_limit(4)
+    arrowdl.config.num_threads = 4
     large = np.arange(2**23, dtype="i8").reshape(2**11, 2**12)
     array = arrowdl.to_arrow_device(np.asfortranarray(large)[::2])
     assert np.array_equal(np.asarray(array), large[::2])
@@ -698,7 +698,7 @@ def fail_threads() -> None:
     gc.collect()
     assert debug.live_objects() == 0
     library.shim_fail_threads(0)
-    assert len(list(arrowdl.stream(TABLE).prefetch(2))) == 2
+    assert len(list(arrowdl.from_arrow_stream(TABLE).prefetch(2))) == 2
     print("done")
 
 

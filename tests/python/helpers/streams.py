@@ -111,7 +111,7 @@ ADAPTORS: dict[str, Callable[[Any], Any]] = {
     "rebatch": lambda stream: stream.rebatch(4),
     "slice": lambda stream: stream.slice(2, 9),
     "shuffle": lambda stream: stream.shuffle(5, 7),
-    "shard": lambda stream: stream.shard(1, 2),
+    "shard": lambda stream: stream.shard(2, 1),
     "to": lambda stream: stream.to("cpu"),
     "prefetch": lambda stream: stream.prefetch(),
     "all": lambda stream: (
@@ -120,7 +120,7 @@ ADAPTORS: dict[str, Callable[[Any], Any]] = {
         .rebatch(4)
         .prefetch()
         .shuffle(5, 7)
-        .shard(1, 2)
+        .shard(2, 1)
         .to("cpu")
         .slice(1, 5)
         .prefetch(1)
@@ -132,8 +132,8 @@ def every_stream() -> Iterator[tuple[str, list[int], Any]]:
     """A name, the lengths of its arrays and the stream, for every source and adaptor."""
     for source, make in SOURCES.items():
         for adaptor, adapt in ADAPTORS.items():
-            lengths = [len(array) for array in adapt(arrowdl.stream(make()))]
-            yield f"{adaptor} of {source}", lengths, adapt(arrowdl.stream(make()))
+            lengths = [len(array) for array in adapt(arrowdl.from_arrow_stream(make()))]
+            yield f"{adaptor} of {source}", lengths, adapt(arrowdl.from_arrow_stream(make()))
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def test_devices_are_of_the_protocols_enum() -> None:
     """Its DlpackDeviceType: CPU, CUDA, CPU_PINNED, ...; what it has not are DLPack's."""
     names = {1: "CPU", 2: "CUDA", 3: "CPU_PINNED", 4: "OPENCL", 7: "VULKAN", 8: "METAL", 9: "VPI"}
     names |= {10: "ROCM"}
-    for number in map(int, arrowdl.device_types):
+    for number in map(int, arrowdl.DeviceType):
         schema = MadeSchema("+s", children=[MadeSchema("l", "x")])
         made = MadeArray(0, [None], children=[MadeArray(0, [None, None])])
         array = arrowdl.from_arrow((schema.capsule(), MadeDeviceArray(made, (number, 0)).capsule()))

@@ -488,13 +488,13 @@ def test_pandas_keeps_the_memory() -> None:
 
 def test_a_stream_is_a_frame_of_its_arrays() -> None:
     table = pa.table({"x": [1, None, 3, 4], "s": ["a", "", None, "d"]})
-    stream = arrowdl.stream(table).rebatch(3)
+    stream = arrowdl.from_arrow_stream(table).rebatch(3)
     frame = stream.__dataframe__()
     assert frame.num_chunks() == 2
-    with pytest.raises(ValueError, match="handed on"):
+    with pytest.raises(ValueError, match="consumer has taken it"):
         next(stream)
     read = pa.interchange.from_dataframe(frame)
     assert read.to_pydict() == table.to_pydict()
-    assert arrowdl.stream(table[:0]).__dataframe__().num_rows() == 0
+    assert arrowdl.from_arrow_stream(table[:0]).__dataframe__().num_rows() == 0
     with pytest.raises(TypeError, match="a frame is made of a struct"):
-        arrowdl.stream(pa.chunked_array([[1], [2]])).__dataframe__()
+        arrowdl.from_arrow_stream(pa.chunked_array([[1], [2]])).__dataframe__()

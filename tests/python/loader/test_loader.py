@@ -92,7 +92,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 ONE_PASS: dict[str, Callable[[], Any]] = {
     "reader": TABLE.to_reader,
     "capsule": TABLE.__arrow_c_stream__,
-    "DeviceStream": lambda: arrowdl.stream(TABLE),
+    "DeviceStream": lambda: arrowdl.from_arrow_stream(TABLE),
     "generator": lambda: iter(TABLE.to_batches(max_chunksize=100)),
 }
 COUNTED = ["directory", "ipc file", "table", "chunked table", "polars"]

@@ -121,7 +121,9 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "in-memory dataset": lambda root: ds.dataset(TABLE),
     "batches": lambda root: TABLE.to_batches(max_chunksize=100),
     "small batches": lambda root: TABLE.to_batches(max_chunksize=10),
-    "gathered": lambda root: list(arrowdl.stream(TABLE.to_batches(max_chunksize=7)).rebatch(64)),
+    "gathered": lambda root: list(
+        arrowdl.from_arrow_stream(TABLE.to_batches(max_chunksize=7)).rebatch(64)
+    ),
     "stream": lambda root: functools.partial(make_reader, root),
 }
 

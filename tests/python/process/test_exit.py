@@ -73,28 +73,29 @@ def batches():
     yield batch
     block()
 
-call = lambda: list(arrowdl.stream(batches()))
+call = lambda: list(arrowdl.from_arrow_stream(batches()))
 """,
     "prefetch": """
 def batches():
     yield batch
     block()
 
-call = lambda: list(arrowdl.stream(batches()).prefetch())
+call = lambda: list(arrowdl.from_arrow_stream(batches()).prefetch())
 """,
     "an exported stream": """
 def batches():
     yield batch
     block()
 
-call = lambda: pa.RecordBatchReader.from_stream(arrowdl.stream(batches())).read_all()
+call = lambda: pa.RecordBatchReader.from_stream(arrowdl.from_arrow_stream(batches())).read_all()
 """,
     "an exported stream that prefetches": """
 def batches():
     yield batch
     block()
 
-call = lambda: pa.RecordBatchReader.from_stream(arrowdl.stream(batches()).prefetch()).read_all()
+ahead = lambda: arrowdl.from_arrow_stream(batches()).prefetch()
+call = lambda: pa.RecordBatchReader.from_stream(ahead()).read_all()
 """,
     "a destructor": """
 def batches():
@@ -105,7 +106,7 @@ def batches():
         block()
 
 def call():
-    stream = arrowdl.stream(batches())
+    stream = arrowdl.from_arrow_stream(batches())
     next(stream)
     stream.close()
 """,
@@ -191,8 +192,8 @@ BODIES = {
     "to_numpy of Python objects": "    arrowdl.to_numpy(Array())",
     "to_arrow_device": "    arrowdl.to_arrow_device({'a': np.arange(10), 'b': np.arange(10.0)})",
     "from_arrow": "    arrowdl.from_arrow(table['a']), arrowdl.from_arrow(Array())",
-    "streams": "    list(arrowdl.stream(Array() for _ in range(5)).rebatch(300))",
-    "prefetch": "    list(arrowdl.stream(Array() for _ in range(5)).prefetch())",
+    "streams": "    list(arrowdl.from_arrow_stream(Array() for _ in range(5)).rebatch(300))",
+    "prefetch": "    list(arrowdl.from_arrow_stream(Array() for _ in range(5)).prefetch())",
     "a Loader of a table": "    list(arrowdl.Loader(table, 100, framework='numpy', shuffle=True))",
 }
 
@@ -244,7 +245,7 @@ def batches():
     block()
     yield batch
 
-stream = arrowdl.stream(batches())
+stream = arrowdl.from_arrow_stream(batches())
 read = {read}
 read()
 call = read

@@ -76,7 +76,7 @@ def gated():
 
 opened = threading.Semaphore(1)  # stream() takes the first at once
 for prefetch in (False, True):
-    stream = arrowdl.stream(gated())
+    stream = arrowdl.from_arrow_stream(gated())
     reader = Reader(stream.prefetch() if prefetch else stream, "__arrow_c_stream__", {caller!r})
     with running(opened.release):
         assert list(reader) == [3] * 5
@@ -93,7 +93,7 @@ def failing():
     yield from make_batches(2)
     raise ValueError("the disk is gone")
 
-reader = Reader(arrowdl.stream(failing()).prefetch(), "__arrow_c_stream__", {caller!r})
+reader = Reader(arrowdl.from_arrow_stream(failing()).prefetch(), "__arrow_c_stream__", {caller!r})
 lengths = []
 try:
     for length in reader:
@@ -112,7 +112,7 @@ def read():
 
 for _ in range(20):
     lengths = []
-    stream = arrowdl.stream(iter(make_batches(50))).rebatch(2).prefetch()
+    stream = arrowdl.from_arrow_stream(iter(make_batches(50))).rebatch(2).prefetch()
     reader = Reader(stream, "__arrow_c_stream__", "with the lock")
     threads = [threading.Thread(target=read) for _ in range(3)]
     for thread in threads:
@@ -133,7 +133,7 @@ def gated():
     yield from make_batches(1)
 
 entered, opened = threading.Event(), threading.Event()
-reader = Reader(arrowdl.stream(gated()), "__arrow_c_stream__", "with the lock")
+reader = Reader(arrowdl.from_arrow_stream(gated()), "__arrow_c_stream__", "with the lock")
 assert reader.read_next() == 3
 late = []
 thread = threading.Thread(target=lambda: late.append(reader.read_next()))
@@ -209,10 +209,10 @@ def test_copies_to_a_device_wait_for_pinned_memory(
     on_fake_cuda: Callable[[str], None], caller: str
 ) -> None:
     on_fake_cuda(f"""{ON_A_DEVICE}
-arrowdl.set_staging_limit(0)  # one block at a time, and the device has it
+arrowdl.config.staging_limit = 0  # one block at a time, and the device has it
 stream = cuda.make_stream()
 ids = arrowdl.from_arrow(pa.array(range(1000)))
-reader = Reader(arrowdl.stream(pa.table({{"a": range(1000)}})).to("cuda:0"),
+reader = Reader(arrowdl.from_arrow_stream(pa.table({{"a": range(1000)}})).to("cuda:0"),
                 "__arrow_c_device_stream__", {caller!r})
 closed, wanted = threading.Event(), threading.Event()
 
@@ -237,7 +237,7 @@ def test_arrays_of_a_device_are_released_when_their_streams_are_done(
     on_fake_cuda: Callable[[str], None], caller: str
 ) -> None:
     on_fake_cuda(f"""{ON_A_DEVICE}
-arrowdl.set_release_limit(0)
+arrowdl.config.release_limit = 0
 stream = cuda.make_stream()
 closed, wanted = threading.Event(), threading.Event()
 
@@ -256,7 +256,7 @@ def hold():
         closed.set()
         wanted.wait()
 
-reader = Reader(arrowdl.stream(used()), "__arrow_c_device_stream__", {caller!r})
+reader = Reader(arrowdl.from_arrow_stream(used()), "__arrow_c_device_stream__", {caller!r})
 holder = threading.Thread(target=hold)
 holder.start()
 closed.wait()

@@ -221,7 +221,7 @@ def test_what_dies_of_an_exception_does_not_disturb_it(die, origin):
     def make():
         if origin == "tensor":
             return arrowdl.to_arrow_device(tensor.capsule())
-        return arrowdl.from_address(array.address, schema.address)
+        return arrowdl.c_data.import_array(array.address, schema.address)
 
     with pytest.raises(ZeroDivisionError) as caught:
         die(make)
@@ -251,7 +251,8 @@ def test_a_raw_deleter_called_by_hand_releases_once():
 def test_an_array_from_addresses_is_released_once(device):
     schema, made = int32_array()
     source = MadeDeviceArray(made) if device else made
-    array = arrowdl.from_address(source.address, schema.address, device=device)
+    take = arrowdl.c_data.import_device_array if device else arrowdl.c_data.import_array
+    array = take(source.address, schema.address)
     parts = [array[1:], np.from_dlpack(array), pa.array(array), array.schema]
     del array
     while parts:
@@ -266,7 +267,7 @@ def test_a_field_keeps_the_whole_array_and_no_more():
     data = np.arange(3, dtype=np.int32)
     children = [MadeArray(3, [None, data]), MadeArray(3, [None, data])]
     made = MadeArray(3, [None], children=children)
-    array = arrowdl.from_address(made.address, schema.address)
+    array = arrowdl.c_data.import_array(made.address, schema.address)
     field = array["b"]
     del array
     assert made.all_released == [0, 0, 0]
@@ -281,9 +282,9 @@ def test_a_field_keeps_the_whole_array_and_no_more():
 def test_release_gives_the_memory_back_at_once():
     made = MadeTensor(np.arange(3))
     array = arrowdl.to_arrow_device(made.capsule())
-    assert not array.released
+    assert not array.is_released
     array.release()
-    assert array.released
+    assert array.is_released
     assert made.released == 1
     array.release()
     assert made.released == 1
@@ -469,7 +470,7 @@ def test_a_foreign_release_is_called_with_the_gil(witness):
     schema, array = MadeSchema("f"), MadeArray(100, [None, ones])
     array.struct.release = ctypes.cast(witness.release_array, ArrayRelease)
     array.struct.private_data = ctypes.addressof(seen)
-    data = [torch.from_dlpack(arrowdl.from_address(array.address, schema.address))]
+    data = [torch.from_dlpack(arrowdl.c_data.import_array(array.address, schema.address))]
     assert seen.value == -1
     free_without_the_gil(data)
     assert seen.value == 1

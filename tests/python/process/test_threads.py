@@ -56,8 +56,8 @@ def test_rows_come_out_as_they_went_in(cuts: list[int], rows: int, seed: int) ->
     ends = [0, *sorted(cuts), ROWS]
     parts = [TABLE.slice(a, b - a) for a, b in itertools.pairwise(ends)]
     chunked = pa.concat_tables(parts)
-    assert read_table(arrowdl.stream(chunked).rebatch(max(rows, 1_000))) == TABLE
-    shuffled = read_table(arrowdl.stream(chunked).shuffle(rows, seed))
+    assert read_table(arrowdl.from_arrow_stream(chunked).rebatch(max(rows, 1_000))) == TABLE
+    shuffled = read_table(arrowdl.from_arrow_stream(chunked).shuffle(rows, seed))
     order = shuffled["id"].to_numpy()
     assert shuffled == TABLE.take(order)
     assert np.array_equal(np.sort(order), np.arange(ROWS))
@@ -80,7 +80,7 @@ import os
 import arrowdl, numpy as np, pyarrow as pa
 table = pa.table({"x": pa.FixedSizeListArray.from_arrays(np.arange(1 << 20), 64)})
 def shuffle():
-    return sum(len(rows) for rows in arrowdl.stream(table).shuffle(1 << 14, seed=1))
+    return sum(len(rows) for rows in arrowdl.from_arrow_stream(table).shuffle(1 << 14, seed=1))
 assert shuffle() == 1 << 14
 """
 
@@ -88,7 +88,7 @@ assert shuffle() == 1 << 14
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_its_own_threads() -> None:
     script = """
-arrowdl.set_thread_limit(4)
+arrowdl.config.num_threads = 4
 assert shuffle() == 1 << 14
 child = os.fork()
 if child == 0:
@@ -112,7 +112,7 @@ def test_the_limit_is_that_of_openmp_or_the_callers(threads: str, limit: int, mo
     script = f"""
 count = lambda: len(os.listdir("/proc/self/task"))
 if {limit}:
-    arrowdl.set_thread_limit({limit})
+    arrowdl.config.num_threads = {limit}
 before = count()
 print(max(count() for _ in range(10) if shuffle()) - before)  # idle ones may have ended
 """
@@ -123,5 +123,5 @@ print(max(count() for _ in range(10) if shuffle()) - before)  # idle ones may ha
 
 
 def test_a_limit_is_one_thread_or_more() -> None:
-    with pytest.raises(ValueError, match="a limit of 0 threads: it is 1 or more"):
-        arrowdl.set_thread_limit(0)
+    with pytest.raises(ValueError, match=r"config\.num_threads=0: it is 1 or more"):
+        arrowdl.config.num_threads = 0

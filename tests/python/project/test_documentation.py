@@ -94,9 +94,13 @@ def test_pages_hold_no_other_python() -> None:
 
 def test_reference_has_all_names() -> None:
     text = (ROOT / "docs/api.rst").read_text()
-    documented = set(re.findall(r"\.\. auto(?:function|class):: ([\w.]+)", text))
+    documented = set(re.findall(r"\.\. auto(?:function|class|data):: ([\w.]+)", text))
     public = {name for name in arrowdl.__all__ if name != "__version__"}
-    of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {"arrowdl.loader.Stats"}
+    of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {
+        "arrowdl.loader.Stats",
+        "arrowdl._config.Config",
+    }
+    of_modules |= {f"arrowdl.c_data.{name}" for name in arrowdl.c_data.__all__}
     of_modules |= {f"arrowdl.ray.{name}" for name in arrowdl.ray.__all__}
     assert documented == public | of_modules
 

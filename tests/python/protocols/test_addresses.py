@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -85,14 +86,14 @@ def stream_memory(size: int = STREAM_SIZE) -> Iterator[int]:
 )
 def test_a_schema_is_written(source: Any) -> None:
     schema = ArrowSchema()
-    arrowdl.to_address(source, schema=ctypes.addressof(schema))
+    arrowdl.c_data.export_schema(source, ctypes.addressof(schema))
     assert pa.DataType._import_from_c(ctypes.addressof(schema)) == pa.int32()
 
 
 def test_a_schema_is_read() -> None:
     schema = ArrowSchema()
     pa.schema({"x": pa.int32()})._export_to_c(ctypes.addressof(schema))
-    taken = arrowdl.from_address(schema=ctypes.addressof(schema))
+    taken = arrowdl.c_data.import_schema(ctypes.addressof(schema))
     assert isinstance(taken, arrowdl.Schema)
     assert [child.name for child in taken.children] == ["x"]
     assert pa.schema(taken) == pa.schema({"x": pa.int32()})
@@ -101,21 +102,21 @@ def test_a_schema_is_read() -> None:
 
 def test_a_schema_of_a_schema() -> None:
     schema = ArrowSchema()
-    arrowdl.to_address(arrowdl.from_arrow(TABLE).schema, schema=ctypes.addressof(schema))
+    arrowdl.c_data.export_schema(arrowdl.from_arrow(TABLE).schema, ctypes.addressof(schema))
     assert pa.Schema._import_from_c(ctypes.addressof(schema)) == TABLE.schema
 
 
 def test_a_malformed_schema_is_refused_and_released() -> None:
     schema = MadeSchema("nonsense")
     with pytest.raises(ValueError, match="nonsense"):
-        arrowdl.from_address(schema=schema.address)
+        arrowdl.c_data.import_schema(schema.address)
     assert schema.released == 1
 
 
 def test_an_array_alone_is_written_for_those_who_know_its_type() -> None:
     array, schema = ArrowArray(), ArrowSchema()
     source = pa.array([1, 2])
-    arrowdl.to_address(source, ctypes.addressof(array))
+    arrowdl.c_data.export_array(source, ctypes.addressof(array))
     source.type._export_to_c(ctypes.addressof(schema))
     assert pa.Array._import_from_c(
         ctypes.addressof(array), ctypes.addressof(schema)
@@ -128,10 +129,12 @@ def test_an_array_alone_is_written_for_those_who_know_its_type() -> None:
 def test_a_stream_of_pyarrow_is_read() -> None:
     with stream_memory() as address:
         TABLE.to_reader()._export_to_c(address)
-        taken = arrowdl.from_address(stream=address)
-        assert pa.array(taken).to_pylist() == TABLE.to_pylist()
+        taken = arrowdl.c_data.import_stream(address)
+        arrays = list(taken)
+        assert [len(array) for array in arrays] == [2, 1]
+        assert [row for array in arrays for row in pa.array(array).to_pylist()] == TABLE.to_pylist()
         with pytest.raises(ValueError, match="released already"):
-            arrowdl.from_address(stream=address)
+            arrowdl.c_data.import_stream(address)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_a_stream_of_pyarrow_is_read() -> None:
 )
 def test_pyarrow_reads_a_stream_in_chunks(source: Any, chunks: int) -> None:
     with stream_memory() as address:
-        arrowdl.to_address(source, stream=address)
+        arrowdl.c_data.export_stream(source, address)
         read = pa.RecordBatchReader._import_from_c(address).read_all()
     assert read["x"].num_chunks == chunks
     assert read["x"].to_pylist() == TABLE["x"].to_pylist()[: len(read)]
@@ -156,13 +159,13 @@ def test_pyarrow_reads_a_stream_in_chunks(source: Any, chunks: int) -> None:
 
 def test_a_stream_is_of_any_type() -> None:
     with stream_memory() as address:
-        arrowdl.to_address([pa.array([1, 2]), pa.array([3])], stream=address)
-        assert arrowdl.to_numpy(arrowdl.from_address(stream=address)).tolist() == [1, 2, 3]
+        arrowdl.c_data.export_stream([pa.array([1, 2]), pa.array([3])], address)
+        assert arrowdl.to_numpy(arrowdl.c_data.import_stream(address)).tolist() == [1, 2, 3]
 
 
 def test_a_stream_of_no_chunks_has_its_schema() -> None:
     with stream_memory() as address:
-        arrowdl.to_address(TABLE.schema.empty_table().to_reader(), stream=address)
+        arrowdl.c_data.export_stream(TABLE.schema.empty_table().to_reader(), address)
         reader = pa.RecordBatchReader._import_from_c(address)
         assert reader.schema == TABLE.schema
         assert reader.read_all().num_rows == 0
@@ -176,7 +179,7 @@ def test_device_streams_keep_device_and_event() -> None:
     ]
     chunks = [arrowdl.from_arrow((MadeSchema("l").capsule(), array.capsule())) for array in made]
     stream, address = new("ArrowDeviceArrayStream")
-    arrowdl.to_address(chunks, stream=address, device=True)
+    arrowdl.c_data.export_device_stream(chunks, address)
     assert stream.device_type == 2
     for _ in range(2):
         out, _ = new("ArrowDeviceArray")
@@ -193,9 +196,10 @@ def test_device_streams_keep_device_and_event() -> None:
 
 def test_device_streams_are_read() -> None:
     with stream_memory(DEVICE_STREAM_SIZE) as address:
-        arrowdl.to_address(TABLE, stream=address, device=True)
-        taken = arrowdl.from_address(stream=address, device=True)
-    assert pa.array(taken).to_pylist() == TABLE.to_pylist()
+        arrowdl.c_data.export_device_stream(TABLE, address)
+        taken = arrowdl.c_data.import_device_stream(address)
+        assert isinstance(taken, arrowdl.DeviceStream)
+    assert pa.table(taken).to_pylist() == TABLE.to_pylist()
 
 
 def test_a_stream_is_released_with_what_was_not_read() -> None:
@@ -204,7 +208,7 @@ def test_a_stream_is_released_with_what_was_not_read() -> None:
         array.struct.length = 0
     chunks = [arrowdl.from_arrow((MadeSchema("l").capsule(), array.capsule())) for array in made]
     stream, address = new("ArrowArrayStream")
-    arrowdl.to_address(chunks, stream=address)
+    arrowdl.c_data.export_stream(chunks, address)
     del chunks
     first, _ = new("ArrowArray")
     assert stream.get_next(stream, first) == 0
@@ -233,7 +237,7 @@ def test_a_stream_is_released_with_what_was_not_read() -> None:
 )
 def test_chunks_of_several_types(chunks: list[Any], says: str) -> None:
     with stream_memory() as address, pytest.raises(ValueError, match=says):
-        arrowdl.to_address(chunks, stream=address)
+        arrowdl.c_data.export_stream(chunks, address)
 
 
 def test_chunks_on_several_devices() -> None:
@@ -241,46 +245,49 @@ def test_chunks_on_several_devices() -> None:
     on_cuda = arrowdl.from_arrow((MadeSchema("l").capsule(), made.capsule()))
     with stream_memory(DEVICE_STREAM_SIZE) as address:
         with pytest.raises(ValueError, match="array 1 is on cuda:0, the stream on cpu"):
-            arrowdl.to_address([pa.array([1]), on_cuda], stream=address, device=True)
+            arrowdl.c_data.export_device_stream([pa.array([1]), on_cuda], address)
         with pytest.raises(BufferError, match="cuda:0"):
-            arrowdl.to_address(on_cuda, stream=address)
+            arrowdl.c_data.export_stream(on_cuda, address)
 
 
 # ---------------------------------------------------------------- arguments
 
 
-@pytest.mark.parametrize(
-    "addresses", [{}, {"array": 8, "stream": 8}, {"schema": 8, "stream": 8}], ids=list
-)
-def test_addresses_that_do_not_go_together(addresses: dict[str, int]) -> None:
-    with pytest.raises(TypeError, match="the address of array and schema"):
-        arrowdl.from_address(**addresses)
-    with pytest.raises(TypeError, match="the address of array and schema"):
-        arrowdl.to_address(TABLE, **addresses)
-
-
-def test_an_array_needs_its_schema() -> None:
-    with pytest.raises(TypeError, match="needs the schema"):
-        arrowdl.from_address(8)
-
-
 @pytest.mark.parametrize("address", [0, 4])
 @pytest.mark.parametrize("device", [False, True])
 def test_an_address_of_no_stream_is_refused(address: int, device: bool) -> None:
+    kind = "device_stream" if device else "stream"
     with pytest.raises(ValueError, match=f"stream={address} is not the address"):
-        arrowdl.from_address(stream=address, device=device)
+        getattr(arrowdl.c_data, f"import_{kind}")(address)
     with pytest.raises(ValueError, match=f"stream={address} is not the address"):
-        arrowdl.to_address(TABLE, stream=address, device=device)
+        getattr(arrowdl.c_data, f"export_{kind}")(TABLE, address)
+
+
+@pytest.mark.parametrize("address", [0, 4])
+def test_an_address_of_no_schema_is_refused(address: int) -> None:
+    with pytest.raises(ValueError, match=f"schema={address} is not the address"):
+        arrowdl.c_data.import_schema(address)
+    with pytest.raises(ValueError, match=f"schema={address} is not the address"):
+        arrowdl.c_data.export_schema(TABLE, address)
+
+
+@pytest.mark.parametrize("name", arrowdl.c_data.__all__)
+def test_an_address_is_an_integer(name: str) -> None:
+    function = getattr(arrowdl.c_data, name)
+    parameters = [n for n in inspect.signature(function).parameters if n != "source"]
+    source = () if name.startswith("import") else (TABLE,)
+    with pytest.raises(TypeError):
+        function(*source, *["8"] * len(parameters))
 
 
 def test_a_source_that_fails_leaves_the_stream_untouched() -> None:
     with stream_memory() as address:
         with pytest.raises(TypeError):
-            arrowdl.to_address(object(), stream=address)
+            arrowdl.c_data.export_stream(object(), address)
         assert ctypes.c_int64.from_address(address).value == 0
 
 
 def test_stream_capsules_have_an_address_too() -> None:
     capsule = TABLE.__arrow_c_stream__()
-    taken = arrowdl.from_address(stream=capsule_address(capsule))
-    assert len(taken) == 3
+    taken = arrowdl.c_data.import_stream(capsule_address(capsule))
+    assert len(arrowdl.from_arrow(taken)) == 3

@@ -138,7 +138,7 @@ def on_device(device: int, buffers: list[Any], format: str = "i", **made: Any) -
 @pytest.mark.parametrize("device", ["cuda", "cuda_managed"])
 def test_what_a_device_array_gives(device: str) -> None:
     values = np.arange(3, dtype="int32")
-    array = on_device(getattr(arrowdl.device_types, device), [None, values])
+    array = on_device(getattr(arrowdl.DeviceType, device), [None, values])
     assert array[1:].__cuda_array_interface__ == {
         "shape": (2,),
         "typestr": "<i4",
@@ -182,7 +182,7 @@ memory, stream = cuda.allocate(16), cuda.make_stream()
 with cuda.gate(stream):
     array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=stream))
     assert array.device == arrowdl.Device("cuda", 0)
-    assert not array.ready()
+    assert not array.is_ready()
 array.synchronize()
 assert arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=None)).sync_event is None
 assert arrowdl.to_arrow_device(cuda.tensor(memory, (4,))).sync_event is None
@@ -190,17 +190,17 @@ assert arrowdl.to_arrow_device(cuda.tensor(memory, (4,))).sync_event is None
 for default in (1, 2):  # the legacy and the per-thread default stream
     with cuda.gate(default):
         array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=default))
-        assert not array.ready()
+        assert not array.is_ready()
     array.synchronize()
 
 with cuda.gate(1):  # before version 3 there was no stream to name
     for version in (0, 1, 2):
-        assert not arrowdl.to_arrow_device(cuda.tensor(memory, (4,), version=version)).ready()
+        assert not arrowdl.to_arrow_device(cuda.tensor(memory, (4,), version=version)).is_ready()
 
 given = cuda.make_stream()
 with cuda.gate(given):  # the caller knows better
     array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=stream), stream=given)
-    assert not array.ready()
+    assert not array.is_ready()
 
 for number in (0, -1):
     refused(ValueError, f"'stream' is {number}",

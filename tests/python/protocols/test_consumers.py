@@ -304,7 +304,7 @@ def test_the_own_device_may_be_asked_for(dl_device: Any) -> None:
 
 
 def test_the_device_may_be_asked_for_as_an_enum() -> None:
-    assert capsule_name(export(FLOATS, dl_device=(arrowdl.device_types.cpu, 0))) == "dltensor"
+    assert capsule_name(export(FLOATS, dl_device=(arrowdl.DeviceType.cpu, 0))) == "dltensor"
 
 
 @pytest.mark.parametrize("dl_device", [(2, 0), (3, 0), (10, 1), (13, 0)])

@@ -575,7 +575,7 @@ def test_memory_of_a_runtime_that_is_not_there_passes_as_metadata(device):
 
     array = arrowdl.to_arrow_device(Foreign())
     assert (tuple(array.device), array.sync_event, len(array)) == (device, None, 3)
-    assert array.ready()
+    assert array.is_ready()
     assert array.__dlpack_device__() == device
     with pytest.raises(BufferError, match=r"cannot keep memory for a stream|is no stream"):
         array.record_stream(5)

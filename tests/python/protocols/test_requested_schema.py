@@ -34,13 +34,13 @@ def take_device_array(array: Any, wanted: Any) -> pa.Array:
 
 
 def take_stream(array: Any, wanted: Any) -> pa.Array:
-    stream = arrowdl.stream(array).__arrow_c_stream__(capsule(wanted))
+    stream = arrowdl.from_arrow_stream(array).__arrow_c_stream__(capsule(wanted))
     return join(pa.ChunkedArray._import_from_c_capsule(stream))
 
 
 def take_device_stream(array: Any, wanted: Any) -> pa.Array:
-    stream = arrowdl.stream(array).__arrow_c_device_stream__(capsule(wanted))
-    return join(pa.chunked_array(arrowdl.stream(stream)))
+    stream = arrowdl.from_arrow_stream(array).__arrow_c_device_stream__(capsule(wanted))
+    return join(pa.chunked_array(arrowdl.from_arrow_stream(stream)))
 
 
 def join(chunked: pa.ChunkedArray) -> pa.Array:
@@ -609,8 +609,8 @@ def methods_of_everything() -> dict[str, Callable[[Any], Any]]:
         "device_array": array.__arrow_c_device_array__,
         "struct stream": array.__arrow_c_stream__,
         "struct device stream": array.__arrow_c_device_stream__,
-        "stream": lambda x: arrowdl.stream(array).__arrow_c_stream__(x),
-        "device stream": lambda x: arrowdl.stream(array).__arrow_c_device_stream__(x),
+        "stream": lambda x: arrowdl.from_arrow_stream(array).__arrow_c_stream__(x),
+        "device stream": lambda x: arrowdl.from_arrow_stream(array).__arrow_c_device_stream__(x),
     }
 
 
@@ -629,7 +629,7 @@ def test_no_schema_capsule_is_an_error(way: str) -> None:
 
 
 def test_a_stream_that_is_refused_can_be_read_still() -> None:
-    stream = arrowdl.stream(pa.table({"a": [1]}))
+    stream = arrowdl.from_arrow_stream(pa.table({"a": [1]}))
     for wanted in ("rubbish", capsule(pa.schema([]))):
         with pytest.raises((TypeError, ValueError)):
             stream.__arrow_c_stream__(wanted)
@@ -678,7 +678,7 @@ def test_on_a_device_what_shares_its_memory_is_given() -> None:
     given = arrowdl.from_arrow(pair)
     assert given.type == "struct<s: binary, a: int32>"
     assert (given.device, given.sync_event, len(given)) == (array.device, EVENT, 5)
-    streamed = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wanted))))
+    streamed = next(arrowdl.from_arrow_stream(array.__arrow_c_device_stream__(capsule(wanted))))
     assert (streamed.type, streamed.sync_event) == (given.type, EVENT)
     view = c_device_array(given).array
     own = c_device_array(array).array
@@ -693,12 +693,14 @@ def test_on_a_device_nothing_is_read_or_made() -> None:
     never_null = pa.schema([pa.field("a", pa.int32(), False), pa.field("s", pa.string())])
     given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(wider)))
     assert given.type == array.type
-    given = next(arrowdl.stream(array.__arrow_c_device_stream__(capsule(wider))))
+    given = next(arrowdl.from_arrow_stream(array.__arrow_c_device_stream__(capsule(wider))))
     assert given.type == array.type
     # The fields have no bitmaps, which is to be seen of an array and not of a stream's type.
     given = arrowdl.from_arrow(array.__arrow_c_device_array__(capsule(never_null)))
     assert [child.nullable for child in given.schema.children] == [False, True]
-    stream = arrowdl.stream(arrowdl.stream(array).__arrow_c_device_stream__(capsule(never_null)))
+    stream = arrowdl.from_arrow_stream(
+        arrowdl.from_arrow_stream(array).__arrow_c_device_stream__(capsule(never_null))
+    )
     assert [child.nullable for child in stream.schema.children] == [True, True]
     with pytest.raises(ValueError, match="incompatible"):
         array.__arrow_c_device_array__(capsule(pa.schema({"a": pa.int32()})))
@@ -719,7 +721,7 @@ def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
     array = on_device(device, None)
     with pytest.raises(BufferError, match="host memory"):
         array.__arrow_c_stream__()
-    stream = arrowdl.stream(array.__arrow_c_device_stream__())
+    stream = arrowdl.from_arrow_stream(array.__arrow_c_device_stream__())
     assert stream.device_type == device[0]
     for wanted in (None, capsule(pa.schema({"x": pa.int32(), "y": pa.string()}))):
         with pytest.raises(BufferError, match="host"):
@@ -732,7 +734,7 @@ def test_on_a_device_there_is_no_host_stream(device: tuple[int, int]) -> None:
 
 def test_every_chunk_of_a_stream_is_of_the_schema() -> None:
     own = pa.chunked_array([[1, None], [], [3]], pa.int8())
-    stream = arrowdl.stream(own).__arrow_c_stream__(capsule(pa.int64()))
+    stream = arrowdl.from_arrow_stream(own).__arrow_c_stream__(capsule(pa.int64()))
     given = pa.ChunkedArray._import_from_c_capsule(stream)
     assert (given.type, given.num_chunks) == (pa.int64(), 3)
     assert given.to_pylist() == own.to_pylist()
@@ -742,7 +744,7 @@ def test_every_chunk_of_a_stream_is_of_the_schema() -> None:
 def test_the_chunks_before_one_that_does_not_fit_are_read() -> None:
     own = pa.table({"t": pa.chunked_array([[1000], [1]], pa.timestamp("ns"))})
     wanted = pa.schema({"t": pa.timestamp("us")})
-    reader = pa.RecordBatchReader.from_stream(arrowdl.stream(own), wanted)
+    reader = pa.RecordBatchReader.from_stream(arrowdl.from_arrow_stream(own), wanted)
     assert reader.schema == wanted
     assert reader.read_next_batch().num_rows == 1
     with pytest.raises(pa.ArrowInvalid, match=r"is 1, which no timestamp\[us\] is"):
@@ -763,20 +765,22 @@ class Consumer:
 
 CONSUMERS = {
     "from_stream": Consumer(
-        lambda x, s: pa.RecordBatchReader.from_stream(x, s).read_all(), arrowdl.stream
+        lambda x, s: pa.RecordBatchReader.from_stream(x, s).read_all(), arrowdl.from_arrow_stream
     ),
     "from_stream of a struct": Consumer(
         lambda x, s: pa.RecordBatchReader.from_stream(x, s).read_all()
     ),
     "pa.table": Consumer(lambda x, s: pa.table(x, schema=s)),
-    "pa.table of a stream": Consumer(lambda x, s: pa.table(x, schema=s), arrowdl.stream),
+    "pa.table of a stream": Consumer(lambda x, s: pa.table(x, schema=s), arrowdl.from_arrow_stream),
     "pa.record_batch": Consumer(lambda x, s: pa.record_batch(x, schema=s)),
     "pa.array": Consumer(
         lambda x, s: pa.RecordBatch.from_struct_array(pa.array(x, type=pa.struct(list(s))))
     ),
     "na.c_array": Consumer(lambda x, s: pa.record_batch(na.c_array(x, s))),
     "na.Array": Consumer(lambda x, s: pa.record_batch(na.Array(x, s))),
-    "na.ArrayStream": Consumer(lambda x, s: pa.table(na.ArrayStream(x, s)), arrowdl.stream),
+    "na.ArrayStream": Consumer(
+        lambda x, s: pa.table(na.ArrayStream(x, s)), arrowdl.from_arrow_stream
+    ),
     "na.c_device_array": Consumer(
         lambda x, s: pa.record_batch(c_device_array(x, s)),
     ),

@@ -34,7 +34,9 @@ def draw_batches(rng: random.Random) -> list[pa.RecordBatch]:
 
 
 def run(batches: list[pa.RecordBatch], steps: list[Step]) -> Chunks:
-    stream = arrowdl.stream(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+    stream = arrowdl.from_arrow_stream(
+        pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    )
     for _, apply, _ in steps:
         stream = apply(stream)
     return [pa.array(array).to_pylist() for array in stream]
@@ -72,7 +74,7 @@ def draw_step(rng: random.Random, names: list[str]) -> Step:
         count = rng.randrange(1, 5)
         index, pad = rng.randrange(count), rng.random() < 0.5
         expected = expect_share(index, count, pad)
-        return f"shard {index} {count} {pad}", lambda s: s.shard(index, count, pad=pad), expected
+        return f"shard {index} {count} {pad}", lambda s: s.shard(count, index, pad=pad), expected
     if kind == 5:
         return "prefetch", lambda s: s.prefetch(n), expect_same
     return "to cpu", lambda s: s.to("cpu"), expect_same
@@ -176,7 +178,7 @@ def check_shards(rng: random.Random) -> None:
     whole = [row["id"] for row in rows_of(run(batches, steps))]
     parts = []
     for index in range(count):
-        shard: Step = ("shard", lambda s, i=index: s.shard(i, count), expect_same)
+        shard: Step = ("shard", lambda s, i=index: s.shard(count, i), expect_same)
         parts += [row["id"] for row in rows_of(run(batches, [*steps, shard]))]
     assert sorted(parts) == sorted(whole) == list(range(sum(batch.num_rows for batch in batches)))
 

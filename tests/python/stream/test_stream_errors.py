@@ -73,7 +73,7 @@ def test_what_a_producer_reports_goes_out_as_it_came(
 ) -> None:
     stream: Any = (source := Failing(code, message))  # whose callbacks live as long
     for _ in range(layers):
-        stream = arrowdl.stream(Hidden(stream))
+        stream = arrowdl.from_arrow_stream(Hidden(stream))
     assert ask(stream) == (code, message)
     del stream, source
 
@@ -94,7 +94,7 @@ ADAPTORS: dict[str, Callable[[arrowdl.DeviceStream], arrowdl.DeviceStream]] = {
     "rebatch": lambda stream: stream.rebatch(3),
     "slice": lambda stream: stream.slice(0, 100),
     "shuffle": lambda stream: stream.shuffle(2, seed=1),
-    "shard": lambda stream: stream.shard(0, 1),
+    "shard": lambda stream: stream.shard(1, 0),
     "to": lambda stream: stream.to("cpu"),
     "prefetch": lambda stream: stream.prefetch(2),
 }
@@ -121,7 +121,7 @@ def test_pyarrow_reads_the_same_error_with_arrowdl_between(
     adapt: str, error: BaseException
 ) -> None:
     direct = pa.RecordBatchReader.from_stream(Hidden(failing(error)))
-    through = ADAPTORS[adapt](arrowdl.stream(failing(error)))
+    through = ADAPTORS[adapt](arrowdl.from_arrow_stream(failing(error)))
     read = pa.RecordBatchReader.from_stream(Hidden(through))
     assert outcome(read.read_all) == outcome(direct.read_all)
 
@@ -142,7 +142,7 @@ def test_our_own_readers_say_once_who_failed(
 ) -> None:
     stream: Any = failing(error)
     for _ in range(layers):
-        stream = arrowdl.stream(Hidden(stream))
+        stream = arrowdl.from_arrow_stream(Hidden(stream))
     assert pa.array(next(stream)).to_pylist() == [{"x": 0}]
     for _ in range(2):  # again and again
         with pytest.raises(expected) as caught:
@@ -171,5 +171,5 @@ def test_a_schema_that_cannot_be_given() -> None:
     )
     raw.get_schema = ctypes.cast(refuse, ctypes.c_void_p)
     with pytest.raises(NotImplementedError, match="failed to give its schema: Function not impl"):
-        arrowdl.stream(stream)
+        arrowdl.from_arrow_stream(stream)
     assert kept

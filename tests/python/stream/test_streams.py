@@ -56,23 +56,29 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "list of batches": lambda: TABLE.to_batches(),
     "generator": lambda: iter(TABLE.to_batches()),
     "DeviceArray": lambda: arrowdl.from_arrow(TABLE),
-    "DeviceStream": lambda: arrowdl.stream(TABLE),
+    "DeviceStream": lambda: arrowdl.from_arrow_stream(TABLE),
 }
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_gives_its_rows(source: str) -> None:
-    assert read_ids(arrowdl.stream(SOURCES[source]())) == IDS
+    assert read_ids(arrowdl.from_arrow_stream(SOURCES[source]())) == IDS
 
 
 @pytest.mark.parametrize("rows", [1, 7, 33, 50, 100, 1000])
 def test_consumers_read_what_comes_out(rows: int) -> None:
-    assert read_table(arrowdl.stream(TABLE).rebatch(rows)).equals(TABLE.unify_dictionaries())
-    frame = pl.DataFrame(arrowdl.stream(TABLE.select(["id", "text", "list"])).rebatch(rows))
+    assert read_table(arrowdl.from_arrow_stream(TABLE).rebatch(rows)).equals(
+        TABLE.unify_dictionaries()
+    )
+    frame = pl.DataFrame(
+        arrowdl.from_arrow_stream(TABLE.select(["id", "text", "list"])).rebatch(rows)
+    )
     assert frame.to_arrow()["id"].to_pylist() == IDS
-    reader = pa.RecordBatchReader.from_stream(arrowdl.stream(TABLE.select(["id"])).rebatch(rows))
+    reader = pa.RecordBatchReader.from_stream(
+        arrowdl.from_arrow_stream(TABLE.select(["id"])).rebatch(rows)
+    )
     assert duckdb.query("select sum(id) from reader").fetchall() == [(sum(IDS),)]
-    assert arrowdl.to_torch(arrowdl.stream(TABLE.select(["id"])))["id"].tolist() == IDS
+    assert arrowdl.to_torch(arrowdl.from_arrow_stream(TABLE.select(["id"])))["id"].tolist() == IDS
     del reader
 
 
@@ -87,7 +93,13 @@ def test_a_slice_of_rows_is_a_record_batch() -> None:
 
 
 def test_adaptors_are_a_chain() -> None:
-    stream = arrowdl.stream(TABLE).select(["list", "id"]).shuffle(40, 7).rebatch(30).prefetch(2)
+    stream = (
+        arrowdl.from_arrow_stream(TABLE)
+        .select(["list", "id"])
+        .shuffle(40, 7)
+        .rebatch(30)
+        .prefetch(2)
+    )
     batches = list(stream)
     assert [len(batch) for batch in batches] == [30, 30, 30, 10]
     assert batches[0].field_names == ["list", "id"]
@@ -98,7 +110,7 @@ def test_adaptors_are_a_chain() -> None:
 
 
 def test_shuffle_is_for_all_time() -> None:
-    ids = read_ids(arrowdl.stream(TABLE).shuffle(10, seed=7))
+    ids = read_ids(arrowdl.from_arrow_stream(TABLE).shuffle(10, seed=7))
     assert ids[:10] == [8, 5, 6, 0, 7, 3, 1, 9, 4, 2]
     assert [sorted(ids[i : i + 10]) for i in range(0, ROWS, 10)] == [
         IDS[i : i + 10] for i in range(0, ROWS, 10)
@@ -114,19 +126,21 @@ def test_rows_are_neither_lost_nor_made(chunks: list[int], rows: int, seed: int)
     ]
     table = pa.Table.from_batches(arrays, pa.schema({"id": pa.int64()}))
     ids = table["id"].to_pylist()
-    assert read_ids(arrowdl.stream(table).rebatch(rows)) == ids
-    assert sorted(read_ids(arrowdl.stream(table).shuffle(rows, seed))) == ids
-    shards = [read_ids(arrowdl.stream(table).rebatch(rows).shard(i, 3)) for i in range(3)]
+    assert read_ids(arrowdl.from_arrow_stream(table).rebatch(rows)) == ids
+    assert sorted(read_ids(arrowdl.from_arrow_stream(table).shuffle(rows, seed))) == ids
+    shards = [
+        read_ids(arrowdl.from_arrow_stream(table).rebatch(rows).shard(3, i)) for i in range(3)
+    ]
     assert sorted(i for shard in shards for i in shard) == ids
-    assert read_ids(arrowdl.stream(table).slice(rows, 5)) == ids[rows : rows + 5]
-    assert read_ids(arrowdl.stream(table).slice(rows)) == ids[rows:]
+    assert read_ids(arrowdl.from_arrow_stream(table).slice(rows, 5)) == ids[rows : rows + 5]
+    assert read_ids(arrowdl.from_arrow_stream(table).slice(rows)) == ids[rows:]
 
 
 def test_a_stream_is_read_once() -> None:
-    stream = arrowdl.stream(TABLE)
+    stream = arrowdl.from_arrow_stream(TABLE)
     later = stream.rebatch(10)
     for use in (lambda: next(stream), lambda: stream.rebatch(3), stream.__arrow_c_stream__):
-        with pytest.raises(ValueError, match="handed on"):
+        with pytest.raises(ValueError, match="consumer has taken it"):
             use()
     next(later)
     later.close()
@@ -135,14 +149,14 @@ def test_a_stream_is_read_once() -> None:
 
 
 def test_wrong_arguments_lose_nothing() -> None:
-    stream = arrowdl.stream(TABLE)
+    stream = arrowdl.from_arrow_stream(TABLE)
     with pytest.raises(ValueError, match='no column "nope"; there are "id"'):
         stream.select(["nope"])
-    with pytest.raises(ValueError, match="rows=0"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         stream.rebatch(0)
-    with pytest.raises(ValueError, match="window_rows=0"):
+    with pytest.raises(ValueError, match="buffer_size=0"):
         stream.shuffle(0, 1)
-    with pytest.raises(ValueError, match="shard 3 of 3"):
+    with pytest.raises(ValueError, match="num_shards=3, index=3"):
         stream.shard(3, 3)
     with pytest.raises(ValueError, match="depth=0"):
         stream.prefetch(0)
@@ -153,16 +167,16 @@ def test_wrong_arguments_lose_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("obj", "message"),
-    [(3, "stream.. cannot read an object of type int"), ([], "empty"), ([1], "int")],
+    [(3, "from_arrow_stream.. cannot read an object of type int"), ([], "empty"), ([1], "int")],
 )
 def test_what_is_no_stream_is_refused(obj: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
-        arrowdl.stream(obj)
+        arrowdl.from_arrow_stream(obj)
 
 
 def test_the_type_may_not_change_on_the_way() -> None:
     arrays = [pa.array([1, 2]), pa.array([3, 4]), pa.array(["x"])]
-    stream = arrowdl.stream(arrays)
+    stream = arrowdl.from_arrow_stream(arrays)
     assert [len(next(stream)), len(next(stream))] == [2, 2]
     with pytest.raises(
         ValueError, match="array 2 is of string, the stream of int64: a stream has one schema"
@@ -177,7 +191,7 @@ def fail_after(batches: int) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_errors_of_the_source_come_as_they_are(prefetch: bool) -> None:
-    stream = arrowdl.stream(fail_after(1))
+    stream = arrowdl.from_arrow_stream(fail_after(1))
     stream = stream.prefetch() if prefetch else stream
     assert len(next(stream)) == 33
     with pytest.raises(KeyError, match="disk on fire"):
@@ -187,7 +201,7 @@ def test_errors_of_the_source_come_as_they_are(prefetch: bool) -> None:
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_errors_of_a_c_stream_keep_their_message(prefetch: bool) -> None:
     reader = pa.RecordBatchReader.from_batches(TABLE.schema, fail_after(1))
-    stream = arrowdl.stream(reader)
+    stream = arrowdl.from_arrow_stream(reader)
     stream = stream.prefetch() if prefetch else stream
     assert len(next(stream)) == 33
     for _ in range(2):
@@ -197,7 +211,7 @@ def test_errors_of_a_c_stream_keep_their_message(prefetch: bool) -> None:
 
 def test_a_consumer_sees_the_error_too() -> None:
     with pytest.raises(Exception, match="disk on fire"):  # pyarrow chooses its class
-        read_table(arrowdl.stream(fail_after(1)).rebatch(5))
+        read_table(arrowdl.from_arrow_stream(fail_after(1)).rebatch(5))
 
 
 def test_closing_leaves_an_endless_source_behind() -> None:
@@ -211,7 +225,7 @@ def test_closing_leaves_an_endless_source_behind() -> None:
             closed.set()
 
     threads = threading.active_count()
-    stream = arrowdl.stream(count()).prefetch(3)
+    stream = arrowdl.from_arrow_stream(count()).prefetch(3)
     for _ in range(10):
         next(stream)
     stream.close()
@@ -229,14 +243,14 @@ def test_a_source_cannot_use_its_own_stream(use: Callable[[Any], Any]) -> None:
         use(made[0])
         yield pa.array([2])
 
-    made.append(arrowdl.stream(source()))
+    made.append(arrowdl.from_arrow_stream(source()))
     next(made[0])
     with pytest.raises(RuntimeError, match="being read by this thread"):
         next(made[0])
 
 
 def test_two_threads_share_the_arrays_of_a_stream() -> None:
-    stream = arrowdl.stream(pa.table({"id": np.arange(20_000)})).rebatch(10).prefetch(4)
+    stream = arrowdl.from_arrow_stream(pa.table({"id": np.arange(20_000)})).rebatch(10).prefetch(4)
     seen: list[list[int]] = [[], []]
 
     def read(into: list[int]) -> None:
@@ -260,7 +274,7 @@ def test_other_threads_run_while_a_source_is_read() -> None:
         assert release.wait(10)
         yield pa.array([2])
 
-    stream = arrowdl.stream(wait_once()).prefetch(1)
+    stream = arrowdl.from_arrow_stream(wait_once()).prefetch(1)
     next(stream)
     threading.Timer(0.05, release.set).start()
     assert len(next(stream)) == 1
@@ -274,7 +288,7 @@ never = threading.Event()
 def source():
     yield pa.array([1])
     never.wait(60)
-stream = arrowdl.stream(source()).prefetch()
+stream = arrowdl.from_arrow_stream(source()).prefetch()
 next(stream)
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -294,7 +308,7 @@ def test_a_forked_child_has_not_the_thread() -> None:
     script = """
 import os
 import arrowdl, pyarrow as pa
-stream = arrowdl.stream(pa.table({"x": range(1000)})).rebatch(1).prefetch(2)
+stream = arrowdl.from_arrow_stream(pa.table({"x": range(1000)})).rebatch(1).prefetch(2)
 next(stream)
 child = os.fork()
 if child == 0:
@@ -303,7 +317,7 @@ if child == 0:
     except RuntimeError as error:
         assert "forked" in str(error), error
     del stream
-    fresh = arrowdl.stream(pa.table({"x": range(1000)})).rebatch(1).prefetch(2)
+    fresh = arrowdl.from_arrow_stream(pa.table({"x": range(1000)})).rebatch(1).prefetch(2)
     assert len(list(fresh)) == 1000
     raise SystemExit(7)
 assert len(list(stream)) == 999
@@ -321,7 +335,7 @@ import arrowdl, pyarrow as pa
 def source():
     while True:
         yield pa.array([1])
-kept = [arrowdl.stream(source()).prefetch(2) for _ in range(4)]
+kept = [arrowdl.from_arrow_stream(source()).prefetch(2) for _ in range(4)]
 for stream in kept:
     next(stream)
 """
@@ -333,27 +347,27 @@ for stream in kept:
 
 
 def test_metadata_and_repr() -> None:
-    stream = arrowdl.stream(pa.table({"x": pa.array([1], pa.int8())}))
+    stream = arrowdl.from_arrow_stream(pa.table({"x": pa.array([1], pa.int8())}))
     assert repr(stream) == "<arrowdl.DeviceStream of struct<x: int8>, cpu>"
-    assert stream.device_type == arrowdl.device_types.cpu
+    assert stream.device_type == arrowdl.DeviceType.cpu
     assert pa.schema(stream) == pa.schema({"x": pa.int8()})
     assert pa.schema(stream.schema) == pa.schema({"x": pa.int8()})
     with pytest.raises(NotImplementedError, match="speed"):
         stream.__arrow_c_device_stream__(speed=3)
-    again = arrowdl.stream(stream.__arrow_c_device_stream__())
+    again = arrowdl.from_arrow_stream(stream.__arrow_c_device_stream__())
     assert len(next(again)) == 1
 
 
 def test_zero_copy_within_a_chunk() -> None:
     column = np.arange(1000)
-    for array in arrowdl.stream(pa.table({"x": column})).rebatch(100).prefetch():
+    for array in arrowdl.from_arrow_stream(pa.table({"x": column})).rebatch(100).prefetch():
         assert np.shares_memory(np.from_dlpack(array["x"]), column)
 
 
 def test_to_the_device_it_is_on() -> None:
-    assert read_ids(arrowdl.stream(TABLE).to("cpu")) == IDS
+    assert read_ids(arrowdl.from_arrow_stream(TABLE).to("cpu")) == IDS
     with pytest.raises(BufferError, match="cuda"):
-        next(arrowdl.stream(TABLE).to("cuda:0"))
+        next(arrowdl.from_arrow_stream(TABLE).to("cuda:0"))
 
 
 def test_a_slow_source_is_waited_for() -> None:
@@ -362,7 +376,7 @@ def test_a_slow_source_is_waited_for() -> None:
             time.sleep(0.03)
             yield pa.array([i])
 
-    assert [len(array) for array in arrowdl.stream(slow()).prefetch(1)] == [1, 1, 1]
+    assert [len(array) for array in arrowdl.from_arrow_stream(slow()).prefetch(1)] == [1, 1, 1]
 
 
 def test_nested_rows_go_through_the_adaptors() -> None:
@@ -380,9 +394,9 @@ def test_nested_rows_go_through_the_adaptors() -> None:
         }
     ).slice(3, 90)
     for adapted in (
-        arrowdl.stream(table).rebatch(7),
-        arrowdl.stream(table).shuffle(13, 5),
-        arrowdl.stream(table).rebatch(4).shuffle(50, 1).rebatch(9).prefetch(),
+        arrowdl.from_arrow_stream(table).rebatch(7),
+        arrowdl.from_arrow_stream(table).shuffle(13, 5),
+        arrowdl.from_arrow_stream(table).rebatch(4).shuffle(50, 1).rebatch(9).prefetch(),
     ):
         read = read_table(adapted)
         read.validate(full=True)
@@ -395,6 +409,6 @@ def test_dictionaries_that_are_too_many_together_are_refused() -> None:
         codes = pa.array(range(100), pa.int8())
         return pa.record_batch({"k": pa.DictionaryArray.from_arrays(codes, words)})
 
-    stream = arrowdl.stream([make(0), make(100)]).rebatch(200)
+    stream = arrowdl.from_arrow_stream([make(0), make(100)]).rebatch(200)
     with pytest.raises(Exception, match="200 distinct values together, more than the indices"):
         next(stream)

@@ -15,7 +15,7 @@ def source():
     yield batch
     yield reader.read_next_batch()
 
-reader = pa.RecordBatchReader.from_stream(arrowdl.stream(source()))
+reader = pa.RecordBatchReader.from_stream(arrowdl.from_arrow_stream(source()))
 reader.read_next_batch()
 try:
     reader.read_next_batch()
@@ -38,7 +38,7 @@ def source():
     go_on.wait()
     yield batch
 
-stream = arrowdl.stream(source())
+stream = arrowdl.from_arrow_stream(source())
 next(stream)
 reader = threading.Thread(target=lambda: next(stream))
 reader.start()

@@ -137,7 +137,7 @@ def test_null_rows_are_refused_as_tables_where_the_consumer_looks() -> None:
         arro3.core.Table.from_arrow(array)
 
 
-@pytest.mark.parametrize("of", [lambda x: x, arrowdl.stream], ids=["array", "stream"])
+@pytest.mark.parametrize("of", [lambda x: x, arrowdl.from_arrow_stream], ids=["array", "stream"])
 def test_null_rows_are_null_in_the_columns_where_it_does_not(of: Any) -> None:
     """polars 2.1 leaves the struct's bitmap aside where it scans a stream."""
     wanted = {"a": [1, None, 3, 4, 5], "b": [True, None, False, None, True]}

@@ -49,7 +49,7 @@ def pad_batches(
             yield _add_column(_fill_up(array, rows), _make_mask(own, rows))
             array = next(stream, None)
 
-    return _core.stream(pad())
+    return _core.from_arrow_stream(pad())
 
 
 def _fill_up(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:

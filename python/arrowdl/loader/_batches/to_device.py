@@ -49,7 +49,7 @@ def pack_ahead(
             del array
             yield messages[-1].block
 
-    with closing(_core.stream(copy_blocks()).prefetch(depth)) as blocks:
+    with closing(_core.from_arrow_stream(copy_blocks()).prefetch(depth)) as blocks:
         for block in blocks:
             del block
             yield messages.popleft()

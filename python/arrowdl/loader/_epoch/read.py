@@ -102,7 +102,9 @@ def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     if len(groups) == len(groups[0]) == 1:
         stream = epoch.read(groups[0][0])
     else:
-        stream = _core.stream(array for group in groups for array in epoch.read_each(group, rows))
+        stream = _core.from_arrow_stream(
+            array for group in groups for array in epoch.read_each(group, rows)
+        )
     return stream.rebatch(rows, drop_last=sharding.drop_last)
 
 
@@ -178,7 +180,7 @@ def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.
         stream = _take_every(stream, sharding.workers)
     if sharding.world_size == 1:
         return stream
-    return _note_fillers(stream, reader).shard(reader.rank, sharding.world_size, pad=True)
+    return _note_fillers(stream, reader).shard(sharding.world_size, reader.rank, pad=True)
 
 
 def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStream:
@@ -193,7 +195,7 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
                 reader.own_rows[i] = 0
             yield array
 
-    return _core.stream(note())
+    return _core.from_arrow_stream(note())
 
 
 def _skip_rows(
@@ -213,4 +215,4 @@ def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
     """Every `step`th array of `stream`, from the first one on."""
     arrays = itertools.islice(stream, 0, None, step)
     first = next(arrays, None)
-    return stream if first is None else _core.stream(itertools.chain([first], arrays))
+    return stream if first is None else _core.from_arrow_stream(itertools.chain([first], arrays))

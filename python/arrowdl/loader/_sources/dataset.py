@@ -92,7 +92,11 @@ class DatasetSource(IndexedSource):
 
     def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
         scans = self._cut(units)
-        return self._open(units) if len(scans) <= 1 else _core.stream(self._read_ahead(scans))
+        return (
+            self._open(units)
+            if len(scans) <= 1
+            else _core.from_arrow_stream(self._read_ahead(scans))
+        )
 
     def _cut(self, units: Sequence[int]) -> list[list[int]]:
         """`units` in parts of no more bytes than one scan is to read."""

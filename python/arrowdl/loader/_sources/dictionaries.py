@@ -59,7 +59,7 @@ def check_dictionaries(
     first = next(stream, None)
     if first is None:
         return stream
-    return _core.stream(check(array) for arrays in ([first], stream) for array in arrays)
+    return _core.from_arrow_stream(check(array) for arrays in ([first], stream) for array in arrays)
 
 
 def _find_dictionaries(array: Any, path: str) -> Iterator[tuple[str, pa.Array]]:

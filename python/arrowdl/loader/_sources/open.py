@@ -170,7 +170,7 @@ class _Selected:
     columns: list[str]
 
     def __call__(self, epoch: int) -> Any:
-        return _core.stream(self.open(epoch)).select(self.columns)
+        return _core.from_arrow_stream(self.open(epoch)).select(self.columns)
 
 
 @dataclass

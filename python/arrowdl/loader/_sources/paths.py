@@ -312,7 +312,7 @@ class MappedSource(TableSource):
         if self.lends or self._private_rows is None or self._is_cut:
             return super().read_rows(start, stop, order)
         arrays = self._private_rows.read(self._find_slices(start, stop))
-        return self._check(_core.stream(chain([self._arrays[0][:0]], arrays)))
+        return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))
 
     def check_unchanged(self) -> None:
         self._stamps.check(may_be_gone=True)  # the memory stays

@@ -140,7 +140,7 @@ def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _cor
     import pyarrow as pa
 
     empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
-    stream = _core.stream(itertools.chain([empty], batches)).prefetch(1)
+    stream = _core.from_arrow_stream(itertools.chain([empty], batches)).prefetch(1)
     next(stream)  # the empty one: the thread runs
     return stream
 

@@ -96,7 +96,7 @@ class _Worker:
         """The rest of an epoch, never more than `ahead` batches before the consumer."""
         loader = self._loader
         loader.load_state_dict(state)
-        _core.set_thread_limit(1)  # there are as many processes as are wanted
+        _core.set_num_threads(1)  # there are as many processes as are wanted
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead

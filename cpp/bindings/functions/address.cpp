@@ -1,0 +1,361 @@
+// arrowdl.c_data: arrays, schemas and streams from and into C structs at given addresses.
+#include <pybind11/stl.h>
+
+#include <optional>
+
+#include "arrowdl/error.hpp"
+#include "classes/device_array.hpp"
+#include "classes/device_stream.hpp"
+#include "classes/schema.hpp"
+#include "functions/functions.hpp"
+#include "import/arrow.hpp"
+#include "support/capsule.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+template <typename Struct>
+Struct* at_address(const char* name, uintptr_t address) {
+  if (address == 0 || address % alignof(Struct) != 0) {
+    raise_value_error(name, "=", address, " is not the address of a C struct");
+  }
+  return reinterpret_cast<Struct*>(address);
+}
+
+py::object import_schema(uintptr_t schema) {
+  OwnedSchema owned(at_address<ArrowSchema>("schema", schema));
+  parse_schema(*owned.get());
+  return py::cast(Schema(std::move(owned)));
+}
+
+py::object import_owned(OwnedSchema schema, OwnedDeviceArray array) {
+  return wrap(DeviceArray::import(std::move(schema), std::move(array), release_with_gil));
+}
+
+py::object import_array(uintptr_t array, uintptr_t schema) {
+  auto* c_array = at_address<ArrowArray>("array", array);
+  auto* c_schema = at_address<ArrowSchema>("schema", schema);
+  OwnedDeviceArray owned;
+  ArrowArrayMove(c_array, &owned->array);
+  owned->device_type = ARROW_DEVICE_CPU;
+  owned->device_id = -1;
+  return import_owned(OwnedSchema(c_schema), std::move(owned));
+}
+
+py::object import_device_array(uintptr_t array, uintptr_t schema) {
+  auto* c_array = at_address<ArrowDeviceArray>("array", array);
+  auto* c_schema = at_address<ArrowSchema>("schema", schema);
+  OwnedDeviceArray owned(c_array);
+  return import_owned(OwnedSchema(c_schema), std::move(owned));
+}
+
+template <typename Owned, typename Struct>
+py::object import_stream_at(uintptr_t stream) {
+  Owned owned(at_address<Struct>("stream", stream));
+  OwnedStream imported;
+  {
+    const py::gil_scoped_release release;  // a producer's callbacks may run any code, for any time
+    imported =
+        arrowdl::import_stream(std::move(owned), {release_with_gil, release_stream_with_gil});
+  }
+  return wrap(std::move(imported));
+}
+
+/// The schema of an array, a stream or anything with `__arrow_c_schema__`: types and fields too.
+OwnedSchema find_schema(const py::object& source) {
+  static PyObject* const name = interned("__arrow_c_schema__");
+  const py::object method = find_attribute(source.ptr(), name);
+  if (!method || PyType_Check(source.ptr()) != 0) {
+    return take_array_of(source.ptr()).export_schema();
+  }
+  const auto parsed = take_schema(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+  OwnedSchema schema;
+  if (ArrowSchemaDeepCopy(parsed->schema.get(), schema.get()) != NANOARROW_OK) {
+    throw std::bad_alloc();
+  }
+  return schema;
+}
+
+void export_schema(const py::object& source, uintptr_t schema) {
+  auto* target = at_address<ArrowSchema>("schema", schema);
+  find_schema(source).move(target);
+}
+
+using Address = std::optional<uintptr_t>;
+
+/// Writes what `make(array)` returns, and the schema where there is an address for it; nothing
+/// where either fails.
+template <typename Struct, typename Make>
+void export_to(const py::object& source, uintptr_t array, const Address& schema, const Make& make) {
+  auto* target = at_address<Struct>("array", array);
+  ArrowSchema* c_schema = schema ? at_address<ArrowSchema>("schema", *schema) : nullptr;
+  const DeviceArray taken = take_array_of(source.ptr());
+  OwnedSchema owned_schema = taken.export_schema();
+  make(taken).move(target);
+  if (c_schema != nullptr) owned_schema.move(c_schema);
+}
+
+void export_array(const py::object& source, uintptr_t array, const Address& schema) {
+  export_to<ArrowArray>(source, array, schema,
+                        [](const DeviceArray& taken) { return taken.export_array(); });
+}
+
+void export_device_array(const py::object& source, uintptr_t array, const Address& schema) {
+  export_to<ArrowDeviceArray>(source, array, schema,
+                              [](const DeviceArray& taken) { return taken.export_device_array(); });
+}
+
+void export_stream_to(const py::object& source, uintptr_t stream) {
+  auto* target = at_address<ArrowArrayStream>("stream", stream);
+  export_stream(take_stream_of(source.ptr())).move(target);
+}
+
+void export_device_stream_to(const py::object& source, uintptr_t stream) {
+  auto* target = at_address<ArrowDeviceArrayStream>("stream", stream);
+  export_device_stream(take_stream_of(source.ptr())).move(target);
+}
+
+void register_imports(py::module_& m) {
+  m.def("import_schema", &import_schema, py::arg("schema"),
+        R"(import_schema(schema)
+--
+
+Take an Arrow schema from its C struct.
+
+Parameters
+----------
+schema : int
+    The address of an ArrowSchema. It is moved from: marked released on return, on failure too.
+
+Returns
+-------
+Schema
+
+Raises
+------
+ValueError
+    A malformed or released struct. Whether an address holds a struct cannot be checked.)");
+  m.def("import_array", &import_array, py::arg("array"), py::arg("schema"),
+        R"(import_array(array, schema)
+--
+
+Take an array in host memory from its C structs, without a copy.
+
+Parameters
+----------
+array : int
+    The address of an ArrowArray.
+schema : int
+    The address of its ArrowSchema. Both structs are moved from: marked released on return, on
+    failure too, unless an address cannot be one.
+
+Returns
+-------
+DeviceArray
+    Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+
+Raises
+------
+ValueError
+    Structs that are malformed, released, or contradict each other. Whether an address holds a
+    struct cannot be checked.)");
+  m.def("import_device_array", &import_device_array, py::arg("array"), py::arg("schema"),
+        R"(import_device_array(array, schema)
+--
+
+Take an array on any device from its C structs, without a copy and without a wait.
+
+Parameters
+----------
+array : int
+    The address of an ArrowDeviceArray. Its ``sync_event`` is waited for before the memory is used.
+schema : int
+    The address of its ArrowSchema. Both structs are moved from: marked released on return, on
+    failure too, unless an address cannot be one.
+
+Returns
+-------
+DeviceArray
+    Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+
+Raises
+------
+ValueError
+    Structs that are malformed, released, or contradict each other; an unknown device type.)");
+  m.def("import_stream", &import_stream_at<OwnedArrayStream, ArrowArrayStream>, py::arg("stream"),
+        R"(import_stream(stream)
+--
+
+Take a stream of arrays in host memory from its C struct.
+
+Parameters
+----------
+stream : int
+    The address of an ArrowArrayStream. It is moved from: marked released on return, on failure
+    too.
+
+Returns
+-------
+DeviceStream
+    Owns the producer's stream. Its schema has been read, its arrays have not.
+
+Raises
+------
+ValueError
+    A released struct, or a malformed schema.
+RuntimeError
+    The producer failed; its message is in the error.)");
+  m.def("import_device_stream", &import_stream_at<OwnedDeviceArrayStream, ArrowDeviceArrayStream>,
+        py::arg("stream"),
+        R"(import_device_stream(stream)
+--
+
+Take a stream of arrays on any device from its C struct.
+
+Parameters
+----------
+stream : int
+    The address of an ArrowDeviceArrayStream. It is moved from: marked released on return, on
+    failure too.
+
+Returns
+-------
+DeviceStream
+    Owns the producer's stream. Its schema has been read, its arrays have not.
+
+Raises
+------
+ValueError
+    A released struct, or a malformed schema.
+RuntimeError
+    The producer failed; its message is in the error.)");
+}
+
+void register_exports(py::module_& m) {
+  m.def("export_schema", &export_schema, py::arg("source"), py::arg("schema"),
+        R"(export_schema(source, schema)
+--
+
+Write an Arrow schema into a C struct.
+
+Parameters
+----------
+source : object with ``__arrow_c_schema__``, or what `from_arrow` takes
+schema : int
+    The address of an uninitialised or released ArrowSchema, which owns the schema afterwards. It
+    stays untouched on errors.
+
+Raises
+------
+ValueError
+    Not the address of a struct.
+TypeError
+    A source without a schema.)");
+  m.def("export_array", &export_array, py::arg("source"), py::arg("array"),
+        py::arg("schema") = py::none(),
+        R"(export_array(source, array, schema=None)
+--
+
+Write an array in host memory into C structs, without a copy.
+
+Parameters
+----------
+source : DeviceArray or Arrow producer
+    What `from_arrow` takes.
+array : int
+    The address of an uninitialised or released ArrowArray, which shares the memory of `source`
+    afterwards and keeps it alive until its ``release`` is called.
+schema : int, optional
+    The address of an uninitialised or released ArrowSchema. Both structs stay untouched on errors.
+
+Raises
+------
+BufferError
+    Memory that the host cannot read: use `export_device_array`.
+ValueError
+    Not the address of a struct.
+TypeError
+    `source` is not Arrow data.)");
+  m.def("export_device_array", &export_device_array, py::arg("source"), py::arg("array"),
+        py::arg("schema") = py::none(),
+        R"(export_device_array(source, array, schema=None)
+--
+
+Write an array on any device into C structs, without a copy.
+
+Parameters
+----------
+source : DeviceArray or Arrow producer
+    What `from_arrow` takes.
+array : int
+    The address of an uninitialised or released ArrowDeviceArray, which shares the memory of
+    `source` afterwards and keeps it alive until its ``release`` is called. A consumer waits for
+    its ``sync_event`` before it reads the memory.
+schema : int, optional
+    The address of an uninitialised or released ArrowSchema. Both structs stay untouched on errors.
+
+Raises
+------
+ValueError
+    Not the address of a struct.
+TypeError
+    `source` is not Arrow data.)");
+  m.def("export_stream", &export_stream_to, py::arg("source"), py::arg("stream"),
+        R"(export_stream(source, stream)
+--
+
+Write a stream of arrays in host memory into a C struct.
+
+Parameters
+----------
+source : DeviceStream, Arrow producer, or list of arrays
+    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+    DeviceStream is consumed.
+stream : int
+    The address of an uninitialised or released ArrowArrayStream, which owns the stream
+    afterwards. It stays untouched on errors.
+
+Raises
+------
+BufferError
+    Memory that the host cannot read: use `export_device_stream`.
+ValueError
+    Not the address of a struct, an empty list, or arrays of several schemas or devices.
+TypeError
+    `source` is not Arrow data.)");
+  m.def("export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
+        R"(export_device_stream(source, stream)
+--
+
+Write a stream of arrays on any device into a C struct.
+
+Parameters
+----------
+source : DeviceStream, Arrow producer, or list of arrays
+    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+    DeviceStream is consumed.
+stream : int
+    The address of an uninitialised or released ArrowDeviceArrayStream, which owns the stream
+    afterwards. It stays untouched on errors.
+
+Raises
+------
+ValueError
+    Not the address of a struct, an empty list, or arrays of several schemas or devices.
+TypeError
+    `source` is not Arrow data.)");
+}
+
+}  // namespace
+
+void register_c_data(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();
+  register_imports(m);
+  register_exports(m);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,101 @@
+// live_objects, pending_releases, abandoned_releases, staging_bytes, list_backends: what
+// arrowdl.debug and arrowdl.doctor() read.
+#include "arrowdl/backend.hpp"
+#include "arrowdl/copy.hpp"
+#include "arrowdl/deferred_release.hpp"
+#include "arrowdl/device.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "functions/functions.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// One row for each runtime: its name, version and devices, or why it cannot be used.
+py::list list_backends() {
+  py::list rows;
+  for (const std::vector<int32_t>& types : list_runtimes()) {
+    py::list names;
+    for (const int32_t type : types) names.append(find_device_type(type)->name);
+    py::dict row;
+    row["types"] = names;
+    row["problem"] = "";
+    try {
+      std::string why_not;
+      Backend* backend = find_backend(types.front(), &why_not);
+      row["problem"] = why_not;
+      if (backend != nullptr) {
+        row["name"] = backend->name();
+        row["version"] = backend->version();
+        row["device_count"] = backend->device_count();
+      }
+    } catch (const Error& error) {
+      row["problem"] = error.what();
+    }
+    rows.append(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void register_diagnostics(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();  // pybind11's are not what inspect.signature reads
+  m.def("live_objects", &live_objects,
+        R"(live_objects()
+--
+
+Count the objects that own foreign or exported memory.
+
+Returns
+-------
+int
+    Zero when nothing leaks and nobody holds an array, a stream or an export.)");
+  m.def("pending_releases", &pending_releases,
+        R"(pending_releases()
+--
+
+Count the pieces of memory that wait for the work of GPU streams before they are released.
+
+Returns
+-------
+int)");
+  m.def("abandoned_releases", &abandoned_releases,
+        R"(abandoned_releases()
+--
+
+Count the arrays of this process whose memory was never released.
+
+Their device or GPU stream failed, or could not be queried any more.
+
+Returns
+-------
+int
+    Zero where nothing failed.)");
+  m.def("staging_bytes", &staging_bytes,
+        R"(staging_bytes()
+--
+
+Measure the pinned memory that arrowdl keeps for copies to devices.
+
+Returns
+-------
+int
+    Bytes, in use or not; at most ``arrowdl.config.staging_limit`` once no copy is under way.)");
+  m.def("list_backends", &list_backends,
+        R"(list_backends()
+--
+
+Say what each device runtime finds on this machine.
+
+Returns
+-------
+list of dict
+    Per runtime ``types`` (names) and ``problem`` (empty if it works), and if it works ``name``,
+    ``version`` and ``device_count``.)");
+}
+
+}  // namespace arrowdl::python

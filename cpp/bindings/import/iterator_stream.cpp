@@ -1,0 +1,81 @@
+#include "import/iterator_stream.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
+#include "import/arrow.hpp"
+#include "support/gil.hpp"
+#include "support/signals.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+class IteratorStream final : public ArrayStream {
+ public:
+  IteratorStream(const py::object& iterator, DeviceArray first)
+      : ArrayStream(share_schema(first.export_schema()), first.device().type),
+        iterator_(share_object(iterator.ptr())),
+        first_(std::move(first)) {}
+
+  DeviceArray next(int64_t) override {
+    if (first_) return std::exchange(first_, DeviceArray());
+    DeviceArray array;
+    if (iterator_ != nullptr) require_gil([&] { array = take_next(); });
+    return array;
+  }
+
+ private:
+  DeviceArray take_next() {
+    try {
+      return read();
+    } catch (const py::error_already_set& error) {
+      throw PassingError(error);
+    } catch (const std::bad_alloc&) {
+      PyErr_Clear();  // one that there was no memory to throw
+      throw;
+    }
+  }
+
+  DeviceArray read() {
+    const auto item = py::reinterpret_steal<py::object>(
+        PyIter_Next(static_cast<PyObject*>(const_cast<void*>(iterator_.get()))));
+    if (!item) {
+      iterator_.reset();
+      if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+      return {};
+    }
+    DeviceArray array = take_array_of(item.ptr());
+    check_chunk(*schema(), device_type(), array, ++position_);
+    return array;
+  }
+
+  std::shared_ptr<const void> iterator_;
+  DeviceArray first_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+OwnedStream iterate(const py::object& object) {
+  const auto iterator = py::reinterpret_steal<py::object>(PyObject_GetIter(object.ptr()));
+  if (!iterator) {
+    PyErr_Clear();
+    raise_type_error("from_arrow_stream() cannot read an object of type ",
+                     Py_TYPE(object.ptr())->tp_name,
+                     ": it has no Arrow protocol, and is no iterable of objects that have one");
+  }
+  const auto first = py::reinterpret_steal<py::object>(PyIter_Next(iterator.ptr()));
+  if (!first) {
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    raise_value_error(
+        "the iterable is empty, and an Arrow stream has a type: yield at least one array, which "
+        "may have no rows");
+  }
+  return std::make_unique<IteratorStream>(iterator, take_array_of(first.ptr()));
+}
+
+}  // namespace arrowdl::python

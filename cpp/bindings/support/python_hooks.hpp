@@ -1,0 +1,28 @@
+// The functions of arrowdl's own Python modules that the bindings call, and nothing else of
+// Python's modules.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace arrowdl::python {
+
+enum class Hook {
+  kFindDevice,     ///< (torch.device or jax.Device) -> (name, id)
+  kLoadFramework,  ///< (name) -> Framework
+  kToArray,        ///< (array, dtype, copy) -> numpy.ndarray
+  kToArrow,        ///< a container, and what to_arrow_device takes -> DeviceArray
+  kMakeDataFrame,  ///< (chunks, nan_as_null=, allow_copy=) -> DataFrame
+  kFromDataFrame,  ///< (frame, allow_copy=) -> DeviceArray
+  kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)
+  kFindSyclQueue,  ///< (device id) -> queue
+  kCount,
+};
+
+/// The function, imported on first use and kept for the life of the process. Raises what the import
+/// raises.
+pybind11::handle find_hook(Hook hook);
+
+/// Calls `function` when the interpreter ends, while it still runs Python code.
+void call_at_exit(const pybind11::cpp_function& function);
+
+}  // namespace arrowdl::python

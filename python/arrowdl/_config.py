@@ -1,0 +1,117 @@
+"""`arrowdl.config`: the settings of this process."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, NoReturn
+
+from arrowdl import _core
+
+_NAMES = ("blocking_release", "num_threads", "release_limit", "staging_limit")
+
+
+class Config:
+    """The settings of this process, as attributes that can be read and set.
+
+    There is one object, ``arrowdl.config``. A setting takes effect at once, for all threads. Worker
+    processes of a Loader have their own.
+
+    Examples
+    --------
+    >>> arrowdl.config.num_threads = 2
+    >>> arrowdl.config.num_threads
+    2
+    """
+
+    __slots__ = ()
+
+    @property
+    def blocking_release(self) -> bool:
+        """Whether the release of memory waits on the host for the GPU streams that used it.
+
+        False, the default: a thread of arrowdl's releases the memory once that work is done. True:
+        whoever drops the last reference waits.
+        """
+        return _core.blocking_release()
+
+    @blocking_release.setter
+    def blocking_release(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"config.blocking_release is True or False, got {value!r}")
+        _core.set_blocking_release(value)
+
+    @property
+    def num_threads(self) -> int:
+        """The most threads that copy rows in parallel: to shuffle, to rebatch, to pin memory.
+
+        The calling thread counts. By default ``OMP_NUM_THREADS``, else one for each processor of
+        this process, 8 at most; 1 in worker processes of a Loader. Copies from some 512 KiB on use
+        them, one operation at a time; they end when they are idle. ValueError for less than 1.
+        """
+        return _core.num_threads()
+
+    @num_threads.setter
+    def num_threads(self, value: int) -> None:
+        _core.set_num_threads(_to_int("num_threads", value, 1))
+
+    @property
+    def release_limit(self) -> int:
+        """How many bytes may wait for GPU streams before they are released, 1 GiB by default.
+
+        Whoever drops the last reference to memory beyond the limit waits on the host, until the
+        work on that memory is done or less memory waits. One piece may always wait, however large.
+        ValueError for less than 0.
+        """
+        return _core.release_limit()
+
+    @release_limit.setter
+    def release_limit(self, value: int) -> None:
+        _core.set_release_limit(_to_int("release_limit", value, 0))
+
+    @property
+    def staging_limit(self) -> int:
+        """How many bytes of pinned memory copies from pageable memory to a device go through.
+
+        256 MiB by default. The memory is allocated as copies need it, in blocks of 64 KiB to
+        4 MiB, and used again. A copy that finds all of it in use waits on the host until an earlier
+        one is done. One block is always allowed, and one for each further thread that copies.
+        Memory beyond a lower limit is released once no copy uses it. ValueError for less than 0.
+        """
+        return _core.staging_limit()
+
+    @staging_limit.setter
+    def staging_limit(self, value: int) -> None:
+        _core.set_staging_limit(_to_int("staging_limit", value, 0))
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in _NAMES)
+        return f"<arrowdl.config: {settings}>"
+
+    if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
+
+        def __getattr__(self, name):
+            _raise_unknown(name)
+
+        def __setattr__(self, name, value):
+            if name not in _NAMES:
+                _raise_unknown(name)
+            super().__setattr__(name, value)
+
+
+def _raise_unknown(name: str) -> NoReturn:
+    raise AttributeError(f"arrowdl.config has no {name!r}: it has {', '.join(_NAMES)}")
+
+
+def _to_int(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"config.{name} is an integer, got {value!r}")
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"config.{name} is an integer, got {value!r}") from None
+    if not least <= number < 2**63:
+        raise ValueError(f"config.{name}={number}: it is {least} or more, and less than 2**63")
+    return number
+
+
+config = Config()

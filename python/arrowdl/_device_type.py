@@ -1,0 +1,29 @@
+"""DLPack's device types as an enum that type checkers see."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class DeviceType(IntEnum):
+    """DLPack's device types, DLDeviceType. ArrowDeviceType has the same numbers.
+
+    `Device` and every ``device=`` take a member or its name.
+    """
+
+    cpu = 1
+    cuda = 2
+    cuda_host = 3
+    opencl = 4
+    vulkan = 7
+    metal = 8
+    vpi = 9
+    rocm = 10
+    rocm_host = 11
+    ext_dev = 12
+    cuda_managed = 13
+    oneapi = 14
+    webgpu = 15
+    hexagon = 16
+    maia = 17
+    trainium = 18
