@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from arrowdl.loader._workers.pool import WorkerPool
 
 
-_TORCH_ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
+_TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
 
 class Loader:
@@ -57,14 +57,14 @@ class Loader:
         Where the batches are copied to (see `DeviceArray.to`), ahead of the training and by way of
         pinned memory.
     shuffle : bool
-        Row groups (or pieces of tables) in another order each epoch, then windows of `buffer_rows`
+        Row groups (or pieces of tables) in another order each epoch, then windows of `buffer_size`
         consecutive rows of that, each permuted. Streams have their windows permuted only.
     seed : int
         Of the shuffles. The same seed, epoch and source give the same batches on every machine.
     drop_last : bool
         Leave incomplete batches out. Otherwise the last batch of a rank may be shorter than
         `batch_size`, and may be one row that another rank has as well, where this one would have
-        one batch less than the others: see `own_rows`.
+        one batch less than the others: see `valid_rows`.
     rank, world_size : int, optional
         This process among those that share the rows. By default what ``torch.distributed`` says
         where it is initialised, then the variables ``RANK`` and ``WORLD_SIZE``, then JAX's
@@ -72,8 +72,9 @@ class Loader:
     prefetch : int
         Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. Files
         and tables in their order on the CPU need no thread: pyarrow decodes files ahead by itself.
-        With `workers` what each of them is ahead, at least 1, and how many copies to `device` are.
-    workers : int
+        With `num_workers`, how far each of them is ahead (at least 1), and how many copies to
+        `device` are.
+    num_workers : int
         Processes that read and run `transform`, for one in Python that takes long; 0 for none:
         threads are enough for all else. Each reads a share of the rank's batches, and they take
         turns: the batches are those without workers, in another order. They start with the first
@@ -106,7 +107,7 @@ class Loader:
         Called on each batch; what it returns is given out.
     pin_memory : bool, optional
         Batches in pinned memory, for copies of your own to a GPU (torch). `device` needs none.
-    buffer_rows : int
+    buffer_size : int
         Rows of a window of the shuffle, which are held in memory.
     progress : bool
         Show a bar of tqdm.
@@ -139,7 +140,7 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
         prefetch: int = 2,
-        workers: int = 0,
+        num_workers: int = 0,
         pad_last: bool = False,
         sharding: Any = None,
         memory_map: bool = True,
@@ -149,13 +150,13 @@ class Loader:
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         transform: Callable[[Any], Any] | None = None,
         pin_memory: bool | None = None,
-        buffer_rows: int = 65_536,
+        buffer_size: int = 65_536,
         progress: bool = False,
     ) -> None:
         batch_size = _require_int("batch_size", batch_size, 1, 2**40)
         prefetch = _require_int("prefetch", prefetch, 0, 2**40)
-        workers = _require_int("workers", workers, 0)
-        buffer_rows = _require_int("buffer_rows", buffer_rows, 1, 2**32 - 1)
+        num_workers = _require_int("num_workers", num_workers, 0)
+        buffer_size = _require_int("buffer_size", buffer_size, 1, 2**32 - 1)
         if framework not in CONVERTERS:
             raise ValueError(f"framework={framework!r}: expected one of {', '.join(CONVERTERS)}")
         if sharding is not None and (framework != "jax" or device is not None):
@@ -186,16 +187,16 @@ class Loader:
         self._drop_last = bool(drop_last)
         self._rank, self._world_size = rank, world_size
         self._prefetch = prefetch
-        self._workers = workers
+        self._num_workers = num_workers
         self._pool: WorkerPool | None = None
         self._options = {"nulls": nulls, "ragged": ragged}
         self._is_writable = bool(writable)
         self._stack = _read_stack(stack)
         self._transform = transform
         self._pin_memory = bool(pin_memory)
-        self._buffer_rows = buffer_rows
+        self._buffer_rows = buffer_size
         self._progress = progress
-        self._order = Order(self._seed, buffer_rows if self._shuffle else None)
+        self._order = Order(self._seed, buffer_size if self._shuffle else None)
         opened = open_source(source, columns, filter, bool(memory_map))
         self._identity = fingerprint(opened) if isinstance(opened, IndexedSource) else "stream"
         if self._shuffle and isinstance(opened, IndexedSource):
@@ -209,8 +210,8 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         rank, world_size = self._find_world()
-        if self._workers:
-            return self._iterate(self._begin(rank, world_size, None, self._workers))
+        if self._num_workers:
+            return self._iterate(self._begin(rank, world_size, None, self._num_workers))
         return self._iterate(self._begin(rank, world_size))
 
     def _begin(
@@ -268,15 +269,15 @@ class Loader:
                     )
                 array = next(stream, None)
                 read = now()
-                stats.waiting_on_source += read - begin
+                stats.source_seconds += read - begin
                 if array is None:
                     break
                 batch = convert(array)
-                rows = reader.own_rows.pop(number, len(array))
+                rows = reader.valid_rows.pop(number, len(array))
                 stats.bytes += array.nbytes
                 del array
                 given = now()
-                stats.converting += given - read
+                stats.conversion_seconds += given - read
                 stats.batches += 1
                 stats.rows += rows
                 own += 1
@@ -286,7 +287,7 @@ class Loader:
                 yield batch
                 del batch  # its memory may go back before the next one is made
                 begin = now()
-                stats.consumer += begin - given
+                stats.consumer_seconds += begin - given
         if isinstance(self._source, IndexedSource):
             self._source.check_read()
         if self._position is position:
@@ -297,7 +298,7 @@ class Loader:
 
         pool, self._pool = self._pool, None
         if pool is None or not pool.is_of_this_process():
-            pool = WorkerPool(self._copy_for_worker(), self._workers)
+            pool = WorkerPool(self._copy_for_worker(), self._num_workers)
         messages = pool.read(
             self._describe(reader.position),
             reader.rank,
@@ -318,7 +319,7 @@ class Loader:
     def _copy_for_worker(self) -> Loader:
         """What only reads and transforms: the rest is done where the training is."""
         worker = copy.copy(self)
-        worker._workers = worker._prefetch = 0
+        worker._num_workers = worker._prefetch = 0
         worker._device = worker._pool = None
         worker._is_writable = self._is_writable and self._transform is not None  # copied anyway
         worker._pin_memory = worker._progress = False
@@ -344,7 +345,7 @@ class Loader:
             source = source.for_writing()
         stream = read_batches(source, self._order, reader)
         if self._pad_last:
-            stream = pad_batches(stream, self.batch_size, reader.own_rows)
+            stream = pad_batches(stream, self.batch_size, reader.valid_rows)
         read_type = stream.device_type
         if self._device is None:
             # In order, files are decoded ahead by pyarrow, and slices are no work for a thread.
@@ -359,7 +360,7 @@ class Loader:
         access: dict[str, Any] = {}
         if writes:
             is_copied = self._shuffle or stream.device_type != read_type
-            access = {"copy": True} if source.lends and not is_copied else {"_own": True}
+            access = {"copy": True} if source.is_shared and not is_copied else {"_own": True}
         to_tensors = self._choose_converter(access)
         return stream.prefetch(depth) if depth else stream, self._then_finish(to_tensors)
 
@@ -418,7 +419,7 @@ class Loader:
         self._position = Position(_require_int("epoch", epoch, 0))
 
     @property
-    def own_rows(self) -> int:
+    def valid_rows(self) -> int:
         """Rows of the batch given out last that are this rank's own; they come first in it.
 
         Fewer than it has where it was filled up (`pad_last`), and 0 where it repeats a row of
@@ -468,7 +469,7 @@ class Loader:
             "source": self._identity,
             "seed": self._seed,
             "shuffle": self._shuffle,
-            "buffer_rows": self._buffer_rows,
+            "buffer_size": self._buffer_rows,
             **position.to_state(),
         }
 
@@ -493,7 +494,7 @@ class Loader:
         own = self.state_dict()
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._shuffle:
-            meanings |= {"seed": "seed", "buffer_rows": "buffer_rows"}
+            meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
         for key, meaning in meanings.items():
             if state[key] != own[key]:
                 raise ValueError(
@@ -516,7 +517,7 @@ class Loader:
         """What was read so far, and what it waited for."""
         return self._stats
 
-    def dataset(self) -> TorchDataset:
+    def torch_dataset(self) -> TorchDataset:
         """An `IterableDataset` of whole batches, for ``DataLoader(..., batch_size=None)``.
 
         Its worker processes share the rows of this rank. Each iteration of a DataLoader that has

@@ -1,4 +1,4 @@
-"""Loader(workers=) in processes that fork: what a process did not make, it leaves alone."""
+"""Loader(num_workers=) in processes that fork: what a process did not make, it leaves alone."""
 
 from __future__ import annotations
 

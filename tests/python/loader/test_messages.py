@@ -337,7 +337,7 @@ _frameworks._LOADERS["torch"] = lambda: entries  # here: the worker processes ha
 
 table = pa.table({"id": range(50), "x": pa.array(range(50), pa.float32())})
 for prefetch in (0, 2):
-    loader = arrowdl.Loader(table, 5, workers=2, device="cuda:0", prefetch=prefetch)
+    loader = arrowdl.Loader(table, 5, num_workers=2, device="cuda:0", prefetch=prefetch)
     for epoch in range(2):
         batches = list(loader)
         with cuda.context(0):

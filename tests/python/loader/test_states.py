@@ -20,7 +20,7 @@ WORLDS = st.tuples(st.integers(1, 3), st.integers(1, 4))
 
 def make_loader(table: pa.Table, counted: bool, batch_size: int, **options: Any) -> arrowdl.Loader:
     source = table if counted else table.to_reader
-    return arrowdl.Loader(source, batch_size, buffer_rows=32, prefetch=0, **options)
+    return arrowdl.Loader(source, batch_size, buffer_size=32, prefetch=0, **options)
 
 
 class Workers:

@@ -77,7 +77,7 @@ def make_group() -> Exception:
 
 
 def load(transform: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(TABLE, 2, workers=1, framework="numpy", transform=transform)
+    return arrowdl.Loader(TABLE, 2, num_workers=1, framework="numpy", transform=transform)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pause"), reason="POSIX signals")

@@ -11,7 +11,7 @@ MASK = "valid"
 
 
 def pad_batches(
-    stream: _core.DeviceStream, rows: int, own_rows: dict[int, int]
+    stream: _core.DeviceStream, rows: int, valid_rows: dict[int, int]
 ) -> _core.DeviceStream:
     """The arrays of `stream` with `rows` rows each, and a column `MASK`, False where one is filler.
 
@@ -20,7 +20,7 @@ def pad_batches(
     stream : DeviceStream
         Structs in host memory, of at most `rows` rows.
     rows : int
-    own_rows : dict of int to int
+    valid_rows : dict of int to int
         Of arrays, by their number, whose rows are not all of this rank: the others count as filler.
         Those that are filled up are noted there.
 
@@ -43,9 +43,9 @@ def pad_batches(
         for i in count():
             if array is None:
                 return
-            own = own_rows.get(i, len(array))
+            own = valid_rows.get(i, len(array))
             if own < rows:
-                own_rows[i] = own
+                valid_rows[i] = own
             yield _add_column(_fill_up(array, rows), _make_mask(own, rows))
             array = next(stream, None)
 

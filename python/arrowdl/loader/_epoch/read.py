@@ -47,7 +47,7 @@ class Reader:
     rank : int
     worker : int, optional
     sharding : Sharding
-    own_rows : dict of int to int
+    valid_rows : dict of int to int
         The rows that are this rank's own, of batches that have others as well: by their number,
         from 0 for the first one that is read. Whoever reads a batch or fills it up notes it.
     """
@@ -56,19 +56,19 @@ class Reader:
     rank: int
     worker: int | None
     sharding: Sharding
-    own_rows: dict[int, int] = field(default_factory=dict)
+    valid_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
         """Batches of this reader, of the first `batches` of its rank."""
         if self.worker is None:
             return batches
-        return count_turns(batches, self.worker, self.sharding.workers)
+        return count_turns(batches, self.worker, self.sharding.num_workers)
 
     def count_all(self, own: int) -> int:
         """Batches of its rank up to the last of its `own` ones."""
         if self.worker is None:
             return own
-        return (own - 1) * self.sharding.workers + self.worker + 1
+        return (own - 1) * self.sharding.num_workers + self.worker + 1
 
 
 def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceStream:
@@ -95,7 +95,7 @@ def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     spans = rest.slice(share.rows.start, share.rows.stop)
     rows = sharding.batch_size
     if share.has_filler:
-        reader.own_rows[-(-len(share.rows) // rows)] = 0
+        reader.valid_rows[-(-len(share.rows) // rows)] = 0
         spans += rest.slice(0, 1)
     epoch = _Epoch(source, order, position.epoch)
     groups = list(epoch.group(spans)) or [[Span(0, 0)]]
@@ -170,12 +170,12 @@ def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.
         stage.batches * stage.sharding.batch_size * stage.sharding.world_size
         for stage in position.stages
     )
-    turn = reader.count_own(position.batches) * sharding.workers + reader.worker
+    turn = reader.count_own(position.batches) * sharding.num_workers + reader.worker
     rows = sharding.batch_size * sharding.world_size
     stream = _skip_rows(stream, order, position.epoch, done + turn * rows)
     stream = stream.rebatch(rows, drop_last=sharding.drop_last)
-    if sharding.workers > 1:
-        stream = _take_every(stream, sharding.workers)
+    if sharding.num_workers > 1:
+        stream = _take_every(stream, sharding.num_workers)
     if sharding.world_size == 1:
         return stream
     return _note_fillers(stream, reader).shard(reader.rank, sharding.world_size, pad=True)
@@ -190,7 +190,7 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
     def note() -> Iterator[_core.DeviceArray]:
         for i, array in enumerate(itertools.chain([first], stream)):
             if len(array) <= reader.rank:
-                reader.own_rows[i] = 0
+                reader.valid_rows[i] = 0
             yield array
 
     return _core.stream(note())

@@ -31,8 +31,8 @@ class Sharding:
     ----------
     world_size : int
         Ranks.
-    workers : int
-        Of each rank: batch `i` is of worker ``i % workers``.
+    num_workers : int
+        Of each rank: worker ``i % num_workers`` reads batch `i`.
     batch_size : int
         Rows of a batch.
     drop_last : bool
@@ -40,7 +40,7 @@ class Sharding:
     """
 
     world_size: int
-    workers: int
+    num_workers: int
     batch_size: int
     drop_last: bool
 
@@ -154,7 +154,7 @@ class _Parts:
 
 def _list_left(length: int, batches: int, stage: Stage) -> list[Span]:
     """What is left of a part of `length` rows, of each worker that has something left."""
-    workers = stage.sharding.workers
+    workers = stage.sharding.num_workers
     with_turns = range(min(workers - 1, batches))
     shares = [
         _choose_turns(length, batches, worker, stage.sharding, stage.batches)
@@ -227,9 +227,9 @@ def choose_share(rows: int, rank: int, worker: int, sharding: Sharding, done: in
     if sharding.drop_last:
         length = batches * sharding.batch_size
     own = _choose_turns(length, batches, worker, sharding, done)
-    has_last = worker == min(sharding.workers, batches) - 1
-    turns_done = count_turns(done, worker, sharding.workers)
-    is_left = turns_done < count_turns(batches, worker, sharding.workers)
+    has_last = worker == min(sharding.num_workers, batches) - 1
+    turns_done = count_turns(done, worker, sharding.num_workers)
+    is_left = turns_done < count_turns(batches, worker, sharding.num_workers)
     has_filler = is_short and has_last and is_left
     return Share(Span(start + own.start, start + own.stop), has_filler)
 
@@ -241,9 +241,9 @@ def _choose_turns(length: int, batches: int, worker: int, sharding: Sharding, do
     without workers. Rows beyond the batches, which are left out, are with the last share.
     """
     size = sharding.batch_size
-    fewer, longer = divmod(batches, sharding.workers)  # the first workers have a turn more
+    fewer, longer = divmod(batches, sharding.num_workers)  # the first workers have a turn more
     start = (worker * fewer + min(worker, longer)) * size
-    is_last = worker == sharding.workers - 1
+    is_last = worker == sharding.num_workers - 1
     stop = length if is_last else min(length, start + (fewer + (worker < longer)) * size)
-    start += count_turns(done, worker, sharding.workers) * size
+    start += count_turns(done, worker, sharding.num_workers) * size
     return Span(min(start, stop), stop)

@@ -11,12 +11,12 @@ from typing import Any
 from arrowdl.loader._epoch.sharding import Rest, Sharding, Stage, count_batches
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_rows")
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size")
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),
     "shuffle": (bool,),
-    "buffer_rows": (int,),
+    "buffer_size": (int,),
     "epoch": (int,),
     "stages": (list, tuple),
 }
@@ -26,7 +26,7 @@ _MOST_LEVELS = 30
 # The numbers of a stage, and what they can be.
 _LIMITS = (
     ("world_size", 1, 2**32),
-    ("workers", 1, 2**16),
+    ("num_workers", 1, 2**16),
     ("batch_size", 1, 2**40),
     ("drop_last", 0, 1),
     ("batches", 0, 2**48),
@@ -124,7 +124,13 @@ def _why_no_stage(stage: Any) -> str:
 
 def _to_list(stage: Stage) -> list[int]:
     dealt = stage.sharding
-    numbers = (dealt.world_size, dealt.workers, dealt.batch_size, dealt.drop_last, stage.batches)
+    numbers = (
+        dealt.world_size,
+        dealt.num_workers,
+        dealt.batch_size,
+        dealt.drop_last,
+        stage.batches,
+    )
     return [int(number) for number in numbers]
 
 

@@ -56,7 +56,7 @@ class Iterations:
             raise RuntimeError(
                 "the worker processes of a DataLoader agree on the epoch by way of a temporary "
                 f"folder, and none could be made ({self._why_none}): set TMPDIR to a folder that "
-                "can be written to, or use num_workers=0 and the workers= of the Loader"
+                "can be written to, or use num_workers=0 and the num_workers= of the Loader"
             )
         try:
             return self._join(start, seed, worker, epoch, is_own)

@@ -46,8 +46,9 @@ class WorkerPool:
     def __init__(self, loader: Loader, count: int) -> None:
         if multiprocessing.current_process().daemon:
             raise RuntimeError(
-                f"workers={count}: this process is a daemon of multiprocessing, which may start no "
-                "processes: give the Loader workers=0 here, or start this process with daemon=False"
+                f"num_workers={count}: this process is a daemon of multiprocessing, which may "
+                "start no processes: give the Loader num_workers=0 here, or start this process "
+                "with daemon=False"
             )
         data = _dump(loader, count)
         self.is_idle = True
@@ -282,9 +283,9 @@ def _dump(loader: Loader, count: int) -> bytes:
         return pickle.dumps(loader)
     except Exception as error:
         raise TypeError(
-            f"workers={count}: the source and the transform go to other processes, and pickle "
+            f"num_workers={count}: the source and the transform go to other processes, and pickle "
             f"says: {error}. Give paths or a table, and functions that are defined at the top "
-            "level of a module; or workers=0"
+            "level of a module; or num_workers=0"
         ) from error
 
 
@@ -299,7 +300,7 @@ _SIGNALS = {
 } | dict.fromkeys(
     ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"),
     "native code of the transform, of the source or of a library has failed. The variable "
-    "PYTHONFAULTHANDLER=1 has a worker print where, and workers=0 runs the same code in this "
+    "PYTHONFAULTHANDLER=1 has a worker print where, and num_workers=0 runs the same code in this "
     "process",
 )
 

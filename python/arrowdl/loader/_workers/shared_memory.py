@@ -36,7 +36,7 @@ class NoRoomError(OSError):
             "processes hand batches over in shared memory, of which each has some of them: start "
             "the container with more (docker run --shm-size=4g, an emptyDir of medium Memory in "
             "Kubernetes), or give the Loader smaller batches, fewer workers, a smaller prefetch, "
-            "or workers=0, which needs none",
+            "or num_workers=0, which needs none",
         )
 
 
