@@ -1,4 +1,4 @@
-"""What a `Loader` counts while it reads."""
+"""`Stats`: what a `Loader` counts while it reads."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Literal
 
 @dataclass
 class Stats:
-    """What a `Loader` has done since it was made.
+    """What a `Loader` has read since it was made, and how long each part took.
 
     Attributes
     ----------
     batches : int
     rows : int
-        Without those that fill a batch up or that another rank has as well.
+        Rows of this rank. Padding, and rows that another rank also reads, are not counted.
     bytes : int
-        Of their Arrow arrays; of what they handed over, with workers.
+        Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
     source_seconds : float
-        Seconds in which the training waited for the next batch to be read.
+        Time in which the training waited for the next batch to be read.
     conversion_seconds : float
-        Seconds of making tensors, `transform` included.
+        Time to make tensors, `transform` included.
     consumer_seconds : float
-        Seconds between batches: the training itself.
+        Time between batches: the training itself.
     """
 
     batches: int = 0
@@ -34,7 +34,7 @@ class Stats:
 
     @property
     def bottleneck(self) -> Literal["source", "conversion", "consumer"]:
-        """What takes most of the time."""
+        """The part that takes most of the time."""
         seconds: dict[Literal["source", "conversion", "consumer"], float] = {
             "source": self.source_seconds,
             "conversion": self.conversion_seconds,

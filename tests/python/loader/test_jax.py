@@ -89,7 +89,7 @@ def test_nothing_is_padded_to_nothing() -> None:
         (lambda: arrowdl.Loader(PLAIN, 10, sharding=object()), 'framework="jax"'),
         (
             lambda: arrowdl.Loader(PLAIN, 10, framework="jax", device="cpu", sharding=object()),
-            "in place of device=",
+            "replaces device=",
         ),
     ],
 )

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import torch
 from arrowdl import _core
+from arrowdl.loader._batches.pack import Message, flatten
 from arrowdl.loader._batches.to_device import copy_ahead
 from arrowdl.loader._workers.shared_memory import SlotReader, name_slot
-from arrowdl.loader._workers.wire import Message, flatten
 
 Pair = namedtuple("Pair", ["x", "y"])
 

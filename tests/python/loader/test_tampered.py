@@ -50,17 +50,17 @@ TAMPERED = [
     (stages([2**32, 1, 2**40, 0, 2**48]), "more rows than a source can have"),
     (lambda state: {**state, "stages": "x"}, "stages is no list"),
     (lambda state: {**state, "stages": {}}, "stages is no list"),
-    (lambda state: {**state, "epoch": -1}, "epoch is none that there can be"),
-    (lambda state: {**state, "epoch": 10**30}, "epoch is none that there can be"),
+    (lambda state: {**state, "epoch": -1}, "epoch is out of range"),
+    (lambda state: {**state, "epoch": 10**30}, "epoch is out of range"),
     (lambda state: {**state, "epoch": True}, "epoch is no int"),
     (lambda state: {**state, "seed": "7"}, "seed is no int"),
     (lambda state: {**state, "source": None}, "source is no str"),
     (lambda state: {**state, "version": True}, "not a state of a Loader"),
     (lambda state: {**state, "version": 2}, "not a state of a Loader"),
-    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "counts no steps"),
-    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "counts no steps"),
+    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "is no number of steps"),
+    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "is no number of steps"),
     (lambda state: {"_steps_since_snapshot": 14, "own": state}, "had 16 batches"),
-    (contain_itself, "without an end"),
+    (contain_itself, "or endless"),
     (nest, "more than 30 levels"),
     (lambda state: None, "not a state of a Loader"),
     (lambda state: [state], "not a state of a Loader"),
@@ -152,7 +152,7 @@ def test_every_row_is_somebodys_own_once(
                     source, 2, framework="numpy", pad_last=pad_last, rank=rank,
                     world_size=world_size,
                 )  # fmt: skip
-                for batch in loader._iterate(loader._begin(rank, world_size, worker, workers)):
+                for batch in loader._read_share(worker, workers):
                     batches += 1
                     own += batch["id"][: loader.valid_rows].tolist()
                     if pad_last:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._batches.convert import pin
+from arrowdl.loader._batches.pin import pin
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(1000)})
@@ -197,7 +197,7 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"columns": 3}, "a list of names"),
         ({"columns": [0]}, "0 is no name"),
         ({"columns": ["id", "id"]}, '"id" is there twice'),
-        ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True is for"),
+        ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True needs"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:
@@ -223,7 +223,7 @@ def test_filters_that_are_no_expression(filter: Any) -> None:
 
 def test_a_matrix_does_not_take_the_place_of_a_column() -> None:
     table = pa.table({"x": [1.0], "y": [2.0]})
-    with pytest.raises(ValueError, match='"x" is a column that is not stacked'):
+    with pytest.raises(ValueError, match='a column "x" that is not stacked'):
         list(arrowdl.Loader(table, 1, stack={"x": ["y"]}))
     (batch,) = arrowdl.Loader(table, 1, stack={"x": ["x", "y"]})
     assert batch["x"].tolist() == [[1.0, 2.0]]
