@@ -32,7 +32,7 @@ def train(config: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = prepare_model(nn.Linear(3, 1))
     optimizer = torch.optim.Adam(model.parameters(), 0.05)
-    loader = get_dataset_loader(100, stack={"features": FEATURES}, shuffle=True, buffer_rows=1_000)
+    loader = get_dataset_loader(100, stack={"features": FEATURES}, shuffle=True, buffer_size=1_000)
     for _ in range(4):
         for batch in loader:
             loss = nn.functional.mse_loss(model(batch["features"]).squeeze(1), batch["y"])

@@ -64,7 +64,7 @@ def time_batches(batches: Iterable[Any], warm_up: int) -> float:
 def measure(columns: int, count: int, passes: int) -> tuple[float, float]:
     """Seconds per batch of ours and of the DataLoader: medians of passes in turn."""
     table = pa.table({"x": range(count)})
-    ours = arrowdl.Loader(table, 1, workers=1, transform=partial(replace_batch, columns))
+    ours = arrowdl.Loader(table, 1, num_workers=1, transform=partial(replace_batch, columns))
     few = count // 4
     theirs = DataLoader(
         Repeat(columns, few), batch_size=None, num_workers=1, persistent_workers=True

@@ -89,14 +89,14 @@ def test_batches_are_pyarrows_own_reading(source: Any, prefetch: int) -> None:
 
 
 def test_batches_of_worker_processes(parquet: Path) -> None:
-    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=1)
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", num_workers=1)
     assert read_all(loader) == TABLE.to_pydict()
     assert read_all(loader) == TABLE.to_pydict()
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_shuffle_is_the_one_of_the_host(source: Any, workers: int) -> None:
-    there = arrowdl.Loader(source, BATCH, shuffle=True, seed=7, device="cuda", workers=workers)
+    there = arrowdl.Loader(source, BATCH, shuffle=True, seed=7, device="cuda", num_workers=workers)
     here = arrowdl.Loader(source, BATCH, shuffle=True, seed=7)
     epochs = set()
     for _ in range(2):
@@ -145,7 +145,7 @@ def test_batches_of_jax(jax: Any, source: Any) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_nobody_waits_for_the_model(parquet: Path, workers: int) -> None:
-    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", num_workers=workers)
     read_once(loader)
     batches = iter(loader)
     next(batches)["x"].sum().item()  # its kernel is loaded
@@ -169,7 +169,7 @@ def test_the_next_batches_are_copied_while_the_model_works(
     parquet: Path, side: Any, workers: int, ragged: bool
 ) -> None:
     source = RAGGED if ragged else parquet
-    loader = arrowdl.Loader(source, BATCH, device="cuda", workers=workers, ragged="offsets")
+    loader = arrowdl.Loader(source, BATCH, device="cuda", num_workers=workers, ragged="offsets")
     read_once(loader)
     batches = iter(loader)
     next(batches)
@@ -216,8 +216,8 @@ def test_nobody_waits_for_a_copy_of_pageable_memory(side: Any) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_pinned_memory_is_used_again(parquet: Path, workers: int) -> None:
-    arrowdl.config.staging_limit = 8 * BLOCK
-    loader = arrowdl.Loader(parquet, BATCH, device="cuda", workers=workers)
+    arrowdl.set_staging_limit(8 * BLOCK)
+    loader = arrowdl.Loader(parquet, BATCH, device="cuda", num_workers=workers)
     for _ in range(2):
         read_once(loader)
         assert BLOCK <= debug.staging_bytes() <= 9 * BLOCK, f"for {ROWS // BATCH} batches"

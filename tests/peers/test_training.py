@@ -49,7 +49,7 @@ def read_ids(batches: Any) -> list[int]:
 def make_stateful(workers: int, **options: Any) -> Any:
     from torchdata.stateful_dataloader import StatefulDataLoader
 
-    dataset = arrowdl.Loader(TABLE, 7, shuffle=True).dataset()
+    dataset = arrowdl.Loader(TABLE, 7, shuffle=True).torch_dataset()
     return StatefulDataLoader(dataset, batch_size=None, num_workers=workers, **options)
 
 
@@ -81,7 +81,7 @@ def test_state_of_stateful_dataloader_for_other_workers_and_ranks(
     for rank in range(2):
         loader = arrowdl.Loader(TABLE, 5, shuffle=True, rank=rank, world_size=2)
         loader.load_state_dict(state)
-        seen += read_ids(DataLoader(loader.dataset(), batch_size=None, num_workers=others))
+        seen += read_ids(DataLoader(loader.torch_dataset(), batch_size=None, num_workers=others))
     assert sorted(set(seen)) == IDS
     assert len(seen) <= ROWS + 1
 
@@ -137,7 +137,7 @@ def test_lightning_trains_on_a_loader(tmp_path: Path) -> None:
             return torch.optim.SGD(self.parameters(), 1e-9)
 
     loader = arrowdl.Loader(TABLE, 7, shuffle=True)
-    for batches in (loader, DataLoader(loader.dataset(), batch_size=None, num_workers=2)):
+    for batches in (loader, DataLoader(loader.torch_dataset(), batch_size=None, num_workers=2)):
         model = Model()
         trainer = lightning.Trainer(
             max_epochs=2,
@@ -173,7 +173,7 @@ def gather(rank: int, port: int, results: Any) -> None:
     try:
         loader = arrowdl.Loader(TABLE, 10)
         own = read_ids(loader)
-        prepared = accelerator.prepare(DataLoader(loader.dataset(), batch_size=None))
+        prepared = accelerator.prepare(DataLoader(loader.torch_dataset(), batch_size=None))
         results.put((rank, own, isinstance(prepared, DataLoaderDispatcher)))
     finally:
         accelerator.end_training()

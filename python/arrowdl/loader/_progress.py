@@ -1,15 +1,13 @@
-"""The bar of `Loader(progress=True)`."""
+"""The progress bar of `Loader(progress=True)`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from arrowdl.loader._loader import Loader
 
 
 class NoBar:
+    """Shows nothing."""
+
     def __enter__(self) -> Callable[[int], None]:
         return lambda rows: None
 
@@ -18,14 +16,19 @@ class NoBar:
 
 
 class Bar:
-    def __init__(self, loader: Loader) -> None:
+    """A tqdm bar, which counts batches.
+
+    Parameters
+    ----------
+    total : int, optional
+        Batches of the epoch; None if unknown.
+    epoch : int
+    """
+
+    def __init__(self, total: int | None, epoch: int) -> None:
         from tqdm.auto import tqdm
 
-        try:
-            total: int | None = len(loader)
-        except TypeError:
-            total = None
-        self._bar = tqdm(total=total, desc=f"epoch {loader.epoch}", unit="batch")
+        self._bar = tqdm(total=total, desc=f"epoch {epoch}", unit="batch")
 
     def __enter__(self) -> Callable[[int], None]:
         return lambda rows: self._bar.update() and None

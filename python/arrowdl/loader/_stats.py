@@ -1,4 +1,4 @@
-"""What a `Loader` counts while it reads."""
+"""`Stats`: what a `Loader` counts while it reads."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Literal
 
 @dataclass
 class Stats:
-    """What a `Loader` has done since it was made.
+    """What a `Loader` has read since it was made, and how long each part took.
 
     Attributes
     ----------
     batches : int
     rows : int
-        Without those that fill a batch up or that another rank has as well.
+        Rows of this rank. Padding, and rows that another rank also reads, are not counted.
     bytes : int
-        Of their Arrow arrays; of what they handed over, with workers.
-    waiting_on_source : float
-        Seconds in which the training waited for the next batch to be read.
-    converting : float
-        Seconds of making tensors, `transform` included.
-    consumer : float
-        Seconds between batches: the training itself.
+        Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
+    source_seconds : float
+        Time in which the training waited for the next batch to be read.
+    conversion_seconds : float
+        Time to make tensors, `transform` included.
+    consumer_seconds : float
+        Time between batches: the training itself.
     """
 
     batches: int = 0
     rows: int = 0
     bytes: int = 0
-    waiting_on_source: float = 0.0
-    converting: float = 0.0
-    consumer: float = 0.0
+    source_seconds: float = 0.0
+    conversion_seconds: float = 0.0
+    consumer_seconds: float = 0.0
 
     @property
     def bottleneck(self) -> Literal["source", "conversion", "consumer"]:
-        """What takes most of the time."""
+        """The part that takes most of the time."""
         seconds: dict[Literal["source", "conversion", "consumer"], float] = {
-            "source": self.waiting_on_source,
-            "conversion": self.converting,
-            "consumer": self.consumer,
+            "source": self.source_seconds,
+            "conversion": self.conversion_seconds,
+            "consumer": self.consumer_seconds,
         }
         return max(seconds, key=lambda name: seconds[name])

@@ -99,8 +99,8 @@ _frameworks._LOADERS["numpy"] = lambda: stand_in
 arrowdl.config.staging_limit = 4 << 16
 table = pa.table({{"i": range(5000), "x": np.arange(5000) / 7}})
 loader = arrowdl.Loader(
-    table, 64, framework="numpy", device="{device}", shuffle=True, buffer_rows=512)
-here = arrowdl.Loader(table, 64, framework="numpy", shuffle=True, buffer_rows=512)
+    table, 64, framework="numpy", device="{device}", shuffle=True, buffer_size=512)
+here = arrowdl.Loader(table, 64, framework="numpy", shuffle=True, buffer_size=512)
 for _ in range(2):
     for batch, expected in zip(loader, here, strict=True):
         for name in ("i", "x"):

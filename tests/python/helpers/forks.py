@@ -42,7 +42,9 @@ def add_process(batch: dict[str, Any]) -> dict[str, Any]:
     return {**batch, "process": os.getpid()}
 
 
-Loader = partial(arrowdl.Loader, TABLE, BATCH, framework="numpy", workers=2, transform=add_process)
+Loader = partial(
+    arrowdl.Loader, TABLE, BATCH, framework="numpy", num_workers=2, transform=add_process
+)
 
 
 def fork(run: Callable[[], None]) -> int:
@@ -175,7 +177,7 @@ def process_of_multiprocessing() -> None:
         assert process.exitcode == 0
 
     def be_told() -> None:
-        with pytest.raises(RuntimeError, match=r"a daemon .* workers=0"):
+        with pytest.raises(RuntimeError, match=r"a daemon .* num_workers=0"):
             list(loader)
 
     process = context.Process(target=be_told, daemon=True)

@@ -116,7 +116,7 @@ def test_a_file_that_changes_between_epochs(
 
 @pytest.mark.parametrize("kind", ["parquet", "mapped"])
 def test_worker_processes_compare_as_well(kind: str, tmp_path: Path) -> None:
-    loader, path = make(kind, tmp_path, workers=1)
+    loader, path = make(kind, tmp_path, num_workers=1)
     assert sorted(read(loader)) == list(range(100))  # the process stays
     write_over(path)
     with pytest.raises(OSError, match=f"{path.name}' has changed"):

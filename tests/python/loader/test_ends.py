@@ -89,7 +89,7 @@ def raise_in_the_transform(loader: arrowdl.Loader) -> None:
     def fail(batch: Any) -> Any:
         raise KeyError("no")
 
-    loader._transform = fail
+    loader._pipeline.options.transform = fail
     with pytest.raises(KeyError):
         next(iter(loader))
 
@@ -168,7 +168,7 @@ def measure():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-options = {"shuffle": True, "buffer_rows": 5_000} if sys.argv[2] == "True" else {}
+options = {"shuffle": True, "buffer_size": 5_000} if sys.argv[2] == "True" else {}
 loader = arrowdl.Loader(sys.argv[1], 100, framework="numpy", ragged="offsets", **options)
 sizes = [measure() for _ in range(50) if sum(len(batch["id"]) for batch in loader) == 20_000]
 print(max(sizes[:15]), min(sizes[-10:]), len(sizes))  # what grows never comes back

@@ -1,4 +1,4 @@
-"""Loader(workers=) in processes that fork: what a process did not make, it leaves alone."""
+"""Loader(num_workers=) in processes that fork: what a process did not make, it leaves alone."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_fork(scenario: object) -> None:
 def test_a_transform_that_forks() -> None:
     done = run("transform_forks")
     assert done.returncode == 0, done.stderr
-    assert "end that with os._exit() there" in done.stderr
+    assert "end that process with os._exit()" in done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux's")

@@ -89,7 +89,7 @@ def test_nothing_is_padded_to_nothing() -> None:
         (lambda: arrowdl.Loader(PLAIN, 10, sharding=object()), 'framework="jax"'),
         (
             lambda: arrowdl.Loader(PLAIN, 10, framework="jax", device="cpu", sharding=object()),
-            "in place of device=",
+            "replaces device=",
         ),
     ],
 )
@@ -112,7 +112,7 @@ def main():
     double = jax.jit(lambda batch: batch["x"] * 2)
     for workers in (0, 1):
         loader = arrowdl.Loader(table, 8, framework="jax", sharding=sharding, pad_last=True,
-                                transform=transforms.add_one, workers=workers)
+                                transform=transforms.add_one, num_workers=workers)
         seen = []
         for batch in loader:
             for name in ("id", "x", "valid", "more"):

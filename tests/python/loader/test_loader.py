@@ -117,7 +117,7 @@ def to_rows(batch: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_row_of_every_source(name: str, shuffle: bool, files: Path) -> None:
-    loader = arrowdl.Loader(SOURCES[name](files), 100, shuffle=shuffle, buffer_rows=300)
+    loader = arrowdl.Loader(SOURCES[name](files), 100, shuffle=shuffle, buffer_size=300)
     for _ in range(2):  # epochs
         batches = list(loader)
         assert [len(batch["id"]) for batch in batches] == [100] * 10 + [37]
@@ -192,7 +192,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ({"columns": "id"}, "give a list of names"),
         ({"rank": 1}, "belong together"),
         ({"rank": 2, "world_size": 2}, "rank 2 of world_size 2"),
-        ({"buffer_rows": 0}, "buffer_rows=0"),
+        ({"buffer_size": 0}, "buffer_size=0"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:
@@ -263,7 +263,7 @@ def test_batches_of_a_table_are_its_memory_where_nobody_writes() -> None:
 def test_the_same_seed_gives_the_same_batches(files: Path) -> None:
     def read(**arguments: Any) -> list[list[int]]:
         loader = arrowdl.Loader(
-            files / "parquet", 64, **{"shuffle": True, "seed": 1, "buffer_rows": 256, **arguments}
+            files / "parquet", 64, **{"shuffle": True, "seed": 1, "buffer_size": 256, **arguments}
         )
         return [read_ids(loader), read_ids(loader)]
 
@@ -273,16 +273,16 @@ def test_the_same_seed_gives_the_same_batches(files: Path) -> None:
     assert read(prefetch=0) == [first, second]
     assert read(columns=["id"]) == [first, second]
     assert read(seed=2)[0] != first
-    loader = arrowdl.Loader(files / "parquet", 64, shuffle=True, seed=1, buffer_rows=256)
+    loader = arrowdl.Loader(files / "parquet", 64, shuffle=True, seed=1, buffer_size=256)
     loader.set_epoch(1)
     assert read_ids(loader) == second
     assert loader.epoch == 2
 
 
 def test_shuffled_order_is_for_all_time(files: Path) -> None:
-    loader = arrowdl.Loader(files / "parquet", 8, shuffle=True, seed=7, buffer_rows=400)
+    loader = arrowdl.Loader(files / "parquet", 8, shuffle=True, seed=7, buffer_size=400)
     assert next(iter(loader))["id"].tolist() == FIRST_FILES
-    loader = arrowdl.Loader(TABLE, 8, shuffle=True, seed=7, buffer_rows=400)
+    loader = arrowdl.Loader(TABLE, 8, shuffle=True, seed=7, buffer_size=400)
     assert next(iter(loader))["id"].tolist() == FIRST_TABLE
 
 
@@ -314,7 +314,7 @@ def test_ranks_share_the_rows(
             world_size=world_size,
             shuffle=shuffle,
             drop_last=drop_last,
-            buffer_rows=window,
+            buffer_size=window,
         )
         read = [batch["id"].tolist() for batch in loader]
         batches.add(len(read))
@@ -381,7 +381,7 @@ def resume(source: Any, seed: int) -> None:
                 shuffle=shuffle,
                 rank=rank,
                 world_size=world_size,
-                buffer_rows=200,
+                buffer_size=200,
                 prefetch=chance.randint(0, 2),
             )
             if state is not None:
@@ -410,7 +410,7 @@ def test_resumes_lose_and_repeat_nothing(name: str, seed: int, files: Path) -> N
 def test_a_resumed_epoch_goes_on_as_the_whole_one(name: str, shuffle: bool, files: Path) -> None:
     def make() -> arrowdl.Loader:
         return arrowdl.Loader(
-            SOURCES[name](files), 50, shuffle=shuffle, buffer_rows=128, rank=1, world_size=2
+            SOURCES[name](files), 50, shuffle=shuffle, buffer_size=128, rank=1, world_size=2
         )
 
     whole = make()
@@ -436,7 +436,7 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
         (arrowdl.Loader(files / "parquet", 50, shuffle=True), "dataset"),
         (arrowdl.Loader(TABLE, 50, shuffle=True, seed=1), "seed"),
         (arrowdl.Loader(TABLE, 50), "shuffle"),
-        (arrowdl.Loader(TABLE, 50, shuffle=True, buffer_rows=5), "buffer_rows"),
+        (arrowdl.Loader(TABLE, 50, shuffle=True, buffer_size=5), "buffer_size"),
     ):
         with pytest.raises(ValueError, match=f"another {word}"):
             other.load_state_dict(state)
@@ -447,7 +447,7 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
             loader.load_state_dict(wrong)  # type: ignore[arg-type]
     other = arrowdl.Loader(TABLE, 7, shuffle=True, prefetch=5, framework="numpy")
     other.load_state_dict(state)
-    in_order = arrowdl.Loader(TABLE, 50, seed=1, buffer_rows=5)  # which mean nothing then
+    in_order = arrowdl.Loader(TABLE, 50, seed=1, buffer_size=5)  # which mean nothing then
     in_order.load_state_dict(arrowdl.Loader(TABLE, 50).state_dict())
 
 
@@ -461,7 +461,7 @@ from torch.utils.data import DataLoader
 path, workers, shuffle = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
 loader = arrowdl.Loader(path, 100, columns=["id", "x"], shuffle=shuffle)
 for _ in range(2):  # a second pass forks a process that has read
-    batches = DataLoader(loader.dataset(), batch_size=None, num_workers=workers)
+    batches = DataLoader(loader.torch_dataset(), batch_size=None, num_workers=workers)
     print([i for batch in batches for i in batch["id"].tolist()])
     list(loader)
 """
@@ -495,7 +495,7 @@ tempfile.tempdir = tempfile.mkdtemp()
 table = pa.table({"id": range(100)})
 
 def make():
-    return arrowdl.Loader(table, 7, shuffle=True, buffer_rows=32)
+    return arrowdl.Loader(table, 7, shuffle=True, buffer_size=32)
 
 def read(batches):
     return sorted(batch["id"].tolist() for batch in batches)
@@ -506,7 +506,7 @@ assert len({str(epoch) for epoch in epochs}) == 10
 
 def deal(loader, **options):
     return DataLoader(
-        loader.dataset(), batch_size=None, num_workers=workers, persistent_workers=persistent,
+        loader.torch_dataset(), batch_size=None, num_workers=workers, persistent_workers=persistent,
         **options,
     )
 
@@ -591,9 +591,9 @@ def test_workers_agree_on_the_iteration() -> None:
 
 
 def test_dataset_has_the_length_of_the_loader() -> None:
-    assert len(arrowdl.Loader(TABLE, 100).dataset()) == 11
+    assert len(arrowdl.Loader(TABLE, 100).torch_dataset()) == 11
     with pytest.raises(TypeError, match="no length"):
-        len(arrowdl.Loader(TABLE.to_reader(), 100).dataset())
+        len(arrowdl.Loader(TABLE.to_reader(), 100).torch_dataset())
 
 
 # ---- for people
@@ -604,8 +604,8 @@ def test_stats_and_repr() -> None:
     list(loader)
     stats = loader.stats()
     assert (stats.batches, stats.rows) == (11, ROWS)
-    assert stats.waiting_on_source > 0
-    assert stats.converting > 0
+    assert stats.source_seconds > 0
+    assert stats.conversion_seconds > 0
     assert stats.bottleneck in ("source", "conversion", "consumer")
     assert repr(loader) == (
         "<arrowdl.Loader of 1037 rows, batches of 100 for torch, shuffled with seed 3, epoch 1>"
@@ -616,7 +616,7 @@ def test_stats_and_repr() -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_stats_count_bytes(workers: int) -> None:
     table = pa.table({"x": pa.array(range(95), pa.int32()), "s": ["abc"] * 95})
-    loader = arrowdl.Loader(table, 10, workers=workers, framework="numpy", ragged="offsets")
+    loader = arrowdl.Loader(table, 10, num_workers=workers, framework="numpy", ragged="offsets")
     list(loader)
     stats = loader.stats()
     assert (stats.batches, stats.rows) == (10, 95)

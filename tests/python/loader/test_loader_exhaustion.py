@@ -60,7 +60,7 @@ class Enlarge:
         return enlarge(self.size, batch)
 
 def load(transform, **options):
-    options = {"workers": 2, "framework": "numpy", "transform": transform, **options}
+    options = {"num_workers": 2, "framework": "numpy", "transform": transform, **options}
     return arrowdl.Loader(table, 2, **options)
 """
 needs_mount = pytest.mark.skipif(not can_mount(), reason="needs to mount a small /dev/shm")
@@ -92,7 +92,7 @@ if __name__ == "__main__":
             "/dev/shm has ",
             f"bytes free, of {24 * MIB} ",
             "--shm-size",
-            "workers=0",
+            "num_workers=0",
             "In worker ",
         ):
             assert words in line, words
@@ -104,10 +104,10 @@ def test_workers_wait_for_room_that_will_come(tmp_path: Path) -> None:
     done = run_in_small_memory(
         """
 if __name__ == "__main__":
-    for batch in load(Enlarge(5 * MIB), prefetch=8, workers=1):
+    for batch in load(Enlarge(5 * MIB), prefetch=8, num_workers=1):
         assert (batch["large"] == batch["id"][0]).all()
     count = 0
-    for batch in load(grow, workers=1, prefetch=4):
+    for batch in load(grow, num_workers=1, prefetch=4):
         assert (batch["large"] == batch["id"][0]).all()
         assert len(batch["large"]) == int(batch["id"][0]) * MIB // 4
         count += 1

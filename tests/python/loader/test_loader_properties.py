@@ -39,7 +39,7 @@ tables = st.builds(
     st.lists(st.sampled_from(sorted(MAKERS)), max_size=4, unique=True),
 )
 orders = st.fixed_dictionaries(
-    {"shuffle": st.booleans(), "seed": st.integers(0, 99), "buffer_rows": st.integers(1, 60)}
+    {"shuffle": st.booleans(), "seed": st.integers(0, 99), "buffer_size": st.integers(1, 60)}
 )
 thorough = settings(derandomize=True, deadline=None, max_examples=80)
 

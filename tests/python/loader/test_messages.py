@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import torch
 from arrowdl import _core
+from arrowdl.loader._batches.pack import Message, flatten
 from arrowdl.loader._batches.to_device import copy_ahead
 from arrowdl.loader._workers.shared_memory import SlotReader, name_slot
-from arrowdl.loader._workers.wire import Message, flatten
 
 Pair = namedtuple("Pair", ["x", "y"])
 
@@ -337,7 +337,7 @@ _frameworks._LOADERS["torch"] = lambda: entries  # here: the worker processes ha
 
 table = pa.table({"id": range(50), "x": pa.array(range(50), pa.float32())})
 for prefetch in (0, 2):
-    loader = arrowdl.Loader(table, 5, workers=2, device="cuda:0", prefetch=prefetch)
+    loader = arrowdl.Loader(table, 5, num_workers=2, device="cuda:0", prefetch=prefetch)
     for epoch in range(2):
         batches = list(loader)
         with cuda.context(0):

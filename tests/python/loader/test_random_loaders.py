@@ -82,7 +82,7 @@ class Epoch:
         self.order = {
             "shuffle": rng.random() < 0.6,
             "seed": rng.randrange(2**31),
-            "buffer_rows": rng.choice([1, 3, 16, 1000]),
+            "buffer_size": rng.choice([1, 3, 16, 1000]),
         }
 
     def open(self, world: int, state: Any, batch_size: int, **options: Any) -> list[arrowdl.Loader]:
@@ -215,9 +215,9 @@ def test_stops_with_workers(tmp_path: Path) -> None:
         rng = random.Random(seed)
         table = draw_table(rng)
         epoch = Epoch(rng, table, len(table))
-        first = epoch.open(1, None, 3, workers=2)
+        first = epoch.open(1, None, 3, num_workers=2)
         read, (state,), is_over = read_steps(first, 2)
-        rest = epoch.open(2, state, 2, workers=1)
+        rest = epoch.open(2, state, 2, num_workers=1)
         ids = [i for batches in read for batch in batches for i in batch]
         if not is_over:
             more, _, _ = read_steps(rest, None)

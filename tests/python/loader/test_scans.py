@@ -190,7 +190,7 @@ for kind, paths in files.items():
     for memory_map in (True, False):
         for what in ({"filter": F}, {"columns": ["y"], "filter": F, "shuffle": True}):
             loader = arrowdl.Loader(
-                paths, 16, framework="numpy", memory_map=memory_map, buffer_rows=32, **what
+                paths, 16, framework="numpy", memory_map=memory_map, buffer_size=32, **what
             )
             for _ in range(epochs):
                 batches = iter(loader)

@@ -364,7 +364,7 @@ def test_dictionaries_that_are_the_same_are_read(tmp_path: Path) -> None:
     for name in "ab":
         pq.write_table(pa.table({"k": column}), tmp_path / f"{name}.parquet", row_group_size=7)
     assert read(tmp_path, "k") == codes * 2
-    assert sorted(read(tmp_path, "k", shuffle=True, buffer_rows=9)) == sorted(codes * 2)
+    assert sorted(read(tmp_path, "k", shuffle=True, buffer_size=9)) == sorted(codes * 2)
     batches = pa.table({"k": column}).to_batches(max_chunksize=9)
     assert read(batches, "k") == read(lambda: iter(batches), "k") == codes
 
@@ -415,7 +415,7 @@ OF_LARGE_ROWS = """
 import sys, time
 import arrowdl, pyarrow as pa
 loader = arrowdl.Loader(sys.argv[1], 8, framework="numpy", shuffle=sys.argv[2] == "True",
-                        buffer_rows=32)
+                        buffer_size=32)
 batches = iter(loader)
 next(batches)
 held, before = pa.total_allocated_bytes(), -1
@@ -452,7 +452,7 @@ def test_memory_does_not_grow_with_the_file(shuffle: bool, tmp_path: Path) -> No
 
 def test_epochs_leave_nothing_behind(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": range(50_000)}), tmp_path / "a.parquet", row_group_size=5_000)
-    loader = arrowdl.Loader(tmp_path, 1_000, shuffle=True, buffer_rows=10_000)
+    loader = arrowdl.Loader(tmp_path, 1_000, shuffle=True, buffer_size=10_000)
     list(loader)
     held = pa.total_allocated_bytes()
     for _ in range(50):
@@ -491,7 +491,7 @@ def test_two_columns_of_one_name(name: str, columns: list[str] | None, tmp_path:
 def test_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only the workers of a DataLoader need one."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    dataset = arrowdl.Loader(pa.table({"a": [1, 2]}), 1).dataset()
+    dataset = arrowdl.Loader(pa.table({"a": [1, 2]}), 1).torch_dataset()
     assert [batch["a"].item() for batch in dataset] == [1, 2]
     assert [batch["a"].item() for batch in DataLoader(dataset, batch_size=None)] == [1, 2]
     with pytest.raises(RuntimeError, match=r"agree on the epoch .* set TMPDIR"):

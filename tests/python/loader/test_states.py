@@ -12,6 +12,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl.loader._epoch import sharding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,18 +21,16 @@ WORLDS = st.tuples(st.integers(1, 3), st.integers(1, 4))
 
 def make_loader(table: pa.Table, counted: bool, batch_size: int, **options: Any) -> arrowdl.Loader:
     source = table if counted else table.to_reader
-    return arrowdl.Loader(source, batch_size, buffer_rows=32, prefetch=0, **options)
+    return arrowdl.Loader(source, batch_size, buffer_size=32, prefetch=0, **options)
 
 
 class Workers:
     """The workers of one rank as a DataLoader has them: its own loader each, batches in turns."""
 
-    def __init__(self, rank: int, world_size: int, loaders: list[arrowdl.Loader]) -> None:
+    def __init__(self, loaders: list[arrowdl.Loader]) -> None:
         self.loaders = loaders
         self.readers = [
-            loader._iterate(
-                loader._begin(rank, world_size, i, len(loaders), may_go_on=len(loaders) == 1)
-            )
+            loader._read_share(i, len(loaders), may_go_on=len(loaders) == 1)
             for i, loader in enumerate(loaders)
         ]
 
@@ -57,9 +56,11 @@ def test_workers_have_the_batches_of_their_rank(
     table = pa.table({"id": pa.array(range(rows), pa.int64())})
     options: dict[str, Any] = {"shuffle": shuffle, "drop_last": drop_last}
     for rank in range(world_size):
-        loaders = [make_loader(table, counted, batch_size, **options) for _ in range(workers)]
-        shared = list(Workers(rank, world_size, loaders))
-        alone = make_loader(table, counted, batch_size, rank=rank, world_size=world_size, **options)
+        own = {"rank": rank, "world_size": world_size, **options}
+        shared = list(
+            Workers([make_loader(table, counted, batch_size, **own) for _ in range(workers)])
+        )
+        alone = make_loader(table, counted, batch_size, **own)
         batches = [batch["id"].tolist() for batch in alone]
         assert sorted(shared) == sorted(batches)
         if not counted:
@@ -81,18 +82,17 @@ def test_a_state_is_good_for_another_number_of_workers(seed: int, counted: bool)
         steps = chance.randint(0, 5) if part < len(worlds) - 1 else None
         states = []
         for rank in range(world_size):
-            loaders = [
-                make_loader(table, counted, batch_size, shuffle=shuffle) for _ in range(workers)
-            ]
+            own = {"rank": rank, "world_size": world_size, "shuffle": shuffle}
+            loaders = [make_loader(table, counted, batch_size, **own) for _ in range(workers)]
             for loader in loaders:
                 if state is not None:
                     loader.load_state_dict(state)
-            for batch in itertools.islice(Workers(rank, world_size, loaders), steps):
+            for batch in itertools.islice(Workers(loaders), steps):
                 seen.update(batch)
             states.append([loader.state_dict() for loader in loaders])
         assert all(other == states[0] for other in states)
         # As in what torchdata's StatefulDataLoader gives.
-        state = {"snapshots": {f"worker_{i}": {"own": own} for i, own in enumerate(states[0])}}
+        state = {"snapshots": {f"worker_{i}": {"own": state} for i, state in enumerate(states[0])}}
         assert all(len(json.dumps(own)) < 1024 for own in states[0])
         if any(own["epoch"] == 1 for own in states[0]):
             break
@@ -108,13 +108,13 @@ def test_workers_go_on_with_their_own_states(steps: int, counted: bool) -> None:
     def make() -> list[arrowdl.Loader]:
         return [make_loader(table, counted, 7, shuffle=True) for _ in range(3)]
 
-    whole = list(Workers(0, 1, make()))
+    whole = list(Workers(make()))
     first = make()
-    assert list(itertools.islice(Workers(0, 1, first), steps)) == whole[:steps]
+    assert list(itertools.islice(Workers(first), steps)) == whole[:steps]
     second = make()
     for loader, stopped in zip(second, first, strict=True):
         loader.load_state_dict(stopped.state_dict())
-    readers = [loader._iterate(loader._begin(0, 1, i, 3)) for i, loader in enumerate(second)]
+    readers = [loader._read_share(i, 3) for i, loader in enumerate(second)]
     rest = []
     for turn in itertools.count(steps):
         batch = next(readers[turn % 3], None)
@@ -128,3 +128,21 @@ def test_a_state_of_no_loader_is_refused() -> None:
     loader = make_loader(pa.table({"id": [1]}), True, 1)
     with pytest.raises(ValueError, match="not a state of a Loader"):
         loader.load_state_dict({"_snapshot": {"worker_0": {"dataset_state": None}}})
+
+
+def test_checking_a_state_takes_one_step_for_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that was stopped very often has many stages."""
+    steps = 0
+
+    class Counted(sharding._Left):
+        def __init__(self, *arguments: Any) -> None:
+            nonlocal steps
+            steps += 1
+            super().__init__(*arguments)
+
+    loader = make_loader(pa.table({"id": range(1_000)}), True, 1)
+    state = {**loader.state_dict(), "stages": [[1, 1, 1, 0, 1]] * 300}
+    monkeypatch.setattr(sharding, "_Left", Counted)
+    loader.load_state_dict(state)
+    assert 300 <= steps <= 600
+    assert next(iter(loader))["id"].tolist() == [300]

@@ -42,7 +42,7 @@ TAMPERED = [
     (stages([1, 1, 7, 0, True]), r"has True for batches"),
     (stages([1, 1, 7, 0, 1.0]), r"has 1.0 for batches"),
     (stages([1, 1, 7, 2, 1]), r"has 2 for drop_last"),
-    (stages([1, 10**9, 7, 0, 1]), r"has 1000000000 for workers"),
+    (stages([1, 10**9, 7, 0, 1]), r"has 1000000000 for num_workers"),
     (stages([2**40, 1, 7, 0, 1]), r"for world_size"),
     (stages([1, 1, 7, 0]), r"stages\[0\] is no list of 5 numbers"),
     (stages("11701"), r"stages\[0\] is no list"),
@@ -50,17 +50,17 @@ TAMPERED = [
     (stages([2**32, 1, 2**40, 0, 2**48]), "more rows than a source can have"),
     (lambda state: {**state, "stages": "x"}, "stages is no list"),
     (lambda state: {**state, "stages": {}}, "stages is no list"),
-    (lambda state: {**state, "epoch": -1}, "epoch is none that there can be"),
-    (lambda state: {**state, "epoch": 10**30}, "epoch is none that there can be"),
+    (lambda state: {**state, "epoch": -1}, "epoch is out of range"),
+    (lambda state: {**state, "epoch": 10**30}, "epoch is out of range"),
     (lambda state: {**state, "epoch": True}, "epoch is no int"),
     (lambda state: {**state, "seed": "7"}, "seed is no int"),
     (lambda state: {**state, "source": None}, "source is no str"),
     (lambda state: {**state, "version": True}, "not a state of a Loader"),
     (lambda state: {**state, "version": 2}, "not a state of a Loader"),
-    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "counts no steps"),
-    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "counts no steps"),
+    (lambda state: {"_steps_since_snapshot": -3, "own": state}, "is no number of steps"),
+    (lambda state: {"_steps_since_snapshot": "3", "own": state}, "is no number of steps"),
     (lambda state: {"_steps_since_snapshot": 14, "own": state}, "had 16 batches"),
-    (contain_itself, "without an end"),
+    (contain_itself, "or endless"),
     (nest, "more than 30 levels"),
     (lambda state: None, "not a state of a Loader"),
     (lambda state: [state], "not a state of a Loader"),
@@ -152,12 +152,12 @@ def test_every_row_is_somebodys_own_once(
                     source, 2, framework="numpy", pad_last=pad_last, rank=rank,
                     world_size=world_size,
                 )  # fmt: skip
-                for batch in loader._iterate(loader._begin(rank, world_size, worker, workers)):
+                for batch in loader._read_share(worker, workers):
                     batches += 1
-                    own += batch["id"][: loader.own_rows].tolist()
+                    own += batch["id"][: loader.valid_rows].tolist()
                     if pad_last:
                         by_mask += batch["id"][batch["valid"]].tolist()
-                        assert batch["valid"].sum() == loader.own_rows
+                        assert batch["valid"].sum() == loader.valid_rows
                         assert len(batch["id"]) == 2
                 assert loader.stats().rows <= rows
             counts.add(batches)
@@ -193,16 +193,16 @@ def keep(batch: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("counted", [True, False])
-def test_own_rows_with_worker_processes(counted: bool) -> None:
+def test_valid_rows_with_worker_processes(counted: bool) -> None:
     table = pa.table({"id": range(13)})
     own: list[int] = []
     for rank in range(3):
         loader = arrowdl.Loader(
             table if counted else table.to_batches(), 2, framework="numpy", rank=rank,
-            world_size=3, workers=2, transform=keep,
+            world_size=3, num_workers=2, transform=keep,
         )  # fmt: skip
         for batch in loader:
-            own += batch["id"][: loader.own_rows].tolist()
+            own += batch["id"][: loader.valid_rows].tolist()
     assert sorted(own) == list(range(13))
 
 
@@ -221,7 +221,7 @@ def test_what_many_ranks_left_is_read_window_by_window(
 
     monkeypatch.setattr(TableSource, "read", count)
     table = pa.table({"id": range(10_000)})
-    options: dict[str, Any] = {"framework": "numpy", "shuffle": shuffle, "buffer_rows": 2_500}
+    options: dict[str, Any] = {"framework": "numpy", "shuffle": shuffle, "buffer_size": 2_500}
     whole = [i for b in arrowdl.Loader(table, 16, **options) for i in b["id"].tolist()]
     given = set()
     for rank in range(100):

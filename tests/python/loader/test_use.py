@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._batches.convert import pin
+from arrowdl.loader._batches.pin import pin
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(1000)})
@@ -102,7 +102,7 @@ def test_an_iterator_that_is_dropped_gives_back_what_it_holds(tmp_path: Path) ->
     pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
     threads = threading.active_count()
     for _ in range(5):
-        next(iter(arrowdl.Loader(tmp_path, 10, shuffle=True, buffer_rows=50)))
+        next(iter(arrowdl.Loader(tmp_path, 10, shuffle=True, buffer_size=50)))
     assert threading.active_count() == threads
 
 
@@ -170,7 +170,7 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
     ]
     for source, filter in sources:
         loader = arrowdl.Loader(source, 10, filter=filter, shuffle=shuffle, columns=["id"])
-        copy = pickle.loads(pickle.dumps(loader.dataset()))
+        copy = pickle.loads(pickle.dumps(loader.torch_dataset()))
         assert read_ids(copy) == read_ids(loader)
     with pytest.raises(TypeError, match="pickl"):
         pickle.dumps(arrowdl.Loader(TABLE.to_reader(), 10))
@@ -184,7 +184,7 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
     [
         ({"seed": "7"}, "seed='7': expected an int"),
         ({"seed": 1.5}, "seed=1.5"),
-        ({"buffer_rows": 2**32}, "at most 4294967295"),
+        ({"buffer_size": 2**32}, "at most 4294967295"),
         ({"batch_size": 2**70}, "batch_size=1180591620717411303424"),
         ({"prefetch": 2**70}, "prefetch=1180591620717411303424"),
         ({"rank": "0", "world_size": "2"}, "world_size='2'"),
@@ -197,7 +197,7 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"columns": 3}, "a list of names"),
         ({"columns": [0]}, "0 is no name"),
         ({"columns": ["id", "id"]}, '"id" is there twice'),
-        ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True is for"),
+        ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True needs"),
     ],
 )
 def test_arguments_that_mean_nothing(arguments: dict[str, Any], message: str) -> None:
@@ -223,7 +223,7 @@ def test_filters_that_are_no_expression(filter: Any) -> None:
 
 def test_a_matrix_does_not_take_the_place_of_a_column() -> None:
     table = pa.table({"x": [1.0], "y": [2.0]})
-    with pytest.raises(ValueError, match='"x" is a column that is not stacked'):
+    with pytest.raises(ValueError, match='a column "x" that is not stacked'):
         list(arrowdl.Loader(table, 1, stack={"x": ["y"]}))
     (batch,) = arrowdl.Loader(table, 1, stack={"x": ["x", "y"]})
     assert batch["x"].tolist() == [[1.0, 2.0]]
@@ -300,7 +300,7 @@ def test_a_function_may_make_a_query_or_a_dataset(tmp_path: Path) -> None:
 
 # ---- given to a DataLoader
 
-ADVICE = "DataLoader(loader.dataset(), batch_size=None)"
+ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
 
 @pytest.mark.parametrize("batch_size", [None, 1])
@@ -309,7 +309,7 @@ def test_a_dataloader_wants_the_dataset(source: Any, batch_size: int | None) -> 
     loader = arrowdl.Loader(source, 10)
     with pytest.raises(TypeError, match=re.escape(ADVICE)):
         list(DataLoader(loader, batch_size=batch_size))
-    assert len(list(DataLoader(loader.dataset(), batch_size=None))) == 100
+    assert len(list(DataLoader(loader.torch_dataset(), batch_size=None))) == 100
 
 
 def test_a_worker_of_a_dataloader_wants_the_dataset() -> None:

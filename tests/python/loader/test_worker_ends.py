@@ -77,7 +77,7 @@ def make_group() -> Exception:
 
 
 def load(transform: Any) -> arrowdl.Loader:
-    return arrowdl.Loader(TABLE, 2, workers=1, framework="numpy", transform=transform)
+    return arrowdl.Loader(TABLE, 2, num_workers=1, framework="numpy", transform=transform)
 
 
 @pytest.mark.skipif(not hasattr(signal, "pause"), reason="POSIX signals")
@@ -100,7 +100,7 @@ def test_a_signal_is_named(number: int, message: str) -> None:
     ("transform", "message"),
     [
         (exit_by_sys, r"ended with exit code no more: the transform, .* called sys.exit\(\)"),
-        (exit_at_once, r"ended with exit code 0; .* has called os._exit\(\)"),
+        (exit_at_once, r"ended with exit code 0; .* called os._exit\(\)"),
         (Raise(make_no_way_back), "raised NoWayBackError: 1\nand 2"),
         (Raise(make_no_text), "raised NoTextError: its text raises ValueError"),
         (Raise(make_group), "raised ExceptionGroup: several"),

@@ -1,4 +1,4 @@
-"""Loader(workers=): the same batches from processes, and nothing left behind however it ends."""
+"""Loader(num_workers=): the same batches from processes, and a clean end in every case."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ SOURCES = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_workers_give_the_batches_of_the_loader(name: str, tmp_path: Path) -> None:
     source = SOURCES[name](tmp_path)
-    options: dict[str, Any] = {"shuffle": True, "buffer_rows": 64, "columns": ["id"]}
-    shared = Loader(source, 7, workers=2, transform=transforms.add_process, **options)
+    options: dict[str, Any] = {"shuffle": True, "buffer_size": 64, "columns": ["id"]}
+    shared = Loader(source, 7, num_workers=2, transform=transforms.add_process, **options)
     alone = Loader(source, 7, **options)
     processes = set()
     for _ in range(2):  # epochs
@@ -115,7 +115,9 @@ def test_workers_give_the_batches_of_the_loader(name: str, tmp_path: Path) -> No
 
 def test_ranks_and_states() -> None:
     def make(rank: int) -> arrowdl.Loader:
-        return Loader(TABLE, 7, workers=3, shuffle=True, rank=rank, world_size=2, drop_last=True)
+        return Loader(
+            TABLE, 7, num_workers=3, shuffle=True, rank=rank, world_size=2, drop_last=True
+        )
 
     whole = [read_ids(make(rank)) for rank in range(2)]
     assert [len(batches) for batches in whole] == [7, 7]
@@ -137,7 +139,7 @@ def test_ranks_and_states() -> None:
 
 
 def test_trees_come_back_as_they_were() -> None:
-    (batch,) = arrowdl.Loader(TABLE, ROWS, workers=1, transform=transforms.make_tree)
+    (batch,) = arrowdl.Loader(TABLE, ROWS, num_workers=1, transform=transforms.make_tree)
     expected = transforms.make_tree({"id": torch.arange(ROWS)})
     assert list(batch) == list(expected)
     assert type(batch["pair"]) is transforms.Pair
@@ -166,12 +168,12 @@ def test_trees_come_back_as_they_were() -> None:
 
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
 def test_matrices_without_a_transform(framework: Any) -> None:
-    loader = Loader(TABLE, 40, workers=2, framework=framework, stack={"m": ["x"]})
+    loader = Loader(TABLE, 40, num_workers=2, framework=framework, stack={"m": ["x"]})
     assert [batch["m"].shape for batch in loader] == [(40, 1), (20, 1), (40, 1)]
 
 
 def test_batches_of_many_sizes_have_slots_that_fit() -> None:
-    loader = Loader(TABLE, 7, workers=1, transform=transforms.grow)
+    loader = Loader(TABLE, 7, num_workers=1, transform=transforms.grow)
     for batch in loader:
         first = int(batch["id"][0])
         assert batch["large"].shape == (first * 1000,)
@@ -180,7 +182,7 @@ def test_batches_of_many_sizes_have_slots_that_fit() -> None:
 
 @pytest.mark.parametrize("are_kept", [False, True])
 def test_batches_of_which_none_is_like_the_one_before(are_kept: bool) -> None:
-    loader = Loader(TABLE, 4, workers=1, transform=transforms.alternate)
+    loader = Loader(TABLE, 4, num_workers=1, transform=transforms.alternate)
     kept = []
     for i, batch in enumerate(loader):
         expected = transforms.alternate({"id": np.arange(4 * i, 4 * i + 4)})
@@ -192,7 +194,7 @@ def test_batches_of_which_none_is_like_the_one_before(are_kept: bool) -> None:
 
 
 def test_slots_are_used_again_and_kept_batches_are_not() -> None:
-    loader = Loader(TABLE, 1, workers=1)
+    loader = Loader(TABLE, 1, num_workers=1)
     addresses = [batch["x"].ctypes.data for batch in loader]
     assert len(addresses) == ROWS
     assert len(set(addresses)) < 10
@@ -202,7 +204,7 @@ def test_slots_are_used_again_and_kept_batches_are_not() -> None:
 
 
 def test_rows_of_a_kept_tensor_keep_its_slot() -> None:
-    kept = [batch["id"][2:4] for batch in Loader(TABLE, 10, workers=1)]
+    kept = [batch["id"][2:4] for batch in Loader(TABLE, 10, num_workers=1)]
     assert [row.tolist() for row in kept] == [[i + 2, i + 3] for i in range(0, ROWS, 10)]
 
 
@@ -211,7 +213,9 @@ def test_who_counts_the_batches_gets_the_next_epoch() -> None:
     whole = Loader(TABLE, 10, shuffle=True)
     epochs = [sorted(read_ids(whole)) for _ in range(2)]
     for workers in (0, 2):
-        loader = Loader(TABLE, 10, shuffle=True, workers=workers, transform=transforms.add_process)
+        loader = Loader(
+            TABLE, 10, shuffle=True, num_workers=workers, transform=transforms.add_process
+        )
         counted = [list(itertools.islice(loader, len(loader))) for _ in range(2)]
         assert [sorted(read_ids(batches)) for batches in counted] == epochs
         processes = {batch["process"] for batches in counted for batch in batches}
@@ -222,7 +226,7 @@ def test_who_counts_the_batches_gets_the_next_epoch() -> None:
 
 
 def test_an_error_of_a_worker_is_raised_with_its_traceback() -> None:
-    batches = iter(Loader(TABLE, 10, workers=2, transform=transforms.raise_error))
+    batches = iter(Loader(TABLE, 10, num_workers=2, transform=transforms.raise_error))
     with pytest.raises(LookupError, match="no such row") as error:
         list(batches)
     (note,) = error.value.__notes__
@@ -240,24 +244,24 @@ def test_an_error_of_a_worker_is_raised_with_its_traceback() -> None:
 )
 def test_what_ends_a_worker_is_an_error(transform: Any, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
-        list(Loader(TABLE, 10, workers=2, transform=transform))
+        list(Loader(TABLE, 10, num_workers=2, transform=transform))
 
 
 def test_a_batch_that_cannot_be_pickled_is_an_error() -> None:
-    loader = Loader(TABLE, 10, workers=1, transform=transforms.give_what_cannot_be_pickled)
+    loader = Loader(TABLE, 10, num_workers=1, transform=transforms.give_what_cannot_be_pickled)
     with pytest.raises(Exception, match="pickle"):
         list(loader)
 
 
 def test_a_loader_reads_on_after_an_error() -> None:
-    loader = Loader(TABLE, 10, workers=1, transform=transforms.kill_process)
+    loader = Loader(TABLE, 10, num_workers=1, transform=transforms.kill_process)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="SIGKILL"):
             list(loader)
 
 
 def test_a_worker_killed_from_outside_is_no_hang() -> None:
-    batches = iter(Loader(TABLE, 1, workers=2, transform=transforms.sleep_long))
+    batches = iter(Loader(TABLE, 1, num_workers=2, transform=transforms.sleep_long))
     next(batches)
     for process in multiprocessing.active_children():
         os.kill(process.pid, signal.SIGKILL)
@@ -271,14 +275,14 @@ def test_a_worker_killed_from_outside_is_no_hang() -> None:
     ids=["lambda", "stream"],
 )
 def test_what_cannot_be_pickled_is_said_at_once(arguments: dict[str, Any]) -> None:
-    loader = Loader(arguments.pop("source"), 10, workers=2, **arguments)
-    with pytest.raises(TypeError, match=r"workers=2: the source and the transform .* pickle"):
+    loader = Loader(arguments.pop("source"), 10, num_workers=2, **arguments)
+    with pytest.raises(TypeError, match=r"num_workers=2: the source and the transform .* pickle"):
         list(loader)
 
 
 def test_workers_are_counted() -> None:
-    with pytest.raises(ValueError, match="workers=-1"):
-        Loader(TABLE, 10, workers=-1)
+    with pytest.raises(ValueError, match="num_workers=-1"):
+        Loader(TABLE, 10, num_workers=-1)
 
 
 # ---- ends
@@ -286,7 +290,7 @@ def test_workers_are_counted() -> None:
 
 def test_batches_far_ahead_that_nobody_takes() -> None:
     memory = list_shared_memory()
-    batches = iter(Loader(TABLE, 3, workers=1, prefetch=32))
+    batches = iter(Loader(TABLE, 3, num_workers=1, prefetch=32))
     next(batches)
     until = time.monotonic() + 20
     while len(list_shared_memory() - memory) < 20 and time.monotonic() < until:
@@ -297,7 +301,7 @@ def test_batches_far_ahead_that_nobody_takes() -> None:
 
 
 def test_stopping_early_ends_the_workers() -> None:
-    loader = Loader(TABLE, 1, workers=2, transform=transforms.sleep_long)
+    loader = Loader(TABLE, 1, num_workers=2, transform=transforms.sleep_long)
     batches: Any = iter(loader)
     next(batches)
     batches.close()
@@ -308,7 +312,7 @@ def test_stopping_early_ends_the_workers() -> None:
 
 def test_an_error_of_the_training_ends_the_workers() -> None:
     def train() -> None:
-        for _ in Loader(TABLE, 1, workers=2):
+        for _ in Loader(TABLE, 1, num_workers=2):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -316,7 +320,7 @@ def test_an_error_of_the_training_ends_the_workers() -> None:
 
 
 def test_idle_workers_end_with_the_loader() -> None:
-    loader = Loader(TABLE, 10, workers=2)
+    loader = Loader(TABLE, 10, num_workers=2)
     list(loader)
     assert len(multiprocessing.active_children()) == 2
     del loader
@@ -329,7 +333,7 @@ import arrowdl, pyarrow as pa
 from helpers import transforms
 table = pa.table({"id": range(100)})
 if __name__ == "__main__" or sys.argv[1] == "no guard":
-    loader = arrowdl.Loader(table, 1, workers=2, transform=getattr(transforms, sys.argv[2]),
+    loader = arrowdl.Loader(table, 1, num_workers=2, transform=getattr(transforms, sys.argv[2]),
                             framework="numpy")
     for batch in loader:
         print("batch", flush=True)
@@ -389,4 +393,4 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
 
 def test_a_partial_is_a_transform() -> None:
     transform = partial(dict, more=1)
-    assert [batch["more"] for batch in Loader(TABLE, 50, workers=1, transform=transform)]
+    assert [batch["more"] for batch in Loader(TABLE, 50, num_workers=1, transform=transform)]

@@ -154,7 +154,7 @@ def test_batches_are_the_trainings_own(name: str, shuffle: bool, files: Path) ->
     source = SOURCES[name](files)
     before = {path: path.read_bytes() for path in files.rglob("*.*") if path.is_file()}
     rows = source.to_pylist() if isinstance(source, pa.Table) else None
-    pairs = {"shuffle": shuffle, "buffer_rows": 128, **OPTIONS}
+    pairs = {"shuffle": shuffle, "buffer_size": 128, **OPTIONS}
     check_writing(lambda **more: arrowdl.Loader(source, 64, **pairs, **more))
     assert all(path.read_bytes() == data for path, data in before.items())
     assert rows is None or source.to_pylist() == rows
@@ -192,7 +192,7 @@ def double(batch: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["ipc", "table"])
 def test_in_worker_processes(name: str, transform: Any, files: Path) -> None:
     loader = arrowdl.Loader(
-        SOURCES[name](files), 64, columns=PLAIN, transform=transform, workers=1, **{
+        SOURCES[name](files), 64, columns=PLAIN, transform=transform, num_workers=1, **{
             **OPTIONS, "nulls": "raise"
         }
     )  # fmt: skip
@@ -318,9 +318,9 @@ def test_rows_are_copied_where_there_is_no_mapping(
 
 def test_what_is_new_memory_anyway_is_not_copied(files: Path) -> None:
     for name in ("parquet", "compressed ipc", "ipc dataset", "mapped ipc dataset", "directories"):
-        assert not arrowdl.Loader(SOURCES[name](files), 64)._source.lends, name
+        assert not arrowdl.Loader(SOURCES[name](files), 64)._source.is_shared, name
     for name in ("mapped parquet", "table", "in-memory dataset"):
-        assert arrowdl.Loader(SOURCES[name](files), 64)._source.lends, name
+        assert arrowdl.Loader(SOURCES[name](files), 64)._source.is_shared, name
 
 
 def test_copies_of_a_source_and_pickles_are_mapped_anew(files: Path) -> None:

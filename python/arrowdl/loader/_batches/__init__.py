@@ -1,1 +1,1 @@
-"""From an Arrow batch to tensors."""
+"""Arrow batches to tensors: convert, pad, pin, pack, copy to a device."""

@@ -1,4 +1,4 @@
-"""What becomes of a batch between the Arrow array and the training."""
+"""Arrow arrays to tensors, as a `Loader` was asked for them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ from functools import partial
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._workers.wire import CONVERTERS
 
-# Lengths and ends that are read where the data lies, and so on the host: bytes, texts, lists, maps,
-# run ends, unions; and what has no tensor at all.
+CONVERTERS: dict[str, Callable[..., Any]] = {
+    "torch": _core.to_torch,
+    "jax": _core.to_jax,
+    "numpy": _core.to_numpy,
+}
+
+# Types whose lengths or offsets the host reads while it converts (bytes, strings, lists, maps, run
+# ends, unions), and the null type, which has no tensor.
 _READ_ON_THE_HOST = ("z", "Z", "u", "U", "v", "n", "+l", "+L", "+v", "+m", "+r", "+u")
 
 
-def can_convert_there(schema: _core.Schema) -> bool:
+def can_convert_on_device(schema: _core.Schema) -> bool:
     """Whether arrays of `schema` become tensors on a device that the host cannot read."""
-    is_own = schema.dictionary is not None or not schema.format.startswith(_READ_ON_THE_HOST)
-    return is_own and all(map(can_convert_there, schema.children))
+    is_fixed = schema.dictionary is not None or not schema.format.startswith(_READ_ON_THE_HOST)
+    return is_fixed and all(map(can_convert_on_device, schema.children))
 
 
 def choose_converter(
-    framework: str, stack: bool | Mapping[str, Sequence[str]], options: Mapping[str, Any]
+    framework: str, stack: bool | Mapping[str, Sequence[str]] | None, options: Mapping[str, Any]
 ) -> Callable[[_core.DeviceArray], Any]:
-    """What makes the tensors of an array.
+    """Return the function that makes a batch of tensors from an array.
 
     Parameters
     ----------
-    framework : str
-        One of `CONVERTERS`.
-    stack, options : object
-        As the loader was given them; `nulls`, `ragged` and whose memory it is are the options.
+    framework : {'torch', 'jax', 'numpy'}
+    stack : bool or mapping of str to sequence of str
+        As of `Loader`.
+    options : mapping
+        Keyword arguments of `to_torch`, `to_jax` and `to_numpy`: `nulls`, `ragged`, `copy`.
     """
-    to_framework: Callable[..., Any] = CONVERTERS[framework]
+    to_framework = CONVERTERS[framework]
     if not stack:
         return partial(to_framework, **options)
     if stack is True:
@@ -46,14 +52,20 @@ def stack_groups(
     options: Mapping[str, Any],
     array: _core.DeviceArray,
 ) -> dict[str, Any]:
-    """The columns of each group side by side under its name, and the others."""
+    """Return the columns of each group as one matrix under its name, and the other columns.
+
+    Raises
+    ------
+    ValueError
+        A group has the name of a column that is in no group.
+    """
     stacked = {name for columns in groups.values() for name in columns}
     rest = [name for name in array.field_names if name not in stacked]
     for name in groups:
         if name in rest:
             raise ValueError(
-                f'stack: "{name}" is a column that is not stacked, and has its place in the batch: '
-                "give the matrix another name"
+                f'stack: the batch has a column "{name}" that is not stacked: give the matrix '
+                "another name"
             )
     batch: dict[str, Any] = {}
     for name, columns in groups.items():
@@ -62,13 +74,3 @@ def stack_groups(
     for name in rest:
         batch[name] = to_framework(array.field(name), **options)
     return batch
-
-
-def pin(batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        return {name: pin(value) for name, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(pin, batch))
-    if isinstance(batch, (tuple, list)):
-        return type(batch)(pin(value) for value in batch)
-    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch

@@ -1,4 +1,4 @@
-"""Batches of one length: short ones are filled up, and a mask says which rows are their own."""
+"""Batches of one length for `Loader(pad_last=True)`: padding, and a mask of the valid rows."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ MASK = "valid"
 
 
 def pad_batches(
-    stream: _core.DeviceStream, rows: int, own_rows: dict[int, int]
+    stream: _core.DeviceStream, rows: int, valid_rows: dict[int, int]
 ) -> _core.DeviceStream:
-    """The arrays of `stream` with `rows` rows each, and a column `MASK`, False where one is filler.
+    """Pad each array to `rows` rows, and add a column `MASK` that is False for padding.
 
     Parameters
     ----------
     stream : DeviceStream
         Structs in host memory, of at most `rows` rows.
     rows : int
-    own_rows : dict of int to int
-        Of arrays, by their number, whose rows are not all of this rank: the others count as filler.
-        Those that are filled up are noted there.
+    valid_rows : dict of int to int
+        Number of valid rows of some arrays, by the array's index; the other rows of such an array
+        belong to another rank and count as padding. The arrays that are padded are added.
 
     Raises
     ------
     ValueError
-        There is a column of that name.
+        The source has a column of that name.
     """
     first = next(stream, None)
     if first is None:
@@ -35,7 +35,7 @@ def pad_batches(
     if MASK in first.field_names:
         raise ValueError(
             f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
-            "out by columns="
+            "out with columns="
         )
 
     def pad() -> Iterator[_core.DeviceArray]:
@@ -43,23 +43,23 @@ def pad_batches(
         for i in count():
             if array is None:
                 return
-            own = own_rows.get(i, len(array))
+            own = valid_rows.get(i, len(array))
             if own < rows:
-                own_rows[i] = own
-            yield _add_column(_fill_up(array, rows), _make_mask(own, rows))
+                valid_rows[i] = own
+            yield _add_column(_repeat_rows(array, rows), _make_mask(own, rows))
             array = next(stream, None)
 
     return _core.from_arrow_stream(pad())
 
 
-def _fill_up(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
-    """Its own rows again and again, which are valid values whatever the types."""
+def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
+    """Repeat the rows of `array` up to `rows`: they are valid values of every type."""
     times, rest = divmod(rows, len(array))
     return array if times == 1 and not rest else _core.concatenate([array] * times + [array[:rest]])
 
 
 def _make_mask(own: int, rows: int) -> _core.DeviceArray:
-    """Memory of its own, which the training may write to."""
+    """Return a mask in new memory, which the training may write to."""
     mask = bytearray(b"\1" * own + b"\0" * (rows - own))
     return _core.to_arrow_device(memoryview(mask).cast("?"))
 

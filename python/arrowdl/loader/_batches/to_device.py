@@ -1,4 +1,4 @@
-"""Batches that are on their way to a device before the training asks for them."""
+"""Copies of batches to a device, ahead of the training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._workers.wire import Message, pack
+from arrowdl.loader._batches.pack import Message, pack
 
 
 def pack_ahead(
@@ -17,16 +17,17 @@ def pack_ahead(
     device: Any,
     depth: int,
 ) -> Iterator[Message]:
-    """What `convert` makes of each array, on `device`, up to `depth` later ones there already.
+    """Convert each array on the host, and copy the batch to `device` as one block.
 
     Parameters
     ----------
     arrays : DeviceStream
-        In host memory. They are read, and the tensors made, by a native thread.
+        Arrays in host memory. A native thread reads and converts them.
     convert : callable
+        Makes a batch of tensors from an array.
     device : device
     depth : int
-        0 for no thread.
+        Batches that are copied ahead; 0 uses no thread.
     """
 
     def copy(array: _core.DeviceArray) -> Message:
@@ -58,9 +59,18 @@ def pack_ahead(
 def copy_ahead(
     messages: Iterator[Message], is_ready: Callable[[], bool], device: Any, depth: int
 ) -> Iterator[Message]:
-    """The messages on `device`, each with the copies of up to `depth` later ones under way.
+    """Copy each message to `device`, up to `depth` of them ahead of the training.
 
-    Those are of messages that are there: nothing waits for one as long as another can be given.
+    Only messages that have arrived are copied ahead: this never waits for a message while it can
+    yield another.
+
+    Parameters
+    ----------
+    messages : iterator of Message
+    is_ready : callable
+        Whether the next message has arrived.
+    device : device
+    depth : int
     """
     copied: deque[Message] = deque()
     try:
@@ -70,6 +80,6 @@ def copy_ahead(
             while len(copied) > depth or (copied and not is_ready()):
                 yield copied.popleft()
     except Exception:
-        yield from copied  # they came before it
+        yield from copied  # they came before the error
         raise
     yield from copied

@@ -1,1 +1,1 @@
-"""Which rows an epoch gives to which rank, in which order, from which state."""
+"""Which rows a rank reads in an epoch, in which order, from which state."""

@@ -1,4 +1,4 @@
-"""The batches of one of those who share an epoch, as a stream of Arrow arrays."""
+"""One share of an epoch as a stream of Arrow arrays, an array for each batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arrowdl.loader._epoch.sharding import Rest, Sharding, Span, choose_share, c
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
 
-# What is cut out of many places is read in arrays of so many rows.
+# Rows of many spans are read in arrays of at least this many rows.
 _CUT_ROWS = 4_096
 
 
@@ -23,63 +23,68 @@ class Order:
     Attributes
     ----------
     seed : int
-    window : int, optional
-        Rows that are permuted among themselves, once the units of the source are. None: the rows
-        come as the source has them.
+    buffer_size : int, optional
+        Rows of the shuffle buffer. The units of the source are permuted, and then the rows within
+        each full buffer. None keeps the order of the source.
     """
 
     seed: int
-    window: int | None
+    buffer_size: int | None
 
     def make_seed(self, epoch: int, purpose: str) -> int:
-        """64 bits of the seed, the epoch and what they are for."""
+        """Derive a 64-bit seed for one purpose in one epoch."""
         text = f"{self.seed} {epoch} {purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One of those that share the rows: worker `worker` of rank `rank`, or None for all of them.
+    """Who reads: batches `worker`, ``worker + step``, ``worker + 2 * step``, ... of a rank.
 
     Attributes
     ----------
     position : Position
     rank : int
-    worker : int, optional
     sharding : Sharding
-    own_rows : dict of int to int
-        The rows that are this rank's own, of batches that have others as well: by their number,
-        from 0 for the first one that is read. Whoever reads a batch or fills it up notes it.
+    worker : int
+        Index among the workers of the rank.
+    step : int
+        The number of workers, or 1 where one reader receives the batches of all workers.
+    valid_rows : dict of int to int
+        Number of rows that belong to this rank, for batches that also have other rows, by the index
+        of the batch among those of this reader. Reading and padding fill it in.
     """
 
     position: Position
     rank: int
-    worker: int | None
     sharding: Sharding
-    own_rows: dict[int, int] = field(default_factory=dict)
+    worker: int
+    step: int
+    valid_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
-        """Batches of this reader, of the first `batches` of its rank."""
-        if self.worker is None:
-            return batches
-        return count_turns(batches, self.worker, self.sharding.workers)
+        """Count this reader's batches among the first `batches` of its rank."""
+        return count_turns(batches, self.worker, self.step)
 
     def count_all(self, own: int) -> int:
-        """Batches of its rank up to the last of its `own` ones."""
-        if self.worker is None:
-            return own
-        return (own - 1) * self.sharding.workers + self.worker + 1
+        """Count the batches of the rank up to the last of this reader's first `own` ones."""
+        return (own - 1) * self.step + self.worker + 1
 
 
 def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceStream:
-    """What is left of the reader's batches: an array of rows for each.
+    """Read the remaining batches of one worker, an array for each batch.
 
     Parameters
     ----------
     source : Source
     order : Order
     reader : Reader
-        One worker.
+        With `step` equal to the number of workers.
+
+    Raises
+    ------
+    OSError
+        A file has changed since the source was opened.
     """
     if isinstance(source, StreamSource):
         return _read_sequence(source, order, reader)
@@ -88,14 +93,13 @@ def read_batches(source: Source, order: Order, reader: Reader) -> _core.DeviceSt
 
 
 def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
-    assert reader.worker is not None
     position, sharding = reader.position, reader.sharding
     rest = Rest(source.num_rows, position.stages)
     share = choose_share(len(rest), reader.rank, reader.worker, sharding, position.batches)
     spans = rest.slice(share.rows.start, share.rows.stop)
     rows = sharding.batch_size
     if share.has_filler:
-        reader.own_rows[-(-len(share.rows) // rows)] = 0
+        reader.valid_rows[-(-len(share.rows) // rows)] = 0
         spans += rest.slice(0, 1)
     epoch = _Epoch(source, order, position.epoch)
     groups = list(epoch.group(spans)) or [[Span(0, 0)]]
@@ -109,29 +113,29 @@ def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.De
 
 
 class _Epoch:
-    """The order of the rows of `source` in an epoch."""
+    """The rows of `source` in the order of an epoch."""
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
         units: Sequence[int] = range(len(source.units))
-        if order.window is not None:
+        if order.buffer_size is not None:
             units = _core.permute(len(units), order.make_seed(epoch, "units"))
         self._source = source
         self._units = UnitOrder(source, units)
-        self._window = order.window
+        self._buffer_size = order.buffer_size
         self._seed = order.make_seed(epoch, "rows")
 
     def read(self, span: Span) -> _core.DeviceStream:
-        window = self._window
-        if window is None:
+        size = self._buffer_size
+        if size is None:
             return self._source.read_rows(span.start, span.stop, self._units)
-        first = span.start // window
-        stop = min(-(-span.stop // window) * window, self._source.num_rows)
-        stream = self._source.read_rows(first * window, stop, self._units)
-        stream = stream.shuffle(window, self._seed, first_window=first)
-        return stream.slice(span.start - first * window, len(span))
+        first = span.start // size
+        stop = min(-(-span.stop // size) * size, self._source.num_rows)
+        stream = self._source.read_rows(first * size, stop, self._units)
+        stream = stream.shuffle(size, self._seed, first_window=first)
+        return stream.slice(span.start - first * size, len(span))
 
     def group(self, spans: Iterable[Span]) -> Iterator[list[Span]]:
-        """Ascending spans that are read together: what is between them has to be read anyway."""
+        """Group ascending spans whose gaps are read anyway, to be read together."""
         group: list[Span] = []
         for span in spans:
             is_near = bool(group) and group[-1].stop <= span.start
@@ -144,11 +148,12 @@ class _Epoch:
             yield group
 
     def _find_block(self, row: int) -> int:
-        """The rows that are read as a whole: a window of the shuffle, or a unit."""
-        return self._units.find(row) if self._window is None else row // self._window
+        """Return the index of the block that is read as a whole: a shuffle buffer, or a unit."""
+        size = self._buffer_size
+        return self._units.find(row) if size is None else row // size
 
     def read_each(self, group: Sequence[Span], rows: int) -> Iterator[_core.DeviceArray]:
-        """The rows of the spans of a group, in arrays of some `rows` rows or less."""
+        """Read the rows of a group's spans, in arrays of at most ``max(rows, _CUT_ROWS)`` rows."""
         position = group[0].start
         spans = iter(group)
         span = next(spans)
@@ -164,27 +169,26 @@ class _Epoch:
 
 
 def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.DeviceStream:
-    """Every reader reads all of it, and takes its turns and its parts of them."""
+    """Read the whole stream, and keep this reader's batches and its rank's rows of them."""
     position, sharding = reader.position, reader.sharding
-    assert reader.worker is not None
     stream = source.open(position.epoch)
     done = sum(
         stage.batches * stage.sharding.batch_size * stage.sharding.world_size
         for stage in position.stages
     )
-    turn = reader.count_own(position.batches) * sharding.workers + reader.worker
+    turn = reader.count_own(position.batches) * sharding.num_workers + reader.worker
     rows = sharding.batch_size * sharding.world_size
     stream = _skip_rows(stream, order, position.epoch, done + turn * rows)
     stream = stream.rebatch(rows, drop_last=sharding.drop_last)
-    if sharding.workers > 1:
-        stream = _take_every(stream, sharding.workers)
+    if sharding.num_workers > 1:
+        stream = _take_every(stream, sharding.num_workers)
     if sharding.world_size == 1:
         return stream
     return _note_fillers(stream, reader).shard(sharding.world_size, reader.rank, pad=True)
 
 
 def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStream:
-    """The same arrays, of all ranks: where one has no row for each, the others repeat the last."""
+    """Note in `reader` which arrays have fewer rows than ranks: there, a rank repeats a row."""
     first = next(stream, None)
     if first is None:
         return stream
@@ -192,7 +196,7 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
     def note() -> Iterator[_core.DeviceArray]:
         for i, array in enumerate(itertools.chain([first], stream)):
             if len(array) <= reader.rank:
-                reader.own_rows[i] = 0
+                reader.valid_rows[i] = 0
             yield array
 
     return _core.from_arrow_stream(note())
@@ -201,18 +205,19 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
 def _skip_rows(
     stream: _core.DeviceStream, order: Order, epoch: int, rows: int
 ) -> _core.DeviceStream:
-    """The stream in its order of the epoch, without its first `rows` rows."""
-    if order.window is not None:
-        first, rows = divmod(rows, order.window)
+    """Order the stream as the epoch asks, and drop its first `rows` rows."""
+    size = order.buffer_size
+    if size is not None:
+        first, rows = divmod(rows, size)
         if first:
-            stream = stream.slice(first * order.window)
+            stream = stream.slice(first * size)
         seed = order.make_seed(epoch, "rows")
-        stream = stream.shuffle(order.window, seed, first_window=first)
+        stream = stream.shuffle(size, seed, first_window=first)
     return stream.slice(rows) if rows else stream
 
 
 def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
-    """Every `step`th array of `stream`, from the first one on."""
+    """Keep every `step`th array of `stream`, starting with the first."""
     arrays = itertools.islice(stream, 0, None, step)
     first = next(arrays, None)
     return stream if first is None else _core.from_arrow_stream(itertools.chain([first], arrays))

@@ -1,8 +1,8 @@
-"""Which rows a rank reads in an epoch, and what is left of them: arithmetic on spans of rows.
+"""Which rows each rank and worker reads in an epoch, and which are left: arithmetic on spans.
 
-An epoch has one order of all rows, whatever the number of ranks. Ranks take consecutive spans of
-it, and so do the workers of a rank, so that what they have read after the same number of batches is
-told by that number alone, and what is left can be dealt to any other number of ranks and workers.
+An epoch has one order of all rows, whatever the number of ranks. Each rank takes a consecutive span
+of it, and each worker of a rank a consecutive span of that. So the number of batches alone says
+what was read, and the remaining rows can be divided among any other number of ranks and workers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Span:
-    """Rows `start` to `stop` of the epoch's order."""
+    """Rows `start` (included) to `stop` (excluded) in the epoch's order."""
 
     start: int
     stop: int
@@ -25,44 +25,44 @@ class Span:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How rows are dealt: evenly to the ranks, and batches of a rank to workers that take turns.
+    """How rows are divided: evenly among the ranks, whose workers take turns with whole batches.
 
     Attributes
     ----------
     world_size : int
-        Ranks.
-    workers : int
-        Of each rank: batch `i` is of worker ``i % workers``.
+        Number of ranks.
+    num_workers : int
+        Of each rank: worker ``i % num_workers`` reads batch `i`.
     batch_size : int
         Rows of a batch.
     drop_last : bool
-        Whether batches of fewer rows are left out.
+        Whether batches of fewer rows are dropped.
     """
 
     world_size: int
-    workers: int
+    num_workers: int
     batch_size: int
     drop_last: bool
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of an epoch: what was left, dealt by `sharding`, until ranks had `batches` each."""
+    """A part of an epoch: each rank read `batches` batches of what was left, by `sharding`."""
 
     sharding: Sharding
     batches: int
 
 
 class Rest:
-    """The rows of an epoch that are left after `stages`, in the order in which they are dealt next.
+    """The rows of an epoch that are left after `stages`, in the order in which they are read next.
 
-    What it takes to find some of them grows with those ranks and workers of each stage that had
-    them, and not with all that there were.
+    The time to find rows grows with the ranks and workers that had these rows, not with all ranks
+    and workers.
 
     Parameters
     ----------
     rows : int
-        Of the epoch.
+        Rows of the epoch.
     stages : iterable of Stage
     """
 
@@ -77,21 +77,26 @@ class Rest:
         return self._rows
 
     def slice(self, start: int, stop: int) -> list[Span]:
-        """Rows `start` to `stop` of what is left, in the epoch's order."""
+        """Return where rows `start` to `stop` of what is left are in the epoch's order."""
         spans = [Span(start, stop)] if start < stop else []
         for left in reversed(self._left):
             spans = list(_join(found for span in spans for found in left.find(span)))
         return spans
 
 
+def count_left(rows: int, stage: Stage) -> int:
+    """Count the rows that `stage` leaves of `rows`."""
+    return len(_Left(rows, stage))
+
+
 class _Left:
-    """What one stage left of `rows` rows."""
+    """The rows that one stage leaves of `rows` rows."""
 
     def __init__(self, rows: int, stage: Stage) -> None:
         sharding = stage.sharding
         batches = count_batches(rows, sharding)
         smaller, longer = divmod(rows, sharding.world_size)
-        # The parts of the ranks have one of two lengths: those with a row more come first.
+        # The ranks' parts have two lengths; the parts with one row more come first.
         self._kinds = [
             _Parts(0, 0, longer, smaller + 1, _list_left(smaller + 1, batches, stage)),
         ]
@@ -104,25 +109,25 @@ class _Left:
         return sum(map(len, self._kinds))
 
     def find(self, span: Span) -> Iterator[Span]:
-        """Where rows of what is left were before."""
+        """Return where a span of the remaining rows was before the stage."""
         for parts in self._kinds:
             yield from parts.find(span)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Parts of ranks that are equally long, and what is left of each.
+    """Parts of ranks that have the same length, and what is left of each.
 
     Attributes
     ----------
     begin : int
-        Rows that are left of the parts before.
+        Rows left of all earlier parts.
     start : int
-        Rows of the parts before.
+        Rows of all earlier parts.
     count, length : int
-        Parts, and rows of each.
+        Number of parts, and rows of each.
     left : list of Span
-        Rows of a part.
+        What is left of each part, counted from its start.
     """
 
     begin: int
@@ -153,8 +158,8 @@ class _Parts:
 
 
 def _list_left(length: int, batches: int, stage: Stage) -> list[Span]:
-    """What is left of a part of `length` rows, of each worker that has something left."""
-    workers = stage.sharding.workers
+    """List what the workers leave of a part of `length` rows."""
+    workers = stage.sharding.num_workers
     with_turns = range(min(workers - 1, batches))
     shares = [
         _choose_turns(length, batches, worker, stage.sharding, stage.batches)
@@ -164,7 +169,7 @@ def _list_left(length: int, batches: int, stage: Stage) -> list[Span]:
 
 
 def _join(spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans, as one where one follows another."""
+    """Merge spans that follow each other without a gap."""
     last: Span | None = None
     for span in spans:
         if last is not None and last.stop == span.start:
@@ -178,7 +183,7 @@ def _join(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def count_batches(rows: int, sharding: Sharding) -> int:
-    """Batches of every rank, when `rows` rows are split evenly: the same for all."""
+    """Count the batches of each rank of `rows` rows: the same number for all ranks."""
     if sharding.drop_last:
         return rows // sharding.world_size // sharding.batch_size
     longest = -(-rows // sharding.world_size)
@@ -186,21 +191,21 @@ def count_batches(rows: int, sharding: Sharding) -> int:
 
 
 def count_turns(batches: int, worker: int, workers: int) -> int:
-    """How many of the first `batches` batches of a rank are of `worker`."""
+    """Count the batches of `worker` among the first `batches` batches of a rank."""
     return -(-(batches - worker) // workers)
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one worker of a rank has left.
+    """What one worker of a rank has left to read.
 
     Attributes
     ----------
     rows : Span
-        Of what is dealt.
+        Among the rows that are divided.
     has_filler : bool
-        Whether another batch comes after them, of one row that another rank has as well: this rank
-        would have one batch less than the others.
+        Whether a batch with one row of another rank follows, without which this rank would have one
+        batch less than the others.
     """
 
     rows: Span
@@ -208,16 +213,16 @@ class Share:
 
 
 def choose_share(rows: int, rank: int, worker: int, sharding: Sharding, done: int) -> Share:
-    """The share of a worker of `rank`, which has as many batches as every other rank.
+    """Return the share of one worker of `rank`, which has as many batches as every other rank.
 
     Parameters
     ----------
     rows : int
-        That are dealt.
+        Rows to divide.
     rank, worker : int
     sharding : Sharding
     done : int
-        Batches that the rank has given out.
+        Batches that the rank has returned.
     """
     smaller, longer = divmod(rows, sharding.world_size)
     start = rank * smaller + min(rank, longer)
@@ -227,23 +232,23 @@ def choose_share(rows: int, rank: int, worker: int, sharding: Sharding, done: in
     if sharding.drop_last:
         length = batches * sharding.batch_size
     own = _choose_turns(length, batches, worker, sharding, done)
-    has_last = worker == min(sharding.workers, batches) - 1
-    turns_done = count_turns(done, worker, sharding.workers)
-    is_left = turns_done < count_turns(batches, worker, sharding.workers)
+    has_last = worker == min(sharding.num_workers, batches) - 1
+    turns_done = count_turns(done, worker, sharding.num_workers)
+    is_left = turns_done < count_turns(batches, worker, sharding.num_workers)
     has_filler = is_short and has_last and is_left
     return Share(Span(start + own.start, start + own.stop), has_filler)
 
 
 def _choose_turns(length: int, batches: int, worker: int, sharding: Sharding, done: int) -> Span:
-    """What `worker` has left of its rank's `length` rows when `done` of `batches` are given out.
+    """Return what `worker` has left of its rank's `length` rows after `done` of `batches`.
 
-    Workers have consecutive shares, in whole batches, so that there are no more of them than
-    without workers. Rows beyond the batches, which are left out, are with the last share.
+    Workers have consecutive shares of whole batches, so that there are as many batches as without
+    workers. Dropped rows at the end belong to the last share.
     """
     size = sharding.batch_size
-    fewer, longer = divmod(batches, sharding.workers)  # the first workers have a turn more
+    fewer, longer = divmod(batches, sharding.num_workers)  # the first workers have a turn more
     start = (worker * fewer + min(worker, longer)) * size
-    is_last = worker == sharding.workers - 1
+    is_last = worker == sharding.num_workers - 1
     stop = length if is_last else min(length, start + (fewer + (worker < longer)) * size)
-    start += count_turns(done, worker, sharding.workers) * size
+    start += count_turns(done, worker, sharding.num_workers) * size
     return Span(min(start, stop), stop)

@@ -1,4 +1,4 @@
-"""Where a `Loader` stands in an epoch, and the state that says so."""
+"""`Position`: where a `Loader` is in an epoch, and the state dict that says so."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from arrowdl.loader._epoch.sharding import Rest, Sharding, Stage, count_batches
+from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count_left
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_rows")
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size")
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),
     "shuffle": (bool,),
-    "buffer_rows": (int,),
+    "buffer_size": (int,),
     "epoch": (int,),
     "stages": (list, tuple),
 }
 KEYS = {"version", *_TYPES}
 _MOST_ROWS = 2**62
 _MOST_LEVELS = 30
-# The numbers of a stage, and what they can be.
+# The numbers of a stage, and their limits.
 _LIMITS = (
     ("world_size", 1, 2**32),
-    ("workers", 1, 2**16),
+    ("num_workers", 1, 2**16),
     ("batch_size", 1, 2**40),
     ("drop_last", 0, 1),
     ("batches", 0, 2**48),
@@ -35,21 +35,21 @@ _LIMITS = (
 
 @dataclass
 class Position:
-    """What was given out of an epoch, by any number of ranks and workers.
+    """What was read of an epoch, by any number of ranks and workers.
 
     Attributes
     ----------
     epoch : int
     stages : list of Stage
-        What was read before the present one.
+        What was read before the current stage.
     sharding : Sharding, optional
-        Of the present stage, once it has begun.
+        Of the current stage; None before it has begun.
     batches : int
-        That each rank has given out in the present stage.
+        Batches that each rank has returned in the current stage.
     is_begun : bool
-        Whether a batch was given out of what this is of now.
+        Whether a batch was returned since this object was made.
     token : str
-        Of this object and its copies, in other processes too.
+        Identifies this object and its copies, in other processes too.
     """
 
     epoch: int = 0
@@ -60,22 +60,23 @@ class Position:
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
-        """Start a stage, or go on with the last one where the rows were dealt in the same way."""
+        """Start a stage, or go on with the last one if it has the same sharding."""
         self.batches = 0
         if may_go_on and self.stages and self.stages[-1].sharding == sharding:
             self.batches = self.stages.pop().batches
         self.sharding = sharding
 
     def give(self, batches: int) -> None:
-        """Note that each rank has given out `batches`."""
+        """Note that each rank has returned `batches` batches of the stage."""
         self.batches = batches
         self.is_begun = True
 
     def for_next_reader(self) -> Position:
-        """The same place, or the start of the epoch where somebody has read on from here."""
+        """Return the same position, or the start of the epoch if a reader has moved this one."""
         return Position(self.epoch, [] if self.is_begun else self._list_stages())
 
     def to_state(self) -> dict[str, Any]:
+        """Return epoch and stages, of JSON types."""
         stages = [_to_list(stage) for stage in self._list_stages()]
         return {"epoch": self.epoch, "stages": stages}
 
@@ -85,35 +86,48 @@ class Position:
         return [*self.stages, Stage(self.sharding, self.batches)]
 
     @classmethod
+    def at(cls, place: Mapping[str, Any]) -> Position:
+        """Return the position of `to_state`, which this package made: it is not checked."""
+        return cls(place["epoch"], [_to_stage(*stage) for stage in place["stages"]])
+
+    @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
-        """Raise ValueError where `state` is not one of `to_state`."""
+        """Return the position of a state dict.
+
+        Raises
+        ------
+        ValueError
+            It is damaged: an item has another type, or a number is out of range.
+        """
         for key, kinds in _TYPES.items():
             if type(state[key]) not in kinds:
                 raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
-            raise ValueError(_refuse(state, "epoch is none that there can be"))
+            raise ValueError(_refuse(state, "epoch is out of range"))
         stages = state["stages"]
         for i, stage in enumerate(stages):
             if why := _why_no_stage(stage):
                 raise ValueError(_refuse(state, f"stages[{i}] {why}"))
         if sum(size * rows * batches for size, _, rows, _, batches in stages) > _MOST_ROWS:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
-        return cls(state["epoch"], [_to_stage(*stage) for stage in stages])
+        return cls.at(state)
 
     def check_rows(self, rows: int) -> None:
-        """Raise ValueError where more was given out than a source of `rows` rows has."""
+        """Raise ValueError if the stages have more batches than a source of `rows` rows."""
+        left = rows
         for i, stage in enumerate(self.stages):
-            most = count_batches(len(Rest(rows, self.stages[:i])), stage.sharding)
+            most = count_batches(left, stage.sharding)
             if stage.batches > most:
                 raise ValueError(
                     f"not a state of this Loader: stages[{i}] says that each of "
                     f"{stage.sharding.world_size} ranks had {stage.batches} batches of "
                     f"{stage.sharding.batch_size} rows, and the source has {rows} rows, for {most}"
                 )
+            left = count_left(left, stage)
 
 
 def _why_no_stage(stage: Any) -> str:
-    """What is wrong with a stage of a state; empty where nothing is."""
+    """Say what is wrong with a stage of a state; empty if nothing is."""
     if type(stage) not in (list, tuple) or len(stage) != len(_LIMITS):
         return f"is no list of {len(_LIMITS)} numbers"
     for number, (name, least, most) in zip(stage, _LIMITS, strict=True):
@@ -123,38 +137,48 @@ def _why_no_stage(stage: Any) -> str:
 
 
 def _to_list(stage: Stage) -> list[int]:
-    dealt = stage.sharding
-    numbers = (dealt.world_size, dealt.workers, dealt.batch_size, dealt.drop_last, stage.batches)
+    sharding = stage.sharding
+    numbers = (
+        sharding.world_size,
+        sharding.num_workers,
+        sharding.batch_size,
+        sharding.drop_last,
+        stage.batches,
+    )
     return [int(number) for number in numbers]
 
 
 def _to_stage(
-    world_size: int, workers: int, batch_size: int, drop_last: int, batches: int
+    world_size: int, num_workers: int, batch_size: int, drop_last: int, batches: int
 ) -> Stage:
-    return Stage(Sharding(world_size, workers, batch_size, bool(drop_last)), batches)
+    return Stage(Sharding(world_size, num_workers, batch_size, bool(drop_last)), batches)
 
 
 def find_state(state: Any) -> dict[str, Any]:
-    """The state of a loader in `state`: itself, or what torchdata's StatefulDataLoader made of it.
+    """Return the state of a loader: `state` itself, or one that StatefulDataLoader saved in it.
 
-    Each of its workers gives its own, which counts the batches of its rank up to its last one: the
-    furthest is that of the rank.
+    Each worker of a StatefulDataLoader saves its own state, which counts the batches of its rank up
+    to its last one. The one with the most batches is the state of the rank.
+
+    Parameters
+    ----------
+    state : mapping
 
     Raises
     ------
     ValueError
-        There is none.
+        It has no state of a loader, a damaged one, or those of several loaders.
     """
     states = list(_find_states(state))
     if not states:
         raise ValueError(_refuse(state))
     if any(other[key] != states[0][key] for other in states for key in _ORDER_KEYS):
-        raise ValueError(f"states of several Loaders: give the one of this. {_refuse(state)}")
+        raise ValueError(f"states of several Loaders: give the state of this one. {_refuse(state)}")
     furthest: Mapping[str, Any] = max(states, key=_measure)
     found = dict(furthest)
     since = state.get("_steps_since_snapshot", 0)
     if type(since) is not int or not 0 <= since <= _MOST_ROWS:
-        raise ValueError(_refuse(state, "_steps_since_snapshot counts no steps"))
+        raise ValueError(_refuse(state, "_steps_since_snapshot is no number of steps"))
     if since:
         if not found["stages"]:
             raise ValueError(
@@ -172,7 +196,7 @@ def _refuse(state: Any, why: str = "") -> str:
 
 
 def _show(state: Any) -> str:
-    """The beginning of it, however deep it is and whether it contains itself or not."""
+    """Return the beginning of a state's repr, also of one that is deep or contains itself."""
     short = reprlib.Repr()
     short.maxdict = short.maxlist = short.maxtuple = len(KEYS) + 1
     return short.repr(state)[:200]
@@ -181,7 +205,7 @@ def _show(state: Any) -> str:
 def _find_states(state: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     if isinstance(state, Mapping):
         if depth > _MOST_LEVELS:
-            raise ValueError(_refuse(state, f"more than {_MOST_LEVELS} levels, or without an end"))
+            raise ValueError(_refuse(state, f"more than {_MOST_LEVELS} levels, or endless"))
         if _is_state(state):
             Position.from_state(state)  # raises for one that is damaged
             yield state

@@ -1,4 +1,4 @@
-"""This process among those that share the rows."""
+"""Rank and world size of this process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ import sys
 
 
 def find_world(framework: str) -> tuple[int, int]:
+    """Return rank and world size.
+
+    They come from ``torch.distributed`` if it is initialised, then from the variables ``RANK`` and
+    ``WORLD_SIZE``, then from JAX if `framework` is ``"jax"``; otherwise they are 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        The variables are no rank and world size.
+    """
     torch = sys.modules.get("torch")
     if (
         torch is not None
@@ -27,6 +37,6 @@ def _read_environment(rank: str, world_size: str) -> tuple[int, int]:
     if rank.isdecimal() and world_size.isdecimal() and int(rank) < int(world_size):
         return int(rank), int(world_size)
     raise ValueError(
-        f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: expected a rank from 0 "
-        "on and how many there are; rank= and world_size= of the Loader come before them"
+        f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: expected a rank, from "
+        "0, and the number of ranks; the Loader's rank= and world_size= take precedence"
     )

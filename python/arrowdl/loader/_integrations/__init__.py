@@ -1,1 +1,1 @@
-"""The Loader as other libraries take it."""
+"""Adapters of the Loader for other libraries."""

@@ -1,27 +1,26 @@
-"""A `Loader` for Grain."""
+"""A `Loader` as a dataset of Grain."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grain
 
-if TYPE_CHECKING:
-    from arrowdl.loader._loader import Loader
+from arrowdl.loader._reader import EpochReader
 
 
 class GrainDataset(grain.IterDataset[Any]):  # type: ignore[misc]
-    """Whole batches of the loader's epoch. Grain's ``batch`` is not for it.
+    """Whole batches of the loader's epoch: Grain's ``batch`` is not needed.
 
     Parameters
     ----------
-    loader : Loader
-        Each iterator reads a copy of it, so that several do not meet.
+    loader : EpochReader
+        Each iterator reads a copy of it, so that iterators are independent.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: EpochReader) -> None:
         super().__init__()
         self._loader = loader
 
@@ -30,9 +29,14 @@ class GrainDataset(grain.IterDataset[Any]):  # type: ignore[misc]
 
 
 class GrainIterator(grain.DatasetIterator[Any]):  # type: ignore[misc]
-    """One pass, which can go on from a state of `Loader`."""
+    """One epoch, which can go on from a state of `Loader`.
 
-    def __init__(self, loader: Loader) -> None:
+    Parameters
+    ----------
+    loader : EpochReader
+    """
+
+    def __init__(self, loader: EpochReader) -> None:
         super().__init__()
         self._loader = loader
         self._batches: Iterator[Any] | None = None
@@ -43,10 +47,10 @@ class GrainIterator(grain.DatasetIterator[Any]):  # type: ignore[misc]
         return next(self._batches)
 
     def get_state(self) -> dict[str, Any]:
-        """Where the pass stands: that of `Loader.state_dict`."""
+        """Return the position: see `Loader.state_dict`."""
         return self._loader.state_dict()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where a pass stood: see `Loader.load_state_dict`."""
+        """Go on where `state` was saved: see `Loader.load_state_dict`."""
         self._loader.load_state_dict(state)
         self._batches = None

@@ -1,7 +1,7 @@
 """Which epoch the worker processes of a `DataLoader` read.
 
-Nobody tells them: for each iteration the DataLoader starts them with a copy of the same dataset, or
-has those of the last iteration begin again.
+The DataLoader does not tell them: for each iteration it starts workers with a copy of the same
+dataset, or makes the persistent workers begin again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import weakref
 
 
 class Iterations:
-    """What workers agree on, by way of a folder: the iterations so far, and the epoch of each.
+    """The iterations so far and the epoch of each, in a folder that all workers see.
 
-    The first worker of an iteration notes it, under the seed that torch gives to all of them, and
-    the others find it. In a process that does not see the folder each counts for itself.
+    The first worker of an iteration writes it down, with the seed that torch gives to all workers
+    of the iteration, and the others find it. A worker that does not see the folder counts alone.
     """
 
     def __init__(self) -> None:
@@ -24,39 +24,41 @@ class Iterations:
         self._own_count = 0
         try:
             self._folder = tempfile.mkdtemp(prefix="arrowdl-iterations-")
-        except OSError as error:  # which matters to workers only
+        except OSError as error:  # only workers need the folder
             self._why_none = str(error)
         else:
             weakref.finalize(self, _remove, self._folder, os.getpid())
 
     def join(self, start: str, seed: int, worker: int, epoch: int, is_own: bool) -> int | None:
-        """Take part in the iteration that `worker` begins.
+        """Join the iteration that `worker` begins.
 
         Parameters
         ----------
         start : str
-            What the iterations are counted from, the same for all workers.
+            Where counting starts: the same for all workers.
         seed : int
-            The same for all workers of an iteration, and as a rule for these only.
+            The same for all workers of an iteration, and usually for these only.
         worker : int
         epoch : int
-            Of the first iteration, or with `is_own` of this one.
+            Of the first iteration, or, with `is_own`, of this one.
+        is_own : bool
+            Whether the worker has loaded a state of its own.
 
         Returns
         -------
         int or None
-            The epoch that the iteration reads; None for the first one.
+            The epoch that the iteration reads; None for the first iteration.
 
         Raises
         ------
         RuntimeError
-            There is no folder: each iteration would read the same epoch.
+            There is no folder, so that each iteration would read the same epoch.
         """
         if not self._folder:
             raise RuntimeError(
-                "the worker processes of a DataLoader agree on the epoch by way of a temporary "
-                f"folder, and none could be made ({self._why_none}): set TMPDIR to a folder that "
-                "can be written to, or use num_workers=0 and the workers= of the Loader"
+                "the worker processes of a DataLoader agree on the epoch through a temporary "
+                f"folder, which could not be made ({self._why_none}): set TMPDIR to a folder that "
+                "can be written to, or give the DataLoader num_workers=0 and the Loader workers"
             )
         try:
             return self._join(start, seed, worker, epoch, is_own)
@@ -77,7 +79,7 @@ class Iterations:
 
 
 def _note(name: str, text: str) -> str:
-    """`text`, or what somebody else has noted there before. A link is there with its text."""
+    """Write `text`, or return what another worker wrote before. A link has its text at once."""
     try:
         os.symlink(text, name)
     except FileExistsError:
@@ -86,7 +88,7 @@ def _note(name: str, text: str) -> str:
 
 
 def _claim(name: str) -> bool:
-    """Whether nobody has before."""
+    """Whether this worker is the first to claim `name`."""
     try:
         os.close(os.open(name, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -95,5 +97,5 @@ def _claim(name: str) -> bool:
 
 
 def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # not in one that was forked
+    if os.getpid() == process:  # not in a forked child
         shutil.rmtree(folder, ignore_errors=True)

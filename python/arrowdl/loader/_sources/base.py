@@ -47,13 +47,13 @@ class IndexedSource(ABC):
     ----------
     units : list of int
         Rows of each unit.
-    lends : bool
+    is_shared : bool
         Whether somebody else may see the memory of the rows, or see it in another epoch: whoever
         writes to rows in their order copies them before.
     """
 
     units: list[int]
-    lends = True
+    is_shared = True
 
     @abstractmethod
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
@@ -98,17 +98,17 @@ class StreamSource:
     ----------
     open : callable
         Gives an Arrow stream, of what `epoch` it is told.
-    replayable : bool
+    is_replayable : bool
         Whether it gives the same one again.
-    lends : bool
+    is_shared : bool
         As of `IndexedSource`.
     """
 
-    lends = True
+    is_shared = True
 
-    def __init__(self, open: Callable[[int], Any], replayable: bool) -> None:
+    def __init__(self, open: Callable[[int], Any], is_replayable: bool) -> None:
         self._open = open
-        self.replayable = replayable
+        self.is_replayable = is_replayable
         self._is_spent = False
         self._dictionaries = Dictionaries()
 
@@ -118,8 +118,8 @@ class StreamSource:
                 "this source is an Arrow stream, good for one pass, and has been read: give a "
                 "function that makes the stream, a table, a dataset or paths for several epochs"
             )
-        self._is_spent = not self.replayable
-        stream = _core.from_arrow_stream(self._open(epoch))
+        self._is_spent = not self.is_replayable
+        stream = _core.stream(self._open(epoch))
         if has_dictionaries(stream.schema):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream

@@ -44,7 +44,7 @@ class DatasetSource(IndexedSource):
         self._options = _choose_options(dataset, self._count_batch_rows())
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
-        self.lends = not _is_memory_new(dataset, self._fragments)
+        self.is_shared = not _is_memory_new(dataset, self._fragments)
         self._dictionaries: Dictionaries | None = None
 
     def _read_footers(self) -> None:
@@ -293,4 +293,4 @@ def open_dataset(
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and not dataset._scan_options:
         return DatasetSource(dataset, query, stamps or FileStamps())
-    return StreamSource(Scan(dataset, query), replayable=True)
+    return StreamSource(Scan(dataset, query), is_replayable=True)

@@ -305,11 +305,11 @@ class MappedSource(TableSource):
             batches = self._table.to_batches()
             self._private_rows = PrivateRows(batches, self._arrays, self._files)
         private = copy(self)
-        private.lends = False
+        private.is_shared = False
         return private
 
     def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
-        if self.lends or self._private_rows is None or self._is_cut:
+        if self.is_shared or self._private_rows is None or self._is_cut:
             return super().read_rows(start, stop, order)
         arrays = self._private_rows.read(self._find_slices(start, stop))
         return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))

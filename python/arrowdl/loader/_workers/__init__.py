@@ -1,1 +1,1 @@
-"""Worker processes and the batches that come from them."""
+"""Worker processes and the shared memory that their batches arrive in."""

@@ -1,4 +1,4 @@
-"""A worker process of a `Loader`: reads its share, and hands batches over in shared memory."""
+"""What a worker process does: read its share, and send batches through shared memory."""
 
 from __future__ import annotations
 
@@ -7,29 +7,40 @@ import pickle
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl.loader._batches.pack import Layout, flatten
 from arrowdl.loader._workers.shared_memory import NoRoomError, SlotPool
-from arrowdl.loader._workers.wire import Layout, flatten, receive, send
+from arrowdl.loader._workers.wire import receive, send
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.shared_memory import SharedMemory
 
 
+class ShareReader(Protocol):
+    """Reads a worker's share of an epoch; the worker process unpickles it."""
+
+    def read_share(
+        self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield each batch, after the number of its rows that belong to the rank."""
+
+
 def run_worker(connection: Connection, index: int, workers: int, prefix: str) -> None:
-    """Serve the consumer at the other end until that closes.
+    """Serve the consumer at the other end until the connection closes.
 
     Parameters
     ----------
     connection : Connection
-        First it gives the pickled loader, then commands.
+        Sends the pickled `ShareReader` first, and then commands.
     index, workers : int
-        Whose share of how many.
+        Which of how many workers.
     prefix : str
-        Of the names of the shared memory.
+        Prefix of the names of the shared memory.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the consumer gets it too, and ends this process
     process = os.getpid()
@@ -40,7 +51,7 @@ def run_worker(connection: Connection, index: int, workers: int, prefix: str) ->
     except _ConsumerGone:
         pass
     except BaseException as error:
-        if os.getpid() != process:  # what a transform has forked
+        if os.getpid() != process:  # a child that the transform forked
             raise
         with suppress(_ConsumerGone):
             _send(connection, "error", _dump_error(error), _summarize(error), _format(error))
@@ -78,7 +89,7 @@ class _Worker:
             data = self._connection.recv_bytes()
         except (EOFError, ConnectionResetError):
             raise _ConsumerGone from None
-        self._loader = pickle.loads(data)
+        self._reader: ShareReader = pickle.loads(data)
         while True:
             self._obey(_receive(self._connection))
 
@@ -92,32 +103,28 @@ class _Worker:
             self._slots.give_back(returned)
             self._slots.drop(shared)
 
-    def _read(self, state: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
-        """The rest of an epoch, never more than `ahead` batches before the consumer."""
-        loader = self._loader
-        loader.load_state_dict(state)
-        _core.set_num_threads(1)  # there are as many processes as are wanted
+    def _read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
+        """Send the rest of an epoch, at most `ahead` batches before the consumer."""
+        _core.set_thread_limit(1)  # the processes work side by side
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
-        rows = loader.stats().rows
-        for batch in loader._iterate(loader._begin(rank, world_size, self._index, self._workers)):
+        share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
+        for rows, batch in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
-                    "the transform, or the source, has returned in a process that it had forked: "
-                    "end that with os._exit() there"
+                    "the transform or the source returned in a process that it forked: end that "
+                    "process with os._exit()"
                 )
             while not self._credit:
                 self._obey(_receive(self._connection))
-            total = loader.stats().rows
-            _send(self._connection, "batch", total - rows, *self._write(batch))
-            rows = total
+            _send(self._connection, "batch", rows, *self._write(batch))
             self._credit -= 1
             del batch
         _send(self._connection, "end")
 
     def _write(self, tree: Any) -> tuple[Any, ...]:
-        """Where the batch lies now, and what reads it: see `Message`."""
+        """Write a batch to shared memory; return what the consumer needs to read it."""
         layout, leaves = flatten(tree)
         block = _core.TensorBlock(leaves, layout.frameworks)
         others = {i: leaves[i] for i in block.left_out}
@@ -128,7 +135,7 @@ class _Worker:
         return number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
 
     def _take_slot(self, size: int) -> tuple[int, SharedMemory, list[int]]:
-        """A slot, once there is room for it: what the consumer has not taken yet makes room."""
+        """Take a slot, or wait for one: batches that the consumer has not received make room."""
         has_asked = False
         while True:
             try:
@@ -142,7 +149,7 @@ class _Worker:
                 self._obey(_receive(self._connection))
 
     def _learn(self, layout: Layout) -> bytes | None:
-        """The layout, if it is another one than that of the batch before."""
+        """Return the layout if it differs from that of the last batch."""
         if layout == self._layout:
             return None
         self._layout = layout
@@ -150,7 +157,7 @@ class _Worker:
 
 
 def _dump_error(error: BaseException) -> bytes | None:
-    """The error pickled, or None where it does not come back from that."""
+    """Pickle the error; None if it cannot be unpickled as the same type."""
     try:
         data = pickle.dumps(error)
         is_whole = type(pickle.loads(data)) is type(error)
@@ -160,7 +167,7 @@ def _dump_error(error: BaseException) -> bytes | None:
 
 
 def _summarize(error: BaseException) -> str:
-    """What it is, for an error in its place."""
+    """Say what the worker did, for an error that takes its place."""
     if isinstance(error, SystemExit):
         return f"ended with exit code {error.code}: the transform, or the source, called sys.exit()"
     try:
@@ -173,5 +180,5 @@ def _summarize(error: BaseException) -> str:
 def _format(error: BaseException) -> str:
     try:
         return traceback.format_exc()
-    except Exception as failure:  # of the error's own methods
+    except Exception as failure:  # raised by the error's own methods
         return f"{type(error).__name__}, whose traceback raises {type(failure).__name__}\n"

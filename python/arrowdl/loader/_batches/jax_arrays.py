@@ -1,4 +1,4 @@
-"""Batches of a process as its part of JAX's global arrays."""
+"""The batches of a process as its part of JAX's global arrays, for `Loader(sharding=)`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from typing import Any
 
 
 def make_global(sharding: Any, batch: Any) -> Any:
-    """The NumPy arrays in `batch`, a tree, as arrays of `sharding`, rows of all processes together.
+    """Return a tree of NumPy arrays as global arrays, which hold the rows of all processes.
 
-    Other leaves stay as they are.
+    Parameters
+    ----------
+    sharding : jax.sharding.Sharding
+    batch : tree
+        Leaves that are no arrays stay as they are.
 
     Raises
     ------
     BufferError
-        JAX would cut 64-bit values down.
+        JAX would narrow 64-bit values.
     ValueError
-        The rows cannot be divided among the devices: JAX says so.
+        JAX cannot divide the rows among the devices.
     """
     import jax
 

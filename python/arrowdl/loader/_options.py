@@ -1,0 +1,128 @@
+"""`Options`: the checked options of a `Loader`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from arrowdl.loader._types import Framework, Nulls, Ragged, Stack
+
+FRAMEWORKS: tuple[str, ...] = get_args(Framework)
+
+
+@dataclass(kw_only=True)
+class Options:
+    """What a `Loader` was asked for; see there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option has a value that is not supported, or contradicts another option.
+    """
+
+    batch_size: int
+    framework: Framework
+    device: Any
+    shuffle: bool
+    seed: int
+    drop_last: bool
+    rank: int | None
+    world_size: int | None
+    prefetch: int
+    num_workers: int
+    pad_last: bool
+    sharding: Any
+    nulls: Nulls
+    ragged: Ragged
+    writable: bool
+    stack: Stack | None
+    transform: Callable[[Any], Any] | None
+    pin_memory: bool
+    buffer_size: int
+    progress: bool
+
+    def __post_init__(self) -> None:
+        self.batch_size = require_int("batch_size", self.batch_size, 1, 2**40)
+        self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
+        self.num_workers = require_int("num_workers", self.num_workers, 0)
+        self.buffer_size = require_int("buffer_size", self.buffer_size, 1, 2**32 - 1)
+        self.seed = require_int("seed", self.seed)
+        for name in ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress"):
+            setattr(self, name, bool(getattr(self, name)))
+        self._check_framework()
+        if self.pad_last and (self.drop_last or self.stack is True):
+            raise ValueError(
+                "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
+                "batch out, and stack=True makes one matrix, which has no other column: give up "
+                "one of them"
+            )
+        self._check_rank()
+        if self.transform is not None and not callable(self.transform):
+            raise TypeError(f"transform={self.transform!r}: give a function of one batch")
+        self.stack = _read_stack(self.stack)
+
+    def _check_framework(self) -> None:
+        if self.framework not in FRAMEWORKS:
+            expected = ", ".join(FRAMEWORKS)
+            raise ValueError(f"framework={self.framework!r}: expected one of {expected}")
+        if self.sharding is not None and (self.framework != "jax" or self.device is not None):
+            raise ValueError('sharding= needs framework="jax", and replaces device=')
+        if self.pin_memory and self.framework != "torch":
+            raise ValueError(f'pin_memory=True needs framework="torch", not {self.framework!r}')
+
+    def _check_rank(self) -> None:
+        if (self.rank is None) != (self.world_size is None):
+            raise ValueError("rank and world_size belong together: give both or none")
+        if self.rank is None:
+            return
+        self.world_size = require_int("world_size", self.world_size, 1)
+        self.rank = require_int("rank", self.rank, 0)
+        if self.rank >= self.world_size:
+            raise ValueError(
+                f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
+            )
+
+    @property
+    def tensor_framework(self) -> str:
+        """The framework whose tensors the batches are made of, before `sharding` is applied."""
+        return self.framework if self.sharding is None else "numpy"
+
+    @property
+    def exposes_writable_tensors(self) -> bool:
+        """Whether the user gets tensors that can be written to; JAX's cannot."""
+        if not self.writable:
+            return False
+        if self.sharding is not None:
+            return self.transform is not None
+        return self.framework != "jax"
+
+
+def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """`value` as an int; NumPy's integers are accepted.
+
+    Raises
+    ------
+    ValueError
+        `value` is no integer, or is less than `least` or more than `most`.
+    """
+    limits = "" if least is None else f" of at least {least}"
+    limits += "" if most is None else f" and at most {most}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    number = operator.index(value)
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    return number
+
+
+def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
+    if stack is None or isinstance(stack, bool):
+        return bool(stack)
+    if not isinstance(stack, Mapping):
+        raise TypeError(f'stack={stack!r}: give True, or names and their columns, {{"x": ["a"]}}')
+    for name, columns in stack.items():
+        if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+            raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
+    return {name: list(columns) for name, columns in stack.items()}

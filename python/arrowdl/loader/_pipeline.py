@@ -1,0 +1,291 @@
+"""One share of an epoch as batches, read in this process or by worker processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Protocol
+
+from arrowdl import _core
+from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
+from arrowdl.loader._batches.jax_arrays import make_global
+from arrowdl.loader._batches.pack import Message
+from arrowdl.loader._batches.pad import pad_batches
+from arrowdl.loader._batches.pin import pin
+from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._epoch.read import Order, Reader, read_batches
+from arrowdl.loader._epoch.sharding import Rest, Sharding, count_batches
+from arrowdl.loader._epoch.state import Position
+from arrowdl.loader._options import Options
+from arrowdl.loader._progress import NoBar
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._stats import Stats
+from arrowdl.loader._workers.pool import WorkerPool
+
+Convert = Callable[[Any], Any]
+MakeBar = Callable[[], AbstractContextManager[Callable[[int], None]]]
+
+
+@dataclass
+class Received:
+    """What the training has received so far.
+
+    Attributes
+    ----------
+    stats : Stats
+    valid_rows : int
+        Rows of the last batch that belong to this rank.
+    """
+
+    stats: Stats = field(default_factory=Stats)
+    valid_rows: int = 0
+
+
+class SharePipeline(Protocol):
+    """Opens a share of an epoch."""
+
+    def open(self, reader: Reader) -> tuple[Any, Convert]:
+        """Return a stream with an item for each batch, and what makes the batch of an item.
+
+        An item has `len`, its rows, and `nbytes`. The stream has `close`.
+        """
+
+
+def iterate(
+    pipeline: SharePipeline, reader: Reader, received: Received, make_bar: MakeBar
+) -> Iterator[Any]:
+    """Yield the batches of a share, and note each in `reader`'s position and in `received`.
+
+    Parameters
+    ----------
+    pipeline : SharePipeline
+    reader : Reader
+    received : Received
+    make_bar : callable
+        Makes a context manager that returns a function, which is called with the rows of each
+        batch.
+
+    Raises
+    ------
+    RuntimeError
+        This process was forked from the one that began to read.
+    """
+    process = os.getpid()
+    own = reader.count_own(reader.position.batches)
+    stats, now = received.stats, time.perf_counter
+    stream, convert = pipeline.open(reader)
+    with closing(stream), make_bar() as show:
+        begin = now()
+        for number in count():
+            _check_process(process)
+            item = next(stream, None)
+            read = now()
+            stats.source_seconds += read - begin
+            if item is None:
+                return
+            batch = convert(item)
+            rows = reader.valid_rows.pop(number, len(item))
+            stats.bytes += item.nbytes
+            del item
+            done = now()
+            stats.conversion_seconds += done - read
+            stats.batches += 1
+            stats.rows += rows
+            received.valid_rows = rows
+            own += 1
+            reader.position.give(reader.count_all(own))
+            show(rows)
+            yield batch
+            del batch  # releases its memory before the next batch is made
+            begin = now()
+            stats.consumer_seconds += begin - done
+
+
+def _check_process(process: int) -> None:
+    if os.getpid() != process:
+        raise RuntimeError(
+            "this epoch is read by threads or workers of the process that this one was forked "
+            "from: iterate the Loader in the process that reads it"
+        )
+
+
+class Pipeline:
+    """From the rows of a source to batches, in this process. Worker processes get it by pickle.
+
+    Attributes
+    ----------
+    source : Source
+    options : Options
+    """
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source = source
+        self.options = options
+        self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
+
+    def for_workers(self) -> Pipeline:
+        """Return the pipeline of a worker process: it reads, converts and calls `transform`.
+
+        Copies to the device, pinning and global arrays are left to the training's process. The
+        tensors are copied to shared memory, which may be written to.
+        """
+        options = self.options
+        is_writable = options.writable and options.transform is not None
+        reduced = replace(
+            options,
+            num_workers=0,
+            prefetch=0,
+            device=None,
+            sharding=None,
+            framework="numpy" if options.sharding is not None else options.framework,
+            writable=is_writable,
+            pin_memory=False,
+            progress=False,
+        )
+        return Pipeline(self.source, reduced)
+
+    def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
+        """Return how the rows are divided among ranks and workers."""
+        return Sharding(world_size, num_workers, self.options.batch_size, self.options.drop_last)
+
+    def count_batches(self, position: Position) -> int | None:
+        """Count the batches of each rank in the present stage; None if unknown or not begun."""
+        if position.sharding is None or isinstance(self.source, StreamSource):
+            return None
+        rows = len(Rest(self.source.num_rows, position.stages))
+        return count_batches(rows, position.sharding) or None
+
+    def read_share(
+        self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
+    ) -> Iterator[tuple[int, Any]]:
+        """Read the batches of one worker process.
+
+        Parameters
+        ----------
+        place : mapping
+            Of `Position.to_state`.
+        rank, world_size : int
+        worker, num_workers : int
+
+        Yields
+        ------
+        rows : int
+            Rows of the batch that belong to the rank.
+        batch : object
+        """
+        position = Position.at(place)
+        sharding = self.make_sharding(world_size, num_workers)
+        position.begin(sharding)
+        reader = Reader(position, rank, sharding, worker, num_workers)
+        received = Received()
+        for batch in iterate(self, reader, received, NoBar):
+            yield received.valid_rows, batch
+            del batch
+        self.check_read()
+
+    def check_read(self) -> None:
+        """Raise OSError if a file has changed while the epoch was read."""
+        if isinstance(self.source, IndexedSource):
+            self.source.check_read()
+
+    def open(self, reader: Reader) -> tuple[Any, Convert]:
+        """Open one worker's share; see `SharePipeline`."""
+        options, source = self.options, self.source
+        writes = options.exposes_writable_tensors
+        if writes and isinstance(source, IndexedSource):
+            source = source.for_writing()
+        stream = read_batches(source, self._order, reader)
+        if options.pad_last:
+            stream = pad_batches(stream, options.batch_size, reader.valid_rows)
+        read_type = stream.device_type
+        depth = options.prefetch
+        if options.device is None:
+            # pyarrow decodes files ahead by itself, and slices need no thread.
+            depth = 0 if not options.shuffle and isinstance(source, IndexedSource) else depth
+        elif self._can_convert_on_device(stream.schema):
+            stream = stream.to(options.device)
+        else:
+            to_tensors = self._choose_converter({})  # copied into a block anyway
+            messages = pack_ahead(stream, to_tensors, options.device, depth)
+            return messages, self._then_finish(Message.read)
+        access: dict[str, Any] = {}
+        if writes:
+            is_copied = options.shuffle or stream.device_type != read_type
+            access = {"copy": True} if source.is_shared and not is_copied else {"_own": True}
+        convert = self._then_finish(self._choose_converter(access))
+        return stream.prefetch(depth) if depth else stream, convert
+
+    def finish(self, batch: Any) -> Any:
+        """Do what only the training's process can do: global arrays, pinned memory."""
+        if self.options.sharding is not None:
+            return make_global(self.options.sharding, batch)
+        return pin(batch) if self.options.pin_memory else batch
+
+    def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
+        options = self.options
+        arguments = {"nulls": options.nulls, "ragged": options.ragged, **access}
+        return choose_converter(options.tensor_framework, options.stack, arguments)
+
+    def _can_convert_on_device(self, schema: _core.Schema) -> bool:
+        if _core.is_host_readable(self.options.device):
+            return True
+        return not self.options.stack and can_convert_on_device(schema)
+
+    def _then_finish(self, convert: Convert) -> Convert:
+        """Return `convert`, followed by the transform and `finish`."""
+        options = self.options
+        steps = [] if options.transform is None else [options.transform]
+        if options.pin_memory or options.sharding is not None:
+            steps.append(self.finish)
+        if not steps:
+            return convert
+
+        def convert_and_finish(item: Any) -> Any:
+            batch = convert(item)
+            for step in steps:
+                batch = step(batch)
+            return batch
+
+        return convert_and_finish
+
+
+class WorkerPipeline:
+    """The same batches, read by worker processes, which stay for the next epoch."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._pool: WorkerPool | None = None
+
+    def open(self, reader: Reader) -> tuple[Any, Convert]:
+        """Open the share of a whole rank; see `SharePipeline`."""
+        return self._read(reader), self._convert
+
+    def _convert(self, message: Message) -> Any:
+        return self._pipeline.finish(message.read())
+
+    def _read(self, reader: Reader) -> Iterator[Message]:
+        options, position = self._pipeline.options, reader.position
+        pool, self._pool = self._pool, None
+        if pool is None or not pool.is_of_this_process():
+            pool = WorkerPool(self._pipeline.for_workers(), options.num_workers)
+        messages = pool.read(
+            position.to_state(),
+            reader.rank,
+            reader.sharding.world_size,
+            range(position.batches, self._pipeline.count_batches(position) or sys.maxsize),
+            max(1, options.prefetch),
+        )
+        try:
+            with closing(messages):
+                if options.device is None:
+                    yield from messages
+                else:
+                    yield from copy_ahead(messages, pool.is_ready, options.device, options.prefetch)
+        finally:
+            if pool.is_idle:
+                self._pool = pool  # for the next epoch

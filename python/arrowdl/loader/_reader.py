@@ -1,0 +1,222 @@
+"""`EpochReader`: batches epoch after epoch, with states."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from arrowdl.loader._epoch.read import Reader
+from arrowdl.loader._epoch.sharding import count_batches
+from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
+from arrowdl.loader._epoch.world import find_world
+from arrowdl.loader._options import Options, require_int
+from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPipeline, iterate
+from arrowdl.loader._progress import Bar, NoBar
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
+from arrowdl.loader._stats import Stats
+
+_TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
+
+
+class EpochReader:
+    """Reads a source epoch after epoch: the part of `Loader` that adapters use.
+
+    Parameters
+    ----------
+    source : Source
+    options : Options
+    """
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
+        if options.shuffle and isinstance(source, IndexedSource):
+            source = source.cut_for_shuffle()
+        self._options = options
+        self._source = source
+        self._pipeline = Pipeline(source, options)
+        self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
+        self._position = Position()
+        self._received = Received()
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch on this rank."""
+        return self._options.batch_size
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._workers is None:
+            return self._read_share()
+        return self._iterate(self._workers, self._begin(0, self._options.num_workers, step=1))
+
+    def _read_share(
+        self, worker: int = 0, num_workers: int = 1, *, may_go_on: bool = True
+    ) -> Iterator[Any]:
+        """Read this rank's share of the epoch, or one worker's part of it, in this process.
+
+        Parameters
+        ----------
+        worker, num_workers : int
+        may_go_on : bool
+            Whether a loaded state may belong to the same workers, which then go on where each of
+            them was. Otherwise the remaining rows are divided anew.
+        """
+        reader = self._begin(worker, num_workers, step=num_workers, may_go_on=may_go_on)
+        return self._iterate(self._pipeline, reader)
+
+    def _begin(self, worker: int, num_workers: int, *, step: int, may_go_on: bool = True) -> Reader:
+        """Start the epoch, or the rest of it.
+
+        Iterators that began before no longer move the loader's position.
+        """
+        rank, world_size = self._find_world()
+        self._position = self._find_next()
+        sharding = self._pipeline.make_sharding(world_size, num_workers)
+        self._position.begin(sharding, may_go_on)
+        return Reader(self._position, rank, sharding, worker, step)
+
+    def _find_next(self) -> Position:
+        """Return where the next iterator begins."""
+        before = self._position
+        # A caller that knows the length, as Lightning does, stops at the last batch.
+        is_complete = before.is_begun and before.batches == self._pipeline.count_batches(before)
+        return Position(before.epoch + 1) if is_complete else before.for_next_reader()
+
+    def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Iterator[Any]:
+        yield from iterate(pipeline, reader, self._received, self._make_bar)
+        self._pipeline.check_read()
+        if self._position is reader.position:
+            self._position = Position(reader.position.epoch + 1)
+
+    def _find_world(self) -> tuple[int, int]:
+        options = self._options
+        if options.rank is not None and options.world_size is not None:
+            return options.rank, options.world_size
+        return find_world(options.framework)
+
+    def _make_bar(self) -> Bar | NoBar:
+        if not self._options.progress:
+            return NoBar()
+        total = None if isinstance(self._source, StreamSource) else len(self)
+        return Bar(total, self.epoch)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that iterating reads, from 0."""
+        return self._position.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Make the next iteration read `epoch` from its start.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0.
+        """
+        self._position = Position(require_int("epoch", epoch, 0))
+
+    @property
+    def valid_rows(self) -> int:
+        """Rows of the last returned batch that belong to this rank; they come first in it.
+
+        Fewer than the batch has if it was padded (`pad_last`). 0 if the batch repeats a row of
+        another rank, so that all ranks have as many batches: a metric has to leave it out.
+        """
+        return self._received.valid_rows
+
+    def stats(self) -> Stats:
+        """Return what was read so far, and how long each part took.
+
+        Returns
+        -------
+        Stats
+            The loader's own counters, which go on counting.
+        """
+        return self._received.stats
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch on this rank; a resumed one has fewer.
+
+        Raises
+        ------
+        TypeError
+            The source is a stream, whose rows are not known.
+        """
+        if isinstance(self._source, StreamSource):
+            raise TypeError(
+                "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
+                f"DataLoader needs none: {_TORCH_ADVICE}"
+            )
+        _, world_size = self._find_world()
+        sharding = self._pipeline.make_sharding(world_size, 1)
+        return count_batches(self._source.num_rows, sharding)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
+        raise TypeError(
+            "a Loader is iterated, and has no batch number "
+            f"{index!r}. For PyTorch's DataLoader: {_TORCH_ADVICE}"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position in the epoch, for `load_state_dict`.
+
+        All ranks have the same state after the same number of batches: saving one is enough.
+        Batches that were prefetched and not yet returned count as not read.
+
+        Returns
+        -------
+        dict
+            Of JSON types, some hundred bytes.
+        """
+        return {
+            "version": STATE_VERSION,
+            "source": self._identity,
+            "seed": self._options.seed,
+            "shuffle": self._options.shuffle,
+            "buffer_size": self._options.buffer_size,
+            **self._position.to_state(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Make the next iteration go on where `state` was saved.
+
+        No row is lost and none is read twice, also with another number of ranks, another number of
+        workers or another batch size.
+
+        Parameters
+        ----------
+        state : mapping
+            Of `state_dict` on any rank, or of torchdata's ``StatefulDataLoader`` over
+            `torch_dataset`.
+
+        Raises
+        ------
+        ValueError
+            The state belongs to another source or shuffle, whose rows have another order, or no
+            Loader can have returned it.
+        """
+        state = find_state(state)
+        own = self.state_dict()
+        meanings = {"source": "dataset", "shuffle": "shuffle"}
+        if self._options.shuffle:
+            meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
+        for key, meaning in meanings.items():
+            if state[key] != own[key]:
+                raise ValueError(
+                    f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
+                    "rows have another order, so that some would be lost or read twice"
+                )
+        position = Position.from_state(state)
+        if isinstance(self._source, IndexedSource):
+            position.check_rows(self._source.num_rows)
+        self._position = position
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles are made of: same position, new stats, no workers yet."""
+        return {
+            **self.__dict__,
+            "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
+            "_position": copy.deepcopy(self._position),
+            "_received": Received(valid_rows=self.valid_rows),
+        }

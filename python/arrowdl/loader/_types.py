@@ -1,0 +1,49 @@
+"""Types of the arguments that a `Loader` takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+Framework: TypeAlias = Literal["torch", "jax", "numpy"]
+Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
+Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
+Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
+
+
+class ArrowStreamExporter(Protocol):
+    """A table, frame or stream: an object with the Arrow PyCapsule protocol for streams."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
+
+
+class ArrowArrayExporter(Protocol):
+    """A record batch: an object with the Arrow PyCapsule protocol for arrays."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+class InterchangeFrame(Protocol):
+    """A frame with the dataframe interchange protocol."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+
+
+class ScannableDataset(Protocol):
+    """A dataset of pyarrow or Lance."""
+
+    def scanner(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+SourceLike: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | ArrowStreamExporter
+    | ArrowArrayExporter
+    | InterchangeFrame
+    | ScannableDataset
+    | Iterable[Any]  # of paths, of record batches
+    | Callable[[], Any]  # makes an Arrow stream
+)
+"""What a `Loader` reads."""

@@ -1,0 +1,77 @@
+"""Why a worker process failed or ended, as an error for the training."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from contextlib import suppress
+
+# The usual reason of each signal.
+_SIGNALS = {
+    "SIGKILL": "often the system, for lack of memory",
+    "SIGBUS": "a mapped page could not be read: a file was truncated, or its disk is full",
+    "SIGTERM": "somebody ended it, such as a scheduler or an operator",
+    "SIGXCPU": "its limit of CPU time (ulimit -t)",
+    "SIGXFSZ": "its limit of file sizes (ulimit -f)",
+    "SIGALRM": "an alarm that the transform or the source set",
+} | dict.fromkeys(
+    ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"),
+    "native code of the transform, of the source or of a library crashed. With the environment "
+    "variable PYTHONFAULTHANDLER=1 a worker prints where; num_workers=0 runs the same code in "
+    "this process",
+)
+
+
+def _describe_signal(number: int) -> tuple[str, str]:
+    """Return the name of a signal and its usual reason."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        name = f"signal {number}"
+    return name, _SIGNALS.get(name, "sent by another process, or by the worker itself")
+
+
+def describe_exit(index: int, code: int | None, has_answered: bool) -> str:
+    """Say why a worker process ended without having been asked to.
+
+    Parameters
+    ----------
+    index : int
+        Of the worker.
+    code : int, optional
+        Its exit code; negative for a signal.
+    has_answered : bool
+        Whether it had sent anything.
+    """
+    if code is not None and code < 0:
+        name, meaning = _describe_signal(-code)
+        return f"worker {index} of the Loader was killed by {name}: {meaning}"
+    text = f"worker {index} of the Loader ended with exit code {code}; "
+    if has_answered or code != 1:
+        return text + "the transform, the source or a library called os._exit() or exit()"
+    return text + (
+        "its error stream says why. Worker processes import the main module: a script has to start "
+        'its work under if __name__ == "__main__"'
+    )
+
+
+def load_error(index: int, data: bytes | None, summary: str, text: str) -> Exception:
+    """Return the exception of a worker, with its traceback as a note.
+
+    Parameters
+    ----------
+    index : int
+        Of the worker.
+    data : bytes, optional
+        The pickled exception. Without it, or if it cannot be loaded, this is a RuntimeError.
+    summary, text : str
+        What the worker did, and its traceback.
+    """
+    error = None
+    if data is not None:
+        with suppress(Exception):
+            error = pickle.loads(data)
+    if not isinstance(error, Exception):
+        error = RuntimeError(f"worker {index} of the Loader {summary}")
+    error.add_note(f"In worker {index} of the Loader:\n{text}")
+    return error

@@ -1,0 +1,175 @@
+"""One worker process, seen from the training: its connection and its slots."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from contextlib import suppress
+from typing import Any
+
+from arrowdl.loader._batches.pack import Layout, Message
+from arrowdl.loader._workers.errors import describe_exit, load_error
+from arrowdl.loader._workers.process import run_worker
+from arrowdl.loader._workers.shared_memory import SlotReader
+from arrowdl.loader._workers.wire import receive, send
+
+
+class Worker:
+    """A worker process.
+
+    Parameters
+    ----------
+    index, count : int
+        Which of how many workers.
+    prefix : str
+        Prefix of the names of its shared memory.
+
+    Raises
+    ------
+    OSError
+        The process does not start.
+    """
+
+    def __init__(self, index: int, count: int, prefix: str) -> None:
+        # A forked process would have locks that threads hold which it does not have.
+        context = multiprocessing.get_context("spawn")
+        self._index = index
+        self._slots = SlotReader(prefix)
+        self._layout: Layout | None = None
+        self._is_at_end = self._has_answered = False
+        self._ahead = 0
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=run_worker,
+            args=(theirs, index, count, prefix),
+            name=f"arrowdl loader worker {index}",
+            daemon=True,
+        )
+        try:
+            self._process.start()
+        except BaseException:
+            self._connection.close()
+            raise
+        finally:
+            theirs.close()  # only the worker has it: when it ends, the connection ends
+
+    def read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
+        """Make it read an epoch, at most `ahead` batches before they are received.
+
+        Parameters
+        ----------
+        place : dict
+            Of `Position.to_state`.
+        rank, world_size : int
+        ahead : int
+        """
+        self._ahead = ahead
+        self.trim()  # batches of the last epoch may have been released since
+        self.send("read", place, rank, world_size, ahead)
+
+    def send(self, *command: Any) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
+            send(self._connection, *command)
+
+    def send_bytes(self, data: bytes) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._connection.send_bytes(data)
+
+    def is_ready(self) -> bool:
+        """Whether `receive` does not wait."""
+        try:
+            return self._connection.poll()
+        except OSError:
+            return True  # receive() says why
+
+    def receive(self) -> Message | None:
+        """Return the next batch, or None at the end of the epoch.
+
+        Raises
+        ------
+        RuntimeError
+            The process has ended.
+        Exception
+            What the source or the transform raised in the worker.
+        """
+        self._is_at_end = False
+        while True:
+            try:
+                kind, *content = receive(self._connection)
+            except (EOFError, ConnectionResetError):
+                raise RuntimeError(self._describe_exit()) from None
+            self._has_answered = True
+            if kind == "batch":
+                return self._open(*content)
+            if kind == "error":
+                raise load_error(self._index, *content)
+            if kind == "end":
+                self._is_at_end = True
+                return None
+            self._make_room(*content)
+
+    def _make_room(self, dropped: list[int]) -> None:
+        """Give back all memory that is not in use, for a worker that found none."""
+        self._slots.drop(dropped)
+        self._give_back(0)
+
+    def _give_back(self, credit: int) -> None:
+        self.send("taken", credit, *self._slots.take_returned())
+
+    def trim(self) -> None:
+        """Give back idle memory beyond what an epoch needs, between two epochs."""
+        # Batches ahead, one that is being written and one that the training has.
+        self.send("taken", 0, *self._slots.trim(self._ahead + 2))
+
+    def receive_end(self) -> None:
+        """Wait for the end of the epoch, unless it was received."""
+        if not self._is_at_end and self.receive() is not None:
+            raise AssertionError(f"worker {self._index} has a batch more than its share")
+
+    def _open(
+        self,
+        rows: int,
+        number: int,
+        size: int,
+        table: bytes,
+        others: bytes | None,
+        dropped: list[int],
+        layout: bytes | None,
+    ) -> Message:
+        self._slots.drop(dropped)
+        if layout is not None:
+            self._layout = pickle.loads(layout)
+        assert self._layout is not None
+        block = self._slots.read(number, size)
+        self._give_back(1)
+        return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
+
+    def _describe_exit(self) -> str:
+        self._process.join(5)
+        return describe_exit(self._index, self._process.exitcode, self._has_answered)
+
+    def before_fork(self) -> None:
+        """Mark the memory in use as shared with the child: it is not reused."""
+        self._slots.share()
+
+    def after_fork_in_child(self) -> None:
+        """Close the child's copy of the connection: the worker belongs to the parent."""
+        # With the copy open, the worker would not see the end of the parent.
+        self._connection.close()
+        # multiprocessing would terminate and join it when the child exits.
+        getattr(multiprocessing.process, "_children", set()).discard(self._process)
+
+    def terminate(self) -> None:
+        """Ask the process to end; `close` waits for it."""
+        self._process.terminate()
+
+    def close(self) -> None:
+        """End the process and release its memory that no batch uses."""
+        self._connection.close()
+        self._process.terminate()
+        self._process.join(1)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._slots.close(announced=self._ahead + 1)  # one more may be in the making
+        self._process.close()
