@@ -85,7 +85,7 @@ test-cpp: build
 
 test-python: build
 	cmake --build build/dev --target fake_cuda fake_hip
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow

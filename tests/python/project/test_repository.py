@@ -1,0 +1,111 @@
+"""What the files of the repository hold, and what they may not."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a checkout")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_names_no_registry_and_no_machine_path() -> None:
+    registries = ["py" + r"pi\.org", "python" + "hosted", r"deb\.debian", r"registry\.npm" + "js"]
+    machine = [rf"(?<![\w.}}\-/])/{name}/" for name in ("wo" + "rk", "ro" + "ot", "tm" + "p")]
+    forbidden = re.compile("|".join(registries + machine))
+    wrong = []
+    for path in tracked():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        wrong += [f"{relative(path)}: {match[0]}" for match in forbidden.finditer(text)]
+    assert wrong == []
+
+
+def test_holds_no_third_party_source() -> None:
+    foreign = re.compile(r"Licensed to the Apache Software Foundation|Copyright .*by Contributors")
+    wrong = []
+    for path in tracked():
+        ours = path.resolve() == Path(__file__).resolve()
+        source = path.suffix in {".c", ".h", ".hpp", ".cpp", ".py", ".cmake", ".in"}
+        if source and not ours and foreign.search(path.read_text()):
+            wrong.append(relative(path))
+        assert path.suffix not in {".gz", ".zip", ".whl", ".so", ".a"}, relative(path)
+    assert wrong == []
+
+
+# ---------------------------------------------------------------------------
+# Every source file opens with a sentence
+
+
+def lacks_an_opening(name: str, text: str) -> bool:
+    """Whether a source file does not say in its first line what it is for."""
+    if not text.strip():
+        return False
+    if name.endswith((".py", ".pyi")):
+        opening = ast.get_docstring(ast.parse(text)) or ""
+    elif name.endswith(".sh"):
+        opening = "".join(re.findall(r"\A#!.*\n#(.*)", text))
+    else:
+        opening = "".join(re.findall(r"\A//(.*)", text))
+    return not re.match(r"\s*[`_\w].*\s", opening + " ")
+
+
+SOURCES = (".py", ".pyi", ".sh", ".hpp", ".cpp", ".cu")
+
+# Folders where some files still lack theirs. One where none does must leave this set.
+OPEN = {"cpp/bindings", "cpp/include", "cpp/src", "tests/cpp"}
+
+
+def test_every_file_opens_with_a_sentence() -> None:
+    lacking = [
+        relative(path)
+        for path in tracked()
+        if path.suffix in SOURCES and lacks_an_opening(path.name, path.read_text())
+    ]
+    folders = {"/".join(name.split("/")[:2]) for name in lacking}
+    assert [name for name in lacking if "/".join(name.split("/")[:2]) not in OPEN] == []
+    assert OPEN - folders == set(), "take them out of OPEN"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "import os\n"),
+        ("a.pyi", '""""""\n'),
+        ("a.hpp", "#pragma once\n// Late.\n"),
+        ("a.cpp", "//\n"),
+        ("a.sh", "#!/usr/bin/env bash\nset -e\n"),
+    ],
+)
+def test_a_planted_file_without_a_sentence_is_seen(name: str, text: str) -> None:
+    assert lacks_an_opening(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", '"""What it is for."""\nimport os\n'),
+        ("a.hpp", "// What it is for.\n#pragma once\n"),
+        ("a.sh", "#!/usr/bin/env bash\n# What it is for.\n"),
+    ],
+)
+def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
+    assert not lacks_an_opening(name, text)
