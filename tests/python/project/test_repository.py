@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,58 @@ def test_a_planted_file_without_a_sentence_is_seen(name: str, text: str) -> None
 )
 def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
     assert not lacks_an_opening(name, text)
+
+
+# ---------------------------------------------------------------------------
+# The tree in HACKING.md
+
+
+def named_folders(text: str) -> set[str]:
+    """The folders that HACKING.md names. An indented line has subfolders of the line above."""
+    tree = re.split(r"^## The tree$", text, flags=re.M)[1].split("```text\n")[1].split("```")[0]
+    named: set[str] = set()
+    parent = ""
+    for line in tree.splitlines():
+        if line.startswith(" "):
+            named |= {f"{parent}/{name}" for name in line.split()}
+        elif "  " in line:
+            parent = line.split()[0]
+            named.add(parent)
+        else:
+            named |= set(line.split())
+    return named
+
+
+def real_folders(paths: Iterable[str]) -> set[str]:
+    """The folders of tracked files: at the top, and to depth 2 of cpp, python/arrowdl and tests."""
+    found = set()
+    for path in paths:
+        parts = path.split("/")[:-1]
+        if not parts or parts[0].startswith("."):
+            continue
+        start = 2 if parts[0] == "python" else 1
+        deep = parts[0] in {"cpp", "python", "tests"}
+        found |= {"/".join(parts[:end]) for end in range(1, start + (3 if deep else 1))}
+    return {name for name in found if name not in {"cpp", "python", "tests"}}
+
+
+def tree_differences(text: str, paths: Iterable[str]) -> list[str]:
+    named, real = named_folders(text), real_folders(paths)
+    return [
+        *(f"{name} is not in the tree of HACKING.md" for name in sorted(real - named)),
+        *(f"{name} is in the tree of HACKING.md only" for name in sorted(named - real)),
+    ]
+
+
+def test_the_tree_is_the_real_one() -> None:
+    assert tree_differences((ROOT / "HACKING.md").read_text(), map(relative, tracked())) == []
+
+
+@pytest.mark.parametrize("new", ["cpp/src/new/a.cpp", "tests/cpp/new/a.cpp", "new/a.py"])
+def test_a_planted_folder_is_seen(new: str) -> None:
+    text = (ROOT / "HACKING.md").read_text()
+    paths = [relative(path) for path in tracked()]
+    folder = new.rpartition("/")[0]
+    assert tree_differences(text, [*paths, new]) == [f"{folder} is not in the tree of HACKING.md"]
+    fewer = [path for path in paths if not path.startswith("cpp/src/sync/")]
+    assert tree_differences(text, fewer) == ["cpp/src/sync is in the tree of HACKING.md only"]
