@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -110,6 +111,83 @@ def test_a_planted_file_without_a_sentence_is_seen(name: str, text: str) -> None
 )
 def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
     assert not lacks_an_opening(name, text)
+
+
+# ---------------------------------------------------------------------------
+# Commands and commits
+
+
+@pytest.mark.parametrize("target", ["asan", "asan-all", "test-package", "demo"])
+def test_files_that_make_names_exist(target: str) -> None:
+    shown = subprocess.run(
+        ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    for name in re.findall(r"(?<![\w./-])((?:tests|tools|examples|requirements)/[\w./-]+)", shown):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize(
+    ("subject", "problem"),
+    [
+        ("Copy tensors that are not aligned", None),
+        ("Merge branch of a very long name that nobody chose and that nobody can change now", None),
+        ("x" * 73, "does not start with a capital letter"),
+        ("Copy " + "x" * 68, "has 73 characters"),
+        ("Copy tensors.", "ends with a period"),
+        ("Added a test", "is not imperative"),
+    ],
+)
+def test_subjects_of_commits(subject: str, problem: str | None, tmp_path: Path) -> None:
+    message = tmp_path / "message"
+    message.write_text(f"{subject}\n\nWhy.\n")
+    command = [ROOT / "tools/check_subject.sh", message]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (problem is not None)
+    assert (problem or "") in done.stderr
+
+
+def test_stages_say_what_failed_and_how_to_run_it(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("good:\n\t@true\nbad:\n\t@false\nlate:\n\t@echo no\n")
+    command = [ROOT / "tools/stages.sh", "good", "bad", "late"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "== late" not in done.stdout
+    assert re.search(r"== bad failed after \d+ s. To run it alone: make bad", done.stderr)
+    done = subprocess.run(command[:2], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert re.search(r"\d+ s  good\n +\d+ s  in all\n", done.stdout)
+
+
+def run_setup(folder: Path, *, dpkg: bool, root: bool) -> subprocess.CompletedProcess[str]:
+    """tools/setup-system.sh where g++ is installed and clang is not, with apt-get that fails."""
+    scripts = {"id": f"echo {0 if root else 1000}", "apt-get": "echo no network >&2; exit 100"}
+    if dpkg:
+        scripts["dpkg-query"] = 'case "$*" in *g++) echo installed ;; esac'
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    for name in ("bash", "grep", "cat", "env"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    command = [ROOT / "tools/setup-system.sh", "g++", "clang"]
+    return subprocess.run(
+        command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "said"),
+    [
+        ({"dpkg": True, "root": False}, 1, "apt-get install clang"),
+        ({"dpkg": True, "root": True}, 1, "could not install clang"),
+        ({"dpkg": False, "root": False}, 0, "g++ clang"),
+    ],
+    ids=["no root", "no network", "another system"],
+)
+def test_set_up_says_what_is_missing(
+    machine: dict[str, bool], code: int, said: str, tmp_path: Path
+) -> None:
+    done = run_setup(tmp_path, **machine)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 
 # ---------------------------------------------------------------------------
