@@ -26,7 +26,7 @@ help:
 # ---- to call by hand ---------------------------------------------------
 
 .PHONY: demo check test test-more test-all bench bench-peers docs clean
-demo: build/.demo $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
+demo: build/.demo  ## flights from Parquet to a PyTorch model and back
 	$(BIN)/python examples/flights.py
 
 check: lint build types test-cpp test-python  ## the inner loop
@@ -215,9 +215,12 @@ build/.dev: $(VENV)/.dev pyproject.toml
 	$(INSTALL_EDITABLE)
 	touch $@
 
-# Without the tests, which need more of the system. Their build takes over the object files.
-build/.demo: $(VENV)/.build pyproject.toml
-	test -e build/.dev || { $(INSTALL_EDITABLE) -C cmake.define.ARROWDL_TESTS=OFF; }
+# Without the tests, which need more of the system; build/.dev reuses the object files. Libraries are
+# installed while the extension compiles: that takes the longest.
+build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/constraints.txt
+	$(PIP_INSTALL) -r requirements/demo.txt & libraries=$$!; \
+	  { test -e build/.dev || { $(INSTALL_EDITABLE) -C cmake.define.ARROWDL_TESTS=OFF; }; }; \
+	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
 # Built as a user builds it: in isolation, from scratch.
