@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/pip install -qq
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
-# What one folder has compiled serves another: a clone, a worktree, the other presets.
+# Clones, worktrees and presets share what was compiled.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
@@ -23,25 +23,25 @@ export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# ---- what a person calls ---------------------------------------------------
+# ---- to call by hand ---------------------------------------------------
 
 .PHONY: demo check test test-more test-all bench bench-peers docs clean
-demo: build $(VENV)/.demo  ## flights from Parquet to a PyTorch model and back
+demo: build/.demo  ## flights from Parquet to a PyTorch model and back
 	$(BIN)/python examples/flights.py
 
 check: lint build types test-cpp test-python  ## the inner loop
 
-# Each in the order of what fails cheapest.
+# The quickest to fail comes first.
 test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## what `make test` leaves out: the long random tests, peers, fuzzing, sanitizers, docs
-	@tools/stages.sh docs test-random test-peers fuzz tsan asan
+test-more:  ## the rest: docs, long random tests, peers, fuzzing, sanitizers
+	@tools/stages.sh docs test-random test-peers fuzz tsan asan-all
 
 test-all: test test-more  ## everything
 
-bench: build dist/.wheel $(VENV)/.bench  ## every number beside its peers', to benchmarks/results
+bench: build dist/.wheel $(VENV)/.bench  ## our numbers beside those of peers, to benchmarks/results
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.loader
 	$(MAKE) bench-peers
@@ -53,7 +53,7 @@ bench-peers: .venv-training/.dev dist/.wheel  ## the loader beside Hugging Face 
 docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-clean:  ## what make made, environments included
+clean:  ## remove all that make made, environments too
 	rm -rf .venv* .gpu build dist docs/_build demo-output third_party .mypy_cache .ruff_cache .pytest_cache
 
 # ---- stages ----------------------------------------------------------------
@@ -65,8 +65,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
+	$(BIN)/codespell
 
-format: $(VENV)/.dev  ## put the sources in shape
+format: $(VENV)/.dev  ## format the sources
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(CPP_FILES)
@@ -75,7 +76,7 @@ types: build
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt
 
-# An import of the editable install rebuilds what changed.
+# Importing the editable install rebuilds what changed.
 build: build/.dev
 	$(BIN)/python -c "import arrowdl"
 
@@ -85,7 +86,7 @@ test-cpp: build
 
 test-python: build
 	cmake --build build/dev --target fake_cuda fake_hip
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
 test-package: build dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
@@ -101,14 +102,14 @@ test-peer-%: .venv-%/.dev dist/.wheel
 
 # ---- on a machine with a GPU -----------------------------------------------
 
-# No network there: `make gpu-carry` where there is one, bring .gpu/ along, `make test-gpu` there.
-# What they run is that machine's own Python, with its torch, jax, cupy and numba.
+# It needs no network: `make gpu-carry` elsewhere, copy .gpu/ to it, `make test-gpu` on it.
+# These run that machine's own Python, with its torch, jax, cupy and numba.
 .PHONY: gpu-carry build-gpu test-gpu test-gpu-sanitize bench-gpu
 GPU_TARGETS := build-gpu test-gpu test-gpu-sanitize bench-gpu
 $(GPU_TARGETS): export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
 $(GPU_TARGETS): export PYTHONPATH := $(CURDIR)/build/gpu/site
 GPU_PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu
-# Without the tests of who waits for whom: under it every call may wait.
+# Not the tests of what waits for what: under compute-sanitizer every call may wait.
 SANITIZED = -m "cuda and sanitize"
 
 gpu-carry: $(VENV)/.dev  ## .gpu/: what a build without a network needs
@@ -135,20 +136,30 @@ bench-gpu: build-gpu  ## what crossing costs on a GPU, to benchmarks/results/gpu
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
-.PHONY: asan tsan fuzz
-# Slow tests too, but for those of installed packages and of the demo. Nor those that fork while
+.PHONY: asan asan-all build-asan tsan fuzz
+# Slow tests too, except those of installed packages and of the demo, and those that fork while
 # threads work: a lock of the sanitizer's own allocator stays taken in the child (GCC 12).
 ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/loader/test_fork.py \
   --deselect tests/python/project/test_examples.py::test_flights \
   --deselect tests/python/loader/test_loader.py::test_dataloader_workers_share_the_rows \
   --deselect tests/python/loader/test_loader.py::test_each_iteration_of_workers_is_the_next_epoch
+# Files that move memory between owners: conversions, protocols, streams, devices, workers.
+ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchange \
+  process/test_lifetime.py process/test_threads.py loader/test_writing.py loader/test_workers.py \
+  loader/test_messages.py)
+ASAN_PYTEST = tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
 
-asan: $(VENV)/.dev  ## C++ and Python tests under AddressSanitizer and UBSan
+build-asan: $(VENV)/.dev
 	cmake --preset asan
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
-	tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
+
+asan: build-asan  ## C++ tests under ASan and UBSan, and the Python tests that move memory under ASan
+	$(ASAN_PYTEST) $(ASAN_FILES)
+
+asan-all: build-asan  ## the same with all Python tests
+	$(ASAN_PYTEST)
 
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
@@ -163,9 +174,22 @@ fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 
 # ---- set-up ----------------------------------------------------------------
 
-$(VENV)/.dev: requirements/dev.txt requirements/constraints.txt
-	tools/setup-system.sh g++ cmake ccache libgtest-dev opencl-c-headers
+SYSTEM_BUILD := g++ cmake ccache
+SYSTEM_TESTS := libgtest-dev opencl-c-headers
+
+# What the build needs; the demo adds its libraries, the development environment all the others.
+$(VENV)/.build: requirements/build.txt requirements/constraints.txt
+	tools/setup-system.sh $(SYSTEM_BUILD)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) -r $<
+	touch $@
+
+$(VENV)/.demo: requirements/demo.txt requirements/constraints.txt $(VENV)/.build
+	$(PIP_INSTALL) -r $<
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt requirements/constraints.txt $(VENV)/.build
+	tools/setup-system.sh $(SYSTEM_TESTS)
 	$(PIP_INSTALL) -r $<
 	touch $@
 
@@ -175,7 +199,7 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 
 .PRECIOUS: .venv-%/.dev
 
-# OpenCL's CPU device; the others bring theirs.
+# OpenCL's CPU device. The other peers bring theirs.
 SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 
 .venv-%/.dev: requirements/peers/%.txt
@@ -184,12 +208,22 @@ SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 	.venv-$*/bin/pip install -qq -r $<
 	touch $@
 
+INSTALL_EDITABLE = $(BIN)/pip uninstall -qq --yes arrowdl && \
+  $(PIP_INSTALL) --no-build-isolation --no-deps -e .
+
 build/.dev: $(VENV)/.dev pyproject.toml
-	$(BIN)/pip uninstall -qq --yes arrowdl
-	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	$(INSTALL_EDITABLE)
 	touch $@
 
-# Built as a user builds it: isolated, from nothing.
+# Without the tests, which need more of the system; build/.dev reuses the object files. Libraries are
+# installed while the extension compiles: that takes the longest.
+build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/constraints.txt
+	$(PIP_INSTALL) -r requirements/demo.txt & libraries=$$!; \
+	  { test -e build/.dev || { $(INSTALL_EDITABLE) -C cmake.define.ARROWDL_TESTS=OFF; }; }; \
+	  built=$$?; wait $$libraries && exit $$built
+	touch $@
+
+# Built as a user builds it: in isolation, from scratch.
 dist/.wheel: pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
 	rm -rf dist
 	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist .

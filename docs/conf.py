@@ -1,3 +1,5 @@
+"""How Sphinx builds the documentation."""
+
 import re
 from pathlib import Path
 

@@ -4,7 +4,7 @@ The data are the 336,776 flights that left New York City in 2013 (the package ny
 their weather and their planes. The model says how late a flight will arrive, once it has left: not
 one number but three, which 10 %, 50 % and 90 % of such flights stay below.
 
-Parquet -> DuckDB -> Arrow -> arrowdl -> PyTorch -> arrowdl -> Arrow -> DuckDB
+Parquet -> DuckDB -> Arrow -> arrowdl.Loader -> PyTorch -> arrowdl -> Arrow -> DuckDB
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 FOLDER = Path("demo-output")
 QUANTILES = (0.1, 0.5, 0.9)
@@ -87,7 +86,7 @@ def title(text: str) -> None:
 
 
 def address(array: pa.Array) -> int:
-    """Where pyarrow says that the first element lies."""
+    """The address of the first element, as pyarrow says."""
     width = array.type.bit_width // 8
     return array.buffers()[1].address + array.offset * width
 
@@ -145,7 +144,7 @@ def connect(folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def to_one_batch(table: pa.Table, report: Report) -> pa.RecordBatch:
-    """DuckDB answers in several chunks and a tensor is one: each buffer is gathered once."""
+    """DuckDB answers in several chunks, a tensor is one: each buffer is gathered once."""
     chunks = table["id"].num_chunks
     with report.step(f"from_arrow: {chunks} chunks") as step:
         flights = arrowdl.from_arrow(table)
@@ -160,19 +159,36 @@ def to_one_batch(table: pa.Table, report: Report) -> pa.RecordBatch:
 
 @dataclass
 class Inputs:
-    """What the model sees, as tensors."""
+    """What the model sees: tensors of one element for each flight."""
 
-    ids: Tensor
-    delay: Tensor  # minutes late at arrival
-    known: Tensor  # False for flights that were cancelled or diverted
     numbers: Tensor  # (flights, len(NUMBERS))
     present: Tensor  # where `numbers` is not null
     codes: dict[str, Tensor]
     weekday: Tensor
+
+    def select(self, rows: Tensor) -> Inputs:
+        codes = {name: values[rows] for name, values in self.codes.items()}
+        return Inputs(self.numbers[rows], self.present[rows], codes, self.weekday[rows])
+
+
+@dataclass
+class Flights:
+    """All flights, as tensors over DuckDB's memory where a column allows it."""
+
+    inputs: Inputs
+    ids: Tensor
+    delay: Tensor  # minutes late at arrival
+    known: Tensor  # False for flights that were cancelled or diverted
     held_out: Tensor
 
 
-def to_tensors(batch: pa.RecordBatch, report: Report) -> Inputs:
+def find_weekday(microseconds: Tensor) -> Tensor:
+    # New York is five hours behind UTC, four in summer: no flight leaves near midnight.
+    days = (microseconds // MICROSECONDS_PER_HOUR - 5) // 24
+    return (days + 3) % 7  # 1970 began on a Thursday
+
+
+def to_tensors(batch: pa.RecordBatch, report: Report) -> Flights:
     with report.step("Arrow -> tensor: id (int64)") as step:
         ids = arrowdl.to_torch(batch["id"])
     report.compare(step, ids.data_ptr(), address(batch["id"]))
@@ -197,11 +213,9 @@ def to_tensors(batch: pa.RecordBatch, report: Report) -> Inputs:
     step.kind = "copy"
     step.note = f"{(numbers.nbytes + present.nbytes) / 1e6:.1f} MB: columns side by side, mask"
 
-    # New York is five hours behind UTC, four in summer: nothing leaves near midnight.
-    days = (microseconds // MICROSECONDS_PER_HOUR - 5) // 24
-    weekday = (days + 3) % 7  # 1970 began on a Thursday
+    inputs = Inputs(numbers, present, codes, find_weekday(microseconds))
     held_out = arrowdl.to_torch(batch["day"]) % 5 == 0
-    return Inputs(ids, delay, known, numbers, present, codes, weekday, held_out)
+    return Flights(inputs, ids, delay, known, held_out)
 
 
 # ---------------------------------------------------------------- the model
@@ -210,12 +224,12 @@ def to_tensors(batch: pa.RecordBatch, report: Report) -> Inputs:
 class Model(nn.Module):
     """Embeddings for the codes, normalised numbers with a flag for each null, three outputs."""
 
-    def __init__(self, inputs: Inputs, rows: Tensor) -> None:
+    def __init__(self, inputs: Inputs) -> None:
         super().__init__()
-        weights = inputs.present[rows].float()
+        weights = inputs.present.float()
         count = weights.sum(0).clamp(min=1)
-        # What lies under a null is undefined: it is replaced before it is computed with.
-        values = inputs.numbers[rows].where(inputs.present[rows], 0)
+        # The value of a null is undefined: replace it before computing.
+        values = inputs.numbers.where(inputs.present, 0)
         mean = values.sum(0) / count
         spread = (((values - mean) * weights) ** 2).sum(0).div(count).sqrt().clamp(min=1e-6)
         self.register_buffer("mean", mean)
@@ -230,15 +244,15 @@ class Model(nn.Module):
             nn.Linear(32, len(QUANTILES)),
         )
 
-    def forward(self, inputs: Inputs, rows: Tensor) -> Tensor:
-        present = inputs.present[rows]
-        scaled = (inputs.numbers[rows] - self.mean) / self.spread
-        parts = [scaled.where(present, 0), present.float(), self.weekday(inputs.weekday[rows])]
+    def forward(self, inputs: Inputs) -> Tensor:
+        scaled = (inputs.numbers - self.mean) / self.spread
+        parts = [scaled.where(inputs.present, 0), inputs.present.float()]
+        parts.append(self.weekday(inputs.weekday))
         for name, codes in inputs.codes.items():
-            parts.append(self.embeddings[name](codes[rows].int()))
+            parts.append(self.embeddings[name](codes.int()))
         low, middle, high = self.body(torch.cat(parts, 1)).unbind(1)
         softplus = nn.functional.softplus  # keeps the three in order
-        delay = inputs.numbers[rows, NUMBERS.index("dep_delay")]
+        delay = inputs.numbers[:, NUMBERS.index("dep_delay")]
         centre = delay + 20 * middle
         return torch.stack(
             [centre - 20 * softplus(low), centre, centre + 20 * softplus(high)], dim=1
@@ -251,25 +265,42 @@ def pinball(predicted: Tensor, actual: Tensor) -> Tensor:
     return torch.maximum(quantiles * error, (quantiles - 1) * error).mean()
 
 
-def train(inputs: Inputs, rows: Tensor, epochs: int, batch_size: int = 8192) -> Model:
-    model = Model(inputs, rows)
-    steps = epochs * (len(rows) // batch_size)
+def to_example(batch: dict[str, tuple[Tensor, Tensor]]) -> tuple[Inputs, Tensor]:
+    """A batch of the Loader as what the model sees and what it should say.
+
+    Each column is a pair, of values and of where they are valid, since `nulls="mask"`.
+    """
+    codes = {name: batch[name][0] for name in CODES}
+    inputs = Inputs(*batch["numbers"], codes, find_weekday(batch["time_hour"][0]))
+    return inputs, batch["arr_delay"][0]
+
+
+def train(model: Model, table: pa.Table, epochs: int) -> Model:
+    loader = arrowdl.Loader(
+        table,
+        batch_size=8192,
+        columns=["arr_delay", "time_hour", *CODES, *NUMBERS],
+        stack={"numbers": NUMBERS},
+        nulls="mask",
+        shuffle=True,
+        drop_last=True,
+        transform=to_example,
+        progress=True,
+    )
+    print(f"  {loader}")
+    steps = epochs * (len(table) // loader.batch_size)
     optimizer = torch.optim.Adam(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=steps)
-    with tqdm(total=steps, unit="step", desc="  training", mininterval=0.5) as bar:
-        for epoch in range(epochs):
-            losses = []
-            batches = rows[torch.randperm(len(rows))].split(batch_size)
-            for chosen in batches[: len(rows) // batch_size]:
-                loss = pinball(model(inputs, chosen), inputs.delay[chosen])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                schedule.step()
-                losses.append(loss.detach())
-                bar.update()
-            loss = torch.stack(losses).mean().item()
-            bar.set_postfix_str(f"epoch {epoch + 1}/{epochs}, loss {loss:.2f}")
+    for epoch in range(epochs):
+        losses = []
+        for inputs, delay in loader:
+            loss = pinball(model(inputs), delay)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.detach())
+        print(f"  epoch {epoch + 1}/{epochs}, loss {torch.stack(losses).mean().item():.2f}")
     return model.eval()
 
 
@@ -433,23 +464,25 @@ def main(epochs: int, folder: Path) -> None:
         arrowdl.to_torch(batch["arr_delay"])
     except BufferError as error:
         print(textwrap.indent(textwrap.fill(f"BufferError: {error}", 86), "  "))
-    inputs = to_tensors(batch, report)
+    flights = to_tensors(batch, report)
+    inputs = flights.inputs
     print("\n  With one: values, and a mask that is True where they are valid.")
     print(f"  matrix {tuple(inputs.numbers.shape)}, {inputs.numbers.dtype}", end="; ")
     print(f"nulls in it: {int((~inputs.present).sum()):,}")
 
     title("3. Training")
     departed = inputs.present[:, NUMBERS.index("dep_delay")]
-    train_rows = (inputs.known & departed & ~inputs.held_out).nonzero().flatten()
-    test_rows = (departed & inputs.held_out).nonzero().flatten()
-    print(f"  {len(train_rows):,} flights; every fifth day of a month is held out")
-    with report.step(f"training, {epochs} epochs"):
-        model = train(inputs, train_rows, epochs)
+    chosen = flights.known & departed & ~flights.held_out
+    test_rows = (departed & flights.held_out).nonzero().flatten()
+    print(f"  {int(chosen.sum()):,} flights; every fifth day of a month is held out")
+    with report.step(f"training with a Loader, {epochs} epochs"):
+        training = pa.table(batch).filter(pa.array(chosen.numpy()))
+        model = train(Model(inputs.select(chosen)), training, epochs)
     with report.step(f"prediction, {len(test_rows):,} flights"), torch.no_grad():
-        quantiles = model(inputs, test_rows)
+        quantiles = model(inputs.select(test_rows))
 
     title("4. Back into Arrow, joined in DuckDB")
-    predictions = to_arrow(inputs.ids[test_rows], quantiles, report)
+    predictions = to_arrow(flights.ids[test_rows], quantiles, report)
     print(f"  {predictions}\n")
     evaluate(connection, predictions, report)
     show_results(connection)
@@ -457,8 +490,8 @@ def main(epochs: int, folder: Path) -> None:
     title("5. What it took")
     report.show()
     plot(connection, report, folder / "flights.png")
-    print(f"\n  plot: {folder / 'flights.png'}")
-    print(f"  {time.perf_counter() - start:.0f} s in all")
+    print(f"\n  {time.perf_counter() - start:.0f} s in all")
+    print(f"  plot: {folder / 'flights.png'}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the named Debian packages that are missing, as root; otherwise says which.
-# On another system it only says what a stage needs: the names differ, the tools do not.
+# Installs those of the named Debian packages that are missing, or says which they are.
+# It installs as root only. On another system it names what a stage needs and goes on: packages have
+# other names there, and may be installed.
 #
 #   tools/setup-system.sh PACKAGE...
 set -euo pipefail
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "needed here, under this system's names: $*" >&2
+  echo "this stage needs, under the names of this system: $*" >&2
   exit 0
 fi
 
@@ -18,9 +19,11 @@ done
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" != 0 ]; then
-  echo "please install: ${missing[*]}" >&2
+  echo "missing on this machine, please run: sudo apt-get install ${missing[*]}" >&2
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null
+if ! { apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null; }; then
+  echo "could not install ${missing[*]}: is there a network? Install them by hand and try again" >&2
+  exit 1
+fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs make's targets one after the other and says how long each took. The first that fails ends it,
-# and how to run that one alone is printed last.
+# Runs make's targets one after the other and prints the time of each. The first failure ends it,
+# and the last line says how to run the failed one alone.
 #
 #   tools/stages.sh TARGET...
 set -uo pipefail

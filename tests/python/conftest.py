@@ -1,3 +1,5 @@
+"""Fixtures for all Python tests: nothing leaks, 64-bit JAX, the fake CUDA driver."""
+
 from __future__ import annotations
 
 import gc

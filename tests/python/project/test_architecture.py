@@ -1,13 +1,10 @@
-"""The architecture is a test: what may know what, and what the repository may hold."""
+"""What the code may know and call: the rules that layers do not show (test_layers.py)."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
-from collections import defaultdict
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,24 +12,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 CPP = [*ROOT.glob("cpp/**/*.hpp"), *ROOT.glob("cpp/**/*.cpp")]
 CORE = [path for path in CPP if path.parts[len(ROOT.parts) + 1] != "bindings"]
-
-# From the bottom up: a concern includes only what stands above it in this list. Files of
-# cpp/src that no public header names (the verbs) may include all of it, but no circle.
-LAYERS = [
-    ["error", "version", "dlpack", "wait", "handles"],
-    ["device", "dtype"],
-    ["backend"],
-    ["backends"],
-    ["event"],
-    ["deferred_release"],
-    ["owned", "tensor_view"],
-    ["schema"],
-    ["device_array"],
-    ["copy_policy", "order", "cast", "concatenate", "threads", "copy", "make_tensor"],
-    ["to_arrow", "to_dlpack", "stream"],
-    ["lists"],
-]
-LAYER = {concern: i for i, layer in enumerate(LAYERS) for concern in layer}
 
 
 def relative(path: Path) -> str:
@@ -70,32 +49,6 @@ def test_the_core_knows_no_python(path: Path) -> None:
 @pytest.mark.parametrize("path", CORE, ids=relative)
 def test_the_core_knows_no_binding(path: Path) -> None:
     assert [name for name in own_includes(path) if name.startswith("cpp/bindings/")] == []
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("cpp/include/arrowdl/*.hpp")), ids=relative)
-def test_public_headers_point_down(path: Path) -> None:
-    assert path.stem in LAYER, "a new public header needs its place in LAYERS"
-    for name in own_includes(path):
-        assert name.startswith("cpp/include/"), f"{name} is not installed"
-        assert LAYER[Path(name).stem] < LAYER[path.stem], f"{path.name} includes {name}"
-
-
-def test_includes_form_no_circle() -> None:
-    graph = {relative(path): own_includes(path) for path in CPP}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
-
-
-def test_bodies_of_a_layer_include_no_higher_layer() -> None:
-    wrong = []
-    for path in CORE:
-        if path.suffix == ".cpp" and path.stem in LAYER:
-            for name in own_includes(path):
-                if LAYER.get(Path(name).stem, 0) > LAYER[path.stem]:
-                    wrong.append(f"{relative(path)} includes {name}")
-    assert wrong == []
 
 
 CAPSULE_NAMES = re.compile(
@@ -246,55 +199,3 @@ def test_importing_needs_the_standard_library_only(path: Path) -> None:
         if isinstance(node, ast.ImportFrom):
             module = f"python/{str(node.module).replace('.', '/')}.py"
             assert module not in OF_A_FRAMEWORK, "import it where it is used"
-
-
-def test_python_layers_point_down() -> None:
-    graph: dict[str, set[str]] = defaultdict(set)
-    for path in PYTHON:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                names = [str(node.module)] if node.module else [a.name for a in node.names]
-                graph[path.stem].update(name.split(".")[0] for name in names)
-    graph.pop("__init__", None)
-    TopologicalSorter(graph).prepare()
-    for module in graph:
-        assert "loader" not in graph[module], f"{module} knows the loader"
-
-
-# ---------------------------------------------------------------------------
-# What the repository may hold
-
-
-def tracked() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if listed.returncode:
-        pytest.skip("not a checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-
-
-def test_names_no_registry_and_no_machine_path() -> None:
-    registries = ["py" + r"pi\.org", "python" + "hosted", r"deb\.debian", r"registry\.npm" + "js"]
-    machine = [rf"(?<![\w.}}\-/])/{name}/" for name in ("wo" + "rk", "ro" + "ot", "tm" + "p")]
-    forbidden = re.compile("|".join(registries + machine))
-    wrong = []
-    for path in tracked():
-        try:
-            text = path.read_text()
-        except UnicodeDecodeError:
-            continue
-        wrong += [f"{relative(path)}: {match[0]}" for match in forbidden.finditer(text)]
-    assert wrong == []
-
-
-def test_holds_no_third_party_source() -> None:
-    foreign = re.compile(r"Licensed to the Apache Software Foundation|Copyright .*by Contributors")
-    wrong = []
-    for path in tracked():
-        ours = path.resolve() == Path(__file__).resolve()
-        source = path.suffix in {".c", ".h", ".hpp", ".cpp", ".py", ".cmake", ".in"}
-        if source and not ours and foreign.search(path.read_text()):
-            wrong.append(relative(path))
-        assert path.suffix not in {".gz", ".zip", ".whl", ".so", ".a"}, relative(path)
-    assert wrong == []

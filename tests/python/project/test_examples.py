@@ -48,7 +48,7 @@ def test_example(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.slow
 def test_flights(tmp_path: Path) -> None:
-    """The demo, with one epoch. What it needs beside the tests' packages is in demo.txt."""
+    """The demo, with one epoch. It needs the packages of requirements/demo.txt."""
     command = [sys.executable, str(EXAMPLES / "flights.py"), "--epochs=1", "--folder", "out"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ}
@@ -57,4 +57,6 @@ def test_flights(tmp_path: Path) -> None:
     assert "336,776 flights, " in done.stdout
     assert "!=" not in done.stdout, "a step that should be zero-copy was not"
     assert done.stdout.count(" zero-copy ") >= 7
+    assert "<arrowdl.Loader of " in done.stdout
+    assert done.stdout.endswith("  plot: out/flights.png\n")
     assert (tmp_path / "out/flights.png").stat().st_size > 20_000

@@ -1,0 +1,245 @@
+"""What the files of the repository hold, and what they may not."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a checkout")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_names_no_registry_and_no_machine_path() -> None:
+    registries = ["py" + r"pi\.org", "python" + "hosted", r"deb\.debian", r"registry\.npm" + "js"]
+    machine = [rf"(?<![\w.}}\-/])/{name}/" for name in ("wo" + "rk", "ro" + "ot", "tm" + "p")]
+    forbidden = re.compile("|".join(registries + machine))
+    wrong = []
+    for path in tracked():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        wrong += [f"{relative(path)}: {match[0]}" for match in forbidden.finditer(text)]
+    assert wrong == []
+
+
+def test_holds_no_third_party_source() -> None:
+    foreign = re.compile(r"Licensed to the Apache Software Foundation|Copyright .*by Contributors")
+    wrong = []
+    for path in tracked():
+        ours = path.resolve() == Path(__file__).resolve()
+        source = path.suffix in {".c", ".h", ".hpp", ".cpp", ".py", ".cmake", ".in"}
+        if source and not ours and foreign.search(path.read_text()):
+            wrong.append(relative(path))
+        assert path.suffix not in {".gz", ".zip", ".whl", ".so", ".a"}, relative(path)
+    assert wrong == []
+
+
+# ---------------------------------------------------------------------------
+# Every source file opens with a sentence
+
+
+def lacks_an_opening(name: str, text: str) -> bool:
+    """Whether a source file does not say in its first line what it is for."""
+    if not text.strip():
+        return False
+    if name.endswith((".py", ".pyi")):
+        opening = ast.get_docstring(ast.parse(text)) or ""
+    elif name.endswith(".sh"):
+        opening = "".join(re.findall(r"\A#!.*\n#(.*)", text))
+    else:
+        opening = "".join(re.findall(r"\A//(.*)", text))
+    return not re.match(r"\s*[`_\w].*\s", opening + " ")
+
+
+SOURCES = (".py", ".pyi", ".sh", ".hpp", ".cpp", ".cu")
+
+# Folders where some files still lack theirs. One where none does must leave this set.
+OPEN = {"cpp/bindings", "cpp/include", "cpp/src", "tests/cpp"}
+
+
+def test_every_file_opens_with_a_sentence() -> None:
+    lacking = [
+        relative(path)
+        for path in tracked()
+        if path.suffix in SOURCES and lacks_an_opening(path.name, path.read_text())
+    ]
+    folders = {"/".join(name.split("/")[:2]) for name in lacking}
+    assert [name for name in lacking if "/".join(name.split("/")[:2]) not in OPEN] == []
+    assert OPEN - folders == set(), "take them out of OPEN"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "import os\n"),
+        ("a.pyi", '""""""\n'),
+        ("a.hpp", "#pragma once\n// Late.\n"),
+        ("a.cpp", "//\n"),
+        ("a.sh", "#!/usr/bin/env bash\nset -e\n"),
+    ],
+)
+def test_a_planted_file_without_a_sentence_is_seen(name: str, text: str) -> None:
+    assert lacks_an_opening(name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", '"""What it is for."""\nimport os\n'),
+        ("a.hpp", "// What it is for.\n#pragma once\n"),
+        ("a.sh", "#!/usr/bin/env bash\n# What it is for.\n"),
+    ],
+)
+def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
+    assert not lacks_an_opening(name, text)
+
+
+# ---------------------------------------------------------------------------
+# Commands and commits
+
+
+@pytest.mark.parametrize("target", ["asan", "asan-all", "test-package", "demo"])
+def test_files_that_make_names_exist(target: str) -> None:
+    shown = subprocess.run(
+        ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    for name in re.findall(r"(?<![\w./-])((?:tests|tools|examples|requirements)/[\w./-]+)", shown):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize(
+    ("subject", "problem"),
+    [
+        ("Copy tensors that are not aligned", None),
+        ("Merge branch of a very long name that nobody chose and that nobody can change now", None),
+        ("x" * 73, "does not start with a capital letter"),
+        ("Copy " + "x" * 68, "has 73 characters"),
+        ("Copy tensors.", "ends with a period"),
+        ("Added a test", "is not imperative"),
+    ],
+)
+def test_subjects_of_commits(subject: str, problem: str | None, tmp_path: Path) -> None:
+    message = tmp_path / "message"
+    message.write_text(f"{subject}\n\nWhy.\n")
+    command = [ROOT / "tools/check_subject.sh", message]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (problem is not None)
+    assert (problem or "") in done.stderr
+
+
+def test_stages_say_what_failed_and_how_to_run_it(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("good:\n\t@true\nbad:\n\t@false\nlate:\n\t@echo no\n")
+    command = [ROOT / "tools/stages.sh", "good", "bad", "late"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "== late" not in done.stdout
+    assert re.search(r"== bad failed after \d+ s. To run it alone: make bad", done.stderr)
+    done = subprocess.run(command[:2], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert re.search(r"\d+ s  good\n +\d+ s  in all\n", done.stdout)
+
+
+def run_setup(folder: Path, *, dpkg: bool, root: bool) -> subprocess.CompletedProcess[str]:
+    """tools/setup-system.sh where g++ is installed and clang is not, with apt-get that fails."""
+    scripts = {"id": f"echo {0 if root else 1000}", "apt-get": "echo no network >&2; exit 100"}
+    if dpkg:
+        scripts["dpkg-query"] = 'case "$*" in *g++) echo installed ;; esac'
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    for name in ("bash", "grep", "cat", "env"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    command = [ROOT / "tools/setup-system.sh", "g++", "clang"]
+    return subprocess.run(
+        command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "said"),
+    [
+        ({"dpkg": True, "root": False}, 1, "apt-get install clang"),
+        ({"dpkg": True, "root": True}, 1, "could not install clang"),
+        ({"dpkg": False, "root": False}, 0, "g++ clang"),
+    ],
+    ids=["no root", "no network", "another system"],
+)
+def test_set_up_says_what_is_missing(
+    machine: dict[str, bool], code: int, said: str, tmp_path: Path
+) -> None:
+    done = run_setup(tmp_path, **machine)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+# ---------------------------------------------------------------------------
+# The tree in HACKING.md
+
+
+def named_folders(text: str) -> set[str]:
+    """The folders that HACKING.md names. An indented line has subfolders of the line above."""
+    tree = re.split(r"^## The tree$", text, flags=re.M)[1].split("```text\n")[1].split("```")[0]
+    named: set[str] = set()
+    parent = ""
+    for line in tree.splitlines():
+        if line.startswith(" "):
+            named |= {f"{parent}/{name}" for name in line.split()}
+        elif "  " in line:
+            parent = line.split()[0]
+            named.add(parent)
+        else:
+            named |= set(line.split())
+    return named
+
+
+def real_folders(paths: Iterable[str]) -> set[str]:
+    """The folders of tracked files: at the top, and to depth 2 of cpp, python/arrowdl and tests."""
+    found = set()
+    for path in paths:
+        parts = path.split("/")[:-1]
+        if not parts or parts[0].startswith("."):
+            continue
+        start = 2 if parts[0] == "python" else 1
+        deep = parts[0] in {"cpp", "python", "tests"}
+        found |= {"/".join(parts[:end]) for end in range(1, start + (3 if deep else 1))}
+    return {name for name in found if name not in {"cpp", "python", "tests"}}
+
+
+def tree_differences(text: str, paths: Iterable[str]) -> list[str]:
+    named, real = named_folders(text), real_folders(paths)
+    return [
+        *(f"{name} is not in the tree of HACKING.md" for name in sorted(real - named)),
+        *(f"{name} is in the tree of HACKING.md only" for name in sorted(named - real)),
+    ]
+
+
+def test_the_tree_is_the_real_one() -> None:
+    assert tree_differences((ROOT / "HACKING.md").read_text(), map(relative, tracked())) == []
+
+
+@pytest.mark.parametrize("new", ["cpp/src/new/a.cpp", "tests/cpp/new/a.cpp", "new/a.py"])
+def test_a_planted_folder_is_seen(new: str) -> None:
+    text = (ROOT / "HACKING.md").read_text()
+    paths = [relative(path) for path in tracked()]
+    folder = new.rpartition("/")[0]
+    assert tree_differences(text, [*paths, new]) == [f"{folder} is not in the tree of HACKING.md"]
+    fewer = [path for path in paths if not path.startswith("cpp/src/sync/")]
+    assert tree_differences(text, fewer) == ["cpp/src/sync is in the tree of HACKING.md only"]
