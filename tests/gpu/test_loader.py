@@ -216,7 +216,7 @@ def test_nobody_waits_for_a_copy_of_pageable_memory(side: Any) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_pinned_memory_is_used_again(parquet: Path, workers: int) -> None:
-    arrowdl.set_staging_limit(8 * BLOCK)
+    arrowdl.config.staging_limit = 8 * BLOCK
     loader = arrowdl.Loader(parquet, BATCH, device="cuda", num_workers=workers)
     for _ in range(2):
         read_once(loader)

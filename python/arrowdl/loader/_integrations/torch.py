@@ -39,7 +39,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         worker = get_worker_info()
         if worker is None:
             return loader._read_share()
-        _core.set_thread_limit(1)  # as torch does for its own threads
+        _core.set_num_threads(1)  # as torch does for its own threads
         self._note_start()
         seed = worker.seed - worker.id
         epoch = self._iterations.join(

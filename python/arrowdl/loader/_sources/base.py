@@ -119,7 +119,7 @@ class StreamSource:
                 "function that makes the stream, a table, a dataset or paths for several epochs"
             )
         self._is_spent = not self.is_replayable
-        stream = _core.stream(self._open(epoch))
+        stream = _core.from_arrow_stream(self._open(epoch))
         if has_dictionaries(stream.schema):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream

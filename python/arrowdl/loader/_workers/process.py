@@ -105,7 +105,7 @@ class _Worker:
 
     def _read(self, place: dict[str, Any], rank: int, world_size: int, ahead: int) -> None:
         """Send the rest of an epoch, at most `ahead` batches before the consumer."""
-        _core.set_thread_limit(1)  # the processes work side by side
+        _core.set_num_threads(1)  # the processes work side by side
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
