@@ -1,3 +1,4 @@
+// Refuses memory that the host cannot read.
 #include "array/host_access.hpp"
 
 #include "arrowdl/error.hpp"

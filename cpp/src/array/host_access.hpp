@@ -1,4 +1,4 @@
-// What every kernel that runs on the CPU asks first.
+// Refuses arrays that the host cannot read, for code that runs on the CPU.
 #pragma once
 
 #include "arrowdl/device_array.hpp"
@@ -9,7 +9,7 @@ namespace arrowdl {
 /// cuda:0".
 void require_host_readable(const Device& device, const char* verb);
 
-/// The same for the memory of `array`, once its event has happened: waits for it.
+/// The same for the memory of `array`. Waits for its event.
 void require_host_readable(const DeviceArray& array, const char* verb);
 
 }  // namespace arrowdl
