@@ -464,7 +464,7 @@ def test_a_byte_offset_is_refused(memory: Memory) -> None:
 
 def test_the_host_reads_no_handle(memory: Memory) -> None:
     array = Producer(memory).array()
-    with pytest.raises(BufferError, match="on opencl:0 cannot be handed out as host memory"):
+    with pytest.raises(BufferError, match="on opencl:0 cannot be exported as host memory"):
         array.__arrow_c_array__()
     with pytest.raises(BufferError, match="cannot copy on opencl:0: an OpenCL queue and a cl_mem"):
         array.__dlpack__(dl_device=(1, 0))

@@ -9,39 +9,39 @@
 namespace arrowdl {
 
 struct CopyOptions {
-  /// Runs the copies, and so comes before what it is given later: one of the device that is not the
-  /// CPU, of the target's when neither is. None: a stream of arrowdl's.
+  /// The stream that copies: of the device that is not the CPU, or of the target where neither is.
+  /// Without one, arrowdl uses a stream of its own.
   std::optional<StreamHandle> stream = {};
-  std::shared_ptr<const void> stream_owner = {};  ///< keeps its handle good, if known
-  bool non_blocking = true;                       ///< whether the copies may still be under way
-  /// Whether pageable memory of the host goes to devices of CUDA and ROCm through pinned memory of
-  /// arrowdl's: it has been read then, and the host has not waited for the device (but see
-  /// `set_staging_limit`). Else the driver takes it as it can. Memory that is known
-  /// to be pinned (by its device type, on CUDA by the driver too) goes as it is.
+  std::shared_ptr<const void> stream_owner = {};  ///< keeps `stream` alive, if known
+  bool non_blocking = true;                       ///< whether this may return before the copies end
+  /// Whether pageable host memory is copied to CUDA and ROCm devices through pinned memory of
+  /// arrowdl: when the call returns, it has been read, without a wait for the device (but see
+  /// `set_staging_limit`). Otherwise the driver decides. Memory that is known to be pinned (by its
+  /// device type, or by the CUDA driver) is copied directly.
   bool pin = true;
 };
 
-/// The rows of `array` in new memory on `device`, which carries one event for all of the copies:
-/// nested values and dictionaries too, and of each buffer the bytes that the window takes. `array`
-/// itself where it lies there already; memory that the host can read is only labelled anew for the
-/// CPU. The host waits where a CPU array is asked for, which carries no event, for the ends of
-/// lists and strings that lie on a device, and for pinned and managed memory whose nulls nobody has
-/// counted. Raises BufferError where a device has no runtime or a stream is not of it, for a stream
-/// that is captured into a graph, for memory that belongs to a context (OpenCL), and for layouts
-/// whose sizes no device knows (string and binary views).
+/// Copies the rows of `array`, nested values and dictionaries included, to new memory on `device`.
+/// Of each buffer it copies the bytes that the window takes. The result has one event for all
+/// copies. Returns `array` itself where it is on `device` already; memory that the host can read is
+/// only labelled as CPU memory. The host waits for a copy to the CPU, which has no event, for the
+/// first and last offsets of lists and strings on a device, and for pinned and managed memory whose
+/// nulls are not counted. Raises BufferError where a device has no runtime, for a stream of another
+/// runtime or under graph capture, for memory of a context (OpenCL), and for string and binary
+/// views on a device, whose sizes the host cannot read.
 DeviceArray copy_array(const DeviceArray& array, const Device& device,
                        const CopyOptions& options = {});
 
-/// The rows of `array` in new memory on its own device, with nothing of the old: nested values,
-/// dictionaries and the data of views too. Of a CPU array the host waits for the event; another one
-/// carries an event for the copies. Raises BufferError where the device has no runtime.
+/// Copies the rows of `array` to new memory on its own device, and shares nothing with it: nested
+/// values, dictionaries and the data of views are copied. The host waits for the event of a CPU
+/// array; otherwise the result has an event for the copies. Raises BufferError where the device has
+/// no runtime.
 DeviceArray duplicate(const DeviceArray& array);
 
-/// Copies the elements of `source`, which the host can read and which are there, to `target`: of
-/// another device, of the same dtype and number of elements, and like them dense, in whatever order
-/// the dimensions lie. `stream` of that device does it and keeps `source` as long; the caller sees
-/// to it that `target` stays. Pageable memory goes through pinned memory. Raises BufferError as
-/// `copy_array` does.
+/// Copies the elements of `source` to `target` on another device, on `stream` of that device.
+/// `source` is ready and readable by the host; both are dense, with the same dtype, number of
+/// elements and order of dimensions. Keeps `source` until the copy ends; the caller keeps `target`.
+/// Pageable memory is copied through pinned memory. Raises BufferError as `copy_array` does.
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream);
 
 constexpr int64_t kDefaultStagingLimit = int64_t{256} << 20;

@@ -6,7 +6,7 @@ namespace arrowdl {
 /// DLPack's and the array API's `copy` keyword.
 enum class Copy {
   kIfNeeded,  ///< copy=None
-  kNever,     ///< copy=False: BufferError where a copy would be needed
+  kNever,     ///< copy=False: BufferError where a copy is needed
   kAlways,    ///< copy=True
 };
 

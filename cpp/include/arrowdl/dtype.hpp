@@ -1,4 +1,4 @@
-// Element types: one row each, with the DLPack and the Arrow side next to each other.
+// Element types: one row each, with its DLPack and its Arrow type.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace arrowdl {
 
-/// One row of the dtype table. An element type that Arrow has no type for travels as an
-/// extension type over plain storage of the same bytes.
+/// One row of the dtype table. An element type that Arrow lacks is an extension type over storage
+/// of the same bytes.
 struct Dtype {
   const char* name;       ///< as torch and numpy spell it: "float32", "bfloat16", "bool"
   DLDataTypeCode code;    ///< DLPack's type code
@@ -27,7 +27,7 @@ struct Dtype {
   constexpr DLDataType dl() const { return DLDataType{static_cast<uint8_t>(code), bits, 1}; }
 };
 
-/// The row for a DLPack type, or nullptr (lanes != 1, sub-byte, unknown).
+/// The row of a DLPack type; nullptr for several lanes, less than a byte, and unknown codes.
 const Dtype* find_dtype(DLDataType type) noexcept;
 
 /// The row named `name`, or nullptr.
@@ -45,7 +45,7 @@ struct Dtypes {
   const Dtype* end() const noexcept;
 };
 
-/// "float32", or for a type with no row its DLPack fields, for error messages.
+/// "float32"; for a type without a row its DLPack fields, for error messages.
 std::string to_string(DLDataType type);
 
 }  // namespace arrowdl

@@ -1,4 +1,4 @@
-// How a consumer of an array is ordered after the array's event.
+// The order of a consumer after an array's event.
 #pragma once
 
 #include <memory>
@@ -7,21 +7,21 @@
 
 namespace arrowdl {
 
-/// How a consumer is ordered after an array's event.
+/// Who waits for an array's event before a consumer uses the memory.
 struct Order {
   enum Kind {
-    kHost,           ///< it has no stream: the host waits
-    kDefaultStream,  ///< it names none: as kHost, and `stream`, its default one, uses the memory
-    kStream,         ///< its `stream` waits, and counts among those that use the memory
-    kNone,           ///< it waits by itself (DLPack's stream -1)
+    kHost,           ///< the host: the consumer has no stream
+    kDefaultStream,  ///< the host; the consumer names no stream, and `stream` is its default
+    kStream,         ///< the consumer's `stream`, which is recorded
+    kNone,           ///< the consumer itself (DLPack's stream -1)
   };
   Kind kind = kHost;
   StreamHandle stream = {};
-  std::shared_ptr<const void> owner = {};  ///< keeps the handle of `stream` good, if known
+  std::shared_ptr<const void> owner = {};  ///< keeps `stream` alive, if known
 };
 
-/// Makes a consumer of `array` safe, as `order` says. Raises BufferError when nobody can wait for
-/// the array's event.
+/// Orders a consumer of `array` after its event. Raises BufferError where nobody can wait for that
+/// event.
 void order_consumer(const DeviceArray& array, const Order& order);
 
 }  // namespace arrowdl

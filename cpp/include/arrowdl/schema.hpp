@@ -1,4 +1,4 @@
-// A parsed ArrowSchema: what the converters ask of a type, read and checked once.
+// A parsed ArrowSchema: everything that converters ask of a type, read and checked once.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace arrowdl {
 
-/// The physical layouts of the Arrow columnar format, by which code switches. Logical types that
-/// share a layout (date32 and int32, string and binary, map and list) share its entry.
+/// The physical layouts of the Arrow columnar format. Logical types that share a layout (date32
+/// and int32, string and binary, map and list) share its entry.
 enum class Layout : uint8_t {
   kNull,
   kBoolean,     ///< bit-packed
@@ -34,8 +34,8 @@ enum class Layout : uint8_t {
   kRunEndEncoded,
 };
 
-/// Extension types that change how a tensor is read. Any other extension is read as its storage,
-/// and its name and metadata stay in the schema.
+/// Extension types that change how a tensor is read. Any other extension is read as its storage;
+/// its name and metadata stay in the schema.
 enum class Extension : uint8_t {
   kNone,
   kDtype,                ///< arrow.bool8 and arrowdl.*: storage bytes are elements of `dtype`
@@ -68,9 +68,9 @@ struct Type {
   Extension extension = Extension::kNone;
   bool is_utf8 = false;  ///< kBinary, kLargeBinary, kBinaryView: string rather than binary
   bool is_map = false;   ///< kList: a map
-  /// The element type where one element of this node is one tensor element: numbers, temporals as
-  /// their physical integers, and Extension::kDtype (also over a FixedSizeList, for complex).
-  /// nullptr for FixedSizeBinary, decimals and multi-part intervals, and every nested layout.
+  /// The element type, where one element of this node is one tensor element: numbers, temporals as
+  /// their physical integers, and Extension::kDtype (over a FixedSizeList for complex). nullptr for
+  /// FixedSizeBinary, decimals, intervals of several parts, and nested layouts.
   const Dtype* dtype = nullptr;
   bool is_fixed_size_binary = false;  ///< kFixedWidth whose element is a row of byte_width uint8
   int64_t byte_width = 0;             ///< kFixedWidth: bytes per element
@@ -82,21 +82,21 @@ struct Type {
 
   const char* name() const noexcept { return schema->name == nullptr ? "" : schema->name; }
   bool is_nullable() const noexcept { return (schema->flags & ARROW_FLAG_NULLABLE) != 0; }
-  /// How many buffers an array of this type has; -1 for views, which have 3 or more.
+  /// How many buffers an array of this type has; -1 for binary views, which have 3 or more.
   int64_t buffer_count() const noexcept;
   /// Whether buffer 0 is a validity bitmap (unions, null and run-end encoding have none).
   bool has_validity() const noexcept;
 };
 
-/// How deep types may nest: far more than data has, and little enough for any thread's stack.
+/// How deep types may nest: deeper than data is, and shallow enough for any thread's stack.
 constexpr int kMaxDepth = 64;
 
-/// Parses and checks `schema`, which must outlive the result. Raises ValueError for a malformed
-/// one: a released struct, a bad format string or metadata, wrong children, too deep a nesting,
-/// extension storage that contradicts its name.
+/// Parses and checks `schema`, which must outlive the result. Raises ValueError for a released
+/// struct, a bad format string or metadata, wrong children, too many levels, and storage that
+/// contradicts the name of an extension.
 Type parse_schema(const ArrowSchema& schema);
 
-/// An ArrowSchema with what it says, shared by all arrays that have it.
+/// An ArrowSchema and its parsed form, shared by all arrays that have it.
 struct ParsedSchema {
   ParsedSchema() noexcept = default;
   ParsedSchema(const ParsedSchema&) = delete;
@@ -110,32 +110,33 @@ struct ParsedSchema {
   Releaser releaser = nullptr;
 };
 
-/// Takes `schema` over and parses it. Raises as parse_schema does; it is released then.
+/// Takes over `schema` and parses it. Raises as parse_schema does, and then releases it.
 std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser releaser = nullptr);
 
-/// Reads the JSON of one of the two tensor extensions. Raises ValueError for anything that the
-/// specification does not allow. Unknown keys are ignored.
+/// Reads the JSON of one of the two tensor extensions. Raises ValueError for what the
+/// specification does not allow. Ignores unknown keys.
 TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension);
 
-/// Writes the JSON of a fixed shape tensor again, in the form that pyarrow writes.
+/// The JSON of a fixed shape tensor, in the form that pyarrow writes.
 std::string to_json(const TensorMetadata& metadata);
 
-/// The value of `key` in a schema's metadata, if it is there.
+/// The value of `key` in a schema's metadata, if it has one.
 std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key);
 
 /// Calls `visit` with each key and value of a schema's metadata. Raises ValueError for a negative
-/// size in it; the encoding has no total length, so other sizes are trusted.
+/// size. Trusts other sizes, since the encoding has no total length.
 void visit_metadata(const ArrowSchema& schema,
                     const std::function<void(std::string_view, std::string_view)>& visit);
 
 /// The type as a person would write it: "fixed_size_list<float32>[768]", "timestamp[us, UTC]".
 std::string to_string(const Type& type);
 
-// Schemas that arrowdl makes. All are nullable fields with an empty name unless `name` is given.
+// Schemas that arrowdl makes: nullable fields, with an empty name unless `name` is given.
 
 /// The Arrow type of one element of `dtype`, extension included.
 OwnedSchema make_schema(const Dtype& dtype, const char* name = "");
-/// arrow.fixed_shape_tensor of the elements `item`, which it takes over.
+/// arrow.fixed_shape_tensor of `item`, which it takes over. Raises BufferError where a row has more
+/// elements than a FixedSizeList can have.
 OwnedSchema make_fixed_shape_tensor_schema(OwnedSchema item, const TensorMetadata& metadata,
                                            const char* name = "");
 /// A node with `format` and `children`, which it takes over.

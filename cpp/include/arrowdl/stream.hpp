@@ -1,4 +1,4 @@
-// Arrow streams: arrays of one type, one after another, and the adaptors that make one of another.
+// Arrow streams: arrays of one type, one after another, and adaptors of streams.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace arrowdl {
 
-/// Arrays of one type, one after another, each given out once. One thread at a time may use a
-/// stream, which need not be the same one. A stream that has failed fails again.
+/// Arrays of one type, one after another, each returned once. One thread at a time may use a
+/// stream, not always the same one. A stream that has failed fails again.
 class ArrayStream : private Counted {
  public:
   static constexpr int64_t kAnyRows = INT64_MAX;
@@ -21,11 +21,11 @@ class ArrayStream : private Counted {
 
   /// The type of every array.
   const std::shared_ptr<const ParsedSchema>& schema() const noexcept { return schema_; }
-  /// Where every array lies: an ArrowDeviceArrayStream has one device type.
+  /// The device type of every array.
   int32_t device_type() const noexcept { return device_type_; }
   /// The next array, which may have no rows; an empty DeviceArray at the end, and from then on.
-  /// Streams that cut or gather rows anyway give no more than `max_rows` (at least 1) of them;
-  /// others may, and who asked cuts.
+  /// `max_rows` (at least 1) is a hint: streams that slice or gather rows return at most as many;
+  /// others may return more, and the caller slices.
   virtual DeviceArray next(int64_t max_rows = kAnyRows) = 0;
 
  protected:
@@ -39,8 +39,8 @@ class ArrayStream : private Counted {
 
 using OwnedStream = std::unique_ptr<ArrayStream>;
 
-/// All chunks of a stream with its schema. Chunks of zero rows are kept, so that an empty stream
-/// of one empty chunk keeps its dictionaries.
+/// All chunks of a stream, and its schema. Includes chunks without rows, which may have
+/// dictionaries.
 struct Chunks {
   std::shared_ptr<const ParsedSchema> schema;
   std::vector<DeviceArray> arrays;
@@ -49,36 +49,36 @@ struct Chunks {
 /// Reads `stream` to its end.
 Chunks read_stream(ArrayStream& stream);
 
-/// The rows of all chunks as one array: the only chunk as it is, several concatenated, none an
-/// empty array of the schema.
+/// The rows of all chunks as one array: one chunk as it is, several concatenated, and for none an
+/// array without rows.
 DeviceArray gather(Chunks chunks);
 
 // ---------------------------------------------------------------- C streams
 
-/// Releases a producer's stream, on any thread: one of the two, the other is nullptr.
+/// Releases a producer's stream, on any thread. One of the two is nullptr.
 using StreamReleaser = void (*)(OwnedArrayStream*, OwnedDeviceArrayStream*) noexcept;
 
-/// What bindings hand in for producers whose release needs the interpreter lock.
+/// The releasers of bindings, for producers whose release needs the interpreter lock.
 struct StreamReleasers {
   Releaser contents = nullptr;  ///< of the schema and each array: DeviceArray::import's
   StreamReleaser stream = nullptr;
 };
 
-/// Takes `stream` over and asks for its schema. A producer's failure is a RuntimeError with its
-/// own message, here and in `next`. Raises ValueError for a malformed stream.
+/// Takes over `stream` and reads its schema. Raises RuntimeError with the producer's message where
+/// the producer fails, here and in `next`; ValueError for a malformed stream.
 OwnedStream import_stream(OwnedArrayStream stream, const StreamReleasers& releasers = {});
 OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& releasers = {});
 
-/// `stream` as a C struct that owns it.
+/// Exports `stream` as a C struct that owns it. The caller keeps it where this raises.
 OwnedDeviceArrayStream export_device_stream(OwnedStream&& stream);
-/// The same for host memory; `get_next` waits for each array's event. Raises BufferError where the
-/// host cannot read what the stream gives; the caller keeps it then.
+/// The same for host memory: `get_next` waits for each array's event. Raises BufferError where the
+/// host cannot read the arrays.
 OwnedArrayStream export_stream(OwnedStream&& stream);
 
 // ---------------------------------------------------------------- adaptors
-// Each takes a stream over, unless it raises: the caller keeps it then. None does anything until it
-// is asked for an array, or holds more arrays than it says. Where rows are moved, the host has to
-// read them: BufferError on other devices.
+// Each takes over a stream; where it raises, the caller keeps the stream. No adaptor reads before
+// its first `next`, or holds more arrays than its description says. Adaptors that move rows raise
+// BufferError unless the host can read them.
 
 /// `arrays`, in that order. Raises ValueError unless all have the types and names of `schema`, or
 /// of the first one, and one device type.
@@ -87,60 +87,58 @@ OwnedStream make_stream(std::shared_ptr<const ParsedSchema> schema,
 OwnedStream make_stream(std::vector<DeviceArray> arrays);
 
 /// Raises ValueError unless `array`, number `index` of a stream, has the types and names of
-/// `schema` (the name of the root says nothing) and lies on a device of type `device_type`.
+/// `schema` (the root's name does not matter) and is on a device of type `device_type`.
 void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceArray& array,
                  std::size_t index);
 
 /// The fields `names` of a stream of structs, in that order; zero-copy. Raises ValueError for
-/// names that are not there or not unique, TypeError for a stream of anything but structs.
+/// names that are missing or ambiguous, TypeError unless the stream is of structs.
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names);
 
-/// Arrays of `rows` rows, the last one of what is left: a slice where one array holds them all,
-/// one copy of each buffer where they lie in several. With `drop_last` an incomplete last array is
-/// left out. Raises ValueError unless rows >= 1.
+/// Arrays of `rows` rows; the last array has the rest, and `drop_last` drops it if it is smaller.
+/// Rows of one array are a slice, rows of several arrays are copied once. Raises ValueError unless
+/// rows >= 1.
 OwnedStream rebatch(OwnedStream&& stream, int64_t rows, bool drop_last = false);
 
-/// Rows `start` to `start + length`, or to the end where there are fewer. Reads no more arrays than
-/// it takes for that. Raises ValueError for negative ones.
+/// Rows `start` to `start + length`, or to the end. Reads no more arrays than that takes. Raises
+/// ValueError for negative numbers.
 OwnedStream slice_stream(OwnedStream&& stream, int64_t start, int64_t length);
 
-/// The rows in another order: windows of `window_rows` consecutive rows, each permuted by itself.
-/// The order depends on nothing but `seed`, `window_rows` and a row's position, on every machine.
-/// The first window is number `first_window`: a stream that starts later, at a window's first row,
-/// goes on as the whole one does. Holds one window. Raises ValueError unless
-/// 1 <= window_rows < 2^32.
+/// Permutes the rows within windows of `window_rows` consecutive rows. The order depends only on
+/// `seed`, `window_rows` and the row index, on every machine. The first window is number
+/// `first_window`: a stream that starts at the first row of a later window gets the same order as
+/// the whole stream. Holds one window. Raises ValueError unless 1 <= window_rows < 2^32.
 OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
                     uint64_t first_window = 0);
 
-/// Part `index` of `count` of every array, cut into as equal parts as there can be, the larger ones
-/// first. Where an array has fewer rows than there are parts, those without one get its last row
-/// again with `pad`, else an array of no rows. Raises ValueError unless 0 <= index < count.
+/// Part `index` of `count` of every array. Sizes of parts differ by at most one row, larger parts
+/// first. A part without rows repeats the array's last row with `pad`. Raises ValueError unless
+/// 0 <= index < count.
 OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad = false);
 
-/// The arrays as cast_to_schema gives them. What is given depends on the types alone, so that it is
-/// known before the first array: `stream` itself where its type cannot be given as `requested`, and
-/// where it can a ValueError of `next` for an array whose values cannot, or that has nulls where
-/// there may be none. Raises ValueError for incompatible types, BufferError for CastTarget::kHost
-/// where the host cannot read what the stream gives.
+/// Casts the arrays as cast_to_schema does. The types alone decide, before the first array: where
+/// the type cannot be cast to `requested`, this returns `stream` itself; where it can, `next`
+/// raises ValueError for an array whose values do not fit or that has nulls where none may be.
+/// Raises ValueError for incompatible types, BufferError for CastTarget::kHost where the host
+/// cannot read the arrays.
 OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const ParsedSchema>& requested,
                         CastTarget target = CastTarget::kDevice);
 
-/// The arrays in memory of `device`, each with one event for all of its copies. `pin` as
-/// copy_array's CopyOptions have it.
+/// Copies the arrays to `device`, as copy_array does; `pin` is that of CopyOptions.
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true);
 
-/// The same arrays, read ahead by a thread that holds up to `depth` of them. A failure of the
-/// source is raised when its place in the order comes. The thread starts with the first `next`, and
-/// ends with the stream or the adaptor, which waits for it up to a second: one that is inside of
-/// the source for longer ends when that returns. Raises RuntimeError in a forked child, where it is
-/// not. Raises ValueError unless depth >= 1.
+/// Reads ahead on a thread that holds up to `depth` arrays. Raises a failure of the source after
+/// the arrays before it. The thread starts with the first `next`, and ends with the stream or with
+/// the adaptor, whose destructor waits for it up to a second: a thread in a slow call of the source
+/// ends when the call returns. `next` raises RuntimeError in a forked child, which lacks the
+/// thread. Raises ValueError unless depth >= 1.
 OwnedStream prefetch(OwnedStream&& stream, int64_t depth);
 
-/// Closes every prefetching stream of this process, and waits up to `seconds` for their threads:
-/// for bindings whose interpreter goes before the process does.
+/// Closes every prefetching stream of this process, and waits up to `seconds` for their threads.
+/// For bindings whose interpreter ends before the process does.
 void stop_prefetching(double seconds) noexcept;
 
-/// The numbers 0 to count - 1 in an order that depends on nothing but `seed` and `count`.
+/// The numbers 0 to count - 1 in an order that depends only on `seed` and `count`.
 /// Raises ValueError unless 0 <= count < 2^32.
 std::vector<uint32_t> permute(int64_t count, uint64_t seed);
 

@@ -7,7 +7,7 @@ namespace arrowdl {
 
 void DeviceArray::wait(StreamHandle stream, std::shared_ptr<const void> owner) const {
   wait_event(device(), stream, sync_event());
-  // Where there is no runtime, there is no work that could still read the memory.
+  // Without a runtime no work can still read the memory.
   Backend* const backend = find_backend(device().type);
   if (backend != nullptr && backend->streams() != nullptr) record_stream(stream, std::move(owner));
 }

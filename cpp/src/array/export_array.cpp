@@ -32,7 +32,7 @@ OwnedArray share_array(const DeviceArray& array) {
 OwnedArray DeviceArray::export_array() const {
   if (!is_host_readable(device())) {
     raise_buffer_error("an array on ", to_string(device()),
-                       " cannot be handed out as host memory: use the device interface "
+                       " cannot be exported as host memory: use the device interface "
                        "(__arrow_c_device_array__) or copy it to the CPU first");
   }
   synchronize();

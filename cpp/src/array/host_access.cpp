@@ -1,4 +1,4 @@
-// Waits for an array that the CPU is to read.
+// Waits for arrays that the CPU reads.
 #include "array/host_access.hpp"
 
 namespace arrowdl {

@@ -1,4 +1,4 @@
-// The check of an array before anything that runs on the CPU.
+// Refuses arrays that the host cannot read, for code that runs on the CPU.
 #pragma once
 
 #include "arrowdl/device_array.hpp"

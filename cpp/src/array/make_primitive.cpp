@@ -1,3 +1,4 @@
+// Makes arrays of one buffer of elements in one allocation.
 #include <vector>
 
 #include "arrowdl/device_array.hpp"
@@ -7,24 +8,24 @@ namespace {
 
 using SharedSchemas = std::vector<std::shared_ptr<const ParsedSchema>>;
 
-SharedSchemas* make_plain_schemas() {
+SharedSchemas* make_primitive_schemas() {
   auto* schemas = new SharedSchemas;
   for (const Dtype& dtype : Dtypes()) schemas->push_back(share_schema(make_schema(dtype)));
   return schemas;
 }
 
-/// Of one element of `dtype`, with no owner to count: it is never freed, since an array may outlive
-/// the static objects of the process.
-std::shared_ptr<const ParsedSchema> plain_schema(const Dtype& dtype) {
-  static const SharedSchemas& schemas = *make_plain_schemas();
+/// The schema of `dtype`. Never freed, since an array may outlive the static objects of the
+/// process; without a reference count.
+std::shared_ptr<const ParsedSchema> primitive_schema(const Dtype& dtype) {
+  static const SharedSchemas& schemas = *make_primitive_schemas();
   const auto& schema = schemas[static_cast<std::size_t>(&dtype - Dtypes().begin())];
   return std::shared_ptr<const ParsedSchema>(std::shared_ptr<void>(), schema.get());
 }
 
 /// The array's one node, its buffers and their owner in one allocation.
-struct PlainStorage : Storage {
-  explicit PlainStorage(Buffer from) : data(std::move(from)) {}
-  ~PlainStorage() {
+struct PrimitiveStorage : Storage {
+  explicit PrimitiveStorage(Buffer from) : data(std::move(from)) {}
+  ~PrimitiveStorage() {
     if (!recorded_streams.empty()) recorded_streams.release(data.owner(), data.size());
   }
 
@@ -36,8 +37,8 @@ struct PlainStorage : Storage {
 
 DeviceArray DeviceArray::make_primitive(const Dtype& dtype, int64_t length, Buffer data,
                                         Device device, OwnedEvent event) {
-  auto storage = std::make_shared<PlainStorage>(std::move(data));
-  storage->schema = plain_schema(dtype);
+  auto storage = std::make_shared<PrimitiveStorage>(std::move(data));
+  storage->schema = primitive_schema(dtype);
   storage->device = device;
   ArrowDeviceArray& root = *storage->array.get();
   root.device_type = device.type;

@@ -24,7 +24,7 @@ int64_t children_bytes(const DeviceArray& array, Reads reads) {
   return total;
 }
 
-/// Offsets, and the part of the child (or of the bytes) between the first and the last one.
+/// The offsets, and the child rows or bytes between the first and the last one.
 template <typename Offset>
 int64_t offset_layout_bytes(const DeviceArray& array, Reads reads) {
   if (array.length() == 0) return 0;

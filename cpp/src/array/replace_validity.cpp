@@ -34,7 +34,7 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
 }
 
 DeviceArray DeviceArray::replace_validity(Buffer bits, int64_t null_count, OwnedEvent event) const {
-  const int64_t kept = offset_ % 8;  // what a bit offset cannot lose to the pointers
+  const int64_t kept = offset_ % 8;  // bits that no pointer to the bitmap can skip
   const int64_t moved = offset_ - kept;
   ArrayParts parts;
   parts.length = length_;

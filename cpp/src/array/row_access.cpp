@@ -1,3 +1,4 @@
+// Reads and checks the offsets, sizes and views of single rows.
 #include "array/row_access.hpp"
 
 #include "arrowdl/error.hpp"
@@ -65,7 +66,7 @@ std::string_view read_view_bytes(const DeviceArray& array, int64_t i) {
 template <typename Offset>
 Range read_offsets(const DeviceArray& array, Range rows, int64_t limit) {
   const ElementReader<Offset> offsets(array, 1);
-  bool ascending = true;  // one flag instead of a branch each: the loop vectorises
+  bool ascending = true;  // a flag instead of a branch: the loop vectorises
   for (int64_t i = rows.start; i < rows.end(); ++i) ascending &= offsets[i] <= offsets[i + 1];
   const Offset first = offsets[rows.start];
   const Offset last = offsets[rows.end()];

@@ -1,5 +1,5 @@
-// Rows of one array: where their values lie. Offsets, sizes and views are what a producer wrote,
-// so each is checked against the memory that it points into before anything follows it.
+// Reads where the values of single rows are. A producer wrote the offsets, sizes and views, so each
+// is checked against the memory that it refers to before it is followed.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Range {
   int64_t end() const noexcept { return start + length; }
 };
 
-/// A buffer's elements, the first row of the window first. Arrow recommends alignment without
-/// promising it, hence the copy on each read (which costs nothing where they are aligned).
+/// The elements of a buffer, by row of the window. Arrow recommends alignment but does not require
+/// it, hence the memcpy, which costs nothing.
 template <typename T>
 class ElementReader {
  public:
@@ -56,23 +56,23 @@ class RowValidity {
   int64_t offset_;
 };
 
-/// A limit for offsets into memory whose size nobody tells: the bytes of binary and string.
+/// No limit: for offsets into the data of binary and string, whose size no struct tells.
 constexpr int64_t kNoLimit = INT64_MAX;
 
-/// What the offsets of `rows` enclose. Raises ValueError unless they ascend within [0, limit].
-/// `rows` is not empty.
+/// The range between the first and the last offset of `rows`, which must not be empty. Raises
+/// ValueError unless the offsets ascend within [0, limit].
 template <typename Offset>
 Range read_offsets(const DeviceArray& array, Range rows, int64_t limit);
 
 extern template Range read_offsets<int32_t>(const DeviceArray&, Range, int64_t);
 extern template Range read_offsets<int64_t>(const DeviceArray&, Range, int64_t);
 
-/// The child rows of row `i` of any list layout with `child_length` rows in its child; none for a
-/// null row of a list view, whose offset and size mean nothing.
+/// The child rows of row `i` of any list layout, whose child has `child_length` rows; no rows for a
+/// null row of a list view, whose offset and size are undefined. Raises ValueError.
 Range read_list(const DeviceArray& array, int64_t i, int64_t child_length);
 
-/// Row `i` of a binary view, checked to lie within the variadic buffers; all zero for a null row.
-/// Whatever is_inline() has its bytes where prefix, buffer_index and offset would be.
+/// Row `i` of a binary view; all zero for a null row. Raises ValueError unless it is within the
+/// data buffers. An inline view has its bytes in place of prefix, buffer_index and offset.
 ArrowBinaryViewRef read_view(const DeviceArray& array, int64_t i);
 
 inline bool is_inline(const ArrowBinaryViewRef& view) noexcept {
@@ -82,13 +82,15 @@ inline bool is_inline(const ArrowBinaryViewRef& view) noexcept {
 /// The bytes of row `i` of a fixed-width or any binary layout.
 std::string_view read_bytes(const DeviceArray& array, int64_t i);
 
-/// Index of the child that union row `i` is in.
+/// Index of the child that has row `i` of a union. Raises ValueError for an unknown type id.
 int64_t read_union_child(const DeviceArray& array, int64_t i);
 
-/// Where in that child, of `child_length` rows, the row of a dense union lies.
+/// Row index in that child, of `child_length` rows, of row `i` of a dense union. Raises ValueError
+/// beyond them.
 int64_t read_union_row(const DeviceArray& array, int64_t i, int64_t child_length);
 
-/// The value of dictionary index `i`, which is not null, within `dictionary_length`.
+/// The dictionary index of row `i`, which is not null. Raises ValueError unless it is less than
+/// `dictionary_length`.
 int64_t read_index(const DeviceArray& array, int64_t i, int64_t dictionary_length);
 
 }  // namespace arrowdl

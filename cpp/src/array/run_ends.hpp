@@ -1,4 +1,4 @@
-// The runs of a run-end encoded array.
+// Finds the runs of a run-end encoded array.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace arrowdl {
 
-/// Calls `visit` with a zero of the type of the run ends of `type`.
+/// Calls `visit` with a zero of the C++ type of the run ends.
 template <typename Visitor>
 auto visit_run_ends(const Type& type, const Visitor& visit) {
   switch (type.children[0].schema->format[0]) {
@@ -22,7 +22,7 @@ auto visit_run_ends(const Type& type, const Visitor& visit) {
   }
 }
 
-/// Rows of a window of runs: the run-end encoded array and the ends of its runs.
+/// Finds the runs of rows of a window.
 template <typename RunEnd>
 class RunReader {
  public:
@@ -32,8 +32,8 @@ class RunReader {
         ends_(end_array_, 1),
         run_count_(std::min(end_array_.length(), array.child(1).length())) {}
 
-  /// The runs that `rows` of the window, not empty, lie in. Raises ValueError unless their ends
-  /// ascend and cover the rows.
+  /// The runs that have `rows` of the window, which must not be empty. Raises ValueError unless the
+  /// run ends ascend and cover the rows.
   Range find_runs(Range rows) const {
     const int64_t first_row = array_.offset() + rows.start;
     const int64_t first = find_run(first_row);
@@ -46,7 +46,7 @@ class RunReader {
     return Range{first, run + 1 - first};
   }
 
-  /// Where run `run` of find_runs(rows) ends, counted from the first of `rows`.
+  /// The end of run `run` of find_runs(rows), counted from the first of `rows`.
   int64_t end_within(int64_t run, Range rows) const {
     return std::min<int64_t>(ends_[run] - (array_.offset() + rows.start), rows.length);
   }

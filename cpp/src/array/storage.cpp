@@ -6,7 +6,7 @@
 namespace arrowdl {
 namespace {
 
-/// What a Storage holds, on its own.
+/// The memory of a Storage, for the release thread.
 struct Contents {
   explicit Contents(Storage& from) noexcept
       : array(std::move(from.array)), releaser(from.releaser) {}
@@ -30,7 +30,7 @@ Storage::~Storage() {
     recorded_streams.release(std::make_shared<Contents>(*this), bytes);
   } catch (const std::bad_alloc&) {
     if (!recorded_streams.wait()) {
-      array->array.release = nullptr;  // nobody can look after it any more: it is never given back
+      array->array.release = nullptr;  // the streams cannot be waited for: abandon the memory
     } else if (releaser != nullptr) {
       releaser(nullptr, &array);
     }

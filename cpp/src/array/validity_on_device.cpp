@@ -1,3 +1,4 @@
+// Folds the nulls of a struct into a field by the kernels of a device.
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -11,21 +12,21 @@ DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   if (kernels == nullptr) {
     raise_buffer_error(
         "the struct on ", to_string(device()), " has nulls or may have, and ",
-        "nothing there folds them into its field \"", type_->name(),
+        "nothing on that device folds them into its field \"", type_->name(),
         "\": use to_torch() or to_jax() with nulls=\"fill\", \"nan\" or \"mask\", or "
         "copy it to the CPU first");
   }
-  StreamWork transfer(require_memory(device(), "fold nulls"), device(), std::nullopt, nullptr);
-  transfer.hold(storage_);
-  transfer.hold(parent.storage_);
-  wait_event(device(), transfer.stream(), parent.sync_event());
-  if (storage_ != parent.storage_) wait_event(device(), transfer.stream(), sync_event());
+  StreamWork work(require_memory(device(), "fold nulls"), device(), std::nullopt, nullptr);
+  work.hold(storage_);
+  work.hold(parent.storage_);
+  wait_event(device(), work.stream(), parent.sync_event());
+  if (storage_ != parent.storage_) wait_event(device(), work.stream(), sync_event());
   const int64_t shift = offset_ % 8;
   const int64_t size = bitmap_size(shift + length_);
-  const std::shared_ptr<DeviceMemory> bits = transfer.allocate(device(), size);
+  const std::shared_ptr<DeviceMemory> bits = work.allocate(device(), size);
   kernels->and_bits(device(), bits->address(), shift, length_, {parent.validity(), parent.offset_},
-                    {validity(), offset_}, transfer.stream());
-  return replace_validity(Buffer(bits, bits->address(), size), -1, transfer.record());
+                    {validity(), offset_}, work.stream());
+  return replace_validity(Buffer(bits, bits->address(), size), -1, work.record());
 }
 
 }  // namespace arrowdl

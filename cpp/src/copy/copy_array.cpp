@@ -74,7 +74,7 @@ DeviceArray copy_by(Backend& backend, const Device& at, const DeviceArray& array
   const Device from = array.device();
   StreamWork work(backend, at, options.stream, options.stream_owner);
   work.hold(array.storage());
-  wait_event(at, work.stream(), array.sync_event());  // a stream's number is of its device
+  wait_event(at, work.stream(), array.sync_event());  // handles of streams are of one device
   CopyPlanner planner(from, device, &work);
   const CopyPlan plan = planner.plan(array);
   const Target target(device, planner.size(), work);

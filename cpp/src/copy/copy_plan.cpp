@@ -49,7 +49,7 @@ CopyRange CopyPlanner::add_range(const void* source, int64_t size) {
   if (source == nullptr || size == 0) return {};
   const int64_t offset = size_;
   if (!checked_add(size_, size, &size_) || !checked_add(size_, kAlignment - 1, &size_)) {
-    raise_value_error("the sizes and offsets of the array make more bytes than there can be");
+    raise_value_error("the sizes and offsets of the array add up to more bytes than int64 counts");
   }
   size_ = size_ / kAlignment * kAlignment;
   ranges_.push_back({source, size, offset});

@@ -1,3 +1,4 @@
+// Copies ranges of memory to a device, by way of pinned memory where that is faster.
 #include "copy/copy_ranges.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace arrowdl {
 namespace {
 
-/// Calls `use(offset, source, size)` for what `ranges` have from `start` to `end`.
+/// Calls `use(offset, source, size)` for the parts of `ranges` from `start` to `end`.
 template <typename Use>
 void for_each_part(const std::vector<CopyRange>& ranges, int64_t start, int64_t end,
                    const Use& use) {
@@ -23,7 +24,7 @@ void for_each_part(const std::vector<CopyRange>& ranges, int64_t start, int64_t 
   }
 }
 
-/// Where the host bytes go through; none where they need not.
+/// The pinned memory to copy through; none where the copy is direct.
 std::optional<Device> find_staging(Backend& backend, const Device& from, const Device& to,
                                    const std::vector<CopyRange>& ranges) {
   if (from.type != kDLCPU) return {};
@@ -35,8 +36,8 @@ std::optional<Device> find_staging(Backend& backend, const Device& from, const D
   return needs_none ? std::nullopt : pinned;
 }
 
-/// Fills `block` with what `ranges` have from `start` to `end`: one thread alone is slower than the
-/// bus that the block goes over.
+/// Fills `block` with the parts of `ranges` from `start` to `end`. Several threads: one is slower
+/// than the bus to the device.
 void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<CopyRange>& ranges) {
   constexpr int64_t kShare = int64_t{512} << 10;
   parallel_for((end - start + kShare - 1) / kShare, [&](int64_t i) noexcept {
@@ -48,7 +49,7 @@ void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<Co
   });
 }
 
-/// Block by block, so that the next one is filled while the last ones are on their way.
+/// Copies block by block, so that the host fills a block while the device copies earlier ones.
 void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges) {
   Backend& backend = work.backend();

@@ -1,3 +1,4 @@
+// Copies a host tensor into a tensor on a device.
 #include <memory>
 #include <utility>
 

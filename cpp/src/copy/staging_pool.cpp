@@ -1,3 +1,4 @@
+// Keeps pinned blocks, and bounds their bytes.
 #include "copy/staging_pool.hpp"
 
 #include <algorithm>
@@ -53,13 +54,14 @@ std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& devi
     });
   }
   if (!served) return nullptr;
-  return lend(block != nullptr ? std::move(block) : allocate(memory, device, bytes));
+  return share(block != nullptr ? std::move(block) : allocate(memory, device, bytes));
 }
 
-std::shared_ptr<uint8_t> StagingPool::lend(OwnedBlock block) {
+std::shared_ptr<uint8_t> StagingPool::share(OwnedBlock block) {
   if (block == nullptr) return nullptr;
-  const std::shared_ptr<Block> lent(block.release(), [this](Block* own) { give(OwnedBlock(own)); });
-  return {lent, lent->allocation.address()};
+  const std::shared_ptr<Block> shared(block.release(),
+                                      [this](Block* own) { give(OwnedBlock(own)); });
+  return {shared, shared->allocation.address()};
 }
 
 StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t size) {

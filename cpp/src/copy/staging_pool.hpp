@@ -38,7 +38,7 @@ class StagingPool {
   struct Block;
   using OwnedBlock = std::unique_ptr<Block>;
 
-  std::shared_ptr<uint8_t> lend(OwnedBlock block);
+  std::shared_ptr<uint8_t> share(OwnedBlock block);
   OwnedBlock find_idle(const Device& device, int64_t size);
   OwnedBlock allocate(MemoryOps& memory, const Device& device, int64_t size);
   bool reserve(int64_t size);

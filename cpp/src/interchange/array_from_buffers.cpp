@@ -54,8 +54,8 @@ Device find_common_device(const std::vector<DeviceArray>& parts) {
     if (!part) continue;
     if (first == nullptr) first = &part;
     if (part.device() == first->device()) continue;
-    raise_value_error("the buffers of one array lie on ", to_string(first->device()), " and on ",
-                      to_string(part.device()), ": an Arrow array lies on one device");
+    raise_value_error("the buffers of one array are on ", to_string(first->device()), " and on ",
+                      to_string(part.device()), ": an Arrow array is on one device");
   }
   return first == nullptr ? Device{} : first->device();
 }

@@ -1,4 +1,4 @@
-// One array made of buffers that are arrays of their own.
+// Makes one array of buffers that are arrays themselves.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,19 @@
 
 namespace arrowdl {
 
-/// What makes one array out of buffers that are arrays of their own.
+/// The buffers of an array, each an array itself.
 struct BufferParts {
   int64_t length = 0;
   int64_t offset = 0;
-  /// In Arrow's order for the layout; each a fixed-width array without nulls, whose bytes count and
-  /// whose type does not. An empty one is a buffer that is absent.
+  /// In Arrow's order for the layout. Each is a fixed-width array without nulls; its type does not
+  /// matter. An empty DeviceArray stands for an absent buffer.
   std::vector<DeviceArray> buffers;
   DeviceArray dictionary = {};  ///< the values, for `schema`'s indices; or empty
 };
 
-/// An array of `schema`, which has no children and no dictionary, that shares the memory of `parts`
-/// on whatever device it lies, and comes after all of its events. Raises ValueError for buffers
-/// that are too short, lie on several devices, or whose offsets leave the bytes (read where the
-/// host can).
+/// An array of `schema`, which has no children and no dictionary, over the memory of `parts`. It is
+/// ready when all of their events complete. Raises ValueError for buffers that are too short or on
+/// several devices, and, where the host can read them, for offsets beyond the data.
 DeviceArray array_from_buffers(OwnedSchema schema, BufferParts parts, bool is_ordered = false);
 
 }  // namespace arrowdl

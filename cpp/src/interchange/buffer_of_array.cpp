@@ -15,7 +15,7 @@
 namespace arrowdl {
 namespace {
 
-/// Consumers take the bytes of a bool for 0 and 1.
+/// Consumers expect a bool to be 0 or 1.
 DeviceArray share_bools(const DeviceArray& array, int64_t end, Copy copy) {
   const Dtype& dtype = *array.type().dtype;
   if (!is_host_readable(array.device())) return array.buffer_array(1, dtype, end);
@@ -24,8 +24,8 @@ DeviceArray share_bools(const DeviceArray& array, int64_t end, Copy copy) {
   if (has_only_canonical_bools(bytes, end)) return array.buffer_array(1, dtype, end);
   if (copy == Copy::kNever) {
     raise_buffer_error(
-        "a bool8 array has bytes other than 0 and 1, which take a copy to hand out: "
-        "allow it");
+        "a bool8 array has bytes other than 0 and 1, which have to be copied: "
+        "allow copies");
   }
   uint8_t* target;
   Buffer canonical = Buffer::allocate(end, &target);
@@ -37,7 +37,7 @@ DeviceArray share_offsets(const DeviceArray& array, int64_t end) {
   const Dtype& dtype =
       *find_dtype(element_width(array.type(), 1) == sizeof(int32_t) ? "int32" : "int64");
   if (array.length() > 0) return array.buffer_array(1, dtype, end + 1);
-  uint8_t* target;  // an array of no rows may lack even the one offset
+  uint8_t* target;  // an array without rows may lack the one offset
   Buffer zero = Buffer::allocate(dtype.itemsize(), &target);
   std::memset(target, 0, static_cast<std::size_t>(dtype.itemsize()));
   return DeviceArray::make_primitive(dtype, 1, std::move(zero), {});
@@ -64,7 +64,7 @@ DeviceArray share_values(const DeviceArray& array, int64_t end) {
 
 DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy) {
   const Type& type = array.type();
-  // The buffers of no rows may be NULL, or end anywhere, whatever the offset.
+  // Without rows a buffer may be NULL or of any size, whatever the offset is.
   const int64_t end = array.length() == 0 ? 0 : array.offset() + array.length();
   const bool is_validity = i == 0;
   if (is_validity && array.validity() == nullptr) return {};
@@ -82,7 +82,7 @@ DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy) {
     return i == 1 ? share_offsets(array, end) : share_values(array, end);
   }
   raise_buffer_error("the buffers of an array of ", to_string(type),
-                     " are not handed out one by one");
+                     " cannot be exported one by one");
 }
 
 }  // namespace arrowdl

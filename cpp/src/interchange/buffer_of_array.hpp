@@ -1,4 +1,4 @@
-// One buffer of an array as an array of its own.
+// Shares one buffer of an array as an array of its own.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace arrowdl {
 
-/// Buffer `i` of a boolean, fixed-width, binary or string array as an array of its own: bytes for
-/// bits and for the values of binary and string. It starts where the node's buffers start, with
-/// the window's offset before its rows. Zero-copy, but for bool8 whose bytes are not 0 and 1 (where
-/// the host can see them): BufferError under Copy::kNever. How many bytes strings take is read from
-/// their last offset, off whatever device. An empty array for a buffer that is absent.
+/// Buffer `i` of a boolean, fixed-width, binary or string array as an array: of uint8 for bits and
+/// for the data of strings. It starts where the buffer starts: the offset of `array` is not
+/// applied. Zero-copy, except for bool8 with bytes other than 0 and 1 (where the host can read
+/// them): those are copied, or raise BufferError under Copy::kNever. Reads the last offset of
+/// strings, from a device too. An empty DeviceArray for an absent buffer.
 DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy);
 
 }  // namespace arrowdl

@@ -9,7 +9,7 @@
 namespace arrowdl {
 namespace {
 
-/// nanoarrow's builders fail only for want of memory here: the arguments are of our own making.
+/// Raises what a builder of nanoarrow reports, which is a lack of memory: the arguments are ours.
 void check(ArrowErrorCode code) {
   if (code == NANOARROW_OK) return;
   if (code == ENOMEM) throw std::bad_alloc();

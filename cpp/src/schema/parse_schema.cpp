@@ -10,7 +10,7 @@
 namespace arrowdl {
 namespace {
 
-/// The node's pointers and counts, before nanoarrow or we follow any of them.
+/// Checks the pointers and counts of a node before anything follows them.
 void check_node(const SchemaPath& path, int depth) {
   const ArrowSchema& schema = *path.schema;
   if (schema.release == nullptr) raise_schema_error(path, "it has been released");

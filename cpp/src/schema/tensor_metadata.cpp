@@ -14,8 +14,8 @@ template <typename... Parts>
   raise_value_error("malformed tensor metadata: ", parts...);
 }
 
-/// The items of array `key`, each as `read` reads it; nothing when it is absent, null or empty,
-/// which writers take for one another.
+/// The items of the array `key`, read by `read`; none when it is absent, null or empty, which
+/// writers use interchangeably.
 template <typename Read>
 auto read_array(const JsonValue& object, const char* key, Read read) {
   std::vector<decltype(read(object))> values;
@@ -68,13 +68,13 @@ void check_permutation(const std::vector<int64_t>& permutation) {
     const auto i = static_cast<std::size_t>(physical);
     if (physical < 0 || i >= seen.size() || seen[i]) {
       raise_metadata_error("\"permutation\" must hold each of 0 to ", seen.size() - 1,
-                           " once: ", physical, " is out of range or there twice");
+                           " once: ", physical, " is out of range or repeated");
     }
     seen[i] = true;
   }
 }
 
-/// `ndim` is -1 until the first array tells it.
+/// Checks the length of the array `key`. `*ndim` is -1 until the first array sets it.
 void check_dimensions(const char* key, std::size_t length, int64_t* ndim) {
   if (length == 0) return;
   if (*ndim < 0) *ndim = static_cast<int64_t>(length);

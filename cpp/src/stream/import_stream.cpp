@@ -1,3 +1,4 @@
+// Reads a producer's C stream.
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -82,7 +83,7 @@ int32_t find_device_type(const ArrowDeviceArrayStream* stream) {
   return from_arrow_device(stream->device_type, 0).type;
 }
 
-/// Gives a producer's stream back as its bindings want it.
+/// Owns a producer's stream, and releases it by its bindings' releaser.
 template <typename Owned>
 class Producer {
  public:
@@ -132,7 +133,7 @@ class ImportedStream final : public ArrayStream {
       producer_.close();
       throw;
     }
-    producer_.close();  // what it holds is given back at the end, not when somebody drops this
+    producer_.close();  // releases the source at its end, not when the stream is destroyed
     return {};
   }
 

@@ -1,3 +1,4 @@
+// Reads a stream ahead on a thread.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -21,12 +22,12 @@
 namespace arrowdl {
 namespace {
 
-/// How long a closed stream waits for its thread to give back the source, which whoever closes it
-/// may want to open again.
+/// How long a closed stream waits for its thread to release the source, which the caller may want
+/// to open again.
 constexpr std::chrono::seconds kPatience{1};
 
-/// What the reader and its thread share. The thread may outlive the reader: it is inside of the
-/// source then, and gives it back when that returns.
+/// The state that the reader and its thread share. The thread may outlive the reader while it is in
+/// a call of the source; it releases the source when the call returns.
 struct Queue {
   Queue(OwnedStream from, std::size_t most) : source(std::move(from)), depth(most) {}
 
@@ -35,12 +36,12 @@ struct Queue {
   std::list<DeviceArray> arrays;  // the last one is empty at the end
   std::exception_ptr failure;     // comes after `arrays`
   bool is_closed = false;
-  bool is_done = false;  // the thread has given back the source
+  bool is_done = false;  // the thread has released the source
   OwnedStream source;    // the thread's
   const std::size_t depth;
 };
 
-/// The queues whose threads run, for the end of the process.
+/// The queues whose threads are running, for the end of the process.
 class Running {
  public:
   void add(const std::shared_ptr<Queue>& queue) {
@@ -78,7 +79,7 @@ void Running::stop(const Waiting& waiting, std::chrono::duration<double> duratio
   waiting.wait_for(gone_, lock, duration, [&] { return queues_.empty(); });
 }
 
-/// Whether another array is wanted: waits for room.
+/// Waits for room. Returns whether to read another array.
 bool wait_for_room(Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
   Waiting::on_own_thread().wait(
@@ -86,7 +87,7 @@ bool wait_for_room(Queue& queue) {
   return !queue.is_closed;
 }
 
-/// Whether there may be more.
+/// Returns whether more arrays may follow.
 bool put(Queue& queue, DeviceArray array) {
   const bool is_last = !array;
   const std::lock_guard<std::mutex> lock(queue.mutex);
@@ -107,7 +108,7 @@ void read_ahead(const std::shared_ptr<Queue>& queue) {
     while (wait_for_room(*queue) && put(*queue, queue->source->next())) {
     }
 #if defined(__GLIBCXX__)
-  } catch (const abi::__forced_unwind&) {  // an interpreter that ends takes its threads with it
+  } catch (const abi::__forced_unwind&) {  // an interpreter that ends stops its threads
     throw;
 #endif
   } catch (...) {
@@ -119,7 +120,7 @@ void read_ahead(const std::shared_ptr<Queue>& queue) {
   queue->changed.notify_all();
 }
 
-/// Waits a while for the thread to end.
+/// Waits up to kPatience for the thread to end.
 void wait_for_end(const Waiting& waiting, Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
   waiting.wait_for(queue.changed, lock, kPatience, [&] { return queue.is_done; });
@@ -145,7 +146,7 @@ class Prefetch final : public ArrayStream {
     if (process_ == fork_count()) {
       close(*queue_);
       wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
-    } else {  // the parent's lock and arrays, of a moment when its thread was at anything
+    } else {  // abandons a queue that the parent's thread may have had locked at the fork
       static_cast<void>(new std::shared_ptr<Queue>(std::move(queue_)));
     }
   }
@@ -167,7 +168,7 @@ class Prefetch final : public ArrayStream {
   }
 
  private:
-  /// A Python exception is good for one raise.
+  /// Raises the failure. A Python exception can be raised once.
   [[noreturn]] void raise_failure() {
     try {
       std::rethrow_exception(queue_->failure);
@@ -201,10 +202,10 @@ class Prefetch final : public ArrayStream {
 
   void wait_for_array(const Waiting& waiting) {
     std::unique_lock<std::mutex> lock(queue_->mutex);
-    const auto is_there = [&] {
+    const auto is_ready = [&] {
       return !queue_->arrays.empty() || queue_->failure || queue_->is_closed;
     };
-    while (!waiting.wait_for(queue_->changed, lock, kInterruptInterval, is_there)) {
+    while (!waiting.wait_for(queue_->changed, lock, kInterruptInterval, is_ready)) {
       lock.unlock();
       check_interrupt();
       lock.lock();

@@ -1,3 +1,4 @@
+// Cuts a stream into arrays of a fixed number of rows.
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"

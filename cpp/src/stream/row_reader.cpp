@@ -1,3 +1,4 @@
+// Reads a stream by numbers of rows.
 #include "stream/row_reader.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ std::vector<DeviceArray> RowReader::read(int64_t rows) {
   return parts;
 }
 
-/// Whether there are rows in `rest_`, of which `missing` are wanted.
+/// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {
     rest_ = source_->next(missing);

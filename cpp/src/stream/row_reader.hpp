@@ -1,4 +1,4 @@
-// A stream read by numbers of rows, whatever arrays they come in.
+// Reads a stream by numbers of rows.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,16 @@
 
 namespace arrowdl {
 
-/// Cuts the arrays of a stream. Rows of several arrays are to end up in memory of the CPU, so host
-/// memory of other device types is called that too.
+/// Slices the arrays of a stream. Labels host memory of other device types as CPU memory, in which
+/// rows of several arrays are gathered.
 class RowReader {
  public:
   explicit RowReader(OwnedStream source);
 
   const std::shared_ptr<const ParsedSchema>& schema() const noexcept { return source_->schema(); }
-  /// Where the rows lie.
+  /// The device type of the rows.
   int32_t device_type() const noexcept { return device_type_; }
-  /// The next `rows` rows, or what is left: slices, none of them empty, of the arrays that have
-  /// them. No slices at the end.
+  /// The next `rows` rows, or the rest, as slices that are not empty. No slices at the end.
   std::vector<DeviceArray> read(int64_t rows);
 
  private:

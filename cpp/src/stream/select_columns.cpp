@@ -1,3 +1,4 @@
+// Selects columns of a stream of structs.
 #include <new>
 
 #include "arrowdl/error.hpp"
@@ -24,7 +25,7 @@ int64_t find_column(const Type& type, const std::string& name) {
     }
     found = static_cast<int64_t>(i);
   }
-  if (found < 0) raise_value_error("no column \"", name, "\"; there are ", list_names(type));
+  if (found < 0) raise_value_error("no column \"", name, "\": the columns are ", list_names(type));
   return found;
 }
 
@@ -52,7 +53,7 @@ class Select final : public ArrayStream {
   DeviceArray next(int64_t max_rows) override {
     const DeviceArray array = source_->next(max_rows);
     if (!array) return {};
-    // The bits of the bitmap cannot move, so the fields start where it does.
+    // A bitmap starts at a byte, so the fields start at the first row of the bitmap.
     const int64_t lead = array.validity() == nullptr ? 0 : array.offset();
     const DeviceArray whole = array.widened(lead);
     ArrayParts parts;

@@ -1,3 +1,4 @@
+// Takes one of several equal parts of each array of a stream.
 #include <algorithm>
 
 #include "arrowdl/error.hpp"

@@ -1,3 +1,4 @@
+// Shuffles the rows of a stream within windows.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -23,8 +24,7 @@ std::mt19937_64 make_engine(uint64_t seed, uint64_t window) {
   return std::mt19937_64(sequence);
 }
 
-/// A number below `bound`, which is at most 2^32: the upper half of the product is as even as 2^-32
-/// of the bound.
+/// A number below `bound`, which is at most 2^32. The bias is at most bound / 2^32.
 uint32_t draw_below(std::mt19937_64& engine, uint64_t bound) {
   return static_cast<uint32_t>(((engine() >> 32) * bound) >> 32);
 }
@@ -43,7 +43,7 @@ bool has_dictionary(const Type& type) {
          std::any_of(type.children.begin(), type.children.end(), has_dictionary);
 }
 
-/// Consecutive rows, and the order that they are taken in.
+/// Consecutive rows, and their shuffled order.
 class Window {
  public:
   Window() = default;
@@ -65,9 +65,9 @@ class Window {
     permute_items(&order_, seed, number);
   }
 
-  /// Rows that were not taken yet.
+  /// Rows that have not been taken.
   int64_t left() const noexcept { return length() - position_; }
-  /// Rows that take `bytes`, about.
+  /// About how many rows take `bytes`.
   int64_t count_rows_of(int64_t bytes) const noexcept {
     return bytes / std::max<int64_t>(1, bytes_ / length());
   }
@@ -104,8 +104,8 @@ class Shuffle final : public ArrayStream {
   }
 
  private:
-  /// The next rows of the window: a few times `max_rows`, so that the columns of one after the
-  /// other are in the cache, and not all of them, whose memory would be new each time.
+  /// Takes the next rows of the window: a few times `max_rows`, so that gathering works column by
+  /// column in the cache, but not the whole window, whose memory would be new each time.
   bool take_block(int64_t max_rows) {
     if (window_.left() == 0 && !open_window()) return false;
     constexpr int64_t kBlockBytes = 4 << 20;
@@ -133,7 +133,7 @@ class Shuffle final : public ArrayStream {
   int64_t window_rows_;
   uint64_t seed_;
   uint64_t number_;
-  std::vector<DeviceArray> parts_;  // of the next window: kept where that fails
+  std::vector<DeviceArray> parts_;  // of the next window; kept where making it fails
   Window window_;
   DeviceArray block_;
 };

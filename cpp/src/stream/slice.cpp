@@ -1,3 +1,4 @@
+// Takes a range of rows of a stream.
 #include <algorithm>
 
 #include "arrowdl/error.hpp"

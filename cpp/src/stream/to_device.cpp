@@ -1,3 +1,4 @@
+// Copies the arrays of a stream to a device.
 #include "arrowdl/copy.hpp"
 #include "arrowdl/stream.hpp"
 

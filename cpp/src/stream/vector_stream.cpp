@@ -1,3 +1,4 @@
+// Makes a stream of arrays that are in memory.
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 
@@ -6,8 +7,8 @@ namespace {
 
 std::string_view text(const char* string) { return string == nullptr ? "" : string; }
 
-/// Whether arrays of `a` and `b` may be chunks of one stream: types and names of all nodes but of
-/// the root, whose name says nothing.
+/// Whether arrays of `a` and `b` may be chunks of one stream: all nodes have the same type and
+/// name, except for the name of the root.
 bool is_same(const Type& a, const Type& b, bool is_root = true) {
   constexpr const char* kKeys[] = {kExtensionNameKey, kExtensionMetadataKey};
   if (text(a.schema->format) != text(b.schema->format)) return false;

@@ -1,3 +1,4 @@
+// Copies a tensor to an aligned address where it has none.
 #include "tensor/align_tensor.hpp"
 
 #include <utility>

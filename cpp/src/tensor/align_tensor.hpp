@@ -1,4 +1,4 @@
-// A tensor at an address that a consumer wants.
+// Gives a tensor the alignment that a consumer needs.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// `tensor`, or where its memory is the CPU's and does not begin at a multiple of `alignment` bytes
-/// (64 at most), a contiguous copy that does.
+/// `tensor` itself, or a contiguous copy where its CPU memory does not start at a multiple of
+/// `alignment` bytes, which is 64 at most.
 OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment);
 
 }  // namespace arrowdl

@@ -1,3 +1,4 @@
+// Copies a strided tensor to contiguous memory, by runs or by tiles.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,15 +13,15 @@ namespace {
 
 constexpr std::size_t kLine = 64;  // bytes of a cache line, on most machines
 
-/// A dimension and how far one step along it goes, in bytes.
+/// A dimension and its strides in bytes.
 struct Step {
   int64_t extent;
   int64_t source;
   int64_t target;
 };
 
-/// The copy with its dimensions merged as far as they go: a plane of rows and columns, and what
-/// to repeat it over.
+/// The copy with its dimensions merged where possible: a plane of rows and columns, and the
+/// dimensions that repeat it.
 struct Plan {
   int64_t itemsize;
   Step columns{1, 0, 0};  // the innermost dimension of the target
@@ -31,7 +32,7 @@ struct Plan {
   bool has_runs() const { return columns.source == itemsize; }
 };
 
-/// Whether `outer` goes on where `inner` ends.
+/// Whether one step of `outer` is as far as all steps of `inner`.
 bool merges(const Step& outer, const Step& inner) {
   int64_t end = 0;
   return checked_multiply(inner.source, inner.extent, &end) && outer.source == end;
@@ -54,7 +55,7 @@ int32_t merge_dimensions(const TensorView& view, Step* steps) {
   return n;
 }
 
-/// Takes a run of 2 to 16 bytes for one element: a pair of floats copies like a double.
+/// Treats a run of 2 to 16 bytes as one element: a pair of floats is copied like a double.
 void widen_items(Plan* plan, Step* steps, int32_t* n) {
   const int64_t run =
       *n > 1 && steps[*n - 1].source == plan->itemsize ? steps[*n - 1].extent * plan->itemsize : 0;
@@ -70,8 +71,8 @@ Plan make_plan(const TensorView& view) {
   widen_items(&plan, plan.outer, &n);
   if (n > 0) plan.columns = plan.outer[--n];
   if (n > 0) {
-    // The other side of the plane is the dimension that is nearest in the source, where a
-    // transpose has its runs; without one, the neighbour in the target.
+    // Rows are the dimension with the smallest stride in the source, where a transpose has its
+    // runs; otherwise the dimension next to the columns in the target.
     Step* rows = plan.outer + n - 1;
     for (Step* step = plan.outer; step < plan.outer + n && !plan.has_runs(); ++step) {
       if (std::abs(step->source) < std::min(std::abs(rows->source), std::abs(plan.columns.source)))
@@ -112,8 +113,8 @@ void copy_tile(const Plan& plan, const Tile& tile, const uint8_t* source, uint8_
   }
 }
 
-/// A whole tile whose columns are cache lines of the source. Each line is read at once, since
-/// lines that are a power of two apart push one another out of the cache.
+/// Copies a whole tile whose columns are cache lines of the source. Reads each line at once, since
+/// lines at a power-of-two distance evict one another.
 template <std::size_t kItemsize>
 void transpose_tile(const Plan& plan, const Tile& tile, const uint8_t* source, uint8_t* target) {
   constexpr std::size_t kTile = kLine / kItemsize;
@@ -134,7 +135,7 @@ void transpose_tile(const Plan& plan, const Tile& tile, const uint8_t* source, u
   }
 }
 
-/// Tile by tile, so that a transpose uses every cache line it loads while it is there.
+/// Copies tile by tile, so that a transpose uses each cache line while it is cached.
 template <std::size_t kItemsize>
 void copy_tiles(const Plan& plan, const uint8_t* source, uint8_t* target) {
   constexpr auto kTile = static_cast<int64_t>(kLine / kItemsize);
@@ -183,7 +184,7 @@ void copy_contiguous(const TensorView& source, uint8_t* target) {
   while (true) {
     copy_plane(plan, from, target);
     int32_t d = plan.n_outer - 1;
-    for (; d >= 0; --d) {  // one step along the innermost dimension that has one left
+    for (; d >= 0; --d) {  // one step along the innermost dimension that has steps left
       const Step& step = plan.outer[d];
       if (++index[d] < step.extent) {
         from += step.source;

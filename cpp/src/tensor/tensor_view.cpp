@@ -1,3 +1,4 @@
+// Checks and views DLPack tensors, and tells the order of their dimensions.
 #include "arrowdl/tensor_view.hpp"
 
 #include <algorithm>
@@ -49,8 +50,8 @@ void copy_shape(const DLTensor& tensor, TensorView* view) {
   }
 }
 
-/// Copies strides that are given and makes sure that the distance in bytes from element
-/// [0, …, 0] to the lowest and to the highest element fits int64_t.
+/// Copies the strides, and checks that the distance in bytes from element [0, …, 0] to the lowest
+/// and to the highest element fits int64_t.
 void copy_strides(const DLTensor& tensor, TensorView* view) {
   int64_t lowest = 0;
   int64_t highest = 0;
@@ -73,7 +74,7 @@ void copy_strides(const DLTensor& tensor, TensorView* view) {
 const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
   if (tensor.data == nullptr) {
     if (view.size() == 0) return nullptr;
-    raise_value_error("malformed tensor: data is NULL where there are ", view.size(),
+    raise_value_error("malformed tensor: data is NULL with ", view.size(),
                       " elements; a fake or meta tensor has no memory to exchange");
   }
   if (tensor.byte_offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
@@ -126,7 +127,7 @@ TensorView view_tensor(const DLTensor& tensor) {
   view.device = from_dl_device(tensor.device);
   view.dtype = require_dtype(tensor.dtype);
   copy_shape(tensor, &view);
-  // The strides of a tensor with no elements mean nothing, and may be anything.
+  // The strides of a tensor without elements are undefined.
   if (tensor.strides == nullptr || view.size() == 0) {
     view.set_contiguous_strides();
   } else {
@@ -141,8 +142,8 @@ std::vector<int32_t> dense_row_order(const TensorView& view) {
   std::iota(order.begin(), order.end(), 0);
   if (view.is_contiguous()) return order;
 
-  // Dimensions of extent 1 take part in no address: they stay where they are, and the others go
-  // into the remaining places by stride.
+  // The stride of a dimension of extent 1 does not matter: such dimensions keep their position, and
+  // the others are sorted by stride into the remaining positions.
   std::vector<int32_t> moving;
   for (int32_t d = 1; d < view.ndim; ++d) {
     if (view.shape[d] > 1) moving.push_back(d);

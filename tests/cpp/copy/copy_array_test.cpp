@@ -191,7 +191,7 @@ TEST_P(CopyTest, SizesThatOverflowAreRefused) {
   const DeviceArray array = builder.import(testing::field("Z"), {testing::text("a")});
   const_cast<int64_t*>(array.buffer_as<int64_t>(1))[array.offset()] = 0;
   const_cast<int64_t*>(array.buffer_as<int64_t>(1))[array.offset() + 1] = INT64_MAX;
-  expect_error(ErrorKind::kValue, "more bytes than there can be",
+  expect_error(ErrorKind::kValue, "more bytes than int64 counts",
                [&] { copy_array(array, device_); });
 }
 

@@ -86,7 +86,7 @@ TEST(Assemble, TakesADictionary) {
 TEST(Assemble, RefusesSeveralDevicesAndNulls) {
   const DeviceArray values = numbers_of<int32_t>("int32", {1});
   const DeviceArray on_cuda = primitive<int32_t>("int32", {1}, {1}).import({kDLCUDA, 0});
-  expect_error(ErrorKind::kValue, "lie on cpu:0 and on cuda:0",
+  expect_error(ErrorKind::kValue, "are on cpu:0 and on cuda:0",
                [&] { array_from_buffers(make_nested_schema("i", {}), {1, 0, {values, on_cuda}}); });
   const DeviceArray nulls = primitive<int32_t>("int32", {1}, {1, "0"}).import();
   expect_error(ErrorKind::kValue, "without nulls",

@@ -186,7 +186,7 @@ TEST(SelectColumns, WrongNamesLoseNothing) {
   const auto choose = [&](std::vector<std::string> names) {
     select_columns(std::move(stream), names);
   };
-  expect_error(ErrorKind::kValue, "no column \"c\"; there are \"a\", \"a\", \"b\"",
+  expect_error(ErrorKind::kValue, "no column \"c\": the columns are \"a\", \"a\", \"b\"",
                [&] { choose({"c"}); });
   expect_error(ErrorKind::kValue, "several columns", [&] { choose({"a"}); });
   expect_error(ErrorKind::kValue, "twice", [&] { choose({"b", "b"}); });

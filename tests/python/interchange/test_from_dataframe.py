@@ -430,7 +430,7 @@ def test_pinned_memory_may_be_read_by_its_address() -> None:
 def test_buffers_on_several_devices() -> None:
     column = on_cuda(np.arange(3), null=(USE_BITMASK, 0))
     column.buffers["validity"] = (MadeBuffer(np.array([7], "uint8")), BITS)
-    with pytest.raises(ValueError, match="lie on cpu:0 and on cuda:0"):
+    with pytest.raises(ValueError, match="are on cpu:0 and on cuda:0"):
         take(column)
 
 

@@ -150,7 +150,7 @@ def test_a_stream_is_read_once() -> None:
 
 def test_wrong_arguments_lose_nothing() -> None:
     stream = arrowdl.from_arrow_stream(TABLE)
-    with pytest.raises(ValueError, match='no column "nope"; there are "id"'):
+    with pytest.raises(ValueError, match='no column "nope": the columns are "id"'):
         stream.select(["nope"])
     with pytest.raises(ValueError, match="batch_size=0"):
         stream.rebatch(0)

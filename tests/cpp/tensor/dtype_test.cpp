@@ -1,0 +1,49 @@
+// The dtype table.
+#include "arrowdl/dtype.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace arrowdl {
+namespace {
+
+TEST(Dtype, IsFoundByEachOfItsNames) {
+  for (const Dtype& row : Dtypes()) {
+    EXPECT_EQ(find_dtype(row.dl()), &row) << row.name;
+    EXPECT_EQ(find_dtype(row.name), &row);
+    if (row.extension == nullptr) {
+      EXPECT_EQ(find_dtype_of_format(row.format), &row) << row.name;
+    } else {
+      EXPECT_EQ(find_dtype_of_extension(row.extension), &row) << row.name;
+    }
+    EXPECT_EQ(to_string(row.dl()), row.name);
+  }
+}
+
+TEST(Dtype, FloatsHaveTheirNan) {
+  float single = 0;
+  const auto bits = static_cast<uint32_t>(find_dtype("float32")->nan);
+  std::memcpy(&single, &bits, sizeof(single));
+  EXPECT_TRUE(std::isnan(single));
+  double twice = 0;
+  std::memcpy(&twice, &find_dtype("complex128")->nan, sizeof(twice));
+  EXPECT_TRUE(std::isnan(twice));
+  EXPECT_EQ(find_dtype("int64")->nan, 0U);
+  for (const Dtype& row : Dtypes()) {
+    const int width = row.code == kDLComplex ? row.bits / 2 : row.bits;
+    if (width < 64) EXPECT_EQ(row.nan >> width, 0U) << row.name;
+  }
+}
+
+TEST(Dtype, OthersAreDescribed) {
+  EXPECT_EQ(find_dtype(DLDataType{kDLFloat, 32, 4}), nullptr);
+  EXPECT_EQ(find_dtype("float4"), nullptr);
+  EXPECT_EQ(to_string(DLDataType{kDLInt, 4, 1}), "int of 4 bits");
+  EXPECT_EQ(to_string(DLDataType{kDLFloat, 32, 4}), "float of 32 bits with 4 lanes");
+  EXPECT_EQ(to_string(DLDataType{99, 8, 1}), "type code 99 of 8 bits");
+}
+
+}  // namespace
+}  // namespace arrowdl
