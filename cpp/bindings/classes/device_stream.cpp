@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "arrowdl/cast.hpp"
+#include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "classes/device.hpp"

@@ -28,7 +28,17 @@ LAYERS = [
     ["owned", "tensor_view"],
     ["schema"],
     ["device_array"],
-    ["copy_policy", "order", "cast", "concatenate", "threads", "copy", "make_tensor"],
+    [
+        "copy_policy",
+        "nulls",
+        "order",
+        "cast_to_schema",
+        "concatenate",
+        "decode_run_ends",
+        "threads",
+        "copy",
+        "make_tensor",
+    ],
     ["to_arrow", "to_dlpack", "stream"],
     ["lists"],
 ]
