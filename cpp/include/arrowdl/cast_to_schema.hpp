@@ -25,6 +25,8 @@ enum class CastTarget {
 /// durations and dates in other units, exactly; the null type as any type. The nullability of the
 /// root of a struct is kept: pyarrow marks the root of its schemas as not nullable.
 ///
+/// A row is null if its validity bit is not set, or if its dictionary value or run is null.
+///
 /// Raises ValueError for other data: another number of fields, numbers for strings, a struct for a
 /// list, nulls in a field that is requested as not nullable. Source: Arrow "PyCapsule Interface",
 /// Schema Requests.

@@ -3,6 +3,7 @@
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "cast/find_fit.hpp"
+#include "cast/has_null_rows.hpp"
 #include "cast/layout_families.hpp"
 #include "cast/misfit.hpp"
 
@@ -31,11 +32,11 @@ DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
 
 void check_nulls(const DeviceArray& array, const Type& to, bool is_whole) {
   if (to.is_nullable() || !array.type().is_nullable()) return;
-  const bool is_known = is_host_readable(array.device()) || array.known_null_count() >= 0;
-  if (is_known && !array.has_nulls()) return;
-  if (!is_known || !is_whole) {
+  const std::optional<bool> has_nulls = has_null_rows(array);
+  if (!has_nulls.value_or(true)) return;
+  if (!has_nulls || !is_whole) {
     raise_misfit("the field \"", array.type().name(), "\" is requested as not nullable and ",
-                 is_known ? "has nulls that may not count" : "its nulls are not counted");
+                 has_nulls ? "has nulls that may not count" : "its nulls are not counted");
   }
   raise_value_error("the requested schema is incompatible with the data: the field \"",
                     array.type().name(), "\" of ", to_string(array.type()),

@@ -580,6 +580,27 @@ def test_nulls_where_there_may_be_none(nullable: bool) -> None:
                     take_stream(array, wanted)
 
 
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array([7, None]))
+CODES = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array([7, None]))
+
+
+@pytest.mark.parametrize("own", [RUNS, CODES], ids=["runs", "codes"])
+@pytest.mark.parametrize("decoded", [False, True])
+def test_rows_of_null_values_are_null(own: Any, decoded: bool) -> None:
+    """Rows of runs and codes have no validity bit for a null among the values."""
+    array = arrowdl.from_arrow(pa.table({"x": own}))
+    wanted = pa.schema([pa.field("x", pa.int64() if decoded else own.type, nullable=False)])
+    for take in (take_array, take_device_array):
+        with pytest.raises(ValueError, match=r'field "x" of .* has nulls'):
+            take(array, wanted)
+    with pytest.raises(pa.ArrowInvalid, match=r'field "x" of .* has nulls'):
+        take_stream(array, wanted)
+    if not decoded:
+        given = take_array(array[:1], wanted)  # a window without the null
+        assert given.type.field(0) == wanted.field(0)
+        assert given.to_pylist() == [{"x": 7}]
+
+
 def test_nulls_outside_of_the_window_do_not_count() -> None:
     array = arrowdl.from_arrow(pa.table({"x": ints}))[2:5]
     wanted = pa.schema([pa.field("x", pa.int64(), False)])
