@@ -15,6 +15,7 @@
 
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/copy_policy.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"

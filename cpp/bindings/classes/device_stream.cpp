@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "arrowdl/cast.hpp"
+#include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device.hpp"
 #include "classes/device_array.hpp"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "arrowdl/cast.hpp"
+#include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
 #include "classes/device_array.hpp"

@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
-#include "arrowdl/concatenate.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/copy_policy.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"
@@ -21,7 +21,7 @@
 #include "arrowdl/to_dlpack.hpp"
 #include "classes/device.hpp"
 #include "compute/decoded_field.hpp"
-#include "convert/tensor_parts.hpp"
+#include "convert/split_tensor.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "import/arrow.hpp"

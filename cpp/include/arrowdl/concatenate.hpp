@@ -1,4 +1,4 @@
-// Several arrays as one, and run-end encoded ones decoded.
+// Concatenates arrays.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace arrowdl {
 
-/// One array of the rows of all `arrays`, each buffer gathered once. They must agree in type and
-/// device; dictionaries that differ are unified by value. One array comes back as it is.
+/// The rows of all `arrays`, one array after the other, in new host memory; each buffer is gathered
+/// once. A single array, or the only one with rows, is returned as it is. Dictionaries that differ
+/// are unified by value. Raises ValueError if there is no array or types or devices differ,
+/// BufferError for memory that the host cannot read and for what the type cannot hold, such as
+/// int32 offsets that overflow.
 DeviceArray concatenate(const std::vector<DeviceArray>& arrays);
-
-/// The plain array that a run-end encoded one stands for.
-DeviceArray decode_run_ends(const DeviceArray& array);
 
 }  // namespace arrowdl

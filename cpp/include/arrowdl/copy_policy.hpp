@@ -1,4 +1,4 @@
-// Whether an exchange may copy.
+// Whether a conversion may copy.
 #pragma once
 
 namespace arrowdl {
@@ -6,7 +6,7 @@ namespace arrowdl {
 /// DLPack's and the array API's `copy` keyword.
 enum class Copy {
   kIfNeeded,  ///< copy=None
-  kNever,     ///< copy=False: BufferError where a copy is needed
+  kNever,     ///< copy=False: BufferError if a copy is needed
   kAlways,    ///< copy=True
 };
 

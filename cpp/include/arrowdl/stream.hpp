@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "arrowdl/cast.hpp"
+#include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
 
 namespace arrowdl {

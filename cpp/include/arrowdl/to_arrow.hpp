@@ -1,4 +1,4 @@
-// Tensors to Arrow arrays.
+// Converts tensors to Arrow arrays.
 #pragma once
 
 #include "arrowdl/copy_policy.hpp"
@@ -7,7 +7,7 @@
 
 namespace arrowdl {
 
-/// How tensors of two and more dimensions are written.
+/// The Arrow type of tensors of two and more dimensions.
 enum class TensorLayout {
   kAuto,              ///< fixed_shape_tensor
   kFixedShapeTensor,  ///< arrow.fixed_shape_tensor, permuted dense rows zero-copy
@@ -23,13 +23,14 @@ struct ToArrowOptions {
 };
 
 /// The tensor as an Arrow array that owns it: dimension 0 becomes the rows, a 0-D tensor one row.
-/// On error the tensor is released. Raises BufferError for what Arrow can't carry (see the type
-/// map) or what `options.copy` forbids. The tensor's memory is there once `event`, which the array
-/// carries on, has happened; where the host has to read it, it waits.
+/// The memory is ready when `event` completes; the array keeps the event, and the host waits for it
+/// where it has to read the memory. Raises BufferError for what Arrow cannot carry (see the type
+/// map) and for copies that `options.copy` forbids; the tensor is released then.
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, OwnedEvent event = {});
 
-/// `array`, null also where the 1-D bool tensor `mask`, whose memory is there, is not `valid`.
-/// Raises ValueError when lengths or devices differ.
+/// `array`, null also where the 1-D bool tensor `mask` is not `valid`. The memory of the mask is
+/// ready. Raises ValueError if lengths or devices differ, BufferError for a mask that the host
+/// cannot read.
 DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid = true);
 
 }  // namespace arrowdl

@@ -46,7 +46,7 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
   array.move(&root.array);
   root.device_type = device.type;
   root.device_id = to_arrow_device_id(device);
-  root.sync_event = event.get().get();
+  root.sync_event = event.handle().get();
   storage->event = std::move(event);
   storage->schema = share_schema(std::move(schema));
   return import_storage(std::move(storage));

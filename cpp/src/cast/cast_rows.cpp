@@ -1,72 +1,34 @@
+#include "cast/cast_rows.hpp"
+
 #include "array/row_access.hpp"
-#include "arrowdl/concatenate.hpp"
-#include "arrowdl/device_array.hpp"
-#include "arrowdl/owned.hpp"
-#include "cast/cast.hpp"
-#include "util/bitmap_writer.hpp"
+#include "arrowdl/decode_run_ends.hpp"
+#include "arrowdl/error.hpp"
+#include "cast/cast_binary.hpp"
+#include "cast/cast_lists.hpp"
+#include "cast/cast_numbers.hpp"
+#include "cast/cast_units.hpp"
+#include "cast/check_nulls.hpp"
+#include "cast/common_shape.hpp"
+#include "cast/copy_validity.hpp"
+#include "cast/decode_dictionary.hpp"
+#include "cast/encode_dictionary.hpp"
+#include "cast/find_cast.hpp"
+#include "cast/find_fit.hpp"
+#include "cast/make_nulls.hpp"
+#include "cast/match_fields.hpp"
+#include "cast/reshape_lists.hpp"
+#include "compute/pack_bools.hpp"
+#include "schema/copy_schema.hpp"
+#include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
 
-// ---------------------------------------------------------------- nulls
-
-/// Raises where `array` has nulls and `to` may have none.
-void check_nulls(const DeviceArray& array, const Type& to, bool is_whole) {
-  if (to.is_nullable() || !array.type().is_nullable()) return;
-  const bool is_known = is_host_readable(array.device()) || array.known_null_count() >= 0;
-  if (is_known && !array.has_nulls()) return;
-  if (!is_known || !is_whole) {
-    raise_misfit("the field \"", array.type().name(), "\" is asked for without nulls and ",
-                 is_known ? "has some that may not count" : "nobody has counted its nulls");
-  }
-  raise_value_error("the requested schema is incompatible with the data: the field \"",
-                    array.type().name(), "\" of ", to_string(array.type()),
-                    " has nulls and is asked for as one that is not nullable; fill or drop them "
-                    "first, or ask for a nullable field");
+DeviceArray import_as(const Type& type, OwnedArray array) {
+  return DeviceArray::import(copy_schema(*type.schema), std::move(array));
 }
 
-/// Whether all that lies below `array` counts as it does itself.
-bool has_whole_children(const DeviceArray& array, bool is_whole) {
-  if (!is_whole) return false;
-  return is_host_readable(array.device()) ? !array.has_nulls() : array.known_null_count() == 0;
-}
-
-/// Child 0 of a list, as far as the host can tell what of it the rows take; `*is_whole` says
-/// whether they take all of that.
-DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
-  const DeviceArray items = array.child(0);
-  const Layout layout = array.type().layout;
-  if (layout == Layout::kFixedSizeList) return items;
-  const bool has_offsets = layout == Layout::kList || layout == Layout::kLargeList;
-  if (!has_offsets || !is_host_readable(array.device())) {
-    *is_whole = false;
-    return items;
-  }
-  if (array.length() == 0) return items.slice(0, 0);
-  const Range rows{0, array.length()};
-  const Range used = layout == Layout::kList ? read_offsets<int32_t>(array, rows, items.length())
-                                             : read_offsets<int64_t>(array, rows, items.length());
-  return items.slice(used.start, used.length);
-}
-
-/// check_nulls for all that lies below `array`, whose buffers serve as they are.
-void check_nulls_below(const DeviceArray& array, const Type& to, bool is_whole) {
-  check_nulls(array, to, is_whole);
-  if (!narrows_nullability(array.type(), to)) return;
-  bool is_child_whole = has_whole_children(array, is_whole);
-  if (to.dictionary != nullptr) check_nulls_below(array.dictionary(), *to.dictionary, false);
-  for (std::size_t i = 0; i < to.children.size(); ++i) {
-    const bool is_list = to.children.size() == 1 && array.type().layout != Layout::kStruct;
-    const DeviceArray child =
-        is_list ? find_items(array, &is_child_whole) : array.child(static_cast<int64_t>(i));
-    const bool is_field = is_list || array.type().layout == Layout::kStruct;
-    check_nulls_below(child, to.children[i], is_field && is_child_whole);
-  }
-}
-
-// ---------------------------------------------------------------- nested
-
-/// The fields over bits that stay where they are: no memory is read, on any device.
+/// The fields under the bitmap of `array`. Reads no memory, so this works on any device.
 void share_struct(const DeviceArray& array, const Type& to, bool is_whole, ArrayParts* parts) {
   const std::vector<std::size_t> fields = match_fields(array.type(), to);
   parts->offset = array.validity() == nullptr ? 0 : array.offset();
@@ -95,7 +57,7 @@ void cast_indices(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   parts->dictionary = cast_rows(array.dictionary(), *to.dictionary, false);
 }
 
-/// Run ends are counted from the first row of the whole, so the window stays one.
+/// Keeps the offset: run ends count from the first row of the whole array.
 void cast_runs(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   parts->offset = array.offset();
   for (int64_t i = 0; i < 2; ++i) {
@@ -104,26 +66,58 @@ void cast_runs(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   }
 }
 
-void pack(const DeviceArray& array, ArrayParts* parts) {
-  uint8_t* target = nullptr;
-  parts->buffers.push_back(Buffer::allocate(bitmap_size(array.length()), &target));
-  if (array.length() == 0) return;
-  pack_bits(ElementReader<uint8_t>(array, 1).address(0), array.length(), target);
+void cast_items(const DeviceArray& array, const Type& to, bool is_whole, ArrayParts* parts) {
+  const bool is_child_whole = is_whole && parts->null_count == 0;
+  if (const auto items = cast_lists(array, to, parts)) {
+    parts->children.push_back(cast_rows(*items, to.children[0], is_child_whole));
+  }
 }
 
-void unpack(const DeviceArray& array, ArrayParts* parts) {
-  uint8_t* target = nullptr;
-  parts->buffers.push_back(Buffer::allocate(array.length(), &target));
-  if (array.length() == 0) return;
-  unpack_bits(array.buffer_as<uint8_t>(1), array.offset(), array.length(), target);
+/// A fixed_shape_tensor as nested lists, or the reverse.
+void reshape(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+  const std::vector<int64_t>& shape = *find_common_shape(array.type(), to);
+  const std::size_t inner = shape.size() - 1;
+  const DeviceArray values = array.child(0);
+  const Type& item = to.children[0];
+  if (array.type().extension == Extension::kFixedShapeTensor) {
+    parts->children.push_back(nest_values(cast_rows(values, *find_innermost(to, shape), false),
+                                          item, inner, array.length() * to.list_size));
+  } else {
+    parts->children.push_back(cast_rows(flatten_lists(values, inner), item, false));
+  }
 }
 
-/// What find_cast calls the same, made anew around what lies below it.
+OwnedArray decode(const DeviceArray& array, const Type& to) {
+  const DeviceArray dictionary = array.dictionary();
+  const std::vector<RowIndex> rows = find_dictionary_rows(array, dictionary.length());
+  if (dictionary.length() == 0) return make_nulls(to, array.length());
+  return decode_dictionary(array, import_as(to, cast_rows(dictionary, to, false)), rows);
+}
+
+void encode(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+  const Type& type = *to.dictionary;
+  encode_dictionary(import_as(type, cast_rows(array, type, false)), to, parts);
+}
+
+Buffer pack(const DeviceArray& array) {
+  return pack_bools(ElementReader<uint8_t>(array, 1).address(0), array.length());
+}
+
+Buffer unpack(const DeviceArray& array) {
+  uint8_t* target = nullptr;
+  Buffer bools = Buffer::allocate(array.length(), &target);
+  if (array.length() > 0) {
+    unpack_bits(array.buffer_as<uint8_t>(1), array.offset(), array.length(), target);
+  }
+  return bools;
+}
+
+/// Nodes of the same type with children or a dictionary of another one.
 void rebuild(const DeviceArray& array, const Type& to, bool is_whole, ArrayParts* parts) {
   if (to.dictionary != nullptr) return cast_indices(array, to, parts);
   if (to.layout == Layout::kRunEndEncoded) return cast_runs(array, to, parts);
   parts->buffers.push_back(copy_validity(array, &parts->null_count));
-  cast_list(array, to, is_whole, parts);
+  cast_items(array, to, is_whole, parts);
 }
 
 ArrayParts make_parts(const DeviceArray& array, const Type& to, Cast cast, bool is_whole) {
@@ -147,25 +141,25 @@ ArrayParts make_parts(const DeviceArray& array, const Type& to, Cast cast, bool 
       cast_units(array, to, with_validity());
       break;
     case Cast::kPackBits:
-      pack(array, with_validity());
+      with_validity()->buffers.push_back(pack(array));
       break;
     case Cast::kUnpackBits:
-      unpack(array, with_validity());
+      with_validity()->buffers.push_back(unpack(array));
       break;
     case Cast::kBinary:
       cast_binary(array, to, with_validity());
       break;
     case Cast::kList:
-      cast_list(array, to, is_whole, with_validity());
+      cast_items(array, to, is_whole, with_validity());
       break;
     case Cast::kReshape:
-      reshape_lists(array, to, with_validity());
+      reshape(array, to, with_validity());
       break;
     case Cast::kIndices:
       cast_indices(array, to, &parts);
       break;
     case Cast::kEncode:
-      encode_dictionary(array, to, with_validity());
+      encode(array, to, with_validity());
       break;
     case Cast::kRuns:
       cast_runs(array, to, &parts);
@@ -178,20 +172,10 @@ ArrayParts make_parts(const DeviceArray& array, const Type& to, Cast cast, bool 
 
 }  // namespace
 
-Buffer copy_validity(const DeviceArray& array, int64_t* null_count) {
-  *null_count = 0;
-  if (array.validity() == nullptr || array.length() == 0) return {};
-  uint8_t* target = nullptr;
-  Buffer bits = Buffer::allocate(bitmap_size(array.length()), &target);
-  copy_bits(array.validity(), array.offset(), array.length(), target);
-  *null_count = array.length() - count_set_bits(target, 0, array.length());
-  return *null_count == 0 ? Buffer() : bits;
-}
-
 OwnedArray cast_rows(const DeviceArray& array, const Type& to, bool is_whole) {
   const Fit fit = find_fit(array.type(), to);
   if (fit == Fit::kSame) {
-    check_nulls_below(array, to, is_whole);
+    check_nulls_of_tree(array, to, is_whole);
     return share_array(array);
   }
   check_nulls(array, to, is_whole);
@@ -203,7 +187,7 @@ OwnedArray cast_rows(const DeviceArray& array, const Type& to, bool is_whole) {
     return make_array(std::move(parts));
   }
   if (cast == Cast::kNulls) return make_nulls(to, array.length());
-  if (cast == Cast::kDecode) return decode_dictionary(array, to);
+  if (cast == Cast::kDecode) return decode(array, to);
   if (cast == Cast::kDecodeRuns) return cast_rows(decode_run_ends(array), to, is_whole);
   return make_array(make_parts(array, to, cast, is_whole));
 }

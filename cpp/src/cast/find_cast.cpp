@@ -1,9 +1,13 @@
-#include <algorithm>
+#include "cast/find_cast.hpp"
+
 #include <cstdio>
 #include <string_view>
-#include <unordered_map>
 
-#include "cast/cast.hpp"
+#include "arrowdl/error.hpp"
+#include "cast/common_shape.hpp"
+#include "cast/layout_families.hpp"
+#include "cast/make_nulls.hpp"
+#include "cast/match_fields.hpp"
 
 namespace arrowdl {
 namespace {
@@ -15,44 +19,9 @@ FoundCast is_incompatible(std::string why_not = {}) {
   return {Cast::kIncompatible, std::move(why_not)};
 }
 
-// ---------------------------------------------------------------- families of layouts
-
-bool is_list(const Type& type) {
-  switch (type.layout) {
-    case Layout::kList:
-    case Layout::kLargeList:
-    case Layout::kListView:
-    case Layout::kLargeListView:
-    case Layout::kFixedSizeList:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_union(const Type& type) {
-  return type.layout == Layout::kSparseUnion || type.layout == Layout::kDenseUnion;
-}
-
-bool is_nested(const Type& type) {
-  return is_list(type) || is_union(type) || type.layout == Layout::kStruct;
-}
-
-/// Bytes, which no number is made of; those that an extension reads as a number are one.
-bool is_binary(const Type& type) {
-  return type.layout == Layout::kBinary || type.layout == Layout::kLargeBinary ||
-         type.layout == Layout::kBinaryView || type.is_fixed_size_binary;
-}
-
 // ---------------------------------------------------------------- extensions
 
-/// The permutation, none for one that leaves all where it is.
-std::vector<int64_t> effective_permutation(const TensorMetadata& tensor) {
-  const std::vector<int64_t>& own = tensor.permutation;
-  return std::is_sorted(own.begin(), own.end()) ? std::vector<int64_t>() : own;
-}
-
-/// Whether two types of one extension mean the same, whatever their storage.
+/// Whether two types of one extension mean the same, apart from their storage.
 bool is_same_extension(const Type& from, const Type& to) {
   if (find_metadata(*from.schema, kExtensionMetadataKey) ==
       find_metadata(*to.schema, kExtensionMetadataKey)) {
@@ -66,7 +35,7 @@ bool is_same_extension(const Type& from, const Type& to) {
          effective_permutation(a) == effective_permutation(b);
 }
 
-/// What the extensions of two types say: kSame where their storage decides.
+/// The cast that the extensions of two types allow: kSame if their storage decides.
 FoundCast compare_extensions(const Type& from, const Type& to) {
   const auto name = find_metadata(*from.schema, kExtensionNameKey);
   const auto requested = find_metadata(*to.schema, kExtensionNameKey);
@@ -87,7 +56,7 @@ FoundCast compare_extensions(const Type& from, const Type& to) {
 
 // ---------------------------------------------------------------- numbers
 
-/// Bits that the integers of a type have, without the sign, or that it holds exactly.
+/// The bits of the largest integers that a type holds exactly, without the sign.
 int count_digits(const Dtype& dtype) {
   switch (dtype.code) {
     case kDLInt:
@@ -101,7 +70,7 @@ int count_digits(const Dtype& dtype) {
   }
 }
 
-/// Whether each number of `from` is one of `to`, whose conversion is cast_numbers'.
+/// Whether `to` holds each number of `from`, and cast_numbers converts them.
 bool is_wider(const Dtype& from, const Dtype& to) {
   const bool is_integer = from.code == kDLInt || from.code == kDLUInt;
   const bool is_real = from.code == kDLFloat || from.code == kDLBfloat;
@@ -122,13 +91,13 @@ bool is_bool8(const Type& type) {
 
 // ---------------------------------------------------------------- dates, times, decimals
 
-/// "tsu:UTC" without the zone, "tdD" as it is.
+/// The kind and unit of a temporal format: "tsu" of "tsu:UTC".
 std::string_view without_zone(std::string_view format) { return format.substr(0, 3); }
 
 Cast find_temporal_cast(std::string_view from, std::string_view to) {
   if (from[1] != to[1] || from[1] == 'i') return Cast::kNone;
   if (from[1] == 's') {
-    // An instant reads otherwise in another zone and stays the same; a local time is no instant.
+    // The zone of an instant is only how it is shown; a local time is no instant.
     const bool has_zone = from.size() > 4;
     if (has_zone != (to.size() > 4)) return Cast::kNone;
   }
@@ -179,18 +148,6 @@ Cast find_leaf_cast(const Type& from, const Type& to) {
   return is_wider(*from.dtype, *to.dtype) ? Cast::kNumbers : Cast::kNone;
 }
 
-/// What lies in lists within lists of the sizes `shape`, or nullptr for other types.
-const Type* find_innermost(const Type& lists, const std::vector<int64_t>& shape) {
-  const Type* type = &lists;
-  for (const int64_t extent : shape) {
-    const bool is_plain = !find_metadata(*type->schema, kExtensionNameKey);
-    const bool is_list = type->layout == Layout::kFixedSizeList && type->list_size == extent;
-    if (!is_list || !is_plain) return nullptr;
-    type = &type->children[0];
-  }
-  return type;
-}
-
 FoundCast find_list_cast(const Type& from, const Type& to) {
   if (find_common_shape(from, to) != nullptr) return {Cast::kReshape};
   const bool are_fixed = from.layout == Layout::kFixedSizeList && to.layout == from.layout;
@@ -213,7 +170,7 @@ FoundCast find_union_cast(const Type& from, const Type& to) {
 FoundCast find_struct_cast(const Type& from, const Type& to) {
   if (from.children.size() != to.children.size()) {
     return is_incompatible(
-        concat(from.children.size(), " fields, and ", to.children.size(), " are asked for"));
+        concat(from.children.size(), " fields, and ", to.children.size(), " are requested"));
   }
   if (match_fields(from, to).size() == to.children.size()) return {Cast::kStruct};
   return is_incompatible("some names of the fields are the same, and others are not");
@@ -228,15 +185,6 @@ FoundCast find_nested_cast(const Type& from, const Type& to) {
   return is_incompatible();
 }
 
-/// Whether a row of `type` can be made that stands for nothing: an index needs a value, and run
-/// ends need a run.
-bool has_default(const Type& type) {
-  if (type.dictionary != nullptr || type.layout == Layout::kRunEndEncoded) return false;
-  const bool has_rows =
-      type.layout == Layout::kStruct || type.layout == Layout::kFixedSizeList || is_union(type);
-  return !has_rows || std::all_of(type.children.begin(), type.children.end(), has_default);
-}
-
 FoundCast find_dictionary_cast(const Type& from, const Type& to) {
   if (has_flag(to, ARROW_FLAG_DICTIONARY_ORDERED) &&
       !has_flag(from, ARROW_FLAG_DICTIONARY_ORDERED)) {
@@ -248,124 +196,7 @@ FoundCast find_dictionary_cast(const Type& from, const Type& to) {
   return {is_wider(*from.dtype, *to.dtype) ? Cast::kIndices : Cast::kNone};
 }
 
-// ---------------------------------------------------------------- whole types
-
-/// Where in the types a pair of them lies.
-struct Path {
-  const Path* parent;
-  const Type* type;
-};
-
-std::string to_string(const Path& path) {
-  const std::string own = *path.type->name() == '\0' ? "(unnamed)" : path.type->name();
-  return path.parent == nullptr ? own : concat(to_string(*path.parent), " > ", own);
-}
-
-[[noreturn]] void raise_incompatible(const Path& path, const Type& to, const std::string& why_not) {
-  raise_value_error(
-      "the requested schema is incompatible with the data at ", to_string(path), ": ",
-      to_string(*path.type), " is asked for as ", to_string(to),
-      why_not.empty() ? "" : concat(" (", why_not, ")"),
-      "; a request chooses between forms of the same data: ask for one, or for none and cast what "
-      "you get");
-}
-
-Fit find_fit_at(const Path& path, const Type& to);
-
-/// The pairs of types below a node.
-template <typename Visit>
-void visit_pairs(const Type& from, const Type& to, Cast cast, const Visit& visit) {
-  if (cast == Cast::kDecode) return visit(*from.dictionary, to);
-  if (cast == Cast::kEncode) return visit(from, *to.dictionary);
-  if (cast == Cast::kDecodeRuns) return visit(from.children[1], to);
-  if (cast == Cast::kNulls) return;
-  if (cast == Cast::kReshape) {
-    const std::vector<int64_t>& shape = *find_common_shape(from, to);
-    const bool is_flat = from.extension == Extension::kFixedShapeTensor;
-    return is_flat ? visit(from.children[0], *find_innermost(to, shape))
-                   : visit(*find_innermost(from, shape), to.children[0]);
-  }
-  if (from.dictionary != nullptr && to.dictionary != nullptr) {
-    visit(*from.dictionary, *to.dictionary);
-  }
-  if (from.children.size() != to.children.size()) return;
-  const bool by_name = cast == Cast::kStruct;
-  const std::vector<std::size_t> fields =
-      by_name ? match_fields(from, to) : std::vector<std::size_t>();
-  for (std::size_t i = 0; i < to.children.size(); ++i) {
-    visit(from.children[by_name ? fields[i] : i], to.children[i]);
-  }
-}
-
-bool is_in_order(const std::vector<std::size_t>& fields) {
-  return std::is_sorted(fields.begin(), fields.end());
-}
-
-Fit fit_of(const Type& from, const Type& to, Cast cast) {
-  if (cast == Cast::kNone) return Fit::kNone;
-  if (cast == Cast::kSame) return Fit::kSame;
-  if (cast != Cast::kStruct) return Fit::kConverted;
-  return is_in_order(match_fields(from, to)) ? Fit::kSame : Fit::kShared;
-}
-
-Fit find_fit_at(const Path& path, const Type& to) {
-  const Type& from = *path.type;
-  const FoundCast found = find_cast(from, to);
-  if (found.cast == Cast::kIncompatible) raise_incompatible(path, to, found.why_not);
-  Fit below = Fit::kSame;
-  visit_pairs(from, to, found.cast, [&](const Type& child, const Type& wanted) {
-    below = std::max(below, find_fit_at(&child == &from ? path : Path{&path, &child}, wanted));
-  });
-  if (below == Fit::kNone) return below;
-  // Nodes but structs are made anew with what lies below them, and unions are not.
-  if (below > Fit::kSame && is_union(from)) return Fit::kNone;
-  if (below == Fit::kShared && found.cast != Cast::kStruct) below = Fit::kConverted;
-  return std::max(below, fit_of(from, to, found.cast));
-}
-
 }  // namespace
-
-std::vector<std::size_t> match_fields(const Type& from, const Type& to) {
-  const std::size_t count = to.children.size();
-  std::vector<std::size_t> by_position(count);
-  std::unordered_map<std::string_view, std::size_t> places;
-  for (std::size_t i = 0; i < count; ++i) {
-    by_position[i] = i;
-    places.try_emplace(from.children[i].name(), i);
-  }
-  std::vector<std::size_t> by_name(count, count);
-  bool are_elsewhere = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string_view name = to.children[i].name();
-    if (name == from.children[i].name()) {
-      by_name[i] = i;
-    } else if (const auto place = places.find(name); place != places.end()) {
-      by_name[i] = place->second;
-      are_elsewhere = true;
-    }
-  }
-  if (!are_elsewhere) return by_position;
-  std::vector<std::size_t> sorted = by_name;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted == by_position ? by_name : std::vector<std::size_t>();
-}
-
-const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to) {
-  const bool is_flat = from.extension == Extension::kFixedShapeTensor;
-  const Type& tensor = is_flat ? from : to;
-  if (tensor.extension != Extension::kFixedShapeTensor || tensor.tensor->shape.size() < 2) {
-    return nullptr;
-  }
-  const std::vector<int64_t>& shape = tensor.tensor->shape;
-  const Type* innermost = find_innermost(is_flat ? to : from, shape);
-  return innermost != nullptr && effective_permutation(*tensor.tensor).empty() ? &shape : nullptr;
-}
-
-bool can_be_null(const Type& type) {
-  if (!type.has_validity()) return type.layout == Layout::kNull;
-  const bool has_rows = type.layout == Layout::kStruct || type.layout == Layout::kFixedSizeList;
-  return !has_rows || std::all_of(type.children.begin(), type.children.end(), has_default);
-}
 
 FoundCast find_cast(const Type& from, const Type& to) {
   const FoundCast meaning = compare_extensions(from, to);
@@ -390,17 +221,6 @@ FoundCast find_cast(const Type& from, const Type& to) {
   }
   if (is_nested(from) || is_nested(to)) return find_nested_cast(from, to);
   return {find_leaf_cast(from, to)};
-}
-
-Fit find_fit(const Type& from, const Type& to) { return find_fit_at(Path{nullptr, &from}, to); }
-
-bool narrows_nullability(const Type& from, const Type& to) {
-  if (from.is_nullable() && !to.is_nullable()) return true;
-  bool narrows = false;
-  visit_pairs(from, to, find_cast(from, to).cast, [&](const Type& child, const Type& wanted) {
-    narrows = narrows || narrows_nullability(child, wanted);
-  });
-  return narrows;
 }
 
 }  // namespace arrowdl

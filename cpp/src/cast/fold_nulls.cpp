@@ -1,6 +1,6 @@
 #include "cast/fold_nulls.hpp"
 
-#include "cast/cast.hpp"
+#include "cast/copy_validity.hpp"
 
 namespace arrowdl {
 

@@ -12,71 +12,69 @@
 namespace arrowdl {
 namespace {
 
-constexpr int64_t kPromises = ARROW_FLAG_DICTIONARY_ORDERED | ARROW_FLAG_MAP_KEYS_SORTED;
+constexpr int64_t kPromisedFlags = ARROW_FLAG_DICTIONARY_ORDERED | ARROW_FLAG_MAP_KEYS_SORTED;
 
-/// A type that array `index` must share, and where it lies: "a.b", empty for the array itself.
-struct Position {
+/// A type of array `index` that has to match, and the path to it: "a.b", empty for the array
+/// itself.
+struct TypePath {
   std::size_t index;
   std::string path;
 
-  Position below(const char* name) const {
+  TypePath child(const char* name) const {
     return {index, path.empty() ? name : concat(path, ".", name)};
   }
 };
 
 template <typename... Parts>
-[[noreturn]] void raise_mismatch(const Position& position, const Parts&... parts) {
-  raise_value_error("cannot concatenate: array ", position.index, " and array 0 differ in ",
-                    position.path.empty() ? "their type" : concat("field '", position.path, "'"),
-                    ": ", parts..., "; cast them to one type first");
+[[noreturn]] void raise_mismatch(const TypePath& at, const Parts&... parts) {
+  raise_value_error("cannot concatenate: array ", at.index, " and array 0 differ in ",
+                    at.path.empty() ? "their type" : concat("field '", at.path, "'"), ": ",
+                    parts..., "; cast them to one type first");
 }
 
 void require_same_metadata(const Type& first, const Type& other, const char* key,
-                           const Position& position) {
+                           const TypePath& at) {
   const auto ours = find_metadata(*first.schema, key);
   const auto theirs = find_metadata(*other.schema, key);
   if (ours != theirs) {
-    raise_mismatch(position, key, " is ", theirs.value_or("absent"), " and ",
-                   ours.value_or("absent"));
+    raise_mismatch(at, key, " is ", theirs.value_or("absent"), " and ", ours.value_or("absent"));
   }
 }
 
-void require_same_node(const Type& first, const Type& other, const Position& position) {
+void require_same_node(const Type& first, const Type& other, const TypePath& at) {
   if (std::strcmp(first.schema->format, other.schema->format) != 0 ||
       first.children.size() != other.children.size() ||
       (first.dictionary == nullptr) != (other.dictionary == nullptr)) {
-    raise_mismatch(position, to_string(other), " and ", to_string(first));
+    raise_mismatch(at, to_string(other), " and ", to_string(first));
   }
-  require_same_metadata(first, other, kExtensionNameKey, position);
-  require_same_metadata(first, other, kExtensionMetadataKey, position);
+  require_same_metadata(first, other, kExtensionNameKey, at);
+  require_same_metadata(first, other, kExtensionMetadataKey, at);
 }
 
-/// Names mean something where a child is found by its name; those of list items are decoration.
+/// Whether children are found by their names. The names of list items mean nothing.
 bool has_named_children(const Type& type) {
   return type.layout == Layout::kStruct || type.layout == Layout::kSparseUnion ||
          type.layout == Layout::kDenseUnion;
 }
 
-/// Raises ValueError where `other` is not `first`'s type. `merged` becomes nullable where `other`
-/// is, and loses promises that `other` does not make.
-void merge_types(const Type& first, const Type& other, const Position& position,
-                 ArrowSchema* merged) {
-  require_same_node(first, other, position);
+/// Raises ValueError unless `other` is the same type as `first`. Makes `merged` nullable where
+/// `other` is, and clears the flags that `other` does not promise.
+void merge_types(const Type& first, const Type& other, const TypePath& at, ArrowSchema* merged) {
+  require_same_node(first, other, at);
   const int64_t flags = other.schema->flags;
   merged->flags |= flags & ARROW_FLAG_NULLABLE;
-  merged->flags &= ~kPromises | flags;
+  merged->flags &= ~kPromisedFlags | flags;
   for (std::size_t i = 0; i < first.children.size(); ++i) {
     const Type& child = first.children[i];
     const Type& other_child = other.children[i];
     if (has_named_children(first) && std::strcmp(child.name(), other_child.name()) != 0) {
-      raise_mismatch(position, "child ", i, " is named '", other_child.name(), "' and '",
-                     child.name(), "'");
+      raise_mismatch(at, "child ", i, " is named '", other_child.name(), "' and '", child.name(),
+                     "'");
     }
-    merge_types(child, other_child, position.below(child.name()), merged->children[i]);
+    merge_types(child, other_child, at.child(child.name()), merged->children[i]);
   }
   if (first.dictionary != nullptr) {
-    merge_types(*first.dictionary, *other.dictionary, position.below("dictionary"),
-                merged->dictionary);
+    merge_types(*first.dictionary, *other.dictionary, at.child("dictionary"), merged->dictionary);
   }
 }
 
@@ -88,17 +86,17 @@ bool have_same_flags(const ArrowSchema& a, const ArrowSchema& b) {
   return a.dictionary == nullptr || have_same_flags(*a.dictionary, *b.dictionary);
 }
 
-/// The schema of the result: the first array's, widened to hold all others.
+/// The schema of the result: that of the first array, widened to hold all others.
 OwnedSchema merge_schemas(const std::vector<DeviceArray>& arrays) {
   const DeviceArray& first = arrays.front();
   OwnedSchema merged = copy_schema(*first.type().schema);
   for (std::size_t i = 1; i < arrays.size(); ++i) {
     if (arrays[i].device() != first.device()) {
-      raise_value_error("cannot concatenate: array ", i, " lies on ", to_string(arrays[i].device()),
+      raise_value_error("cannot concatenate: array ", i, " is on ", to_string(arrays[i].device()),
                         " and array 0 on ", to_string(first.device()),
                         "; copy them to one device first");
     }
-    merge_types(first.type(), arrays[i].type(), Position{i, ""}, merged.get());
+    merge_types(first.type(), arrays[i].type(), TypePath{i, ""}, merged.get());
   }
   return merged;
 }
@@ -110,15 +108,15 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
   if (arrays.size() == 1) return arrays.front();
   OwnedSchema schema = merge_schemas(arrays);
   for (const DeviceArray& array : arrays) require_host_readable(array, "concatenate arrays");
-  std::vector<RowRange> pieces;
+  std::vector<RowRange> ranges;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    append_range(&pieces, i, Range{0, arrays[i].length()});
+    append_range(&ranges, i, Range{0, arrays[i].length()});
   }
-  if (pieces.size() == 1) {
-    const DeviceArray& only = arrays[pieces.front().source];
+  if (ranges.size() == 1) {
+    const DeviceArray& only = arrays[ranges.front().source];
     if (have_same_flags(*schema.get(), *only.type().schema)) return only;
   }
-  return DeviceArray::import(std::move(schema), gather_rows(arrays, pieces));
+  return DeviceArray::import(std::move(schema), gather(arrays, ranges));
 }
 
 }  // namespace arrowdl

@@ -1,6 +1,6 @@
 #include "compute/decoded_field.hpp"
 
-#include "arrowdl/concatenate.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 
 namespace arrowdl {

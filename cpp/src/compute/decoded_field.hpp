@@ -1,4 +1,4 @@
-// A field of a struct, its run ends decoded.
+// Reads a field of a struct with its run ends decoded.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// Field `i` of a struct for the converters: `array.field(i)`, but run ends, which have no bitmap
-/// to take the nulls of the struct, are decoded first.
+/// Field `i` of a struct, as `array.field(i)`. Run ends are decoded first: they have no bitmap for
+/// the nulls of the struct. Raises as `DeviceArray::field` and `decode_run_ends` do.
 DeviceArray read_field(const DeviceArray& array, int64_t i);
 
 }  // namespace arrowdl

@@ -1,9 +1,11 @@
+#include "compute/gather_binary_views.hpp"
+
 #include <cstring>
 #include <limits>
 #include <map>
 
 #include "arrowdl/error.hpp"
-#include "compute/gather.hpp"
+#include "compute/allocate_elements.hpp"
 
 namespace arrowdl {
 namespace {
@@ -52,7 +54,7 @@ class SharedBuffers {
   }
 
   const Selection& selection_;
-  std::vector<std::vector<int32_t>> known_;  // by source and index there; -1: not shared yet
+  std::vector<std::vector<int32_t>> known_;  // by source and its index; -1: not shared yet
   std::map<std::pair<const void*, int64_t>, int32_t> indexes_;
   std::vector<Buffer> buffers_;
 };
@@ -63,11 +65,11 @@ void gather_binary_views(const Selection& selection, ArrayParts* parts) {
   ArrowBinaryViewRef* target = nullptr;
   parts->buffers.push_back(allocate_elements(selection.length, &target));
   SharedBuffers shared(selection);
-  for (const RowRange& piece : selection.pieces) {
-    const DeviceArray& source = selection.sources[piece.source];
-    for (int64_t i = piece.rows.start; i < piece.rows.end(); ++i) {
+  for (const RowRange& range : selection.ranges) {
+    const DeviceArray& source = selection.sources[range.source];
+    for (int64_t i = range.rows.start; i < range.rows.end(); ++i) {
       ArrowBinaryViewRef view = read_view(source, i);
-      if (!is_inline(view)) view.buffer_index = shared.share(piece.source, view.buffer_index);
+      if (!is_inline(view)) view.buffer_index = shared.share(range.source, view.buffer_index);
       *target++ = view;
     }
   }

@@ -1,10 +1,13 @@
+#include "compute/gather_indices.hpp"
+
 #include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "arrowdl/error.hpp"
-#include "compute/gather.hpp"
+#include "compute/allocate_elements.hpp"
+#include "compute/gather_elements.hpp"
 #include "compute/row_encoder.hpp"
 #include "util/visit_integer.hpp"
 
@@ -29,7 +32,7 @@ bool is_same_memory(const DeviceArray& a, const DeviceArray& b) {
   return true;
 }
 
-/// The dictionaries of the sources that the selection uses, each memory once.
+/// The dictionaries that the selection uses, without duplicates of the same memory.
 struct Dictionaries {
   std::vector<DeviceArray> distinct;
   std::vector<std::size_t> of_source;  ///< index into `distinct`; meaningless where unused
@@ -39,13 +42,13 @@ Dictionaries find_dictionaries(const Selection& selection) {
   Dictionaries found;
   found.of_source.resize(selection.sources.size());
   std::vector<bool> seen(selection.sources.size());
-  for (const RowRange& piece : selection.pieces) {
-    if (seen[piece.source]) continue;
-    seen[piece.source] = true;
-    DeviceArray dictionary = selection.sources[piece.source].dictionary();
+  for (const RowRange& range : selection.ranges) {
+    if (seen[range.source]) continue;
+    seen[range.source] = true;
+    DeviceArray dictionary = selection.sources[range.source].dictionary();
     std::size_t i = 0;
     while (i < found.distinct.size() && !is_same_memory(found.distinct[i], dictionary)) ++i;
-    found.of_source[piece.source] = i;
+    found.of_source[range.source] = i;
     if (i == found.distinct.size()) found.distinct.push_back(std::move(dictionary));
   }
   if (found.distinct.empty()) found.distinct.push_back(selection.sources.front().dictionary());
@@ -94,12 +97,12 @@ Buffer renumber(const Selection& selection, const Dictionaries& dictionaries,
   }
   Index* target = nullptr;
   Buffer indices = allocate_elements(selection.length, &target);
-  for (const RowRange& piece : selection.pieces) {
-    const DeviceArray& source = selection.sources[piece.source];
-    const std::vector<int64_t>& new_index = unified.new_index[dictionaries.of_source[piece.source]];
+  for (const RowRange& range : selection.ranges) {
+    const DeviceArray& source = selection.sources[range.source];
+    const std::vector<int64_t>& new_index = unified.new_index[dictionaries.of_source[range.source]];
     const auto length = static_cast<int64_t>(new_index.size());
     const RowValidity is_valid(source);
-    for (int64_t i = piece.rows.start; i < piece.rows.end(); ++i) {
+    for (int64_t i = range.rows.start; i < range.rows.end(); ++i) {
       *target++ = !is_valid[i]
                       ? Index{0}
                       : static_cast<Index>(
@@ -116,22 +119,28 @@ void gather_shared(const Selection& selection, const DeviceArray& dictionary, Ar
 
 }  // namespace
 
-void gather_indices(const Selection& selection, ArrayParts* parts) {
-  const Dictionaries dictionaries = find_dictionaries(selection);
-  const std::vector<DeviceArray>& distinct = dictionaries.distinct;
-  if (distinct.size() == 1) return gather_shared(selection, distinct.front(), parts);
+std::optional<ChildRows> gather_indices(const Selection& selection, ArrayParts* parts) {
+  Dictionaries dictionaries = find_dictionaries(selection);
+  std::vector<DeviceArray>& distinct = dictionaries.distinct;
+  if (distinct.size() == 1) {
+    gather_shared(selection, distinct.front(), parts);
+    return std::nullopt;
+  }
   const std::vector<EncodedRows> encoded(distinct.begin(), distinct.end());
-  if (are_equal(encoded)) return gather_shared(selection, distinct.front(), parts);
+  if (are_equal(encoded)) {
+    gather_shared(selection, distinct.front(), parts);
+    return std::nullopt;
+  }
   const Type& type = selection.type();
   if ((type.schema->flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0) {
     raise_buffer_error("the arrays have different dictionaries and ", to_string(type),
                        " says that their order matters: make it unordered or decode it first");
   }
-  const UnifiedDictionary unified = unify(encoded);
+  UnifiedDictionary unified = unify(encoded);
   parts->buffers.push_back(visit_integer(type.schema->format, [&](auto zero) {
     return renumber<decltype(zero)>(selection, dictionaries, unified);
   }));
-  parts->dictionary = gather_rows(distinct, unified.values);
+  return ChildRows{std::move(distinct), std::move(unified.values)};
 }
 
 }  // namespace arrowdl

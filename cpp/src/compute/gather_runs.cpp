@@ -1,7 +1,10 @@
+#include "compute/gather_runs.hpp"
+
 #include <limits>
 
 #include "array/run_ends.hpp"
-#include "compute/gather.hpp"
+#include "arrowdl/error.hpp"
+#include "compute/allocate_elements.hpp"
 
 namespace arrowdl {
 namespace {
@@ -16,18 +19,18 @@ OwnedArray gather_run_ends(const Selection& selection,
   parts.buffers = {Buffer(), allocate_elements(run_count, &target)};
   int64_t rows_before = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const RowRange& piece = selection.pieces[i];
+    const RowRange& range = selection.ranges[i];
     for (int64_t run = runs[i].start; run < runs[i].end(); ++run) {
-      const int64_t end = readers[piece.source].end_within(run, piece.rows);
+      const int64_t end = readers[range.source].end_within(run, range.rows);
       *target++ = static_cast<RunEnd>(rows_before + end);
     }
-    rows_before += piece.rows.length;
+    rows_before += range.rows.length;
   }
   return make_array(std::move(parts));
 }
 
 template <typename RunEnd>
-void gather_runs_of(const Selection& selection, ArrayParts* parts) {
+ChildRows gather_runs_of(const Selection& selection, ArrayParts* parts) {
   if (selection.length > std::numeric_limits<RunEnd>::max()) {
     raise_buffer_error(selection.length, " rows are more than the int", sizeof(RunEnd) * 8,
                        " run ends of ", to_string(selection.type()),
@@ -37,20 +40,21 @@ void gather_runs_of(const Selection& selection, ArrayParts* parts) {
   std::vector<Range> runs;
   std::vector<RowRange> values;
   int64_t run_count = 0;
-  for (const RowRange& piece : selection.pieces) {
-    runs.push_back(readers[piece.source].find_runs(piece.rows));
-    append_range(&values, piece.source, runs.back());
+  for (const RowRange& range : selection.ranges) {
+    runs.push_back(readers[range.source].find_runs(range.rows));
+    append_range(&values, range.source, runs.back());
     run_count = add_rows(run_count, runs.back().length);
   }
   parts->children.push_back(gather_run_ends(selection, readers, runs, run_count));
-  parts->children.push_back(gather_rows(select_child(selection.sources, 1), values));
+  return {select_child(selection.sources, 1), std::move(values)};
 }
 
 }  // namespace
 
-void gather_runs(const Selection& selection, ArrayParts* parts) {
-  visit_run_ends(selection.type(),
-                 [&](auto zero) { gather_runs_of<decltype(zero)>(selection, parts); });
+ChildRows gather_runs(const Selection& selection, ArrayParts* parts) {
+  return visit_run_ends(selection.type(), [&](auto zero) {
+    return gather_runs_of<decltype(zero)>(selection, parts);
+  });
 }
 
 }  // namespace arrowdl

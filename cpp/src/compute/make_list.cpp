@@ -11,7 +11,7 @@ namespace arrowdl {
 DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
   check_list_offsets(offsets, values.length());
   if (values.device() != offsets.device()) {
-    raise_value_error("the values lie on ", to_string(values.device()), " and the offsets on ",
+    raise_value_error("the values are on ", to_string(values.device()), " and the offsets on ",
                       to_string(offsets.device()), ": copy them to one device first");
   }
   require_host_readable(values, "cut lists");

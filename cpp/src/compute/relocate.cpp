@@ -11,18 +11,19 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
+#include "util/overflow.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// From one range of bytes to another one, which `owner` keeps, and what lies in neither.
+/// Moves addresses from one range of bytes to another one, which `owner` keeps.
 struct Shift {
   const uint8_t* from;
   const uint8_t* to;
   int64_t size;
   std::shared_ptr<const void> owner;
 
-  /// Whether the first `bytes` of `buffer`, -1 for too many, lie there.
+  /// Whether the first `bytes` of `buffer` are in the old range; -1 is too many.
   bool holds(const void* buffer, int64_t bytes) const noexcept {
     const auto start = reinterpret_cast<uintptr_t>(from);
     const auto address = reinterpret_cast<uintptr_t>(buffer);
@@ -34,8 +35,8 @@ struct Shift {
   }
 };
 
-/// The buffer that tensors may share; -1 where they share none: bits are unpacked, offsets are
-/// written anew, views are gathered.
+/// The buffer that tensors share; -1 if they share none: bits are unpacked, offsets are written
+/// anew, views are gathered.
 int64_t find_elements(const Type& type) {
   switch (type.layout) {
     case Layout::kFixedWidth:
@@ -51,14 +52,14 @@ int64_t find_elements(const Type& type) {
 template <typename Offset>
 int64_t read_end(const ArrowArray& node) {
   const auto* offsets = static_cast<const uint8_t*>(node.buffers[1]);
-  if (offsets == nullptr) return 0;  // of an array without rows
+  if (offsets == nullptr) return 0;  // an array without rows
   Offset end;
   std::memcpy(&end, offsets + (node.offset + node.length) * static_cast<int64_t>(sizeof(end)),
               sizeof(end));
   return end;
 }
 
-/// The bytes of the buffer of `find_elements` that the node takes; -1 for more than there can be.
+/// The bytes that the node takes of the buffer of `find_elements`; -1 if they overflow.
 int64_t count_bytes(const Type& type, const ArrowArray& node) {
   if (type.layout == Layout::kBinary) return read_end<int32_t>(node);
   if (type.layout == Layout::kLargeBinary) return read_end<int64_t>(node);
@@ -78,7 +79,7 @@ bool can_move(const Type& type, const ArrowArray& node, const Shift& shift) {
   return true;
 }
 
-/// Of a tree of share_array. The values of dictionaries, which no tensor has, stay.
+/// Moves the buffers of a tree that share_array made. Dictionaries, which no tensor shares, stay.
 void move_tree(const Type& type, ArrowArray* node, const Shift& shift) {
   auto& holder = *static_cast<SharedNode<ArrowArray>*>(node->private_data);
   holder.owner = shift.owner;
@@ -100,7 +101,7 @@ OwnedArray relocate_field(const DeviceArray& field, const Shift& shift) {
     move_tree(field.type(), shared.get(), shift);
     return shared;
   }
-  return gather_rows({field}, {RowRange{0, Range{0, field.length()}}});
+  return gather({field}, {RowRange{0, Range{0, field.length()}}});
 }
 
 const uint8_t* require_bytes(const DeviceArray& block) {

@@ -10,7 +10,7 @@ namespace {
 constexpr char kNullRow = 0;
 constexpr char kValidRow = 1;
 
-/// One node with its children, so that no row has to look for them again.
+/// Encodes the rows of one node. Keeps its children, so that they are found once.
 class RowEncoder {
  public:
   explicit RowEncoder(DeviceArray array) : array_(std::move(array)), is_valid_(array_) {

@@ -1,4 +1,4 @@
-// Rows of any type as byte strings that are equal exactly when the rows are.
+// Encodes rows of any type as byte strings that are equal if and only if the rows are.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace arrowdl {
 
-/// The rows of one array in host memory, encoded. Floating-point values are compared by their
-/// bits, so NaN equals itself. Values under a null do not count.
+/// The encoded rows of one array in host memory. Floating-point values are compared by their bits,
+/// so NaN equals itself. Values under a null are ignored.
 class EncodedRows {
  public:
   explicit EncodedRows(const DeviceArray& array);

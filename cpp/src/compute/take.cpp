@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
-#include "arrowdl/error.hpp"
+#include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
+#include "compute/selection.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"
+#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
 
 using Sources = std::vector<DeviceArray>;
 
-/// The bits of a source, all set where there is no bitmap.
+/// The bits of a source; all set without a bitmap.
 struct SourceBits {
   const uint8_t* bits;
   int64_t offset;
@@ -23,23 +25,23 @@ struct SourceBits {
   }
 };
 
-Buffer take_bits(const std::vector<SourceBits>& sources, RowPlaces places) {
+Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices) {
   uint8_t* target = nullptr;
-  Buffer taken = Buffer::allocate(bitmap_size(places.count), &target);
-  for (int64_t start = 0; start < places.count; start += 8) {
-    const int64_t n = std::min<int64_t>(8, places.count - start);
+  Buffer taken = Buffer::allocate(bitmap_size(indices.count), &target);
+  for (int64_t start = 0; start < indices.count; start += 8) {
+    const int64_t n = std::min<int64_t>(8, indices.count - start);
     unsigned byte = 0;
     for (int64_t i = 0; i < n; ++i) {
-      const RowPlace place = places.begin[start + i];
-      byte |= static_cast<unsigned>(sources[place.source][place.row]) << i;
+      const RowIndex index = indices.begin[start + i];
+      byte |= static_cast<unsigned>(sources[index.source][index.row]) << i;
     }
     target[start / 8] = static_cast<uint8_t>(byte);
   }
   return taken;
 }
 
-/// No buffer when every row turns out to be valid.
-Buffer take_validity(const Sources& sources, RowPlaces places, int64_t* null_count) {
+/// The validity bitmap; no buffer if every row is valid.
+Buffer take_validity(const Sources& sources, RowIndices indices, int64_t* null_count) {
   std::vector<SourceBits> validity;
   bool has_bitmap = false;
   for (const DeviceArray& source : sources) {
@@ -47,94 +49,83 @@ Buffer take_validity(const Sources& sources, RowPlaces places, int64_t* null_cou
     has_bitmap = has_bitmap || source.validity() != nullptr;
   }
   if (!has_bitmap) return Buffer();
-  Buffer bits = take_bits(validity, places);
-  *null_count = places.count - count_set_bits(bits.data(), 0, places.count);
+  Buffer bits = take_bits(validity, indices);
+  *null_count = indices.count - count_set_bits(bits.data(), 0, indices.count);
   return *null_count == 0 ? Buffer() : bits;
 }
 
-Buffer take_booleans(const Sources& sources, RowPlaces places) {
+Buffer take_booleans(const Sources& sources, RowIndices indices) {
   std::vector<SourceBits> bits;
   for (const DeviceArray& source : sources) {
     bits.push_back({source.buffer_as<uint8_t>(1), source.offset()});
   }
-  return take_bits(bits, places);
+  return take_bits(bits, indices);
 }
 
 template <std::size_t kWidth>
-void take_elements(const uint8_t* const* from, RowPlaces places, uint8_t* target) {
-  for (int64_t i = 0; i < places.count; ++i) {
-    const RowPlace place = places.begin[i];
-    std::memcpy(target + i * static_cast<int64_t>(kWidth), from[place.source] + place.row * kWidth,
+void take_elements(const uint8_t* const* from, RowIndices indices, uint8_t* target) {
+  for (int64_t i = 0; i < indices.count; ++i) {
+    const RowIndex index = indices.begin[i];
+    std::memcpy(target + i * static_cast<int64_t>(kWidth), from[index.source] + index.row * kWidth,
                 kWidth);
   }
 }
 
-void take_elements(const uint8_t* const* from, int64_t width, RowPlaces places, uint8_t* target) {
-  switch (width) {
-    case 1:
-      return take_elements<1>(from, places, target);
-    case 2:
-      return take_elements<2>(from, places, target);
-    case 4:
-      return take_elements<4>(from, places, target);
-    case 8:
-      return take_elements<8>(from, places, target);
-    case 16:
-      return take_elements<16>(from, places, target);
-    default:
-      for (int64_t i = 0; i < places.count; ++i) {
-        const RowPlace place = places.begin[i];
-        std::memcpy(target + i * width, from[place.source] + place.row * width,
-                    static_cast<std::size_t>(width));
-      }
+/// The same for elements of any width.
+void take_elements(const uint8_t* const* from, int64_t width, RowIndices indices, uint8_t* target) {
+  for (int64_t i = 0; i < indices.count; ++i) {
+    const RowIndex index = indices.begin[i];
+    std::memcpy(target + i * width, from[index.source] + index.row * width,
+                static_cast<std::size_t>(width));
   }
 }
 
-Buffer take_fixed_width(const Sources& sources, RowPlaces places) {
+Buffer take_fixed_width(const Sources& sources, RowIndices indices) {
   const int64_t width = sources.front().type().byte_width;
-  int64_t size = 0;
-  if (!checked_multiply(places.count, width, &size)) size = -1;  // which no memory has
   uint8_t* target = nullptr;
-  Buffer taken = Buffer::allocate(size, &target);
-  if (size == 0) return taken;
+  Buffer taken = allocate_elements(indices.count, width, &target);
+  if (taken.size() == 0) return taken;
   std::vector<const uint8_t*> from;
   for (const DeviceArray& source : sources) {
     from.push_back(source.buffer_as<uint8_t>(1) + source.offset() * width);
   }
-  take_elements(from.data(), width, places, target);
+  const bool is_common = visit_width(
+      width, [&](auto known_width) { take_elements<known_width()>(from.data(), indices, target); });
+  if (!is_common) take_elements(from.data(), width, indices, target);
   return taken;
 }
 
-std::vector<RowRange> to_pieces(RowPlaces places) {
-  std::vector<RowRange> pieces;
-  reserve(&pieces, places.count);
-  for (int64_t i = 0; i < places.count; ++i) {
-    append_range(&pieces, places.begin[i].source, Range{places.begin[i].row, 1});
+std::vector<RowRange> to_ranges(RowIndices indices) {
+  std::vector<RowRange> ranges;
+  reserve(&ranges, indices.count);
+  for (int64_t i = 0; i < indices.count; ++i) {
+    append_range(&ranges, indices.begin[i].source, Range{indices.begin[i].row, 1});
   }
-  return pieces;
+  return ranges;
 }
 
-bool has_own_way(const Type& type) {
+/// Whether rows of `type` are taken one by one; those of other types go through ranges.
+bool has_element_loop(const Type& type) {
   return type.layout == Layout::kBoolean || type.layout == Layout::kStruct ||
          (type.layout == Layout::kFixedWidth && type.dictionary == nullptr);
 }
 
 }  // namespace
 
-OwnedArray take_rows(const std::vector<DeviceArray>& sources, RowPlaces places) {
+OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices) {
   const Type& type = sources.front().type();
-  if (!has_own_way(type)) return gather_rows(sources, to_pieces(places));
+  if (!has_element_loop(type)) return gather(sources, to_ranges(indices));
   ArrayParts parts;
-  parts.length = places.count;
-  parts.buffers.push_back(take_validity(sources, places, &parts.null_count));
+  parts.length = indices.count;
+  parts.buffers.push_back(take_validity(sources, indices, &parts.null_count));
   if (type.layout == Layout::kBoolean) {
-    parts.buffers.push_back(take_booleans(sources, places));
+    parts.buffers.push_back(take_booleans(sources, indices));
   } else if (type.layout == Layout::kFixedWidth) {
-    parts.buffers.push_back(take_fixed_width(sources, places));
+    parts.buffers.push_back(take_fixed_width(sources, indices));
   } else {
     const auto count = static_cast<int64_t>(type.children.size());
     for (int64_t i = 0; i < count; ++i) {
-      parts.children.push_back(take_rows(select_child(sources, i), places));
+      parts.children.push_back(take(select_child(sources, i), indices));
     }
   }
   return make_array(std::move(parts));

@@ -1,4 +1,4 @@
-// Rows of several arrays in any order, as a new array.
+// Takes rows of several arrays, in any order, into a new array.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace arrowdl {
 
 /// A row of one of several arrays.
-struct RowPlace {
+struct RowIndex {
   uint32_t source;
   uint32_t row;
 };
 
-/// Places, each of a row that there is.
-struct RowPlaces {
-  const RowPlace* begin = nullptr;
+/// Borrowed row indices, each within its array.
+struct RowIndices {
+  const RowIndex* begin = nullptr;
   int64_t count = 0;
 };
 
-/// The rows of `sources` at `places`. The sources, errors and what is shared with them are as of
-/// gather_rows.
-OwnedArray take_rows(const std::vector<DeviceArray>& sources, RowPlaces places);
+/// The rows of `sources` at `indices`, in that order. Requirements, errors and shared buffers are
+/// those of gather.
+OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices);
 
 }  // namespace arrowdl

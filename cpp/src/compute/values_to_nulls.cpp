@@ -1,5 +1,6 @@
 #include "compute/values_to_nulls.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "array/host_access.hpp"
@@ -7,17 +8,19 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "util/bitmap_writer.hpp"
+#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// `array`, null also where `is_null` holds for an element, read as `Item`.
+/// `array`, null also where `is_null(element)`. Elements are read as Item.
 template <typename Item, typename IsNull>
 DeviceArray null_where(const DeviceArray& array, const IsNull& is_null) {
   const ElementReader<Item> elements(array, 1);
   const int64_t length = array.length();
   uint8_t* target;
-  const Buffer bits = Buffer::allocate((length + 7) / 8, &target);
+  const Buffer bits = Buffer::allocate(bitmap_size(length), &target);
   int64_t null_count = 0;
   for (int64_t start = 0; start < length; start += 8) {
     unsigned byte = 0;
@@ -73,18 +76,11 @@ DeviceArray values_to_null(const DeviceArray& array, std::string_view item) {
     raise_value_error("a null of ", item.size(), " bytes for elements of ", to_string(type));
   }
   require_host_readable(array, "look for the value that stands for null");
-  switch (item.size()) {
-    case 1:
-      return null_where_item<uint8_t>(array, item);
-    case 2:
-      return null_where_item<uint16_t>(array, item);
-    case 4:
-      return null_where_item<uint32_t>(array, item);
-    case 8:
-      return null_where_item<uint64_t>(array, item);
-    default:
-      raise_value_error("no value stands for null among elements of ", to_string(type));
-  }
+  DeviceArray result;
+  visit_width(item.size() > sizeof(uint64_t) ? 0 : type.byte_width,
+              [&](auto width) { result = null_where_item<Element<width()>>(array, item); });
+  if (!result) raise_value_error("no value stands for null among elements of ", to_string(type));
+  return result;
 }
 
 }  // namespace arrowdl

@@ -1,4 +1,4 @@
-// Values that stand for nulls, as nulls.
+// Makes values that stand for nulls null.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 
 namespace arrowdl {
 
-/// `array` of floating point numbers, null also where an element is NaN. Raises BufferError for
-/// other types and for memory that the host can't read.
+/// `array` of floating-point numbers, null also where an element is NaN. Raises BufferError for
+/// other types and for memory that the host cannot read.
 DeviceArray nan_to_null(const DeviceArray& array);
 
 /// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises
-/// ValueError for an item of another size, BufferError for memory that the host can't read.
+/// ValueError for an item of another size, BufferError for memory that the host cannot read.
 DeviceArray values_to_null(const DeviceArray& array, std::string_view item);
 
 }  // namespace arrowdl

@@ -2,6 +2,7 @@
 
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "device/device_pointer.hpp"
 
 namespace arrowdl {
@@ -40,7 +41,8 @@ Dims push_level(const Type& type, TensorView& view) {
   return dims;
 }
 
-/// Strides of one level's dimensions over elements of `inner`; the level's own size in elements.
+/// Sets the strides of the dimensions of one level, whose elements have `inner` elements each.
+/// Returns the elements of the whole level.
 int64_t set_strides(const Dims& dims, int64_t inner, TensorView& view) {
   const int32_t n = dims.end - dims.begin;
   if (dims.permutation == nullptr) {
@@ -50,7 +52,7 @@ int64_t set_strides(const Dims& dims, int64_t inner, TensorView& view) {
     }
     return inner;
   }
-  int32_t logical[kMaxDims];  // the inverse: which logical dimension lies at a physical position
+  int32_t logical[kMaxDims];  // the inverse: the logical dimension at each physical position
   for (int32_t i = 0; i < n; ++i) {
     logical[(*dims.permutation)[static_cast<std::size_t>(i)]] = dims.begin + i;
   }
@@ -67,9 +69,9 @@ const Type& find_leaf(const Type& type) {
   return *node;
 }
 
-/// Fills `view` but for its data. Returns the node that holds the elements.
+/// Fills `view` except for its data. Returns the node that holds the elements.
 const Type& describe(const Type& type, int64_t length, TensorView& view) {
-  if (type.dtype != nullptr) {  // the common case, told at once
+  if (type.dtype != nullptr) {  // the common case
     view.dtype = type.dtype;
     view.ndim = 1;
     view.shape[0] = length;
@@ -98,7 +100,7 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
   return leaf;
 }
 
-/// A code may be valid and stand for a null: the codes alone would hide it.
+/// A valid code may stand for a null, which the codes alone would hide.
 void check_dictionary(const DeviceArray& leaf) {
   if (leaf.type().dictionary == nullptr || !leaf.dictionary().has_nulls()) return;
   raise_buffer_error("the dictionary of ", to_string(leaf.type()),
@@ -111,8 +113,8 @@ const uint8_t* first_of_buffer(const DeviceArray& node) {
   return offset_pointer(node.device(), node.buffer(1), node.offset() * node.type().byte_width);
 }
 
-/// Whether a complex number that is valid has a part that is not. Parquet and polars have both
-/// parts of a null number null as well, which nobody reads.
+/// Whether a valid complex number has a null part. Parquet and polars write null parts for a null
+/// number, which are never read.
 bool has_null_parts(const DeviceArray& numbers, const DeviceArray& parts) {
   if (!parts.has_nulls()) return false;
   if (!is_host_readable(parts.device())) return true;

@@ -1,22 +1,22 @@
-// How an Arrow array reads as one tensor: the walk from its rows down to its elements.
+// Views Arrow arrays as tensors.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/nulls.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "arrowdl/to_dlpack.hpp"
 
 namespace arrowdl {
 
-/// The nodes between the rows of an array and its elements, outermost first: the array itself,
-/// which is borrowed, then the child of each fixed-size list under its window. Each level's rows
-/// are an exact multiple of those above.
-class Levels {
+/// The nodes from the rows of an array to its elements, outermost first: the array itself, which is
+/// borrowed, then the child of each fixed-size list. The length of each level is a multiple of the
+/// length of the level before.
+class NestingLevels {
  public:
-  explicit Levels(const DeviceArray& array) : array_(&array) {}
+  explicit NestingLevels(const DeviceArray& array) : array_(&array) {}
 
   void push_back(DeviceArray child) { inner_.push_back(std::move(child)); }
   std::size_t size() const { return 1 + inner_.size(); }
@@ -25,7 +25,7 @@ class Levels {
   const DeviceArray& back() const { return inner_.empty() ? *array_ : inner_.back(); }
 
   struct Iterator {
-    const Levels* levels;
+    const NestingLevels* levels;
     std::size_t i;
     const DeviceArray& operator*() const { return (*levels)[i]; }
     Iterator& operator++() { return ++i, *this; }
@@ -36,50 +36,49 @@ class Levels {
 
  private:
   const DeviceArray* array_;
-  std::vector<DeviceArray> inner_;  // empty, so without an allocation, for a plain array
+  std::vector<DeviceArray> inner_;  // empty, without an allocation, for a primitive array
 };
 
-/// The nodes between the rows of an array and the elements of its tensor, and the tensor. Holds
-/// for every layout with a single-tensor reading (see the type map): primitives, bits,
-/// FixedSizeBinary, nested FixedSizeLists, the dtype and fixed-shape tensor extensions.
+/// An array viewed as a tensor: primitives, bits, FixedSizeBinary, nested FixedSizeLists, the dtype
+/// and fixed-shape tensor extensions (see the type map).
 struct ArrayAsTensor {
   explicit ArrayAsTensor(const DeviceArray& array) : levels(array) {}
 
-  /// Shape, strides (a permutation applied) and dtype. `data` is the first element of the window,
-  /// or nullptr for `is_bits`.
+  /// Dtype, shape and strides, which have the permutation applied. `data` is the first element of
+  /// the window, nullptr for bits.
   TensorView view;
-  /// The last one holds the elements.
-  Levels levels;
-  /// The elements are bits: they have to be unpacked, in the order of the levels' rows.
+  /// The last level holds the elements.
+  NestingLevels levels;
+  /// Whether the elements are bits, which have to be unpacked.
   bool is_bits = false;
 
   const DeviceArray& leaf() const { return levels.back(); }
 };
 
-/// Reads `array`, which must outlive the result. Raises BufferError, with the way out, for what has
-/// no single-tensor reading.
+/// Views `array`, which must outlive the result, as a tensor. Raises BufferError for types that are
+/// not one tensor.
 ArrayAsTensor view_as_tensor(const DeviceArray& array);
 ArrayAsTensor view_as_tensor(DeviceArray&& array) = delete;
 
-/// Whether any level has a null in its window. Raises BufferError where nobody has counted them and
-/// the host cannot.
+/// Whether any level has a null in its window. Raises BufferError if they are not counted and the
+/// host cannot read the bitmap.
 bool has_nulls(const ArrayAsTensor& reading);
 
-/// The same, but true where that cannot be told.
+/// The same, but true if that is not known.
 bool may_have_nulls(const ArrayAsTensor& reading);
 
-/// Whether nulls have to be replaced, or may have to be. Raises BufferError for those that `nulls`
-/// refuses; only kRaise has to know whether there are any.
+/// Whether there may be nulls to replace. Raises BufferError for nulls that `nulls` refuses, and
+/// for kRaise if it is not known whether there are nulls.
 bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls);
 
-/// One byte per element (1 valid, 0 null) into `target`, in the physical order of the leaf: every
-/// level's bitmap spread over the elements below it. Host memory only.
+/// Writes one byte per element into `target`, 1 for valid and 0 for null, in physical order: the
+/// bits of each level are repeated for its elements. Host memory only.
 void unpack_validity(const ArrayAsTensor& reading, uint8_t* target);
 
-/// A tensor in new host memory with the elements of `reading` in the same physical order (so a
-/// permutation stays a matter of strides), bits unpacked to bool, nulls as `nulls` says (kRaise:
-/// the caller has made sure there are none). Raises BufferError when the host can't read the
-/// memory, or for kNan on a type without NaN that has nulls.
+/// A tensor in new host memory with the elements of `reading` in the same physical order, so that a
+/// permutation is kept in the strides. Bits are unpacked to bool; nulls are replaced as `nulls`
+/// says; for kRaise the caller has checked that there are none. Raises BufferError for memory that
+/// the host cannot read, and for kNan if a type without NaN has nulls.
 OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls);
 
 }  // namespace arrowdl

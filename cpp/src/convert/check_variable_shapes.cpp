@@ -3,6 +3,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/list_offsets.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
@@ -45,11 +46,8 @@ void check_rows(const DeviceArray& offset_array, const OwnedTensor& shapes,
 
 void check_variable_shapes(const ListParts& parts, const OwnedTensor& shapes,
                            const TensorMetadata& tensor) {
-  if (parts.offsets.type().byte_width == 4) {
-    check_rows<int32_t>(parts.offsets, shapes, tensor);
-  } else {
-    check_rows<int64_t>(parts.offsets, shapes, tensor);
-  }
+  visit_list_offsets(parts.offsets,
+                     [&](auto zero) { check_rows<decltype(zero)>(parts.offsets, shapes, tensor); });
 }
 
 }  // namespace arrowdl

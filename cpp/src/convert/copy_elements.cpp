@@ -2,10 +2,11 @@
 #include <cstring>
 
 #include "array/host_access.hpp"
-#include "arrowdl/make_tensor.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
+#include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
+#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
@@ -22,8 +23,8 @@ void copy_all(const ArrayAsTensor& reading, uint8_t* target) {
   }
 }
 
-/// The masks of `kGroup` items for each number that their validity bits make: all bits of an item
-/// that is valid, none of another. A group fills a vector register at most.
+/// The masks of a group of items, by the number that their validity bits make: all bits set for a
+/// valid item, none for a null. A group fits a vector register.
 template <typename T>
 struct MaskTable {
   static constexpr std::size_t kGroup = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
@@ -43,8 +44,8 @@ struct MaskTable {
 template <typename T>
 alignas(64) constexpr MaskTable<T> kMaskTable;
 
-/// Items of `source` whose bit from `offset` on is set, and `substitute` for the others. Without a
-/// branch: where the nulls are is not to be foreseen.
+/// Copies the items of `source` whose bit, from `offset` on, is set, and `substitute` for the
+/// others. Without a branch, since nulls cannot be predicted.
 template <typename T>
 void blend(const uint8_t* source, const uint8_t* bits, int64_t offset, int64_t count, T substitute,
            uint8_t* target) {
@@ -79,8 +80,8 @@ void blend_items(const DeviceArray& rows, const uint8_t* source, const Item& ite
   blend(source, rows.validity(), rows.offset(), rows.length(), substitute, target);
 }
 
-/// Whether each item has a validity bit of its own, nothing else has one, and items are copied as
-/// they lie.
+/// Whether each item has a validity bit of its own, no other level has nulls, and items are copied
+/// unchanged.
 bool can_blend(const ArrayAsTensor& reading) {
   const DeviceArray& leaf = reading.leaf();
   const TensorView& view = reading.view;
@@ -92,16 +93,11 @@ bool can_blend(const ArrayAsTensor& reading) {
 
 void copy_blended(const ArrayAsTensor& reading, const Item& item, uint8_t* target) {
   const TensorView& view = reading.view;
-  switch (view.dtype->itemsize()) {
-    case 1:
-      return blend_items<uint8_t>(reading.leaf(), view.data, item, target);
-    case 2:
-      return blend_items<uint16_t>(reading.leaf(), view.data, item, target);
-    case 4:
-      return blend_items<uint32_t>(reading.leaf(), view.data, item, target);
-    default:
-      return blend_items<uint64_t>(reading.leaf(), view.data, item, target);
-  }
+  visit_width(view.dtype->itemsize(), [&](auto width) {
+    if constexpr (width() <= sizeof(uint64_t)) {
+      blend_items<Element<width()>>(reading.leaf(), view.data, item, target);
+    }
+  });
 }
 
 template <std::size_t kItemsize>
@@ -119,42 +115,23 @@ void substitute_items(const ArrayAsTensor& reading, const Item& item, uint8_t* t
 }
 
 void substitute_nulls(const ArrayAsTensor& reading, const Item& item, uint8_t* target) {
-  switch (reading.view.dtype->itemsize()) {
-    case 1:
-      return substitute_items<1>(reading, item, target);
-    case 2:
-      return substitute_items<2>(reading, item, target);
-    case 4:
-      return substitute_items<4>(reading, item, target);
-    case 8:
-      return substitute_items<8>(reading, item, target);
-    default:
-      return substitute_items<16>(reading, item, target);
-  }
+  visit_width(reading.view.dtype->itemsize(),
+              [&](auto width) { substitute_items<width()>(reading, item, target); });
 }
 
 }  // namespace
 
 OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls) {
   require_host_readable(reading.levels.front(), "copy an array");
-  TensorView view = reading.view;
-  uint8_t* target;
-  const Buffer data = Buffer::allocate(view.nbytes(), &target);
-  const bool substitutes = nulls == Nulls::kFill || nulls == Nulls::kNan;
-  if (view.size() > 0 && substitutes && has_nulls(reading)) {
+  const TensorView& view = reading.view;
+  const bool replaces = nulls == Nulls::kFill || nulls == Nulls::kNan;
+  return make_host_tensor(view, [&](uint8_t* target) {
+    if (!replaces || !has_nulls(reading)) return copy_all(reading, target);
     const Item item = make_fill_value(*view.dtype, nulls);
-    if (can_blend(reading)) {
-      copy_blended(reading, item, target);
-    } else {
-      copy_all(reading, target);
-      substitute_nulls(reading, item, target);
-    }
-  } else if (view.size() > 0) {
+    if (can_blend(reading)) return copy_blended(reading, item, target);
     copy_all(reading, target);
-  }
-  view.data = target;
-  view.device = Device{};
-  return make_tensor(view, data.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
+    substitute_nulls(reading, item, target);
+  });
 }
 
 }  // namespace arrowdl

@@ -16,30 +16,30 @@ std::optional<StreamHandle> find_stream(const Order& order) {
   return order.kind == Order::kStream ? std::optional<StreamHandle>(order.stream) : std::nullopt;
 }
 
-/// New memory for a tensor, and the stream that writes it.
-class Writer {
+/// Builds a tensor in new device memory, which one stream writes.
+class DeviceTensorBuilder {
  public:
-  Writer(const DeviceArray& array, const TensorView& view, const Order& order)
+  DeviceTensorBuilder(const DeviceArray& array, const TensorView& view, const Order& order)
       : device_(array.device()),
         view_(view),
         order_(order),
-        transfer_(require_memory(device_, "copy"), device_, find_stream(order), order.owner) {
-    transfer_.hold(array.storage());
-    wait_event(device_, transfer_.stream(), array.sync_event());
-    memory_ = transfer_.allocate(device_, view_.nbytes());
+        work_(require_memory(device_, "copy"), device_, find_stream(order), order.owner) {
+    work_.hold(array.storage());
+    wait_event(device_, work_.stream(), array.sync_event());
+    memory_ = work_.allocate(device_, view_.nbytes());
   }
 
   void copy(const void* source) {
-    transfer_.memory().copy(device_, memory_->address(), device_, source, view_.nbytes(),
-                            transfer_.stream());
+    work_.memory().copy(device_, memory_->address(), device_, source, view_.nbytes(),
+                            work_.stream());
   }
-  void expand(const Bitmap& bitmap) {
+  void unpack(const Bitmap& bitmap) {
     require_kernels(device_).unpack_bits(device_, memory_->address(), view_.size(), bitmap,
-                                         transfer_.stream());
+                                         work_.stream());
   }
   void fill_unset(const Bitmap& bitmap, const Item& item) {
     require_kernels(device_).fill_unset(device_, memory_->address(), view_.size(), bitmap,
-                                        item.data(), view_.dtype->itemsize(), transfer_.stream());
+                                        item.data(), view_.dtype->itemsize(), work_.stream());
   }
 
   OwnedTensor finish() {
@@ -47,7 +47,7 @@ class Writer {
     view_.device = device_;
     const Buffer bytes(memory_, view_.data, view_.nbytes());
     const DeviceArray made = DeviceArray::make_primitive(*find_dtype("uint8"), bytes.size(), bytes,
-                                                         device_, transfer_.record());
+                                                         device_, work_.record());
     if (order_.kind == Order::kNone) made.synchronize();
     order_consumer(made, order_);
     return make_tensor(view_, made.storage(), DLPACK_FLAG_BITMASK_IS_COPIED);
@@ -57,12 +57,12 @@ class Writer {
   const Device device_;
   TensorView view_;
   const Order& order_;
-  StreamWork transfer_;
+  StreamWork work_;
   std::shared_ptr<DeviceMemory> memory_;
 };
 
-/// The bits of `level` over the `size` elements below it.
-Bitmap spread(const DeviceArray& level, int64_t size) {
+/// The validity bits of `level`, repeated for its `size` elements.
+Bitmap repeat_bits(const DeviceArray& level, int64_t size) {
   return {level.validity(), level.offset(), size / level.length()};
 }
 
@@ -80,17 +80,17 @@ OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, c
   const bool replaces_nulls = nulls == Nulls::kFill || nulls == Nulls::kNan;
   const Item item = replaces_nulls ? make_fill_value(*view.dtype, nulls) : Item{};
   if (view.size() == 0) return make_empty(view, array);
-  Writer writer(array, view, order);
+  DeviceTensorBuilder builder(array, view, order);
   if (reading.is_bits) {
     const DeviceArray& leaf = reading.leaf();
-    writer.expand({leaf.buffer_as<uint8_t>(1), leaf.offset()});
+    builder.unpack({leaf.buffer_as<uint8_t>(1), leaf.offset()});
   } else {
-    writer.copy(view.data);
+    builder.copy(view.data);
   }
   for (const DeviceArray& level : reading.levels) {
-    if (replaces_nulls) writer.fill_unset(spread(level, view.size()), item);
+    if (replaces_nulls) builder.fill_unset(repeat_bits(level, view.size()), item);
   }
-  return writer.finish();
+  return builder.finish();
 }
 
 OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order& order) {
@@ -98,21 +98,21 @@ OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order&
   TensorView view = reading.view;
   view.dtype = find_dtype("bool");
   if (view.size() == 0) return make_empty(view, array);
-  Writer writer(array, view, order);
-  writer.expand(spread(array, view.size()));
+  DeviceTensorBuilder builder(array, view, order);
+  builder.unpack(repeat_bits(array, view.size()));
   for (std::size_t i = 1; i < reading.levels.size(); ++i) {
-    writer.fill_unset(spread(reading.levels[i], view.size()), Item{});
+    builder.fill_unset(repeat_bits(reading.levels[i], view.size()), Item{});
   }
-  return writer.finish();
+  return builder.finish();
 }
 
 OwnedTensor unpack_row_validity_on_device(const DeviceArray& array, TensorView view,
                                           const Order& order) {
   view.device = array.device();
   if (view.size() == 0) return make_empty(view, array);
-  Writer writer(array, view, order);
-  writer.expand(spread(array, view.size()));
-  return writer.finish();
+  DeviceTensorBuilder builder(array, view, order);
+  builder.unpack(repeat_bits(array, view.size()));
+  return builder.finish();
 }
 
 }  // namespace arrowdl

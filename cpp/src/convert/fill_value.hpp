@@ -1,18 +1,18 @@
-// What is written where a null was.
+// The values that replace nulls.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "arrowdl/dtype.hpp"
-#include "arrowdl/to_dlpack.hpp"
+#include "arrowdl/nulls.hpp"
 
 namespace arrowdl {
 
 /// One element, in the machine's byte order, in the first bytes.
 using Item = std::array<uint8_t, 16>;
 
-/// The zero (kFill) or NaN (kNan) of `dtype`. Raises BufferError where the type has none.
+/// The zero (kFill) or NaN (kNan) of `dtype`. Raises BufferError if the type has none.
 Item make_fill_value(const Dtype& dtype, Nulls nulls);
 
 }  // namespace arrowdl

@@ -7,11 +7,11 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"
-#include "arrowdl/make_tensor.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "compute/list_offsets.hpp"
+#include "convert/host_tensor.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
@@ -31,7 +31,8 @@ int64_t find_width(const DeviceArray& offsets, int64_t width) {
   return width >= 0 ? width : longest;
 }
 
-/// (rows, width, …inner) with the strides of `values` inside a value: a permutation stays one.
+/// A view of shape (rows, width, ...inner), with the strides of `values` inside a value, so that a
+/// permutation is kept.
 TensorView describe_padded(const TensorView& values, int64_t rows, int64_t width) {
   TensorView padded;
   padded.dtype = values.dtype;
@@ -43,7 +44,7 @@ TensorView describe_padded(const TensorView& values, int64_t rows, int64_t width
   return padded;
 }
 
-/// Bytes of one value, and of the whole padded tensor.
+/// The bytes of one value and of the whole padded tensor.
 struct PaddedSize {
   int64_t value;
   int64_t total;
@@ -86,15 +87,11 @@ OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width) {
   return visit_list_offsets(parts.offsets, [&](auto zero) {
     using Offset = decltype(zero);
     const int64_t columns = find_width<Offset>(parts.offsets, width);
-    TensorView padded = describe_padded(values, parts.offsets.length() - 1, columns);
+    const TensorView padded = describe_padded(values, parts.offsets.length() - 1, columns);
     const PaddedSize size = measure(padded);
-    uint8_t* target = nullptr;
-    const Buffer buffer = Buffer::allocate(size.total, &target);
-    if (size.total > 0) {
+    return make_host_tensor(padded, size.total, [&](uint8_t* target) {
       fill_rows<Offset>(parts.offsets, values.data, columns, size.value, target);
-    }
-    padded.data = target;
-    return make_tensor(padded, buffer.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
+    });
   });
 }
 

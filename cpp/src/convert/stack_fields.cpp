@@ -6,33 +6,35 @@
 
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
-#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "compute/decoded_field.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
+#include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
+#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// One field as rows of `width` elements, one after the other.
-struct Band {
+/// The columns of one field: rows of `width` elements, one after the other.
+struct MatrixColumn {
   const uint8_t* data = nullptr;
   int64_t width = 1;
-  int64_t column = 0;          ///< of the matrix, where it begins
-  bool replace_nulls = false;  ///< of `field`, whose rows are one element each
+  int64_t first = 0;           ///< its first column in the matrix
+  bool replace_nulls = false;  ///< where `field`, of one element per row, is null
   DeviceArray field;
-  OwnedTensor copy;  ///< of what can't be read as it lies
+  OwnedTensor copy;  ///< of elements that are not read as they are
   Buffer reordered;
 };
 
-/// What the fields make together.
+/// The matrix of all fields.
 struct Matrix {
   const Dtype* dtype = nullptr;
   int64_t rows = 0;
   int64_t columns = 0;
-  Item substitute{};  ///< for the nulls of bands that were not copied
+  Item substitute{};  ///< for the nulls of columns that are not copied
 
   int64_t row_bytes() const { return columns * dtype->itemsize(); }
 };
@@ -42,31 +44,31 @@ std::string name_field(const DeviceArray& array, int64_t i) {
   return name.empty() ? concat("field ", i) : concat("field \"", name, "\"");
 }
 
-/// Points `band` to the elements of `reading`, copied where they can't be read as they lie.
-void point(const ArrayAsTensor& reading, Nulls nulls, Band* band) {
+/// Binds `column` to the elements of `reading`, or to a copy if they cannot be read as they are.
+void bind(const ArrayAsTensor& reading, Nulls nulls, MatrixColumn* column) {
   TensorView view = reading.view;
   const bool replaces = nulls != Nulls::kKeep && has_nulls(reading);
   const bool is_bool = view.dtype->code == kDLBool;  // bits, or bytes other than 0 and 1
   const bool is_flat = reading.levels.size() == 1 && view.ndim == 1;
-  band->replace_nulls = replaces && !is_bool && is_flat;
-  if (is_bool || (replaces && !band->replace_nulls)) {
-    band->copy = copy_elements(reading, nulls);
-    view.data = static_cast<const uint8_t*>(band->copy->data);
+  column->replace_nulls = replaces && !is_bool && is_flat;
+  if (is_bool || (replaces && !column->replace_nulls)) {
+    column->copy = copy_elements(reading, nulls);
+    view.data = static_cast<const uint8_t*>(column->copy->data);
     view.device = Device{};
   }
   if (!view.is_contiguous()) {  // a permutation: columns go by the logical order
     uint8_t* target;
-    band->reordered = Buffer::allocate(view.nbytes(), &target);
+    column->reordered = Buffer::allocate(view.nbytes(), &target);
     copy_contiguous(view, target);
     view.data = target;
   }
-  band->data = view.data;
+  column->data = view.data;
 }
 
-Band read_band(DeviceArray field, Nulls nulls, TensorView* view) {
-  Band band;
-  band.field = std::move(field);
-  const ArrayAsTensor reading = view_as_tensor(band.field);
+MatrixColumn read_column(DeviceArray field, Nulls nulls, TensorView* view) {
+  MatrixColumn column;
+  column.field = std::move(field);
+  const ArrayAsTensor reading = view_as_tensor(column.field);
   if (nulls == Nulls::kRaise && has_nulls(reading)) {
     raise_buffer_error(
         "it has nulls, and a matrix has no place for them: choose nulls=\"fill\", "
@@ -74,24 +76,24 @@ Band read_band(DeviceArray field, Nulls nulls, TensorView* view) {
   }
   *view = reading.view;
   for (int32_t d = 1; d < view->ndim; ++d) {
-    if (!checked_multiply(band.width, view->shape[d], &band.width)) {
+    if (!checked_multiply(column.width, view->shape[d], &column.width)) {
       raise_buffer_error("its columns are more than int64 can count");
     }
   }
-  if (view->size() > 0) point(reading, nulls, &band);
-  return band;
+  if (view->size() > 0) bind(reading, nulls, &column);
+  return column;
 }
 
 /// All fields of `array`, and in `*matrix` the shape that they make together.
-std::vector<Band> read_bands(const DeviceArray& array, Nulls nulls, Matrix* matrix) {
-  std::vector<Band> bands;
+std::vector<MatrixColumn> read_columns(const DeviceArray& array, Nulls nulls, Matrix* matrix) {
+  std::vector<MatrixColumn> columns;
   const auto n_fields = static_cast<int64_t>(array.type().children.size());
-  bands.reserve(static_cast<std::size_t>(n_fields));
+  columns.reserve(static_cast<std::size_t>(n_fields));
   for (int64_t i = 0; i < n_fields; ++i) {
     TensorView view;
     try {
-      bands.push_back(read_band(read_field(array, i), nulls, &view));
-      if (bands.back().replace_nulls) matrix->substitute = make_fill_value(*view.dtype, nulls);
+      columns.push_back(read_column(read_field(array, i), nulls, &view));
+      if (columns.back().replace_nulls) matrix->substitute = make_fill_value(*view.dtype, nulls);
     } catch (const Error& error) {
       throw Error(error.kind(), concat(name_field(array, i), ": ", error.what()));
     }
@@ -102,23 +104,24 @@ std::vector<Band> read_bands(const DeviceArray& array, Nulls nulls, Matrix* matr
                          "; cast them to one type first, or take a dict of "
                          "tensors (stack=False)");
     }
-    bands.back().column = matrix->columns;
+    columns.back().first = matrix->columns;
     int64_t bytes = 0;
-    if (!checked_add(matrix->columns, bands.back().width, &matrix->columns) ||
+    if (!checked_add(matrix->columns, columns.back().width, &matrix->columns) ||
         !checked_multiply(matrix->columns, matrix->dtype->itemsize(), &bytes) ||
         !checked_multiply(bytes, std::max<int64_t>(matrix->rows, 1), &bytes)) {
       raise_buffer_error("a matrix of ", matrix->rows, " rows and ", n_fields,
                          " fields has more bytes than int64 can count");
     }
   }
-  return bands;
+  return columns;
 }
 
 /// Rows of one element each, kColumns fields side by side: one store for several loads.
 template <std::size_t kItemsize, std::size_t kColumns>
-void interleave(const Band* bands, int64_t begin, int64_t end, int64_t row_bytes, uint8_t* target) {
+void interleave(const MatrixColumn* columns, int64_t begin, int64_t end, int64_t row_bytes,
+                uint8_t* target) {
   const uint8_t* from[kColumns];
-  for (std::size_t c = 0; c < kColumns; ++c) from[c] = bands[c].data;
+  for (std::size_t c = 0; c < kColumns; ++c) from[c] = columns[c].data;
   for (int64_t row = begin; row < end; ++row) {
     uint8_t items[kItemsize * kColumns];
     for (std::size_t c = 0; c < kColumns; ++c) {
@@ -130,29 +133,29 @@ void interleave(const Band* bands, int64_t begin, int64_t end, int64_t row_bytes
   }
 }
 
-/// Rows [begin, end) of a band of any width.
-void place(const Band& band, int64_t itemsize, int64_t begin, int64_t end, int64_t row_bytes,
-           uint8_t* target) {
-  const int64_t bytes = band.width * itemsize;
+/// Copies rows [begin, end) of columns of any width.
+void copy_column(const MatrixColumn& column, int64_t itemsize, int64_t begin, int64_t end,
+                 int64_t row_bytes, uint8_t* target) {
+  const int64_t bytes = column.width * itemsize;
   if (bytes == 0) return;
   for (int64_t row = begin; row < end; ++row) {
-    std::memcpy(target, band.data + row * bytes, static_cast<std::size_t>(bytes));
+    std::memcpy(target, column.data + row * bytes, static_cast<std::size_t>(bytes));
     target += row_bytes;
   }
 }
 
-/// How many of the `left` bands from `band` on are one element wide, up to four.
-std::size_t count_narrow(const Band* band, std::size_t left) {
+/// How many of the `left` fields from `column` on are one element wide, up to four.
+std::size_t count_narrow(const MatrixColumn* column, std::size_t left) {
   std::size_t n = 0;
-  while (n < std::min<std::size_t>(left, 4) && band[n].width == 1) ++n;
+  while (n < std::min<std::size_t>(left, 4) && column[n].width == 1) ++n;
   return n;
 }
 
 /// Writes `item` wherever a row of [begin, end) is null.
 template <std::size_t kItemsize>
-void replace_nulls(const Band& band, const Item& item, int64_t begin, int64_t end,
+void replace_nulls(const MatrixColumn& column, const Item& item, int64_t begin, int64_t end,
                    int64_t row_bytes, uint8_t* target) {
-  const DeviceArray& field = band.field;
+  const DeviceArray& field = column.field;
   for_each_unset_bit(field.validity(), field.offset() + begin, end - begin, [&](int64_t row) {
     std::memcpy(target + row * row_bytes, item.data(), kItemsize);
   });
@@ -160,64 +163,53 @@ void replace_nulls(const Band& band, const Item& item, int64_t begin, int64_t en
 
 /// All columns of rows [begin, end).
 template <std::size_t kItemsize>
-void fill_rows(const std::vector<Band>& bands, const Matrix& matrix, int64_t begin, int64_t end,
-               uint8_t* rows) {
+void fill_rows(const std::vector<MatrixColumn>& columns, const Matrix& matrix, int64_t begin,
+               int64_t end, uint8_t* rows) {
   const int64_t row_bytes = matrix.row_bytes();
-  const auto first = [&](const Band& band) {
-    return rows + band.column * static_cast<int64_t>(kItemsize);
+  const auto first = [&](const MatrixColumn& column) {
+    return rows + column.first * static_cast<int64_t>(kItemsize);
   };
-  for (std::size_t i = 0; i < bands.size();) {
-    const Band* band = bands.data() + i;
-    switch (count_narrow(band, bands.size() - i)) {
+  for (std::size_t i = 0; i < columns.size();) {
+    const MatrixColumn* column = columns.data() + i;
+    switch (count_narrow(column, columns.size() - i)) {
       case 0:
-        place(*band, kItemsize, begin, end, row_bytes, first(*band));
+        copy_column(*column, kItemsize, begin, end, row_bytes, first(*column));
         i += 1;
         break;
       case 1:
-        interleave<kItemsize, 1>(band, begin, end, row_bytes, first(*band));
+        interleave<kItemsize, 1>(column, begin, end, row_bytes, first(*column));
         i += 1;
         break;
       case 4:
-        interleave<kItemsize, 4>(band, begin, end, row_bytes, first(*band));
+        interleave<kItemsize, 4>(column, begin, end, row_bytes, first(*column));
         i += 4;
         break;
       default:
-        interleave<kItemsize, 2>(band, begin, end, row_bytes, first(*band));
+        interleave<kItemsize, 2>(column, begin, end, row_bytes, first(*column));
         i += 2;
     }
   }
-  for (const Band& band : bands) {
-    if (!band.replace_nulls) continue;
-    replace_nulls<kItemsize>(band, matrix.substitute, begin, end, row_bytes, first(band));
+  for (const MatrixColumn& column : columns) {
+    if (!column.replace_nulls) continue;
+    replace_nulls<kItemsize>(column, matrix.substitute, begin, end, row_bytes, first(column));
   }
 }
 
-/// Block by block, so that the rows being written stay in the first-level cache until every field
-/// has put its columns into them.
+/// Block by block, so that the rows stay in the first-level cache until every field is copied.
 template <std::size_t kItemsize>
-void fill_matrix(const std::vector<Band>& bands, const Matrix& matrix, uint8_t* target) {
+void fill_matrix(const std::vector<MatrixColumn>& columns, const Matrix& matrix, uint8_t* target) {
   constexpr int64_t kBlockBytes = 16 * 1024;
   constexpr int64_t kLineItems = 64 / static_cast<int64_t>(kItemsize);  // no line read twice
   const int64_t block = std::max(kBlockBytes / matrix.row_bytes(), kLineItems);
   for (int64_t begin = 0; begin < matrix.rows; begin += block) {
     const int64_t end = std::min(begin + block, matrix.rows);
-    fill_rows<kItemsize>(bands, matrix, begin, end, target + begin * matrix.row_bytes());
+    fill_rows<kItemsize>(columns, matrix, begin, end, target + begin * matrix.row_bytes());
   }
 }
 
-void fill(const std::vector<Band>& bands, const Matrix& matrix, uint8_t* target) {
-  switch (matrix.dtype->itemsize()) {
-    case 1:
-      return fill_matrix<1>(bands, matrix, target);
-    case 2:
-      return fill_matrix<2>(bands, matrix, target);
-    case 4:
-      return fill_matrix<4>(bands, matrix, target);
-    case 8:
-      return fill_matrix<8>(bands, matrix, target);
-    default:
-      return fill_matrix<16>(bands, matrix, target);
-  }
+void fill(const std::vector<MatrixColumn>& columns, const Matrix& matrix, uint8_t* target) {
+  visit_width(matrix.dtype->itemsize(),
+              [&](auto width) { fill_matrix<width()>(columns, matrix, target); });
 }
 
 }  // namespace
@@ -230,20 +222,16 @@ OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls) {
   require_host_readable(array, "stack fields");
   Matrix matrix;
   matrix.rows = array.length();
-  const std::vector<Band> bands = read_bands(array, nulls, &matrix);
-  if (bands.empty()) {
+  const std::vector<MatrixColumn> columns = read_columns(array, nulls, &matrix);
+  if (columns.empty()) {
     raise_buffer_error("a struct without fields has no column to stack, and so no dtype");
   }
   TensorView view;
-  uint8_t* target;
   view.dtype = matrix.dtype;
   view.push_dim(matrix.rows);
   view.push_dim(matrix.columns);
   view.set_contiguous_strides();
-  const Buffer data = Buffer::allocate(view.nbytes(), &target);
-  if (view.size() > 0) fill(bands, matrix, target);
-  view.data = target;
-  return make_tensor(view, data.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
+  return make_host_tensor(view, [&](uint8_t* target) { fill(columns, matrix, target); });
 }
 
 }  // namespace arrowdl

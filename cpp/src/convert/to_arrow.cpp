@@ -5,7 +5,8 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "util/bit_util.hpp"
+#include "compute/pack_bools.hpp"
+#include "convert/copy_to_host.hpp"
 
 namespace arrowdl {
 namespace {
@@ -26,41 +27,6 @@ const char* copy_reason(const TensorView& view, const std::vector<int32_t>& orde
   return nullptr;
 }
 
-/// New memory with the tensor in C order, once `event` has happened; `view` is turned to it.
-Buffer copy_to_host(TensorView& view, const OwnedEvent& event) {
-  if (!is_host_readable(view.device)) {
-    raise_buffer_error("a tensor on ", to_string(view.device),
-                       " would have to be copied there to "
-                       "be dense: make it contiguous in its own library first");
-  }
-  uint8_t* target;
-  Buffer buffer = Buffer::allocate(view.nbytes(), &target);
-  synchronize_event(view.device, event.handle());
-  copy_contiguous(view, target);
-  view.data = target;
-  view.device = Device{};
-  view.set_contiguous_strides();
-  return buffer;
-}
-
-Buffer pack(const TensorView& bytes) {
-  uint8_t* target;
-  const int64_t count = bytes.size();
-  Buffer bits = Buffer::allocate((count + 7) / 8, &target);
-  pack_bits(bytes.data, count, target);
-  return bits;
-}
-
-Buffer pack_inverted(const TensorView& bytes) {
-  uint8_t* target;
-  const int64_t count = bytes.size();
-  Buffer inverted = Buffer::allocate(count, &target);
-  for (int64_t i = 0; i < count; ++i) target[i] = bytes.data[i] == 0 ? 1 : 0;
-  TensorView view = bytes;
-  view.data = target;
-  return pack(view);
-}
-
 OwnedArray make_node(int64_t length, std::vector<Buffer> buffers,
                      std::vector<OwnedArray> children) {
   ArrayParts parts;
@@ -76,7 +42,7 @@ std::vector<OwnedArray> only(OwnedArray child) {
   return children;
 }
 
-/// The array of the elements, whatever the shape above them.
+/// The array of the elements, apart from the shape.
 OwnedArray make_elements(const Dtype& dtype, int64_t count, Buffer data) {
   if (dtype.code != kDLComplex) return make_node(count, {Buffer(), std::move(data)}, {});
   return make_node(count, {Buffer()}, only(make_node(2 * count, {Buffer(), std::move(data)}, {})));
@@ -111,7 +77,7 @@ DeviceArray wrap_lists(const TensorView& view, const ToArrowOptions& options, Ow
 
 TensorMetadata describe_rows(const TensorView& view, const std::vector<int32_t>& order) {
   TensorMetadata metadata;
-  std::vector<int64_t> position(order.size());  // of each logical dimension in memory
+  std::vector<int64_t> position(order.size());  // in memory, of each logical dimension
   bool is_permuted = false;
   for (std::size_t i = 1; i < order.size(); ++i) {
     metadata.shape.push_back(view.shape[order[i]]);
@@ -134,8 +100,8 @@ Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
   return Buffer(std::make_shared<OwnedTensor>(std::move(tensor)), view.data, view.nbytes());
 }
 
-/// One dimension of elements that Arrow has as they lie: nothing to copy and to nest.
-bool is_plain(const TensorView& view, const ToArrowOptions& options) {
+/// Whether the elements are an Arrow array as they are: one dimension, and nothing to copy.
+bool is_primitive(const TensorView& view, const ToArrowOptions& options) {
   const DLDataTypeCode code = view.dtype->code;
   return view.ndim == 1 && view.is_contiguous() && options.copy != Copy::kAlways &&
          code != kDLComplex && (code != kDLBool || options.bool_as == BoolAs::kBool8);
@@ -149,7 +115,7 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
     view.push_dim(1);
     view.strides[0] = 1;
   }
-  if (is_plain(view, options)) {
+  if (is_primitive(view, options)) {
     return DeviceArray::make_primitive(*view.dtype, view.shape[0],
                                        share_elements(std::move(tensor), view), view.device,
                                        std::move(event));
@@ -168,34 +134,13 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
   } else {
     data = share_elements(std::move(tensor), view);
   }
-  if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) data = pack(view);
+  if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits)
+    data = pack_bools(view.data, view.size());
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
   const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
   return is_fixed_shape
              ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
              : wrap_lists(view, options, std::move(elements), std::move(event));
-}
-
-DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid) {
-  TensorView view = view_tensor(*mask);
-  if (view.dtype->code != kDLBool) {
-    raise_value_error("mask is of ", view.dtype->name, ", expected bool");
-  }
-  if (view.ndim != 1 || view.shape[0] != array.length()) {
-    std::string shape;
-    for (int32_t i = 0; i < view.ndim; ++i) shape += concat(i == 0 ? "" : ", ", view.shape[i]);
-    raise_value_error("mask has shape (", shape, view.ndim == 1 ? ",)" : ")", ", expected (",
-                      array.length(), ",): one bool per row");
-  }
-  if (view.device != array.device()) {
-    raise_value_error("mask is on ", to_string(view.device), ", the tensor on ",
-                      to_string(array.device()), ": move one of them");
-  }
-  const Buffer bytes = copy_to_host(view, {});
-  const Buffer bits = valid ? pack(view) : pack_inverted(view);
-  const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
-  if (nulls == 0) return array;
-  return array.with_validity(bits, nulls).with_nulls_of(array);
 }
 
 }  // namespace arrowdl

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "arrowdl/concatenate.hpp"
 #include "arrowdl/copy_policy.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
@@ -17,15 +17,15 @@
 namespace arrowdl {
 namespace {
 
-/// Whether the CPU may read the memory; if so, it has waited for it.
+/// Whether the CPU may read the memory. Waits for it if so.
 bool can_host_read(const DeviceArray& array) {
   if (!is_host_readable(array.device())) return false;
   array.synchronize();
   return true;
 }
 
-/// arrow.bool8 takes any non-zero byte for true, DLPack consumers only 1: other bytes would be
-/// misread, so they are rewritten.
+/// arrow.bool8 reads any byte other than 0 as true, DLPack consumers only 1: other bytes are
+/// rewritten.
 bool has_odd_bools(const ArrayAsTensor& reading) {
   const TensorView& view = reading.view;
   return view.dtype->code == kDLBool && !reading.is_bits && view.size() > 0 &&
@@ -40,7 +40,7 @@ void label_as_cpu(ArrayAsTensor& reading) {
   reading.view.device = Device{};
 }
 
-/// Why the array can't be exported as it lies, or nullptr.
+/// Why the array cannot be exported without a copy, or nullptr.
 const char* why_copy(const ArrayAsTensor& reading, bool fills) {
   if (reading.is_bits) return "bit-packed booleans have to be unpacked";
   if (fills) return "its nulls have to be replaced";
@@ -48,15 +48,15 @@ const char* why_copy(const ArrayAsTensor& reading, bool fills) {
   return nullptr;
 }
 
-/// A copy on the device itself, which `reason` (or nullptr) is why.
-OwnedTensor copy_there(const ArrayAsTensor& reading, Nulls nulls, const char* reason,
-                       const Order& order) {
+/// A copy on the device itself, for `reason`, or nullptr if the caller wants one.
+OwnedTensor copy_on_device(const ArrayAsTensor& reading, Nulls nulls, const char* reason,
+                           const Order& order) {
   const Device& device = reading.view.device;
-  const bool expands = reason != nullptr && reading.view.size() > 0;
-  if (is_host_readable(device) || (expands && !has_kernels(device))) {
+  const bool unpacks = reason != nullptr && reading.view.size() > 0;
+  if (is_host_readable(device) || (unpacks && !has_kernels(device))) {
     raise_buffer_error("the array on ", to_string(device),
                        " would have to be copied to the CPU to become a tensor: allow that with "
-                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy there");
+                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy to the CPU");
   }
   return copy_elements_on_device(reading, nulls, order);
 }
@@ -92,11 +92,11 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
   const Nulls nulls = fills ? options.nulls : Nulls::kKeep;
   OwnedTensor copy = reading.view.device.type == kDLCPU
                          ? copy_elements(reading, nulls)
-                         : copy_there(reading, nulls, reason, options.order);
+                         : copy_on_device(reading, nulls, reason, options.order);
   return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
 }
 
-/// Whether the array's elements are a CPU tensor's as they lie: the common case, told at once.
+/// Whether the elements are a CPU tensor as they are: the common case, found quickly.
 bool is_plain(const DeviceArray& array) {
   const Type& type = array.type();
   return type.layout == Layout::kFixedWidth && type.dtype != nullptr &&

@@ -5,6 +5,7 @@
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
+
 void unpack_validity(const ArrayAsTensor& reading, uint8_t* target) {
   const int64_t size = reading.view.size();
   if (size == 0) return;

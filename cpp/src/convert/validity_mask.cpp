@@ -1,43 +1,33 @@
 #include <cstring>
 
 #include "array/host_access.hpp"
-#include "arrowdl/concatenate.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
-#include "arrowdl/make_tensor.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/copy_elements_on_device.hpp"
+#include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
 
 /// Whether the device makes the mask.
-bool is_made_there(const DeviceArray& array) {
+bool is_made_on_device(const DeviceArray& array) {
   return !is_host_readable(array.device()) && has_kernels(array.device());
-}
-
-/// `view` over new host memory that `fill(target)` writes.
-template <typename Fill>
-OwnedTensor make_mask(TensorView view, Fill fill) {
-  uint8_t* target;
-  view.dtype = find_dtype("bool");
-  const Buffer mask = Buffer::allocate(view.size(), &target);
-  fill(target);
-  view.data = target;
-  view.device = Device{};
-  return make_tensor(view, mask.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 
 }  // namespace
 
 OwnedTensor to_mask(const DeviceArray& array, const Order& order) {
   const ArrayAsTensor reading = view_as_tensor(array);
-  if (is_made_there(array)) return unpack_validity_on_device(reading, order);
-  return make_mask(reading.view, [&](uint8_t* target) { unpack_validity(reading, target); });
+  if (is_made_on_device(array)) return unpack_validity_on_device(reading, order);
+  TensorView view = reading.view;
+  view.dtype = find_dtype("bool");
+  return make_host_tensor(view, [&](uint8_t* target) { unpack_validity(reading, target); });
 }
 
 OwnedTensor to_row_mask(const DeviceArray& array, const Order& order) {
@@ -47,16 +37,16 @@ OwnedTensor to_row_mask(const DeviceArray& array, const Order& order) {
   view.dtype = find_dtype("bool");
   view.push_dim(array.length());
   view.set_contiguous_strides();
-  if (array.validity() != nullptr && is_made_there(array)) {
+  if (array.validity() != nullptr && is_made_on_device(array)) {
     return unpack_row_validity_on_device(array, view, order);
   }
-  return make_mask(view, [&](uint8_t* target) {
-    const auto count = static_cast<std::size_t>(array.length());
+  return make_host_tensor(view, [&](uint8_t* target) {
     if (array.validity() != nullptr) {
       require_host_readable(array, "read the nulls of an array");
       unpack_bits(array.validity(), array.offset(), array.length(), target);
-    } else if (count > 0) {
-      std::memset(target, array.type().layout == Layout::kNull ? 0 : 1, count);
+    } else {
+      std::memset(target, array.type().layout == Layout::kNull ? 0 : 1,
+                  static_cast<std::size_t>(array.length()));
     }
   });
 }

@@ -13,7 +13,7 @@ namespace arrowdl {
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
   const TensorView from = view_tensor(*source);
   const TensorView to = view_tensor(target);
-  StreamWork work(require_copier(to.device), to.device, stream, {});
+  StreamWork work(require_memory(to.device, "copy"), to.device, stream, {});
   work.hold(std::make_shared<OwnedTensor>(std::move(source)));
   if (from.size() == 0) return;
   copy_ranges(work, Device{}, to.device, const_cast<uint8_t*>(to.data),

@@ -72,7 +72,7 @@ class Window {
     return bytes / std::max<int64_t>(1, bytes_ / length());
   }
   OwnedArray take(int64_t count) {
-    OwnedArray rows = take_rows(parts_, {order_.data() + position_, count});
+    OwnedArray rows = arrowdl::take(parts_, {order_.data() + position_, count});
     position_ += count;
     return rows;
   }
@@ -81,7 +81,7 @@ class Window {
   int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
 
   std::vector<DeviceArray> parts_;
-  std::vector<RowPlace> order_;
+  std::vector<RowIndex> order_;
   int64_t position_ = 0;
   int64_t bytes_ = 0;
 };

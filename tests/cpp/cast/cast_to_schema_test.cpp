@@ -1,8 +1,9 @@
+#include "arrowdl/cast_to_schema.hpp"
+
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "arrowdl/cast.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"

@@ -324,7 +324,7 @@ TEST(Concatenate, DevicesMustAgreeAndBeReadable) {
     return DeviceArray::import(field("i"), make_array(std::move(parts)), device);
   };
   const Device gpu{kDLCUDA, 1};
-  expect_error(ErrorKind::kValue, "array 1 lies on cuda:1 and array 0 on cpu:0",
+  expect_error(ErrorKind::kValue, "array 1 is on cuda:1 and array 0 on cpu:0",
                [&] { concatenate({on({}), on(gpu)}); });
   expect_error(ErrorKind::kBuffer, "concatenate arrays on cuda:1",
                [&] { concatenate({on(gpu), on(gpu)}); });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "support/sample_arrays.hpp"
 

@@ -1,11 +1,11 @@
-#include "convert/tensor_parts.hpp"
+#include "convert/split_tensor.hpp"
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "arrowdl/to_dlpack.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
+#include "util/bitmap_writer.hpp"
 
 namespace arrowdl {
 namespace {
@@ -20,10 +20,10 @@ TensorView view_flat(const Dtype* dtype, int64_t size, const uint8_t* data, cons
   return view;
 }
 
-/// The bits of the rows of `level`, over `size` elements in all.
+/// The bits of the rows of `level`, which have `size` elements together.
 BitParts view_bits(const DeviceArray& level, const uint8_t* bits, int64_t size) {
   const int64_t offset = level.offset() % 8;
-  const int64_t n_bytes = (offset + level.length() + 7) / 8;
+  const int64_t n_bytes = bitmap_size(offset + level.length());
   return {view_flat(find_dtype("uint8"), n_bytes, bits + level.offset() / 8, level.device()),
           offset, level.length(), size / level.length()};
 }
@@ -37,16 +37,17 @@ void set_shape(const TensorView& view, TensorParts* parts) {
   }
 }
 
-/// The nodes that may have nulls, the structs above first. Raises BufferError for nulls that
+/// The nodes that may have nulls, the parents first. Raises BufferError for nulls that
 /// `nulls` refuses.
 std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls,
-                                       const std::vector<DeviceArray>& above) {
+                                       const std::vector<DeviceArray>& parents) {
   bool replaces = replaces_nulls(reading, nulls);
   std::vector<DeviceArray> nullable;
-  for (const DeviceArray& parent : above) {
+  for (const DeviceArray& parent : parents) {
     if (parent.known_null_count() == 0) continue;
     if (nulls == Nulls::kRaise && parent.has_nulls()) {
-      raise_buffer_error("a struct above the array of ", to_string(reading.levels.front().type()),
+      raise_buffer_error("a struct that contains the array of ",
+                         to_string(reading.levels.front().type()),
                          " has nulls: use nulls=\"fill\", \"nan\" or \"mask\"");
     }
     replaces = replaces || nulls != Nulls::kKeep;
@@ -62,10 +63,10 @@ std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls
 }  // namespace
 
 TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
-                         const std::vector<DeviceArray>& above) {
+                         const std::vector<DeviceArray>& parents) {
   const ArrayAsTensor reading = view_as_tensor(array);
   const TensorView& view = reading.view;
-  const std::vector<DeviceArray> nullable = find_nullable(reading, nulls, above);
+  const std::vector<DeviceArray> nullable = find_nullable(reading, nulls, parents);
   TensorParts parts;
   set_shape(view, &parts);
   const int64_t size = view.size();

@@ -1,20 +1,22 @@
+#include "arrowdl/decode_run_ends.hpp"
+
 #include <algorithm>
-#include <cstring>
 
 #include "array/host_access.hpp"
 #include "array/run_ends.hpp"
-#include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"
+#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// `length` rows that all equal row `value` of the values.
+/// `length` rows equal to row `value` of the values.
 struct Run {
   int64_t value;
   int64_t length;
@@ -56,31 +58,25 @@ Buffer repeat_validity(const DeviceArray& values, const std::vector<Run>& runs, 
   return repeat_bits(values.validity(), values.offset(), runs, length);
 }
 
-template <typename Element>
+template <typename T>
 Buffer repeat_elements(const DeviceArray& values, const std::vector<Run>& runs, int64_t length) {
-  Element* target = nullptr;
+  T* target = nullptr;
   Buffer buffer = allocate_elements(length, &target);
-  const ElementReader<Element> elements(values, 1);
+  const ElementReader<T> elements(values, 1);
   for (const Run& run : runs) target = std::fill_n(target, run.length, elements[run.value]);
   return buffer;
 }
 
-/// The elements of a fixed-width type; no buffer when its width is not a common one.
+/// The elements of a fixed-width type; no buffer unless numbers have its width.
 Buffer repeat_fixed_width(const DeviceArray& values, const std::vector<Run>& runs, int64_t length) {
-  switch (values.type().byte_width) {
-    case 1:
-      return repeat_elements<uint8_t>(values, runs, length);
-    case 2:
-      return repeat_elements<uint16_t>(values, runs, length);
-    case 4:
-      return repeat_elements<uint32_t>(values, runs, length);
-    case 8:
-      return repeat_elements<uint64_t>(values, runs, length);
-    default:
-      return Buffer();
-  }
+  Buffer elements;
+  visit_width(values.type().byte_width, [&](auto width) {
+    elements = repeat_elements<Element<width()>>(values, runs, length);
+  });
+  return elements;
 }
 
+/// The elements of the rows; no buffer for types that are gathered instead.
 Buffer repeat_values(const DeviceArray& values, const std::vector<Run>& runs, int64_t length) {
   if (values.length() == 0 || values.type().dictionary != nullptr) return Buffer();
   switch (values.type().layout) {
@@ -102,16 +98,16 @@ OwnedArray repeat_rows(const DeviceArray& values, const std::vector<Run>& runs, 
     parts.buffers = {std::move(validity), std::move(elements)};
     return make_array(std::move(parts));
   }
-  std::vector<RowRange> pieces;
-  reserve(&pieces, length);
+  std::vector<RowRange> ranges;
+  reserve(&ranges, length);
   for (const Run& run : runs) {
     const auto count = static_cast<std::size_t>(run.length);
-    pieces.insert(pieces.end(), count, RowRange{0, Range{run.value, 1}});
+    ranges.insert(ranges.end(), count, RowRange{0, Range{run.value, 1}});
   }
-  return gather_rows({values}, pieces);
+  return gather({values}, ranges);
 }
 
-/// The values' schema, named as the array was.
+/// The schema of the values, with the name of the array.
 OwnedSchema make_decoded_schema(const DeviceArray& array, const DeviceArray& values) {
   return rename_schema(values.export_schema(), array.type().name());
 }

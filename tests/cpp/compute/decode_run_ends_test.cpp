@@ -1,3 +1,5 @@
+#include "arrowdl/decode_run_ends.hpp"
+
 #include <gtest/gtest.h>
 
 #include "arrowdl/concatenate.hpp"

@@ -5,13 +5,15 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/lists.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
+#include "compute/gather_offsets.hpp"
 #include "schema/copy_schema.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// Numbers without nulls.
+/// An array of numbers without nulls.
 DeviceArray make_numbers(const char* dtype, Buffer elements, int64_t length,
                          const Device& device = {}) {
   ArrayParts parts;
@@ -27,7 +29,7 @@ DeviceArray make_offsets(Buffer offsets, int64_t row_count, const Device& device
                       device);
 }
 
-/// The first `size` bytes that a binary array's offsets point into.
+/// The first `size` bytes of the data of a binary array.
 DeviceArray share_bytes(const DeviceArray& array, int64_t size) {
   const void* data = array.buffer(2);
   if (data == nullptr && size > 0) {
@@ -37,26 +39,26 @@ DeviceArray share_bytes(const DeviceArray& array, int64_t size) {
   return make_numbers("uint8", Buffer(array.storage(), data, size), size, array.device());
 }
 
-/// New offsets for rows that lie at `find_row(i)` in `items`. The values are copied unless the
+/// New offsets for rows whose values are `find_row(i)` of `items`. Copies the values unless the
 /// rows follow one another without gaps or overlaps.
 template <typename Offset, typename FindRow>
 ListParts split_rows(const DeviceArray& array, const DeviceArray& items, const FindRow& find_row) {
   Offset* target = nullptr;
   Buffer offsets = allocate_elements(add_rows(array.length(), 1), &target);
-  std::vector<RowRange> pieces;
+  std::vector<RowRange> ranges;
   int64_t end = 0;
   *target++ = 0;
   for (int64_t i = 0; i < array.length(); ++i) {
     const Range row = find_row(i);
-    append_range(&pieces, 0, row);
+    append_range(&ranges, 0, row);
     end = add_rows(end, row.length);
     require_offset_fits<Offset>(array.type(), end);
     *target++ = static_cast<Offset>(end);
   }
-  const Range only = pieces.empty() ? Range{} : pieces.front().rows;
-  DeviceArray values = pieces.size() <= 1 ? items.slice(only.start, only.length)
+  const Range only = ranges.empty() ? Range{} : ranges.front().rows;
+  DeviceArray values = ranges.size() <= 1 ? items.slice(only.start, only.length)
                                           : DeviceArray::import(copy_schema(*items.type().schema),
-                                                                gather_rows({items}, pieces));
+                                                                gather({items}, ranges));
   return {std::move(values), make_offsets<Offset>(std::move(offsets), array.length())};
 }
 

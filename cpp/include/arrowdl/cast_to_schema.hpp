@@ -1,0 +1,37 @@
+// Casts arrays to the schema that a consumer requests.
+#pragma once
+
+#include <memory>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+
+/// Where cast_to_schema and cast_stream may make new memory.
+enum class CastTarget {
+  kDevice,  ///< on the device of the array: only if that is the CPU
+  kHost,    ///< on the CPU, for any array that the host can read
+};
+
+/// `array` cast to `requested` if that is another form of the same data and its buffers can be
+/// shared or a cheap conversion in host memory is enough; else `array` itself. Lossless. Reads and
+/// makes no memory on devices that the host cannot read.
+///
+/// Supported at every level: other names, metadata and extension types of the same storage; fields
+/// of a struct in another order, by name if all names match and else by position; fields that are
+/// not nullable if no row is null; dictionaries and run ends decoded, dictionaries encoded, wider
+/// indices and run ends; binary and strings with other offsets and as views; lists of any kind, of
+/// a fixed size if all rows have it; bool8 and bits; wider integers and floats, exactly; times,
+/// durations and dates in other units, exactly; the null type as any type. The nullability of the
+/// root of a struct is kept: pyarrow marks the root of its schemas as not nullable.
+///
+/// A row is null if its validity bit is not set, or if its dictionary value or run is null.
+///
+/// Raises ValueError for other data: another number of fields, numbers for strings, a struct for a
+/// list, nulls in a field that is requested as not nullable. Source: Arrow "PyCapsule Interface",
+/// Schema Requests.
+DeviceArray cast_to_schema(const DeviceArray& array,
+                           const std::shared_ptr<const ParsedSchema>& requested,
+                           CastTarget target = CastTarget::kDevice);
+
+}  // namespace arrowdl

@@ -1,0 +1,13 @@
+// Decodes run-end encoded arrays.
+#pragma once
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+
+/// The rows of a run-end encoded array as an array of the type of its values, which is decoded as
+/// well if it is run-end encoded. New host memory. Raises TypeError for other types, ValueError for
+/// malformed run ends, BufferError for memory that the host cannot read.
+DeviceArray decode_run_ends(const DeviceArray& array);
+
+}  // namespace arrowdl

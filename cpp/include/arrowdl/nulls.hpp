@@ -1,0 +1,14 @@
+// What a conversion to tensors does about nulls.
+#pragma once
+
+namespace arrowdl {
+
+/// What a conversion does about nulls.
+enum class Nulls {
+  kRaise,  ///< BufferError if there is a null, at any level
+  kFill,   ///< zero (False) in their place: a copy if there may be nulls
+  kNan,    ///< NaN in their place for floating types, BufferError for others
+  kKeep,   ///< the bytes in memory, for callers that return the mask as well
+};
+
+}  // namespace arrowdl

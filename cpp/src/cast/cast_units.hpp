@@ -1,0 +1,13 @@
+// Casts times, durations and dates to other units.
+#pragma once
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// Appends the elements of `array` in the units of `to`. Raises Misfit for values that are no whole
+/// number of these units, or too large.
+void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts);
+
+}  // namespace arrowdl

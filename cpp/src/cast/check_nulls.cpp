@@ -1,0 +1,66 @@
+#include "cast/check_nulls.hpp"
+
+#include "array/row_access.hpp"
+#include "arrowdl/error.hpp"
+#include "cast/find_fit.hpp"
+#include "cast/has_null_rows.hpp"
+#include "cast/layout_families.hpp"
+#include "cast/misfit.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// The values that the rows of a list refer to, or all of them if the host cannot tell; `*is_whole`
+/// becomes false then.
+DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
+  const DeviceArray items = array.child(0);
+  const Layout layout = array.type().layout;
+  if (layout == Layout::kFixedSizeList) return items;
+  const bool has_offsets = layout == Layout::kList || layout == Layout::kLargeList;
+  if (!has_offsets || !is_host_readable(array.device())) {
+    *is_whole = false;
+    return items;
+  }
+  if (array.length() == 0) return items.slice(0, 0);
+  const Range rows{0, array.length()};
+  const Range used = layout == Layout::kList ? read_offsets<int32_t>(array, rows, items.length())
+                                             : read_offsets<int64_t>(array, rows, items.length());
+  return items.slice(used.start, used.length);
+}
+
+}  // namespace
+
+void check_nulls(const DeviceArray& array, const Type& to, bool is_whole) {
+  if (to.is_nullable() || !array.type().is_nullable()) return;
+  const std::optional<bool> has_nulls = has_null_rows(array);
+  if (!has_nulls.value_or(true)) return;
+  if (!has_nulls || !is_whole) {
+    raise_misfit("the field \"", array.type().name(), "\" is requested as not nullable and ",
+                 has_nulls ? "has nulls that may not count" : "its nulls are not counted");
+  }
+  raise_value_error("the requested schema is incompatible with the data: the field \"",
+                    array.type().name(), "\" of ", to_string(array.type()),
+                    " has nulls and is requested as not nullable; fill or drop them first, or "
+                    "request a nullable field");
+}
+
+bool has_whole_children(const DeviceArray& array, bool is_whole) {
+  if (!is_whole) return false;
+  return is_host_readable(array.device()) ? !array.has_nulls() : array.known_null_count() == 0;
+}
+
+void check_nulls_of_tree(const DeviceArray& array, const Type& to, bool is_whole) {
+  check_nulls(array, to, is_whole);
+  if (!narrows_nullability(array.type(), to)) return;
+  bool is_child_whole = has_whole_children(array, is_whole);
+  if (to.dictionary != nullptr) check_nulls_of_tree(array.dictionary(), *to.dictionary, false);
+  for (std::size_t i = 0; i < to.children.size(); ++i) {
+    const bool is_item = is_list(array.type());
+    const DeviceArray child =
+        is_item ? find_items(array, &is_child_whole) : array.child(static_cast<int64_t>(i));
+    const bool is_field = is_item || array.type().layout == Layout::kStruct;
+    check_nulls_of_tree(child, to.children[i], is_field && is_child_whole);
+  }
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,14 @@
+// Copies validity bitmaps.
+#pragma once
+
+#include <cstdint>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// The validity of the rows of `array`, in host memory, from bit 0 on; no buffer if no row is null.
+Buffer copy_validity(const DeviceArray& array, int64_t* null_count);
+
+}  // namespace arrowdl

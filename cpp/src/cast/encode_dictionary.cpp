@@ -1,0 +1,67 @@
+#include "cast/encode_dictionary.hpp"
+
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "array/row_access.hpp"
+#include "cast/misfit.hpp"
+#include "compute/allocate_elements.hpp"
+#include "compute/gather.hpp"
+#include "compute/row_encoder.hpp"
+#include "util/visit_integer.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// The distinct rows of an array, in the order of their first appearance.
+struct Distinct {
+  std::vector<RowRange> values;
+  std::vector<int64_t> index;  ///< of each row; 0 for null ones
+};
+
+Distinct find_distinct(const DeviceArray& values) {
+  const EncodedRows rows(values);
+  const RowValidity is_valid(values);
+  Distinct distinct;
+  distinct.index.reserve(static_cast<std::size_t>(values.length()));
+  std::unordered_map<std::string_view, int64_t> index_of;
+  for (int64_t i = 0; i < values.length(); ++i) {
+    if (!is_valid[i]) {
+      distinct.index.push_back(0);
+      continue;
+    }
+    const auto next = static_cast<int64_t>(index_of.size());
+    const auto [at, is_new] = index_of.try_emplace(rows[i], next);
+    if (is_new) append_range(&distinct.values, 0, Range{i, 1});
+    distinct.index.push_back(at->second);
+  }
+  return distinct;
+}
+
+template <typename Index>
+Buffer write_indices(const std::vector<int64_t>& index, int64_t value_count, const Type& to) {
+  if (value_count > 0 && static_cast<uint64_t>(value_count - 1) >
+                             static_cast<uint64_t>(std::numeric_limits<Index>::max())) {
+    raise_misfit(value_count, " distinct values are more than the indices of ", to_string(to),
+                 " can count");
+  }
+  Index* target = nullptr;
+  Buffer indices = allocate_elements(static_cast<int64_t>(index.size()), &target);
+  for (const int64_t i : index) *target++ = static_cast<Index>(i);
+  return indices;
+}
+
+}  // namespace
+
+void encode_dictionary(const DeviceArray& values, const Type& to, ArrayParts* parts) {
+  const Distinct distinct = find_distinct(values);
+  const int64_t count = count_rows(distinct.values);
+  parts->buffers.push_back(visit_integer(to.schema->format, [&](auto zero) {
+    return write_indices<decltype(zero)>(distinct.index, count, to);
+  }));
+  parts->dictionary = gather({values}, distinct.values);
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,40 @@
+// Finds the cast from one node of a type to another one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "arrowdl/schema.hpp"
+
+namespace arrowdl {
+
+/// How one node becomes one of another type, apart from its children.
+enum class Cast : uint8_t {
+  kIncompatible,  ///< the types are of different data
+  kNone,          ///< the same data, but not converted
+  kSame,          ///< the same buffers
+  kStruct,        ///< the same fields, maybe in another order
+  kNulls,         ///< the null type as any type
+  kNumbers,       ///< to a wider type, exactly
+  kUnits,         ///< times, durations and dates in other units
+  kPackBits,      ///< bool8 to bits
+  kUnpackBits,    ///< bits to bool8
+  kBinary,        ///< other offsets, or views
+  kList,          ///< other offsets or sizes, or a fixed size
+  kReshape,       ///< a fixed_shape_tensor as nested lists, or the reverse
+  kIndices,       ///< wider indices into a dictionary
+  kDecode,        ///< the values of a dictionary instead of indices
+  kEncode,        ///< indices into a dictionary instead of values
+  kRuns,          ///< wider run ends
+  kDecodeRuns,    ///< rows instead of runs
+};
+
+struct FoundCast {
+  Cast cast = Cast::kIncompatible;
+  std::string why_not = {};  ///< of kIncompatible, if the types do not say it
+};
+
+/// The cast from a node of `from` to one of `to`.
+FoundCast find_cast(const Type& from, const Type& to);
+
+}  // namespace arrowdl

@@ -1,0 +1,85 @@
+#include "cast/plan_cast.hpp"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "arrowdl/owned.hpp"
+#include "cast/cast_rows.hpp"
+#include "schema/copy_schema.hpp"
+
+namespace arrowdl {
+namespace {
+
+using SharedSchema = std::shared_ptr<const ParsedSchema>;
+
+std::vector<std::pair<std::string_view, std::string_view>> list_metadata(const Type& type) {
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+  visit_metadata(*type.schema, [&](std::string_view key, std::string_view value) {
+    pairs.emplace_back(key, value);
+  });
+  return pairs;
+}
+
+/// Whether two types are equal, names and metadata included.
+bool is_equal(const Type& a, const Type& b) {
+  const bool is_same_node = std::string_view(a.schema->format) == b.schema->format &&
+                            std::string_view(a.name()) == b.name() &&
+                            a.schema->flags == b.schema->flags &&
+                            a.children.size() == b.children.size() &&
+                            (a.dictionary == nullptr) == (b.dictionary == nullptr) &&
+                            list_metadata(a) == list_metadata(b);
+  if (!is_same_node) return false;
+  for (std::size_t i = 0; i < a.children.size(); ++i) {
+    if (!is_equal(a.children[i], b.children[i])) return false;
+  }
+  return a.dictionary == nullptr || is_equal(*a.dictionary, *b.dictionary);
+}
+
+/// `requested`, with a nullable root if that of `own` is: the flag of the root of a struct means
+/// nothing, since it stands for a table (pyarrow does not set it).
+SharedSchema keep_root_nullable(const Type& own, const SharedSchema& requested) {
+  const Type& root = requested->type;
+  const bool are_structs = own.layout == Layout::kStruct && root.layout == Layout::kStruct;
+  if (!are_structs || !own.is_nullable() || root.is_nullable()) return requested;
+  OwnedSchema schema = copy_schema(*root.schema);
+  schema->flags |= ARROW_FLAG_NULLABLE;
+  return share_schema(std::move(schema));
+}
+
+bool can_convert(const Device& device, CastTarget target) {
+  return device.type == kDLCPU || (target == CastTarget::kHost && is_host_readable(device));
+}
+
+/// What the cast takes on `device`; Fit::kNone also if the device does not allow it.
+Fit find_fit_on(const CastScope& scope, const Type& from, const Type& to) {
+  const Fit fit = find_fit(from, to);
+  if (fit == Fit::kNone) return fit;
+  if (fit == Fit::kConverted && !can_convert(scope.device, scope.target)) return Fit::kNone;
+  const bool is_blind = !is_host_readable(scope.device) && !scope.knows_nulls;
+  return is_blind && narrows_nullability(from, to) ? Fit::kNone : fit;
+}
+
+}  // namespace
+
+std::optional<CastPlan> plan_cast(const Type& from, const SharedSchema& requested,
+                                  const CastScope& scope) {
+  CastPlan plan{keep_root_nullable(from, requested), Fit::kNone};
+  if (is_equal(from, plan.schema->type)) return std::nullopt;
+  plan.fit = find_fit_on(scope, from, plan.schema->type);
+  return plan.fit == Fit::kNone ? std::nullopt : std::optional<CastPlan>(std::move(plan));
+}
+
+DeviceArray apply_cast(const DeviceArray& array, const CastPlan& plan) {
+  const bool is_converted = plan.fit == Fit::kConverted;
+  if (is_converted) array.synchronize();
+  OwnedDeviceArray made;
+  cast_rows(array, plan.schema->type).move(&made->array);
+  const Device device = is_converted ? Device{} : array.device();
+  made->device_type = device.type;
+  made->device_id = to_arrow_device_id(device);
+  made->sync_event = is_converted ? nullptr : array.sync_event().get();
+  return DeviceArray::import(plan.schema, std::move(made));
+}
+
+}  // namespace arrowdl

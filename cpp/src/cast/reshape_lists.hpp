@@ -1,0 +1,17 @@
+// Nests values in fixed-size lists, and takes them out of these.
+#pragma once
+
+#include <cstdint>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// `length` rows of `to`, none null: `depth` levels of fixed-size lists around `values`.
+OwnedArray nest_values(OwnedArray values, const Type& to, std::size_t depth, int64_t length);
+
+/// The values inside `depth` levels of fixed-size lists. Raises Misfit if a list is null.
+DeviceArray flatten_lists(DeviceArray lists, std::size_t depth);
+
+}  // namespace arrowdl

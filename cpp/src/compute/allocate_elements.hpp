@@ -1,0 +1,28 @@
+// Allocates a buffer of elements.
+#pragma once
+
+#include <cstdint>
+
+#include "arrowdl/owned.hpp"
+#include "util/overflow.hpp"
+
+namespace arrowdl {
+
+/// New host memory for `count` elements of `width` bytes, from `*target` on. Raises MemoryError,
+/// also where the size overflows.
+inline Buffer allocate_elements(int64_t count, int64_t width, uint8_t** target) {
+  int64_t size = 0;
+  if (!checked_multiply(count, width, &size)) size = -1;  // which no memory has
+  return Buffer::allocate(size, target);
+}
+
+/// The same for elements of T.
+template <typename T>
+Buffer allocate_elements(int64_t count, T** target) {
+  uint8_t* bytes = nullptr;
+  Buffer buffer = allocate_elements(count, int64_t{sizeof(T)}, &bytes);
+  *target = reinterpret_cast<T*>(bytes);
+  return buffer;
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,13 @@
+// Gathers the rows of binary and strings with offsets.
+#pragma once
+
+#include "arrowdl/owned.hpp"
+#include "compute/selection.hpp"
+
+namespace arrowdl {
+
+/// Appends the offsets and the bytes to the buffers of `parts`. Raises ValueError for malformed
+/// arrays, BufferError if the offsets cannot count the bytes.
+void gather_binary(const Selection& selection, ArrayParts* parts);
+
+}  // namespace arrowdl

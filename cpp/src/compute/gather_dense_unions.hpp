@@ -1,0 +1,16 @@
+// Gathers the type ids and offsets of dense unions.
+#pragma once
+
+#include <vector>
+
+#include "arrowdl/owned.hpp"
+#include "compute/selection.hpp"
+
+namespace arrowdl {
+
+/// Appends type ids and offsets to the buffers of `parts`. Returns the rows of each child: what a
+/// range refers to is moved as one span. Raises ValueError for malformed ids and offsets,
+/// BufferError if int32 offsets cannot count the rows of a child.
+std::vector<ChildRows> gather_dense_unions(const Selection& selection, ArrayParts* parts);
+
+}  // namespace arrowdl

@@ -1,0 +1,31 @@
+// Gathers the offsets of lists, binary and strings.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arrowdl/owned.hpp"
+#include "compute/selection.hpp"
+
+namespace arrowdl {
+
+/// New offsets of `selection`, the first one 0. `*values` become the ranges of the sources' values
+/// that they enclose. `limits[i]` is the number of values of source i. Raises ValueError for
+/// malformed offsets, BufferError if an Offset cannot count the values.
+template <typename Offset>
+Buffer gather_offsets(const Selection& selection, const std::vector<int64_t>& limits,
+                      std::vector<RowRange>* values);
+
+extern template Buffer gather_offsets<int32_t>(const Selection&, const std::vector<int64_t>&,
+                                               std::vector<RowRange>*);
+extern template Buffer gather_offsets<int64_t>(const Selection&, const std::vector<int64_t>&,
+                                               std::vector<RowRange>*);
+
+/// Raises BufferError if offsets of type Offset cannot count `count` values.
+template <typename Offset>
+void require_offset_fits(const Type& type, int64_t count);
+
+extern template void require_offset_fits<int32_t>(const Type&, int64_t);
+extern template void require_offset_fits<int64_t>(const Type&, int64_t);
+
+}  // namespace arrowdl

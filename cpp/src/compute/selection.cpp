@@ -1,0 +1,12 @@
+#include "compute/selection.hpp"
+
+namespace arrowdl {
+
+std::vector<DeviceArray> select_child(const std::vector<DeviceArray>& sources, int64_t i) {
+  std::vector<DeviceArray> children;
+  children.reserve(sources.size());
+  for (const DeviceArray& source : sources) children.push_back(source.child(i));
+  return children;
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,65 @@
+// From a width in bytes to a type of that size.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+namespace arrowdl {
+
+/// A width in bytes that is known to the compiler.
+template <std::size_t kBytes>
+using Width = std::integral_constant<std::size_t, kBytes>;
+
+/// The element of `kBytes` bytes: an unsigned integer where there is one.
+template <std::size_t kBytes>
+struct ElementOf;
+template <>
+struct ElementOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct ElementOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct ElementOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct ElementOf<8> {
+  using type = uint64_t;
+};
+template <>
+struct ElementOf<16> {
+  using type = std::array<uint8_t, 16>;
+};
+template <std::size_t kBytes>
+using Element = typename ElementOf<kBytes>::type;
+
+/// Calls `visit` with the Width of `width` if numbers have it: 1, 2, 4, 8 or 16 bytes. Returns
+/// whether they do.
+template <typename Visit>
+bool visit_width(int64_t width, const Visit& visit) {
+  switch (width) {
+    case 1:
+      visit(Width<1>{});
+      return true;
+    case 2:
+      visit(Width<2>{});
+      return true;
+    case 4:
+      visit(Width<4>{});
+      return true;
+    case 8:
+      visit(Width<8>{});
+      return true;
+    case 16:
+      visit(Width<16>{});
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace arrowdl
