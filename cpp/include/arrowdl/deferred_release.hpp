@@ -1,4 +1,4 @@
-// Deferred release: memory goes back to its owner when no stream reads it any more.
+// Deferred release: memory returns to its owner when no GPU stream reads it any more.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ class RetainedStream {
 
 struct RecordedStream;
 
-/// The streams whose work may read some memory. Many threads may add at once; whoever releases is
-/// the last to use it.
+/// The GPU streams whose work may read some memory. Many threads may call `add` at once; `release`
+/// or `wait` is the last call.
 class RecordedStreams {
  public:
   RecordedStreams() noexcept = default;
@@ -57,21 +57,18 @@ class RecordedStreams {
   RecordedStreams& operator=(const RecordedStreams&) = delete;
   ~RecordedStreams();
 
-  /// `stream` may read the memory until its present and later work is done. `owner` keeps its
-  /// handle good, where the caller knows one. Raises BufferError where there is no backend to ask
-  /// when the work is done.
+  /// The memory stays until the work that `stream` holds at the release is done. `owner`, if given,
+  /// keeps the handle valid. Raises BufferError where no backend can tell when the work is done.
   void add(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner = {});
   bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
-  /// Drops `owner` once the work that the streams hold now is done: at once where it is, else from
-  /// a thread of ours; with `set_blocking_release`, and when too much waits already
-  /// (`set_release_limit`), the host waits here. A stream that is captured into a graph is asked
-  /// once the capture is over, and never waited for. In a forked child, which cannot ask the
-  /// runtime, `owner` is never dropped. Where there is no memory for all that, the host waits.
-  /// `bytes` is what goes back with `owner`; 0: unknown.
+  /// Drops `owner` once the work that the streams hold now is done: at once if it is, else on the
+  /// release thread. The host waits here with `set_blocking_release`, above the limit of
+  /// `set_release_limit`, and without memory to defer the release. A stream that is captured into a
+  /// graph is polled after the capture, and never waited for. A forked child, which cannot call the
+  /// runtime, never drops `owner`. `bytes` is the size of what `owner` frees; 0: unknown.
   void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
-  /// Waits on the host for the work that the streams hold now, without memory of ours: for what
-  /// cannot be released later, for lack of it. False where that cannot be waited for, and what the
-  /// streams read has to stay.
+  /// Waits on the host for the work that the streams hold now, without memory of ours: for when
+  /// there is none to defer the release. False where nobody may wait, and the memory has to stay.
   bool wait() noexcept;
 
  private:
@@ -89,25 +86,25 @@ bool is_blocking_release() noexcept;
 
 constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
 
-/// How many bytes may wait for their streams, 1 GiB by default. One piece may always wait, however
-/// large. A release that would exceed the limit waits on the host, through the wait guard, until
-/// its own streams are done or others have made room. Raises ValueError for less than 0.
+/// Limits the bytes of pending releases, 1 GiB by default. One release may always be pending,
+/// however large. A release above the limit waits on the host, through the wait guard, until its
+/// own streams are done or others have made room. Raises ValueError for less than 0.
 void set_release_limit(int64_t bytes);
 int64_t release_limit() noexcept;
 
-/// Ends the thread that looks after the releases that wait, for the rest of the process. What is
-/// not due then stays with its device. For bindings whose interpreter goes before the process does:
-/// no owner is dropped from that thread any more once this has returned, unless one takes a second.
+/// Ends the release thread, for the rest of the process. Releases that are not due are abandoned.
+/// For bindings whose interpreter ends before the process does: after this call that thread drops
+/// no owner any more, unless dropping one takes longer than a second.
 void stop_releases() noexcept;
 
-/// How many releases wait for their streams now.
+/// The number of pending releases.
 int64_t pending_releases() noexcept;
 
-/// The bytes of those, as far as whoever released them has said.
+/// Their bytes, as far as the callers of `release` gave them.
 int64_t pending_release_bytes() noexcept;
 
-/// How many never happened in this process: their device or stream failed, or nobody could ask it
-/// any more, in a forked child or at exit.
+/// The number of abandoned releases of this process: their owners are never dropped, since the
+/// device or stream failed, or could not be called any more, in a forked child or at exit.
 int64_t abandoned_releases() noexcept;
 
 }  // namespace arrowdl

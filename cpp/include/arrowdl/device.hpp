@@ -1,4 +1,4 @@
-// Devices: DLPack's and Arrow's numbering side by side.
+// Devices, numbered as DLPack and Arrow do.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace arrowdl {
 
-/// Where memory lies. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
+/// The device of some memory. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
 /// number; `id` is DLPack's (0 for the CPU, where Arrow writes -1).
 struct Device {
   int32_t type = kDLCPU;
@@ -27,10 +27,10 @@ struct DeviceType {
   const char* name;        ///< lower case, e.g. "cuda_host"
   const char* event_type;  ///< what ArrowDeviceArray.sync_event points to; nullptr: always NULL
   bool host_readable;      ///< whether the CPU may dereference the memory (after the event)
-  bool pointer_is_handle;  ///< a data pointer names an object: no arithmetic on it
+  bool pointer_is_handle;  ///< data pointers are opaque handles, without arithmetic
 };
 
-/// The row of `value`, or nullptr for a number that neither specification knows.
+/// The row of `value`, or nullptr for a number that neither specification defines.
 const DeviceType* find_device_type(int32_t value) noexcept;
 
 /// The row named `name`, or nullptr.

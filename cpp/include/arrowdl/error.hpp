@@ -1,4 +1,5 @@
-// What the core throws. Python's bindings turn each kind into the built-in exception of that name.
+// The errors of the core. Python's bindings turn each kind into the built-in exception of that
+// name.
 #pragma once
 
 #include <exception>
@@ -12,12 +13,12 @@ namespace arrowdl {
 /// The Python exception that an `Error` becomes.
 enum class ErrorKind {
   kBuffer,          ///< BufferError: the data is valid but this exchange cannot carry it.
-  kValue,           ///< ValueError: the input is malformed, or an argument has no meaning.
+  kValue,           ///< ValueError: the input is malformed, or an argument is invalid.
   kType,            ///< TypeError: the input is of a kind that is not supported at all.
   kIndex,           ///< IndexError: out of range.
   kMemory,          ///< MemoryError: an allocation failed.
   kRuntime,         ///< RuntimeError: a foreign producer reported a failure.
-  kNotImplemented,  ///< NotImplementedError: the same, of what it does not do at all.
+  kNotImplemented,  ///< NotImplementedError: a foreign producer does not implement it.
 };
 
 /// An error whose message says what was given, what is supported and what to do.
@@ -32,10 +33,10 @@ class Error : public std::exception {
   std::string message_;
 };
 
-/// What the producer of a stream reported. An export of that stream reports the same again.
+/// An error of the producer of a stream. An export of that stream reports the same code and text.
 class ProducerError : public Error {
  public:
-  /// `code` is its errno, `reported` its text, which may be empty.
+  /// `code` is the producer's errno, `reported` its text, which may be empty.
   ProducerError(ErrorKind kind, std::string message, int code, std::string reported)
       : Error(kind, std::move(message)), code_(code), reported_(std::move(reported)) {}
   int code() const noexcept { return code_; }
@@ -58,7 +59,7 @@ TextPart make_text_part(const Part& part) noexcept {
           [](std::ostream& out, const void* value) { out << *static_cast<const Part*>(value); }};
 }
 
-/// One for literals of every length: an error has several, and there are hundreds of errors.
+/// One function for literals of every length, since hundreds of errors have several each.
 void write_literal(std::ostream& out, const void* text);
 
 template <std::size_t kSize>
@@ -69,7 +70,7 @@ TextPart make_text_part(const char (&text)[kSize]) noexcept {
 std::string join_text(std::initializer_list<TextPart> parts);
 }  // namespace detail
 
-/// Joins anything that an ostream can write: `concat("length ", n)`.
+/// Joins values that an ostream can write: `concat("length ", n)`.
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
   return detail::join_text({detail::make_text_part(parts)...});
@@ -90,7 +91,7 @@ template <typename... Parts>
   throw Error(ErrorKind::kType, concat(parts...));
 }
 
-/// For an allocation of `bytes` that has failed.
+/// For a failed allocation of `bytes`.
 [[noreturn]] inline void raise_memory_error(long long bytes) {
   throw Error(ErrorKind::kMemory, concat("cannot allocate ", bytes, " bytes"));
 }

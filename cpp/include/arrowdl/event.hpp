@@ -1,4 +1,4 @@
-// Events: what orders one stream's work after another's without the host waiting.
+// GPU events: they order the work of one GPU stream after another's without a wait on the host.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace arrowdl {
 
 class StreamOps;
 
-/// An event that arrowdl recorded, destroyed with it. An empty one stands for work that is done.
+/// Owns an event that arrowdl recorded. Empty: the work is done.
 class OwnedEvent {
  public:
   OwnedEvent() noexcept = default;
@@ -23,11 +23,11 @@ class OwnedEvent {
   }
   ~OwnedEvent();
 
-  /// The work that `stream` holds now. Raises BufferError without a backend, RuntimeError when the
-  /// runtime fails, BufferError while the stream is captured into a graph.
+  /// An event for the work that `stream` holds now. Raises BufferError without a backend,
+  /// RuntimeError when the runtime fails, BufferError while the stream is captured into a graph.
   static OwnedEvent record(const Device& device, StreamHandle stream);
-  /// What has happened once all of `events`, of anybody's and possibly null, have. Raises
-  /// BufferError when nobody can wait for an event on `device`.
+  /// An event that completes after all of `events`, which anybody may own and which may be null.
+  /// Raises BufferError when nobody can wait for an event on `device`.
   static OwnedEvent join(const Device& device, std::vector<EventHandle> events);
 
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
@@ -46,17 +46,17 @@ class OwnedEvent {
   EventHandle handle_;
 };
 
-// For a sync_event of anybody's, which may be null: then there is nothing to do, and any device
-// will do. All raise BufferError when nobody can wait for an event on `device`.
+// These take any sync_event, whoever recorded it. A null one is complete, on any device. All raise
+// BufferError when nobody can wait for an event on `device`.
 
-/// Makes what `stream` is given from now on run after `event`. Where the runtime knows events but
-/// no such order (a registered synchronizer), the host waits.
+/// Later work on `stream` waits for `event`. The host waits instead where the runtime has no
+/// streams (a registered synchronizer).
 void wait_event(const Device& device, StreamHandle stream, EventHandle event);
 
-/// Waits on the host. Raises RuntimeError when the work before the event failed.
+/// Waits on the host for `event`. Raises RuntimeError when the work before it failed.
 void synchronize_event(const Device& device, EventHandle event);
 
-/// Whether the event has happened; false where the runtime cannot tell without waiting.
+/// Whether `event` is complete; false where the runtime cannot tell without waiting.
 bool is_complete(const Device& device, EventHandle event);
 
 }  // namespace arrowdl

@@ -1,4 +1,4 @@
-// Owners of the raw C structs and of memory. `Owned*` releases exactly once.
+// Owners of the raw C structs and of memory: `Owned*` releases exactly once.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ using OwnedDeviceArray = nanoarrow::device::UniqueDeviceArray;
 using OwnedDeviceArrayStream = nanoarrow::device::UniqueDeviceArrayStream;
 
 /// Releases what a producer gave, on any thread: a schema or an array, the other is nullptr.
-/// Bindings hand in one that takes the interpreter lock, for producers whose release needs it.
+/// Bindings pass one that takes the interpreter lock, for producers whose release needs it.
 using Releaser = void (*)(OwnedSchema*, OwnedDeviceArray*) noexcept;
 
-/// How many objects that own foreign or exported memory are alive in this process: zero when
+/// The number of live objects that own foreign or exported memory in this process: zero when
 /// nothing is leaked. For tests and `arrowdl._core.live_objects()`.
 int64_t live_objects() noexcept;
 
@@ -35,8 +35,8 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
 };
 
-/// Owns a DLPack tensor of either vintage and calls its deleter once, on any thread. A NULL
-/// deleter is legal and means nothing to free.
+/// Owns a DLPack tensor, legacy or versioned, and calls its deleter once, on any thread. A NULL
+/// deleter is legal: there is nothing to free.
 class OwnedTensor {
  public:
   OwnedTensor() noexcept = default;
@@ -67,7 +67,7 @@ class OwnedTensor {
     std::swap(legacy_, other.legacy_);
     std::swap(versioned_, other.versioned_);
   }
-  /// Gives the struct up to the caller; nullptr when this one is of the other vintage or empty.
+  /// The struct, which the caller owns then; nullptr when it is of the other kind or empty.
   DLManagedTensorVersioned* take_versioned() noexcept { return std::exchange(versioned_, nullptr); }
   DLManagedTensor* take_legacy() noexcept { return std::exchange(legacy_, nullptr); }
 
@@ -79,7 +79,7 @@ class OwnedTensor {
 /// Immutable bytes with a shared owner. Copying a Buffer shares the bytes.
 class Buffer {
  public:
-  /// No buffer: data() is nullptr, which is how Arrow writes an absent validity bitmap.
+  /// No buffer: data() is nullptr, as for an absent validity bitmap in Arrow.
   Buffer() noexcept = default;
   /// Borrows `size` bytes at `data`, kept alive by `owner`.
   Buffer(std::shared_ptr<const void> owner, const void* data, int64_t size) noexcept
@@ -101,14 +101,14 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-/// The pieces of an array that arrowdl puts together itself.
+/// The parts of an array that arrowdl makes.
 struct ArrayParts {
   int64_t length = 0;
-  int64_t null_count = 0;  ///< -1 when it is not known
+  int64_t null_count = 0;  ///< -1: unknown
   int64_t offset = 0;
   std::vector<Buffer> buffers;  ///< in Arrow's order for the layout, variadic ones included
   std::vector<OwnedArray> children;
-  OwnedArray dictionary;  ///< released (empty) when there is none
+  OwnedArray dictionary;  ///< released (empty) if the array has none
 };
 
 /// An ArrowArray over `parts`, which it keeps alive until its release. Children can be moved out

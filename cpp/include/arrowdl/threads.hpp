@@ -1,17 +1,18 @@
-// How many threads one operation may use.
+// The limit of the threads that one operation uses.
 #pragma once
 
 #include <cstdint>
 
 namespace arrowdl {
 
-/// How many threads may copy the rows of one operation (a shuffle, a concatenation, the filling of
-/// pinned memory), its own included: the processors that this process may use, 8 at most, or what
-/// the environment variable OMP_NUM_THREADS said at the first such operation. They are used from
-/// some 512 KiB on, by one operation at a time, and end when they are idle. Raises ValueError for
-/// less than 1.
+/// Limits the threads that copy the rows of one operation (a shuffle, a concatenation, the filling
+/// of pinned memory), the calling thread included. The default is the number of processors, 8 at
+/// most, or the value of the environment variable OMP_NUM_THREADS at the first such operation.
+/// Operations of some 512 KiB or more use them, one operation at a time; idle threads end. Raises
+/// ValueError for less than 1.
 void set_thread_limit(int64_t threads);
 
+/// The present limit.
 int64_t thread_limit() noexcept;
 
 }  // namespace arrowdl

@@ -1,8 +1,9 @@
+// The version of the library.
 #pragma once
 
 namespace arrowdl {
 
-/// The version of the library that was linked, such as "0.1.0".
+/// The version of the linked library, such as "0.1.0".
 const char* version() noexcept;
 
 }  // namespace arrowdl

@@ -1,10 +1,11 @@
+// NVIDIA's driver as a backend.
 #include "backends/cuda.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
 #include "backends/kernels/bitmap_ptx.hpp"
 
-// The driver's API, written down after its documentation: there is no toolkit at build time.
-// tests/cpp/backends/cuda_signatures_test.cpp holds it to cuda.h where there is one.
+// The driver's API is declared after its documentation, since no build needs a toolkit.
+// tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.
 
 namespace arrowdl {
 namespace {
@@ -16,7 +17,7 @@ constexpr RuntimeText kText = {
     "CUDA_VISIBLE_DEVICES",
     "the driver is older than CUDA 10: install a newer one",
     "install the driver, or give a container access to it (docker run --gpus all)",
-    kExpandPtx,
+    kBitmapPtx,
 };
 
 struct CudaCalls : StreamCalls {
@@ -93,8 +94,8 @@ class CudaRuntime final : public CudaLikeRuntime {
   CudaRuntime(std::string library_name, const CudaCalls& calls)
       : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
-  /// The per-thread default stream (2) is another one on every thread, and memory may go back on
-  /// any: the legacy default stream (1) comes after the work of all of them.
+  /// The per-thread default stream (2) differs on every thread, and memory may be freed on any: the
+  /// legacy default stream (1) waits for the work of all of them.
   StreamHandle retain_stream(const Device&, StreamHandle stream) override {
     return stream == kPerThreadDefault ? kLegacyDefault : stream;
   }
@@ -157,9 +158,9 @@ class CudaRuntime final : public CudaLikeRuntime {
   }
 
  private:
-  /// The device's primary context, the one that the CUDA runtime of every framework works in. It is
-  /// retained by the first use of the device and kept for as long as the process: retaining one
-  /// takes device memory, so no device is touched that nobody asked for.
+  /// The device's primary context, which the CUDA runtime of every framework uses. Retained by the
+  /// first use of the device, for as long as the process lives: retaining one takes device memory,
+  /// so devices that nobody uses are not touched.
   void* find_context(const Device& device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     void*& context = contexts_[static_cast<std::size_t>(device.id)];

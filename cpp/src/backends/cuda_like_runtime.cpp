@@ -1,3 +1,4 @@
+// The work that the backends of CUDA and HIP share.
 #include "backends/cuda_like_runtime.hpp"
 
 #include <algorithm>
@@ -23,11 +24,11 @@ constexpr unsigned kAttachGlobal = 1;
 constexpr int kRelaxedCapture = 2;
 constexpr int kDeviceOrdinal = 9;
 
-/// More of them idle are of no use: nobody has that many imports in flight at once.
+/// More idle streams are of no use: nobody has that many imports in flight at once.
 constexpr std::size_t kMaxIdleStreams = 32;
 
-// bitmap.cu's, in this order those that fill items of 1, 2, 4, 8 and 16 bytes.
-constexpr const char* kKernelNames[] = {"expand_bits",  "fill_unset_1", "fill_unset_2",
+// The kernels of bitmap.cu; those that fill items are in the order of 1, 2, 4, 8 and 16 bytes.
+constexpr const char* kKernelNames[] = {"unpack_bits",  "fill_unset_1", "fill_unset_2",
                                         "fill_unset_4", "fill_unset_8", "fill_unset_16",
                                         "and_bits"};
 constexpr std::size_t kUnpackBits = 0;
@@ -40,7 +41,7 @@ std::size_t find_fill(int64_t itemsize) noexcept {
 }
 
 constexpr unsigned kBlock = 256;
-/// Enough to fill any GPU; each thread takes one element after another.
+/// Enough to fill any GPU; each thread handles several elements.
 constexpr int64_t kMaxBlocks = 65535;
 
 /// A sync_event points to the driver's handle.
@@ -66,13 +67,13 @@ struct CudaLikeRuntime::DeviceState {
   std::mutex mutex;
   std::deque<StreamHandle> idle;  ///< streams of ours that nobody holds, some still at work
   std::optional<StreamHandle> work;
-  std::atomic<bool> has_pools{false};  ///< until it turns out that it has none
-  void* module = nullptr;              ///< the kernels, loaded by the first that is asked for
+  std::atomic<bool> has_pools{false};  ///< true until an allocation finds that it has none
+  void* module = nullptr;              ///< the kernels, loaded on first use
   void* kernels[std::size(kKernelNames)] = {};
 };
 
-/// The device is the current one of this thread, as is a capture mode that lets us ask about events
-/// while a graph is captured elsewhere. Both are the caller's again afterwards.
+/// Makes the device current on this thread, and relaxes the capture mode so that events can be
+/// queried while a graph is captured elsewhere. Restores both when destroyed.
 class CudaLikeRuntime::Scope {
  public:
   Scope(CudaLikeRuntime& runtime, const Device& device) : runtime_(runtime) {
@@ -80,7 +81,7 @@ class CudaLikeRuntime::Scope {
     before_ = runtime.enter(device);
     relax_capture(device);
   }
-  /// The device is that of `stream`.
+  /// Makes the device of `stream` current.
   Scope(CudaLikeRuntime& runtime, const Device& device, StreamHandle stream) : runtime_(runtime) {
     check(device);
     before_ = runtime.enter_stream(device, stream);
@@ -372,7 +373,7 @@ void CudaLikeRuntime::free(const Device& device, void* memory, StreamHandle stre
       return;
     }
     wait_guarded([&](const Waiting&) {  // for the stream, and to free for the whole device
-      // What the stream does with the memory is not known to be over: rather leaked than reused.
+      // The stream may still use the memory: rather leak it than reuse it.
       if (run(calls_.synchronize_stream, stream.get()) != 0) return;
       run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
     });
@@ -400,7 +401,7 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   if (size <= 0) return;
   const Device& device = to.type == kDLCPU ? from : to;
   const Scope scope(*this, device, stream);
-  // Addresses are unified: the driver sees by them what lies where, on other devices too.
+  // Addresses are unified: the driver finds the device of each by itself.
   const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
   if (status != 0) raise(device, copy_name(), status);
 }
@@ -411,7 +412,7 @@ KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
   return text_.kernels != nullptr && find_memory(device) == Memory::kDevice ? this : nullptr;
 }
 
-/// The device is entered. A module is of a context, and stays for as long as that.
+/// Requires that the device is entered. A module belongs to a context, and lives as long.
 void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);

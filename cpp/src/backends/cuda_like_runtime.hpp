@@ -1,5 +1,5 @@
-// What CUDA's driver and HIP have in common: the same calls under two names, the same numbers for
-// the same states. cuda.cpp and hip.cpp hold the names and the little that differs.
+// The common part of the CUDA and HIP backends: the same calls under two names, with the same
+// numbers for the same states. cuda.cpp and hip.cpp have the names and the differences.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ struct StreamCalls {
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
   Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
 
-  // Of runtimes that there are kernels for.
+  // Only of runtimes with kernels.
   Call<void**, const void*> load_module;
   Call<void**, void*, const char*> find_kernel;
   Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
@@ -61,11 +61,11 @@ struct StreamCalls {
 struct RuntimeText {
   int32_t types[3];       ///< the device types of its memory; 0 ends them
   const char* name;       ///< "CUDA"
-  const char* library;    ///< what it is for people: "NVIDIA's driver"
+  const char* library;    ///< its name for people: "NVIDIA's driver"
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
-  const char* kernels;    ///< those of bitmap.cu, as a module of the runtime; nullptr: none
+  const char* kernels;    ///< bitmap.cu compiled to a module of the runtime; nullptr: no kernels
 };
 
 class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
@@ -92,10 +92,10 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void return_stream(const Device& device, StreamHandle stream) noexcept override;
   StreamHandle work_stream(const Device& device) override;
   bool is_capturing(const Device& device, StreamHandle stream) override;
-  /// Pinned and managed memory are of every device.
+  /// Pinned and managed memory belong to every device.
   void require_stream_of(const Device& device, StreamHandle stream) override;
 
-  /// No bytes are given as one, so that every answer is an address.
+  /// 0 bytes become 1, so that every result is an address.
   void* allocate(const Device& device, int64_t size, StreamHandle stream) override;
   /// Waits on the host for the stream unless the memory came from a pool of the device.
   void free(const Device& device, void* memory, StreamHandle stream) noexcept override;
@@ -106,7 +106,7 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             StreamHandle stream) override;
 
-  /// Finds the devices. Why that was not possible, or nothing.
+  /// Finds the devices. The reason where that fails, else an empty string.
   std::string start();
 
  protected:
@@ -115,11 +115,11 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   /// Makes the device, which exists, the calling thread's current one. Returns what `leave` needs
   /// to undo that; throws with nothing changed.
   virtual int enter(const Device& device) = 0;
-  /// The same for the device that `stream` is of, which may be another one: pinned memory is used
-  /// on all. Numbers that name a default stream name that of `device`.
+  /// The same for the device of `stream`, which may be another one: pinned memory is used on all
+  /// devices. Numbers of default streams stand for those of `device`.
   virtual int enter_stream(const Device& device, StreamHandle stream) = 0;
   virtual void leave(int before) noexcept = 0;
-  /// Whether `stream` is of `device`. The device is entered.
+  /// Whether `stream` belongs to `device`, which has been entered.
   virtual bool is_stream_of(const Device& device, StreamHandle stream) = 0;
   virtual int copy_async(void* target, const void* source, std::size_t size,
                          StreamHandle stream) = 0;
@@ -127,13 +127,13 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   virtual std::string format_version(int version) const = 0;
   /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
   virtual std::string describe(int status) const = 0;
-  /// Takes back what a failed call left behind for the caller to find.
+  /// Clears the error state that a failed call leaves for the next caller.
   virtual void forget_error() noexcept {}
-  /// The device type of `memory`, which the runtime knows.
+  /// The device type of `memory`, an address that the runtime knows.
   virtual int32_t find_type(const void* memory) = 0;
-  /// What the runtime says of `memory`; no value where it does not know the address.
+  /// An attribute of `memory`; no value where the runtime does not know the address.
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
-  /// Once the number of devices is known.
+  /// Called once the number of devices is known.
   virtual void prepare_devices(int64_t) {}
 
   template <typename... Args, typename... Given>

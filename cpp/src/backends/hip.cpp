@@ -1,8 +1,9 @@
+// AMD's HIP runtime as a backend.
 #include "backends/hip.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
 
-// HIP's API, written down after its documentation: there is no ROCm at build time.
+// HIP's API is declared after its documentation, since no build needs ROCm.
 
 namespace arrowdl {
 namespace {

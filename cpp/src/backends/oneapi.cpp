@@ -1,6 +1,6 @@
-// SYCL through the C interface of dpctl, once that is loaded: it has one flat name where the SYCL
-// runtime has a mangled one for each version. A DPCTLSyclEventRef is a sycl::event*, a
-// DPCTLSyclQueueRef a sycl::queue*.
+// SYCL as a backend, through the C interface of dpctl once that is loaded: it has one flat name
+// where the SYCL runtime has a mangled one for each version. A DPCTLSyclEventRef is a sycl::event*,
+// a DPCTLSyclQueueRef a sycl::queue*.
 #include "backends/oneapi.hpp"
 
 #include <deque>
@@ -171,8 +171,8 @@ class OneApi final : public Backend, private MemoryOps {
     return make_queue(device);
   }
 
-  /// The queue stays: Intel's runtime hangs where one goes whose work is under way, since the last
-  /// reference is then dropped by that work.
+  /// Keeps the queue: Intel's runtime hangs when a queue is deleted while its work runs, since that
+  /// work then drops the last reference.
   void return_stream(const Device& device, StreamHandle queue) noexcept override {
     if (!process_.is_current()) return;
     try {
@@ -199,7 +199,7 @@ class OneApi final : public Backend, private MemoryOps {
     if (process_.is_current()) f_.queue_delete(queue.get());
   }
 
-  /// USM belongs to a context, and a device has one that everybody looks in.
+  /// USM belongs to a context, and a device has one default context, which every library uses.
   void require_stream_of(const Device& device, StreamHandle queue) override {
     const StreamHandle ours = work_stream(device);
     const Owned contexts[] = {own(f_.queue_context(queue.get()), f_.context_delete),
@@ -239,7 +239,7 @@ class OneApi final : public Backend, private MemoryOps {
     }
   }
 
-  /// Devices have a context each, and a queue reaches memory of its own.
+  /// Each device has a context, and a queue reaches only the memory of its own.
   bool can_copy(const Device& from, const Device& to) override {
     return from.type == kDLCPU || to.type == kDLCPU || from.id == to.id;
   }
@@ -285,7 +285,7 @@ class OneApi final : public Backend, private MemoryOps {
     return StreamHandle(require(queue, device, "make a queue"));
   }
 
-  /// A queue of ours that nobody has, and the end of its work.
+  /// A queue of ours that nobody holds, and an event for its last work.
   struct Idle {
     StreamHandle queue;
     void* last;

@@ -1,7 +1,7 @@
-// OpenCL through its ICD loader. A sync_event is a cl_event*, a stream a cl_command_queue. Data
-// pointers are cl_mem handles. A device's number, which is all that Arrow and DLPack say of it,
-// names no context, and without one OpenCL makes neither queue nor memory: arrowdl works on the
-// queues and events that it is given.
+// OpenCL through its ICD loader, as a backend. A sync_event is a cl_event*, a GPU stream a
+// cl_command_queue, a data pointer a cl_mem. Arrow and DLPack give only the number of a device,
+// which names no context, and OpenCL makes neither queue nor memory without one: arrowdl works on
+// the queues and events that it is given.
 #include "backends/opencl.hpp"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ class OpenCl final : public Backend, private StreamOps {
   OpenCl(std::string library_name, const OpenClCalls& calls)
       : library_name_(std::move(library_name)), calls_(calls) {}
 
-  /// Finds the devices. Why that was not possible, or nothing.
+  /// Finds the devices. The reason where that fails, else an empty string.
   std::string start();
 
   const char* name() const noexcept override { return "OpenCL"; }
@@ -142,7 +142,7 @@ class OpenCl final : public Backend, private StreamOps {
   }
   void require_queue(const Device& device, StreamHandle queue) const;
 
-  /// The handle that `get` tells `object` to have as its `what`.
+  /// The handle that `get` returns for the property `what` of `object`.
   static void* find_handle(const Device& device, const GetInfo& get, void* object, unsigned what) {
     void* handle = nullptr;
     require(device, get, object, what, sizeof(handle), &handle, nullptr);
@@ -282,7 +282,7 @@ int OpenCl::find_status(const Device& device, void* handle) const {
   require(device, calls_.get_event_info, handle, kEventStatus, sizeof(status), &status, nullptr);
   if (status < 0) raise_failed(device, status);
   if (status != kQueued) return status;
-  // Nobody may have handed the queue's work to the device: it would never happen.
+  // Perhaps nobody has flushed the queue yet: without a flush its work would never run.
   void* const queue = find_handle(device, calls_.get_event_info, handle, kEventQueue);
   if (queue != nullptr) require(device, calls_.flush, queue);
   return status;
@@ -301,8 +301,6 @@ EventHandle OpenCl::mark(const Device& device, StreamHandle queue,
   }
   return EventHandle(cell.release());
 }
-
-// ---------------------------------------------------------------- what cannot be done
 
 void OpenCl::require_queue(const Device& device, StreamHandle queue) const {
   process_.require_current(device, name());

@@ -1,3 +1,4 @@
+// The names of OpenCL's status codes.
 #include "backends/opencl_status.hpp"
 
 #include <algorithm>

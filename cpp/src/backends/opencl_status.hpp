@@ -1,4 +1,4 @@
-// What OpenCL's status codes are called.
+// Describes OpenCL's status codes.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The device table.
 #include "arrowdl/device.hpp"
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Refuses arithmetic on opaque handles.
 #include "device/device_pointer.hpp"
 
 #include "arrowdl/error.hpp"

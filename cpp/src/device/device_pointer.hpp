@@ -1,4 +1,4 @@
-// The one place where a data pointer on a device moves.
+// Pointer arithmetic on data of any device: the only place for it.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace arrowdl {
 
-/// Raises BufferError for `bytes` into a device's opaque handle (OpenCL's cl_mem).
+/// Raises BufferError where data on `device` is an opaque handle (OpenCL's cl_mem): an offset of
+/// `bytes` into it is impossible.
 void require_pointers(const Device& device, int64_t bytes);
 
-/// `data` moved by `bytes`; nullptr stays one. Raises BufferError where it is a handle, which
-/// cannot move.
+/// `data` plus `bytes`; nullptr stays nullptr. Raises BufferError for a handle, unless `bytes` is
+/// 0.
 inline const uint8_t* offset_pointer(const Device& device, const void* data, int64_t bytes) {
   const auto* first = static_cast<const uint8_t*>(data);
   if (data == nullptr || bytes == 0) return first;

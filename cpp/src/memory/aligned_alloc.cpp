@@ -1,3 +1,4 @@
+// Aligned blocks of host memory, and a cache of freed ones.
 #include "memory/aligned_alloc.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr std::size_t kAlignment = 64;
 /// From here on it pays: malloc looks some 0.5 us for an aligned block of a few pages, and gives
 /// those of 128 KiB and more back to the system, which clears them before they are used again.
 constexpr std::size_t kKeptSize = std::size_t{4} << 10;
-/// What the blocks of a shuffle that nobody reads at the moment need, a few times.
+/// A few times the size of the unused blocks of a shuffle.
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
 constexpr std::size_t kKeptBlocks = 256;
 
@@ -41,7 +42,7 @@ std::align_val_t choose_alignment(std::size_t rounded) {
 void* allocate_fresh(std::size_t rounded) noexcept {
   void* block = ::operator new(rounded, choose_alignment(rounded), std::nothrow);
 #if defined(__linux__)
-  // Advice: that it fails costs time only.
+  // Advice: a failure costs only time.
   if (block != nullptr && rounded >= kHugeSize) madvise(block, rounded, MADV_HUGEPAGE);
 #endif
   return block;
@@ -55,7 +56,7 @@ class BlockCache {
  public:
   void* take(std::size_t size) noexcept {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (!lock) return nullptr;  // taken, maybe for ever: by a thread that a forked child has not
+    if (!lock) return nullptr;  // held, maybe for ever: by a thread that a forked child lacks
     for (std::size_t i = count_; i-- > 0;) {
       if (blocks_[i].size == size) return remove(i);
     }
@@ -99,7 +100,7 @@ BlockCache& cache() noexcept {
   return blocks;
 }
 
-/// Under AddressSanitizer what was freed must not be read any more.
+/// AddressSanitizer has to see reads of freed memory.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kKeeps = false;
 #elif defined(__has_feature)

@@ -1,3 +1,4 @@
+// Owners of tensors, buffers and arrays, and the count of live ones.
 #include "arrowdl/owned.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Bitmap kernels of the CPU, a word or 16 bytes at a time.
 #include "util/bit_util.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Bitmaps: least significant bit first, at any bit offset.
+// Bitmaps of the CPU: least significant bit first, at any bit offset.
 //
-// None of these reads a byte of a bitmap that holds no bit of the range, or writes one of the
-// target beyond what the range fills.
+// None of these reads a byte of a bitmap without a bit of the range, or writes a byte of the target
+// behind the range.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ constexpr int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 
 
 inline bool get_bit(const uint8_t* bits, int64_t i) { return ((bits[i >> 3] >> (i & 7)) & 1) != 0; }
 
-/// Set bits of a word, without the library call that compilers make of it for a processor that
-/// may lack the instruction.
+/// The number of set bits, without the library call that compilers make where the processor may
+/// lack the instruction.
 inline int64_t count_set_bits(uint64_t word) {
   word -= (word >> 1) & 0x5555555555555555;
   word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
@@ -24,7 +24,7 @@ inline int64_t count_set_bits(uint64_t word) {
   return static_cast<int64_t>((word * 0x0101010101010101) >> 56);
 }
 
-/// The place of the lowest set bit; there is one.
+/// The index of the lowest set bit. Requires one.
 inline int64_t find_lowest_bit(uint64_t word) {
 #if defined(__GNUC__)
   return __builtin_ctzll(word);
@@ -33,7 +33,7 @@ inline int64_t find_lowest_bit(uint64_t word) {
 #endif
 }
 
-/// Eight bytes, the first one lowest.
+/// Eight bytes as a little-endian word.
 inline uint64_t load_word(const uint8_t* p) {
   uint64_t word = 0;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -73,10 +73,10 @@ void for_each_unset_bit(const uint8_t* bits, int64_t offset, int64_t count, Visi
   }
 }
 
-/// How many of bits [offset, offset + count) are set.
+/// The number of set bits among [offset, offset + count).
 int64_t count_set_bits(const uint8_t* bits, int64_t offset, int64_t count);
 
-/// Whether any of bits [offset, offset + count) is not set: of nulls, it ends at the first.
+/// Whether any of bits [offset, offset + count) is not set. Stops at the first.
 bool has_unset_bits(const uint8_t* bits, int64_t offset, int64_t count);
 
 /// Bits [offset, offset + count) as bytes 0 and 1.
@@ -89,15 +89,15 @@ void pack_bits(const uint8_t* bytes, int64_t count, uint8_t* target);
 /// last byte is padded with 0.
 void copy_bits(const uint8_t* bits, int64_t offset, int64_t count, uint8_t* target);
 
-/// The same for the conjunction of two bitmaps.
+/// The same for the AND of two bitmaps.
 void and_bits(const uint8_t* a, int64_t a_offset, const uint8_t* b, int64_t b_offset, int64_t count,
               uint8_t* target);
 
-/// Whether every byte is 0 or 1. Arrow's bool8 is true for any non-zero byte; consumers of a
-/// DLPack bool count on 0 and 1 (jax 0.10's `where` takes a 2 for false).
+/// Whether every byte is 0 or 1. Arrow's bool8 is true for any non-zero byte; consumers of a DLPack
+/// bool expect 0 and 1 (jax 0.10's `where` treats 2 as false).
 bool has_only_canonical_bools(const uint8_t* bytes, int64_t count);
 
-/// Bytes as 0 and 1, any non-zero one as 1. `target` may be `bytes`.
+/// Copies bytes as 0 or 1, any non-zero one as 1. `target` may be `bytes`.
 void canonicalize_bools(const uint8_t* bytes, int64_t count, uint8_t* target);
 
 }  // namespace arrowdl

@@ -1,4 +1,4 @@
-// Writes a bitmap piece by piece.
+// Appends bits to a bitmap.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,10 @@
 
 namespace arrowdl {
 
-/// Appends to `target`, which needs no clearing: bits after the last one written are 0 up to the
-/// end of its byte.
+/// The size in bytes of a bitmap of `count` bits.
+inline int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
+
+/// Appends to `target`, which may be uninitialised: the rest of the last byte is 0.
 class BitmapWriter {
  public:
   explicit BitmapWriter(uint8_t* target) noexcept : target_(target) {}
@@ -22,7 +24,7 @@ class BitmapWriter {
     ++position_;
   }
 
-  /// Bits [offset, offset + count) of `bits`.
+  /// Appends bits [offset, offset + count) of `bits`.
   void append(const uint8_t* bits, int64_t offset, int64_t count) {
     for (; count > 0 && (position_ & 7) != 0; --count) append(get_bit(bits, offset++));
     if (count == 0) return;
@@ -30,7 +32,7 @@ class BitmapWriter {
     position_ += count;
   }
 
-  /// `count` times `bit`.
+  /// Appends `bit` `count` times.
   void append_run(bool bit, int64_t count) noexcept {
     for (; count > 0 && (position_ & 7) != 0; --count) append(bit);
     std::memset(target_ + (position_ >> 3), bit ? 0xFF : 0, static_cast<std::size_t>(count >> 3));

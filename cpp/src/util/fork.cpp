@@ -1,3 +1,4 @@
+// Counts forks.
 #include "util/fork.hpp"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Device runtimes do not survive a fork: nobody may call them in a child that did not open them.
+// Tells a forked child from its parent: threads, locks and device runtimes do not survive a fork.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,12 @@
 
 namespace arrowdl {
 
-/// How many forks lie between this process and the one that asked first. What was noted in another
-/// process than this one differs.
+/// The number of forks between this process and the first one that called this function. A value
+/// that was noted in another process differs.
 uint64_t fork_count() noexcept;
 
-/// The one `T` of this process. A forked child gets another: it has none of its parent's threads,
-/// and a lock of theirs may be taken for ever. Never destroyed, for threads that end after
-/// everything else.
+/// The one `T` of this process. A forked child gets a new one: its parent's threads are missing,
+/// and may have held a lock. Never destroyed, for threads that end after everything else.
 template <typename T>
 T& of_this_process() {
   struct Made {

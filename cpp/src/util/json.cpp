@@ -1,3 +1,4 @@
+// A recursive-descent JSON parser.
 #include "util/json.hpp"
 
 #include <charconv>

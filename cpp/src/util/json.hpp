@@ -1,4 +1,4 @@
-// A strict reader for the JSON in extension metadata, which comes from anywhere.
+// A strict JSON parser for extension metadata, which is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct JsonValue {
 
   Kind kind = Kind::kNull;
   bool boolean = false;
-  std::string text;  ///< a string's content (UTF-8), or a number as it was written
+  std::string text;  ///< a string's content (UTF-8), or a number as written
   std::vector<JsonValue> items;
   std::vector<std::pair<std::string, JsonValue>> members;
 
@@ -26,7 +26,7 @@ struct JsonValue {
   int64_t as_int64() const;
 };
 
-/// What a value's kind is called, for error messages: "an array".
+/// The name of a kind, for error messages: "an array".
 const char* to_string(JsonValue::Kind kind) noexcept;
 
 /// Parses one JSON value and nothing after it (RFC 8259). Raises ValueError for anything else,

@@ -1,4 +1,4 @@
-// int64 arithmetic that tells when it overflows.
+// int64 arithmetic with overflow checks.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The helper threads behind parallel_for.
 #include "util/parallel_for.hpp"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <mutex>
 #include <thread>
 
-#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/threads.hpp"
 #include "arrowdl/wait.hpp"
@@ -18,14 +18,14 @@
 namespace arrowdl {
 namespace {
 
-/// Memory is not faster for more of them.
+/// More threads do not make memory faster.
 constexpr int64_t kMostThreads = 8;
 
-/// How long a helper waits for more work before it ends: a loader's next batch comes sooner, and a
-/// process that has done with its data has no threads of ours.
+/// How long a helper waits for more work before it ends: longer than a loader takes to its next
+/// batch, and short enough that an idle process has no threads of ours.
 constexpr std::chrono::milliseconds kIdleTime{200};
 
-/// As OpenMP, torch and pyarrow read it: the first number of a list.
+/// The first number of a list, as OpenMP, torch and pyarrow read it.
 int64_t read_omp_num_threads() noexcept {
   const char* text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::max<int64_t>(0, std::strtol(text, nullptr, 10));
@@ -42,52 +42,52 @@ std::atomic<int64_t>& limit() noexcept {
   return threads;
 }
 
-/// Shares that several threads take one after the other.
-class Section {
+/// The chunks of one loop, which several threads take in turn.
+class Loop {
  public:
-  Section(int64_t count, detail::ShareCall call, const void* context) noexcept
+  Loop(int64_t count, detail::ChunkCall call, const void* context) noexcept
       : count_(count), call_(call), context_(context) {}
 
-  void work_off() noexcept {
+  void run_chunks() noexcept {
     for (int64_t i = next_++; i < count_; i = next_++) call_(context_, i);
   }
 
  private:
   const int64_t count_;
-  const detail::ShareCall call_;
+  const detail::ChunkCall call_;
   const void* const context_;
   std::atomic<int64_t> next_{0};
 };
 
-/// The helpers of this process. They end when they are idle, and start again when they are wanted.
+/// The helper threads of this process. Idle ones end, and start again when needed.
 class Helpers {
  public:
-  /// False where they work for another thread: nobody waits for them.
-  bool run(Section& section, int64_t wanted) noexcept {
+  /// False where they work for another thread; then nobody waits for them.
+  bool run(Loop& loop, int64_t wanted) noexcept {
     const std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
     if (!turn) return false;
-    open(section, wanted);
-    section.work_off();
+    open(loop, wanted);
+    loop.run_chunks();
     close();
     return true;
   }
 
  private:
-  void open(Section& section, int64_t wanted) noexcept {
+  void open(Loop& loop, int64_t wanted) noexcept {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      section_ = &section;
+      loop_ = &loop;
       wanted_ = wanted;
       while (helpers_ < wanted && start()) ++helpers_;
     }
     for (int64_t i = 0; i < wanted; ++i) opened_.notify_one();
   }
 
-  /// Who has not begun by now is not waited for.
+  /// Waits only for helpers that have begun.
   void close() noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
-    section_ = nullptr;
-    // Computing, which needs no lock of anybody's: not worth it to let go of the caller's.
+    loop_ = nullptr;
+    // They compute and need no lock: releasing the caller's costs more than this wait.
     Waiting::for_own_threads().wait(left_, lock, [&] { return inside_ == 0; });
   }
 
@@ -95,42 +95,42 @@ class Helpers {
     try {
       std::thread([this] { help(); }).detach();
       return true;
-    } catch (const std::exception&) {  // no more threads, or memory: the others do it
+    } catch (const std::exception&) {  // no more threads or memory: the other threads do the work
       return false;
     }
   }
 
   void help() noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto is_wanted = [&] { return section_ != nullptr && inside_ < wanted_; };
+    const auto is_wanted = [&] { return loop_ != nullptr && inside_ < wanted_; };
     while (Waiting::on_own_thread().wait_for(opened_, lock, kIdleTime, is_wanted)) {
-      Section& section = *section_;
+      Loop& loop = *loop_;
       ++inside_;
       lock.unlock();
-      section.work_off();
+      loop.run_chunks();
       lock.lock();
-      section_ = nullptr;  // all of its shares are taken; no other opens before this one is left
+      loop_ = nullptr;  // all chunks are taken; the next loop starts after this one has ended
       if (--inside_ == 0) left_.notify_all();
     }
     --helpers_;
   }
 
-  std::mutex turn_;  ///< of the one section at a time
+  std::mutex turn_;  ///< held by the one loop at a time
   std::mutex mutex_;
   std::condition_variable opened_;
   std::condition_variable left_;
-  Section* section_ = nullptr;  ///< while it has shares left
-  int64_t wanted_ = 0;          ///< helpers that may be at it
-  int64_t inside_ = 0;          ///< helpers that are
+  Loop* loop_ = nullptr;  ///< while chunks are left
+  int64_t wanted_ = 0;    ///< helpers that may take part
+  int64_t inside_ = 0;    ///< helpers that take part
   int64_t helpers_ = 0;
 };
 
 }  // namespace
 
-void detail::run_shares(int64_t count, ShareCall call, const void* context) {
-  Section section(count, call, context);
+void detail::run_chunks(int64_t count, ChunkCall call, const void* context) {
+  Loop loop(count, call, context);
   const int64_t helpers = std::min(limit().load(), count) - 1;
-  if (helpers < 1 || !of_this_process<Helpers>().run(section, helpers)) section.work_off();
+  if (helpers < 1 || !of_this_process<Helpers>().run(loop, helpers)) loop.run_chunks();
 }
 
 void set_thread_limit(int64_t threads) {

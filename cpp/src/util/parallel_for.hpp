@@ -1,4 +1,4 @@
-// Work on memory that one thread alone is too slow for.
+// A loop over several threads, for work on memory that is too slow on one.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,22 @@ namespace arrowdl {
 
 namespace detail {
 
-/// `call(context, i)` is the work's i-th share.
-using ShareCall = void (*)(const void* context, int64_t i) noexcept;
+/// `call(context, i)` runs chunk `i`.
+using ChunkCall = void (*)(const void* context, int64_t i) noexcept;
 
-void run_shares(int64_t count, ShareCall call, const void* context);
+void run_chunks(int64_t count, ChunkCall call, const void* context);
 
 }  // namespace detail
 
-/// Calls `work(i)` for every i of [0, count), in any order, on this thread and on others where they
-/// are free (`set_thread_limit`); all calls have returned when it does. A share should take some
-/// 50 us or more. `work` must not call parallel_for, wait for another thread or touch Python.
+/// Calls `work(i)` for every i in [0, count), in any order, on this thread and on idle helper
+/// threads
+/// (`set_thread_limit`). Returns when all calls have. A chunk should take 50 us or more. `work`
+/// must not call parallel_for, wait for another thread or touch Python.
 template <typename Work>
 void parallel_for(int64_t count, const Work& work) {
   static_assert(std::is_nothrow_invocable_v<const Work&, int64_t>,
-                "nobody could catch what another thread throws");
-  detail::run_shares(
+                "an exception of a helper thread has no handler");
+  detail::run_chunks(
       count,
       [](const void* context, int64_t i) noexcept { (*static_cast<const Work*>(context))(i); },
       &work);

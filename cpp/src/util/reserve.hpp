@@ -1,4 +1,4 @@
-// Room for as many items as there are rows: where there is none, how much was wanted is said.
+// std::vector::reserve with an error that says how much was asked for.
 #pragma once
 
 #include <new>

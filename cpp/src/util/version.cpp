@@ -1,3 +1,4 @@
+// The version that CMake passes.
 #include "arrowdl/version.hpp"
 
 namespace arrowdl {

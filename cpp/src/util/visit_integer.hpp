@@ -1,4 +1,4 @@
-// From an integer's Arrow format to its C++ type.
+// Dispatches on an Arrow integer format to its C++ type.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace arrowdl {
 
-/// Calls `visit` with a zero of the type that `format` names.
+/// Calls `visit` with a zero of the type of `format`. Raises ValueError for other formats.
 template <typename Visitor>
 auto visit_integer(const char* format, const Visitor& visit) {
   switch (format[0]) {

@@ -1,4 +1,4 @@
-// The contract of backend.hpp, on the fake drivers of CUDA and HIP.
+// The contract of backend.hpp and backends.hpp, on the fake drivers of CUDA and HIP.
 #include <memory>
 #include <set>
 

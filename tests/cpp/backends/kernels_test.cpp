@@ -1,4 +1,4 @@
-// Bits and nulls on a device: expanded there, on the streams of the fake drivers. CUDA's kernels
+// Bits and nulls, unpacked on the streams of the fake drivers. CUDA's kernels
 // are those of bitmap.cu, which the fake driver compiles for the CPU; ROCm has none.
 #include <cstring>
 #include <functional>

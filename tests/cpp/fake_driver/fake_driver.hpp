@@ -1,7 +1,6 @@
-// A test double: a device driver that runs on the CPU. It is built twice, as libcuda.so.1 and as
-// libamdhip64.so.6, with a worker thread per stream, so that what nobody waits for is late, and
-// what is given back too early is overwritten. Here is what the tests see of it, beside the
-// driver's own functions.
+// The controls of a fake device driver that runs on the CPU. It is built twice, as libcuda.so.1 and
+// as libamdhip64.so.6. Each stream has a worker thread, so that work without a wait is late, and
+// memory that is freed too early is overwritten.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +10,12 @@
 
 namespace arrowdl::testing {
 
-/// What lives, of what callers make.
+/// The live objects of callers.
 struct FakeCounts {
   int events = 0;
   int streams = 0;
   int allocations = 0;
-  int contexts = 0;  ///< retained, each as often as it was
+  int contexts = 0;  ///< counted once for each retain
 
   friend bool operator==(const FakeCounts& a, const FakeCounts& b) {
     return a.events == b.events && a.streams == b.streams && a.allocations == b.allocations &&
@@ -27,13 +26,13 @@ struct FakeCounts {
 /// The controls of one fake driver. They take the driver's own streams, and need no context.
 class FakeDriver {
  public:
-  static constexpr uint8_t kPoison = 0xDD;  ///< what freed memory holds
+  static constexpr uint8_t kPoison = 0xDD;  ///< the content of freed memory
   static constexpr int kDevices = 2;
 
   virtual ~FakeDriver() = default;
 
-  // Work that only a fake has.
-  /// A gate: streams that come to it stay there until it is opened.
+  // Work that only a fake driver has.
+  /// A gate: streams that reach it stop until it is opened.
   virtual int close_gate() = 0;
   virtual void open_gate(int gate) = 0;
   virtual void enqueue_gate(int device, StreamHandle stream, int gate) = 0;
@@ -41,28 +40,27 @@ class FakeDriver {
                             std::size_t size) = 0;
   virtual void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
                             std::size_t size) = 0;
-  /// Work that fails: from then on every call that reports failures of `device` says so.
+  /// Work that fails: then every call that reports failures of `device` does.
   virtual void enqueue_failure(int device, StreamHandle stream) = 0;
-  /// Waits for a stream, or with a null one for all, as no caller of arrowdl's can.
+  /// Waits for a stream, or for all streams with a null handle.
   virtual void drain(int device, StreamHandle stream) = 0;
 
   // Conditions.
-  /// The `n`th call from now (1: the next) returns `status` instead of doing anything; one that
-  /// gives something back does it all the same, as drivers do that report earlier failures. 0:
-  /// none.
+  /// The `n`th call from now (1: the next) returns `status` and does nothing; a call that frees
+  /// something frees it nevertheless, as drivers do that report earlier failures. 0: no call.
   virtual void fail_call(int n, int status) = 0;
-  /// Whether that has come to pass.
+  /// Whether that call has been made.
   virtual bool has_failed() = 0;
   virtual void set_device_count(int count) = 0;
   virtual void set_pools(bool supported) = 0;
-  /// Whether there is more pinned memory to be had.
+  /// Whether pinned memory can be allocated.
   virtual void set_pinning(bool possible) = 0;
   virtual void set_capturing(StreamHandle stream, bool capturing) = 0;
   /// A stream that synchronizes with the default one is being captured, by a thread whose mode
-  /// forbids all others calls that might synchronize. Such a call ends the capture.
+  /// forbids other threads calls that may synchronize. Such a call breaks the capture.
   virtual void set_global_capture(bool capturing) = 0;
   virtual bool is_capture_broken() = 0;
-  /// Opens all gates, drains the streams and takes back every condition.
+  /// Opens all gates, drains the streams and resets every condition.
   virtual void reset() = 0;
 
   // Observations.
@@ -71,12 +69,12 @@ class FakeDriver {
   virtual int calls_of_forked_child() = 0;
   /// Events and streams that were destroyed twice, or used after that.
   virtual int misuses() = 0;
-  /// This thread's context: a number that is another one for each context, 0 for none.
+  /// This thread's context, a number of its own for each context; 0: none.
   virtual int64_t current_context() = 0;
   /// Makes that of `device` current on this thread; -1: none (HIP has no such state: device 0).
   virtual void set_current_context(int device) = 0;
   virtual int contexts_of(int device) = 0;
-  /// This thread's mode of stream capture: 0 unless somebody left another one behind.
+  /// This thread's mode of stream capture: 0 unless a caller did not restore it.
   virtual int capture_mode() = 0;
 };
 
@@ -85,6 +83,6 @@ class FakeDriver {
 /// Exported by both libraries.
 extern "C" arrowdl::testing::FakeDriver* arrowdl_fake_driver();
 
-// The gates again, for tests in Python: closes one on a stream of the device 0, and opens it.
+// Gates for tests in Python: one on a stream of device 0 is closed, then opened.
 extern "C" int arrowdl_fake_close_gate(void* stream);
 extern "C" void arrowdl_fake_open_gate(int gate);

@@ -1,4 +1,4 @@
-// A test double: the words of CUDA that bitmap.cu is written in, as the CPU has them.
+// Compiles bitmap.cu for the CPU, with stand-ins for the words of CUDA.
 #include "kernels.hpp"
 
 #include <cstddef>
@@ -60,7 +60,7 @@ Run bind(void** arguments) {
 }
 
 constexpr Kernel kKernels[] = {
-    {"expand_bits", bind<expand_bits>},   {"fill_unset_1", bind<fill_unset_1>},
+    {"unpack_bits", bind<unpack_bits>},   {"fill_unset_1", bind<fill_unset_1>},
     {"fill_unset_2", bind<fill_unset_2>}, {"fill_unset_4", bind<fill_unset_4>},
     {"fill_unset_8", bind<fill_unset_8>}, {"fill_unset_16", bind<fill_unset_16>},
     {"and_bits", bind<and_bits>},

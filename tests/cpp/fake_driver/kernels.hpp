@@ -1,4 +1,4 @@
-// The kernels of bitmap.cu, compiled for the CPU: what the fake driver runs on its streams.
+// The kernels of bitmap.cu, compiled for the CPU, which the fake driver runs on its streams.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct Kernel {
   Run (*bind)(void** arguments);
 };
 
-/// nullptr: there is none of that name.
+/// nullptr: no kernel has that name.
 const Kernel* find_kernel(const char* name) noexcept;
 
 }  // namespace arrowdl::testing::fake

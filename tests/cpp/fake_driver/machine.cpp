@@ -1,3 +1,4 @@
+// The fake driver: streams with worker threads, events, memory, contexts and controls.
 #include "machine.hpp"
 
 #include <sys/types.h>
@@ -36,14 +37,14 @@ constexpr bool kHasContexts = false;
 constexpr bool kHasContexts = true;
 #endif
 
-/// A place in a stream: passed or not.
+/// A point in a stream, passed or not.
 struct Mark {
   bool is_passed = false;
 };
 using MarkPtr = std::shared_ptr<Mark>;
 
 struct Operation {
-  std::function<bool()> is_ready;  ///< asked under the lock; none: at once
+  std::function<bool()> is_ready;  ///< called under the lock; none: ready
   std::function<void()> run;       ///< called without it
   MarkPtr mark;                    ///< passed when it has run
 };
@@ -73,7 +74,7 @@ struct Allocation {
   bool is_freed = false;
 };
 
-/// Of one context; what its text names can be found.
+/// A loaded module of one context; its text names its kernels.
 struct Module {
   int device = 0;
   const char* text = nullptr;
@@ -115,7 +116,7 @@ struct Machine {
   int fail_in = 0;
   int fail_status = 0;
   bool has_failed = false;
-  int failures[kDevices] = {};  ///< of work: they stay
+  int failures[kDevices] = {};  ///< of work: permanent
 
   uintptr_t next_handle = 0x10000;  // handles are never used twice
   char contexts[kDevices] = {};
@@ -202,7 +203,7 @@ struct Machine {
     return mark;
   }
 
-  /// The default stream runs after what blocking streams were given before, and they after it.
+  /// The default stream runs after the earlier work of blocking streams, and they after its.
   void submit(const StreamPtr& stream, Operation operation) {
     MarkPtr& last = last_default[static_cast<std::size_t>(stream->device)];
     if (stream->is_default) {

@@ -1,3 +1,4 @@
+// Aligned blocks and their reuse.
 #include "memory/aligned_alloc.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the build brings: the very nanoarrow and DLPack that it pins.
+// The build uses the nanoarrow and DLPack that it pins.
 
 #include <dlpack/dlpack.h>
 #include <gtest/gtest.h>

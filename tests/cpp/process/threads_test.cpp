@@ -1,4 +1,4 @@
-// Many threads over the same memory: what ThreadSanitizer is to look at.
+// Many threads over the same memory, for ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Expects an Error by kind and text.
 #pragma once
 
 #include <gtest/gtest.h>

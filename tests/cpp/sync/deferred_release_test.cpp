@@ -1,4 +1,4 @@
-// Deferred release: what a stream may still read is not given back.
+// Deferred release: memory that a stream may still read is not freed.
 #include <atomic>
 #include <cstdlib>
 #include <memory>

@@ -1,3 +1,4 @@
+// Bitmap kernels against a bit-by-bit model, at every offset.
 #include "util/bit_util.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The JSON parser: what RFC 8259 allows, and errors for the rest.
 #include "util/json.hpp"
 
 #include <gtest/gtest.h>

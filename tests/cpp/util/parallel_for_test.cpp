@@ -1,3 +1,4 @@
+// parallel_for and the thread limit of threads.hpp.
 #include "util/parallel_for.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// No wait of ours, and no callback of ours that may wait, keeps a lock of its caller.
+// Every wait, and every callback that may wait, releases the locks of its caller.
 #include "arrowdl/wait.hpp"
 
 #include <gtest/gtest.h>

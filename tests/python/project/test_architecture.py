@@ -91,7 +91,7 @@ def test_callbacks_are_noexcept() -> None:
 WAIT_HEADER = "cpp/include/arrowdl/wait.hpp"
 ON_OWN_THREADS = {
     "cpp/src/stream/prefetch.cpp",
-    "cpp/src/sync/deferred_release.cpp",
+    "cpp/src/sync/release_thread.cpp",
     "cpp/src/util/parallel_for.cpp",
 }
 # What stops a thread, and the drivers' functions for it.

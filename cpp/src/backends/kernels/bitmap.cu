@@ -1,17 +1,17 @@
-// The kernels: what becomes of bits on a device. tools/make_ptx.py makes bitmap_ptx.hpp of them,
-// which is what the library carries, so that no build needs a toolkit. The fake driver of the tests
-// compiles this very file for the CPU.
+// CUDA kernels over bitmaps. tools/make_ptx.py compiles them to bitmap_ptx.hpp, which the library
+// carries, so that no build needs a toolkit. The fake driver of the tests compiles this file for the
+// CPU.
 
 namespace {
 
-/// One bit for `repeat` elements that follow each other, bit `offset` for the first of them.
+/// One bit for `repeat` consecutive elements; the first element has bit `offset`.
 struct Bits {
   const unsigned char* bytes;
   long long offset;
   long long repeat;
 
   __device__ bool is_set(long long element) const {
-    // A division of 64 bits takes as long as everything else here.
+    // A 64-bit division takes as long as everything else here.
     const long long i = offset + (repeat == 1 ? element : element / repeat);
     return (bytes[i >> 3] >> (i & 7) & 1) != 0;
   }
@@ -37,8 +37,8 @@ __device__ bool is_set(const Bits& bits, long long element) {
 
 }  // namespace
 
-/// `target[i]` becomes 1 where the bit is set, else 0. No bits (nullptr): all are set.
-extern "C" __global__ void expand_bits(unsigned char* target, long long size,
+/// Sets `target[i]` to 1 where the bit is set, else to 0. Without bits (nullptr) all are set.
+extern "C" __global__ void unpack_bits(unsigned char* target, long long size,
                                        const unsigned char* bits, long long offset,
                                        long long repeat) {
 #pragma unroll 1
@@ -47,7 +47,7 @@ extern "C" __global__ void expand_bits(unsigned char* target, long long size,
   }
 }
 
-/// `target[i]` becomes `item` where the bit is not set: one kernel for each width of an element.
+/// Sets `target[i]` to `item` where the bit is not set: one kernel for each width of an element.
 #define FILL_UNSET(width, Item)                                                               \
   extern "C" __global__ void fill_unset_##width(Item* target, long long size,                 \
                                                 const unsigned char* bits, long long offset,  \
@@ -61,8 +61,8 @@ FILL_UNSET(4, unsigned int)
 FILL_UNSET(8, unsigned long long)
 FILL_UNSET(16, ulonglong2)
 
-/// Bit `shift` + i of `target` becomes that both bits i are set, for i < `count`; a thread writes a
-/// whole byte, with 0 around them.
+/// Sets bit `shift` + i of `target` to the AND of both bits i, for i < `count`. A thread writes a
+/// whole byte; its other bits become 0.
 extern "C" __global__ void and_bits(unsigned char* target, long long shift, long long count,
                                     const unsigned char* a, long long a_offset, long long a_repeat,
                                     const unsigned char* b, long long b_offset,

@@ -1,0 +1,106 @@
+// A release of memory: its events, and its end.
+#include "sync/release.hpp"
+
+#include <atomic>
+#include <new>
+#include <utility>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/wait.hpp"
+
+namespace arrowdl {
+namespace {
+
+std::atomic<int64_t> abandoned{0};
+
+bool is_captured(const RetainedStream& stream) {
+  return stream.streams().is_capturing(stream.device(), stream.get());
+}
+
+}  // namespace
+
+bool Release::record() {
+  for (RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
+    if (used->event) continue;
+    if (is_captured(used->stream)) return false;
+    used->event = OwnedEvent::record(used->stream.device(), used->stream.get());
+  }
+  return true;
+}
+
+bool Release::is_due() {
+  if (!record()) return false;
+  for (; streams != nullptr; streams = std::move(streams->next)) {
+    if (!is_complete(streams->event.device(), streams->event.handle())) return false;
+  }
+  return true;
+}
+
+void Release::wait() const {
+  for (const RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
+    synchronize_event(used->event.device(), used->event.handle());
+  }
+}
+
+bool wait_for_streams(const RecordedStream* streams) {
+  for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
+    if (is_captured(used->stream)) return false;
+  }
+  wait_guarded([streams](const Waiting&) {
+    for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
+      const RetainedStream& stream = used->stream;
+      if (used->event) {
+        synchronize_event(used->event.device(), used->event.handle());
+      } else {
+        stream.streams().synchronize_stream(stream.device(), stream.get());
+      }
+    }
+  });
+  return true;
+}
+
+/// Abandoned releases stay where leak checkers find them, in a list without a lock, which a fork
+/// could copy while it is held.
+void abandon(Release release) noexcept {
+  struct Abandoned {
+    Release release;
+    Abandoned* next;
+  };
+  static std::atomic<Abandoned*> all{nullptr};
+  count_abandoned();
+  auto* const kept = new (std::nothrow) Abandoned{{}, all.load()};
+  if (kept == nullptr) {
+    alignas(Release) unsigned char never_destroyed[sizeof(Release)];
+    new (never_destroyed) Release(std::move(release));
+    return;
+  }
+  kept->release = std::move(release);
+  while (!all.compare_exchange_weak(kept->next, kept)) {
+  }
+}
+
+void count_abandoned() noexcept { ++abandoned; }
+
+int64_t abandoned_releases() noexcept { return abandoned; }
+
+void finish(Release release) noexcept {
+  try {
+    release.wait();
+  } catch (...) {
+    abandon(std::move(release));
+  }
+}
+
+bool try_finish(Release& release) noexcept {
+  try {
+    if (!release.is_due()) return false;
+    const Release done = std::move(release);
+  } catch (const std::bad_alloc&) {  // there may be memory the next time
+    return false;
+  } catch (...) {
+    abandon(std::move(release));
+  }
+  return true;
+}
+
+}  // namespace arrowdl

@@ -1,0 +1,161 @@
+// The thread that finishes deferred releases, and their limit.
+#include "sync/release_thread.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "arrowdl/error.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace arrowdl {
+namespace {
+
+/// More releases wait only when a device is far behind: then the host waits too.
+constexpr int64_t kMaxPending = 1024;
+std::atomic<int64_t> release_limit{kDefaultReleaseLimit};
+
+}  // namespace
+
+ReleaseThread& ReleaseThread::get() {
+  static auto* const thread = new ReleaseThread;
+  return *thread;
+}
+
+ReleaseThread::ReleaseThread() {
+#if defined(__unix__) || defined(__APPLE__)
+  pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                 [] { get().after_fork_in_child(); });
+#endif
+}
+
+bool ReleaseThread::take(Release& release, bool needs_room) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if ((needs_room && !has_room(release.bytes)) || !start()) return false;
+  const int64_t bytes = release.bytes;
+  arrived_.push_back(std::move(release));
+  pending_.add(bytes);
+  changed_.notify_all();
+  return true;
+}
+
+ReleaseLoad ReleaseThread::pending() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return pending_;
+}
+
+bool ReleaseThread::is_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return is_stopping_;
+}
+
+void ReleaseThread::stop(const Waiting& waiting) {
+  if (is_forked_) return;  // its condition variable may have been forked in use
+  std::unique_lock<std::mutex> lock(mutex_);
+  is_stopping_ = true;
+  changed_.notify_all();
+  waiting.wait_for(changed_, lock, std::chrono::seconds(1), [this] { return !is_running_; });
+  if (is_running_ || !thread_.joinable()) return;
+  std::thread ended = std::move(thread_);
+  lock.unlock();
+  waiting.join(ended);
+}
+
+bool ReleaseThread::has_room(int64_t bytes) const noexcept {
+  return pending_.count < kMaxPending &&
+         (pending_.bytes == 0 || bytes <= release_limit - pending_.bytes);
+}
+
+bool ReleaseThread::start() noexcept {
+  if (is_running_ || is_stopping_) return is_running_ && !is_stopping_;
+  try {
+    thread_ = std::thread([this] { run(); });
+    is_running_ = true;
+    std::atexit(stop_releases);
+  } catch (...) {  // no thread, no memory: the host waits
+  }
+  return is_running_;
+}
+
+void ReleaseThread::run() noexcept {
+  using Clock = std::chrono::steady_clock;
+  const Waiting waiting = Waiting::on_own_thread();
+  is_release_thread = true;
+  Clock::duration pause = kShortestPause;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_stopping_) {
+    if (waiting_.empty()) {
+      waiting.wait(changed_, lock, [this] { return is_stopping_ || !arrived_.empty(); });
+      pause = kShortestPause;
+    } else {
+      waiting.wait_for(changed_, lock, pause, [this] { return is_stopping_; });
+    }
+    waiting_.splice(waiting_.end(), arrived_);
+    if (is_stopping_) break;
+    lock.unlock();
+    const Clock::time_point start = Clock::now();
+    const ReleaseLoad finished = finish_due();
+    // However many wait, most of the time is not spent on polling.
+    pause = finished.count > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
+    pause = std::max(pause, 4 * (Clock::now() - start));
+    lock.lock();
+    pending_.subtract(finished);
+  }
+  is_running_ = false;
+  changed_.notify_all();
+}
+
+ReleaseLoad ReleaseThread::finish_due() noexcept {
+  ReleaseLoad finished;
+  for (auto release = waiting_.begin(); release != waiting_.end();) {
+    const int64_t bytes = release->bytes;
+    if (try_finish(*release)) {
+      release = waiting_.erase(release);
+      finished.add(bytes);
+    } else {
+      ++release;
+    }
+  }
+  return finished;
+}
+
+/// The child has no thread, and must not call the runtime: pending releases stay.
+void ReleaseThread::after_fork_in_child() {
+  forked_.splice(forked_.end(), arrived_);
+  is_forked_ = is_forked_ || is_running_;  // else the child starts afresh
+  pending_ = {};
+  mutex_.unlock();
+}
+
+void set_release_limit(int64_t bytes) {
+  if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: it is 0 or more");
+  release_limit = std::min(bytes, kMaxReleaseBytes);
+}
+
+void stop_releases() noexcept {
+  try {
+    wait_guarded([](const Waiting& waiting) { ReleaseThread::get().stop(waiting); });
+  } catch (...) {  // a lock that fails: the thread goes with the process
+  }
+}
+
+int64_t pending_releases() noexcept {
+  try {
+    return ReleaseThread::get().pending().count;
+  } catch (...) {
+    return 0;
+  }
+}
+
+int64_t pending_release_bytes() noexcept {
+  try {
+    return ReleaseThread::get().pending().bytes;
+  } catch (...) {
+    return 0;
+  }
+}
+
+}  // namespace arrowdl
