@@ -69,10 +69,12 @@ TEST(ParseSchema, NamesBinaryTypes) {
 
 TEST(ParseSchema, RefusesMalformedSchemas) {
   expect_refused(OwnedSchema(), "released");
-  expect_refused(plain("w:-1"), "no size between 0 and 2147483647");
-  expect_refused(plain("+l"), "with 0 children");
+  expect_refused(plain("w:-1"), "fixed size binary");
+  expect_refused(nest("+w:2147483648", plain("i")), "no size between 0 and 2147483647");
+  expect_refused(plain("+l"), "0 children");
+  expect_refused(plain("+w:2"), "with 0 children");
   expect_refused(nest("i", plain("i")), "with 1 children");
-  expect_refused(nest("+us:0,0", plain("i")), "bad or repeated type id");
+  expect_refused(nest("+us:0,0", plain("i")), "type_ids");
   expect_refused(nest("+s", nest("+l", plain("?", "item"), "rows"), "table"),
                  "at table > rows > item");
 }

@@ -33,7 +33,9 @@ TEST(Dtype, FloatsHaveTheirNan) {
   EXPECT_EQ(find_dtype("int64")->nan, 0U);
   for (const Dtype& row : Dtypes()) {
     const int width = row.code == kDLComplex ? row.bits / 2 : row.bits;
-    if (width < 64) EXPECT_EQ(row.nan >> width, 0U) << row.name;
+    if (width < 64) {
+      EXPECT_EQ(row.nan >> width, 0U) << row.name;
+    }
   }
 }
 
