@@ -15,7 +15,7 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 nitpicky = True
 # Types of other libraries and of the standard one: named, not linked, since nothing is fetched.
-nitpick_ignore_regex = [("py:.*", r"(?!arrowdl).*")]
+nitpick_ignore_regex = [("py:.*", r"(?!arrowdl).*|arrowdl\.loader\._types\..*")]
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"

@@ -1,9 +1,8 @@
 """A `Loader` over shards of a Ray dataset: Ray reads and moves the blocks, arrowdl makes batches.
 
-Ray's own ``iter_batches(batch_size)`` puts every batch together anew. Here the Arrow blocks are
-read where they lie in the object store, which nobody may write to: batches in their order are
-copies of the rows, or with ``writable=False`` slices of the blocks. A block is given back to Ray
-when no batch is made of it any more.
+Ray's own ``iter_batches(batch_size)`` copies the rows of every batch. A `ShardLoader` reads the
+Arrow blocks in the object store, which is read-only: batches in order are copies of the rows, or,
+with ``writable=False``, slices of the blocks. A block returns to Ray when no batch uses it.
 """
 
 from __future__ import annotations
@@ -28,17 +27,24 @@ class ShardLoader(Loader):
     Parameters
     ----------
     shard : ray.data.DataIterator or ray.data.Dataset
-        Of ``Dataset.streaming_split(n, equal=True)`` or ``ray.train.get_dataset_shard()``: with
-        `equal` all ranks have the same number of rows, and of batches.
+        Of ``Dataset.streaming_split(n, equal=True)`` or ``ray.train.get_dataset_shard()``. With
+        `equal`, all ranks have the same number of rows and of batches.
     batch_size : int
         Rows of a batch on this worker.
     **options
-        As of `Loader`, but for `rank` and `world_size`: the shard is this rank's already.
-        `shuffle` permutes windows of it; the order of the blocks is Ray's.
+        As in `Loader`, without `rank` and `world_size`: the shard already belongs to one rank.
+        `shuffle` permutes the rows within each buffer; Ray decides on the order of the blocks.
+
+    Raises
+    ------
+    TypeError
+        `shard` is no shard or dataset of Ray.
+    ValueError
+        `rank` or `world_size` was given.
 
     Notes
     -----
-    An epoch begins when all shards of a split ask for it, as everywhere in Ray.
+    As usual in Ray, an epoch begins when all shards of a split ask for it.
     """
 
     def __init__(self, shard: Any, batch_size: int, **options: Any) -> None:
@@ -48,15 +54,15 @@ class ShardLoader(Loader):
                 "Dataset.streaming_split() or of ray.train.get_dataset_shard(), or a Dataset"
             )
         if "rank" in options or "world_size" in options:
-            raise ValueError("rank and world_size are Ray's here: the shard is that of one rank")
+            raise ValueError("the shard already belongs to one rank: leave rank and world_size out")
         super().__init__(partial(_read_blocks, shard), batch_size, rank=0, world_size=1, **options)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this loader stands, for reading; it cannot go on there: see `load_state_dict`."""
+        """Return the position in the epoch, for information: `load_state_dict` does not take it."""
         return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> NoReturn:
-        """Not supported: Ray deals the blocks anew in each epoch.
+        """Not supported: Ray assigns the blocks to the shards anew in each epoch.
 
         Raises
         ------
@@ -64,14 +70,14 @@ class ShardLoader(Loader):
             Always.
         """
         raise NotImplementedError(
-            "Ray deals the blocks of a dataset to the shards anew in each epoch, so that rows "
-            "would be missing or come twice: resume at the start of an epoch, or give a Loader the "
+            "Ray assigns the blocks of a dataset to the shards anew in each epoch, so that rows "
+            "would be lost or read twice: resume at the start of an epoch, or give a Loader the "
             "files themselves"
         )
 
 
 def get_dataset_loader(batch_size: int, dataset_name: str = "train", **options: Any) -> ShardLoader:
-    """A loader over this Ray Train worker's shard of the dataset `dataset_name`.
+    """Return a loader over this Ray Train worker's shard of a dataset.
 
     Parameters
     ----------
@@ -80,7 +86,11 @@ def get_dataset_loader(batch_size: int, dataset_name: str = "train", **options: 
     dataset_name : str
         As in ``datasets=`` of the trainer.
     **options
-        As of `ShardLoader`.
+        As in `ShardLoader`.
+
+    Returns
+    -------
+    ShardLoader
     """
     import ray.train
 
@@ -91,14 +101,14 @@ def _read_blocks(shard: Any) -> Iterator[pa.RecordBatch]:
     blocks = iter(shard.iter_batches(batch_size=None, batch_format="pyarrow"))
     while (table := next(blocks, None)) is not None:
         batches = _use_fixed_shapes(table).to_batches()
-        del table  # nothing here holds a block when its last batch is out
+        del table  # so that a block is released with its last batch
         batches.reverse()
         while batches:
             yield batches.pop()
 
 
 def _use_fixed_shapes(table: pa.Table) -> pa.Table:
-    """Ray's tensors of one shape as Arrow's, zero-copy: the same values under a known name."""
+    """Make Ray's tensors of one shape Arrow's fixed-shape tensors, zero-copy."""
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):

@@ -331,7 +331,7 @@ def test_ray_dataset(cluster: None) -> None:
     loader = ShardLoader(make_blocks(), 16, shuffle=True)
     for _ in range(2):
         assert sorted(read_ids(loader)) == IDS
-    with pytest.raises(NotImplementedError, match="deals the blocks"):
+    with pytest.raises(NotImplementedError, match="assigns the blocks"):
         loader.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="are Ray's"):
         ShardLoader(make_blocks(), 16, rank=0, world_size=2)

@@ -9,9 +9,6 @@
 
 namespace arrowdl {
 
-/// The size in bytes of a bitmap of `count` bits.
-inline int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
-
 /// Appends to `target`, which may be uninitialised: the rest of the last byte is 0.
 class BitmapWriter {
  public:

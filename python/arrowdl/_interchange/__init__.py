@@ -1,1 +1,1 @@
-"""The dataframe interchange protocol, in both directions."""
+"""The dataframe interchange protocol: import and export of frames."""

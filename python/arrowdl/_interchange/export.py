@@ -1,4 +1,4 @@
-"""Data frames out: struct arrays by the dataframe interchange protocol."""
+"""Exports struct arrays by the dataframe interchange protocol."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from arrowdl._interchange.protocol import (
 )
 
 _BITS: Dtype = (Kind.BOOL, 1, "b", NATIVE)
-_UTF8: Dtype = (Kind.STRING, 8, "u", NATIVE)  # modin reads no other; the rest looks away
+_UTF8: Dtype = (Kind.STRING, 8, "u", NATIVE)  # modin accepts no other; the others ignore it
 _OFFSETS: dict[str, Dtype] = {"u": (Kind.INT, 32, "i", NATIVE), "U": (Kind.INT, 64, "l", NATIVE)}
 _EXTENSION = b"ARROW:extension:name"
-_NOTHING = ctypes.create_string_buffer(64)  # what no bytes are at: consumers refuse NULL
+_EMPTY = ctypes.create_string_buffer(64)  # address of empty buffers: consumers refuse NULL
 
 
 class Buffer:
-    """Contiguous memory, immutable, which this object keeps alive."""
+    """Contiguous, immutable memory, which this object keeps alive."""
 
     def __init__(self, array: _core.DeviceArray, *, allow_copy: bool) -> None:
         self._array = array
@@ -35,41 +35,45 @@ class Buffer:
 
     @property
     def bufsize(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self._array.nbytes
 
     @property
     def ptr(self) -> int:
-        """Address for the host to read, good for as long as this buffer lives; never 0.
+        """Address that the host can read, valid as long as this buffer lives; never 0.
 
-        Of a copy, made once, where the memory is not for the host to read: consumers read it
-        without a look at the device. Raises BufferError instead under ``allow_copy=False``.
+        Consumers read it without checking the device. So if the host cannot read the memory, this
+        is the address of a host copy, made once.
+
+        Raises
+        ------
+        BufferError
+            It takes a copy, and ``allow_copy=False``.
         """
         if not self.bufsize:
-            return ctypes.addressof(_NOTHING)
+            return ctypes.addressof(_EMPTY)
         if _core.is_host_readable(self._array.device):
             return _core.address_of(self._array)
         if not self._allow_copy:
             raise BufferError(
-                f"the buffer is on {name_device(self._array.device)}, where the host cannot read: "
-                "take its __dlpack__, or ask for the frame with allow_copy=True to get a copy on "
-                "the host"
+                f"the buffer is on {name_device(self._array.device)}, which the host cannot read: "
+                "use its __dlpack__, or request the frame with allow_copy=True to get a host copy"
             )
         if self._host is None:
             self._host = self._array.to("cpu")
         return _core.address_of(self._host)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """DLPack of the memory where it lies; takes all of the protocol's keywords."""
+        """Export the memory on its device, with all keywords of DLPack."""
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[DeviceType, int]:
-        """Where the memory lies, whatever `ptr` is."""
+        """Return the device of the memory, also if `ptr` is a host copy."""
         type, id = self._array.__dlpack_device__()
         return DeviceType(type), id
 
     def __deepcopy__(self, memo: object) -> Buffer:
-        """The same: pandas keeps buffers in a frame's attrs, which it copies with every column."""
+        """Return itself: pandas keeps buffers in a frame's attrs and copies them with columns."""
         return self
 
     def __repr__(self) -> str:
@@ -77,7 +81,7 @@ class Buffer:
 
 
 class Column:
-    """One column, in one chunk or more of the same type."""
+    """A column of one or more chunks of the same type."""
 
     def __init__(
         self, name: str, arrays: Sequence[_core.DeviceArray], *, allow_copy: bool = True
@@ -88,14 +92,14 @@ class Column:
         self._schema = self._arrays[0].schema
         self._dtype = self._find_dtype()
         if self._schema.format == "vu":
-            self._require_copy("its string views have to be gathered")
+            self._require_copy("its string views are not contiguous")
             self._arrays = [_core.plain_strings(array) for array in self._arrays]
 
     def _require_copy(self, reason: str) -> None:
         if not self._allow_copy:
             raise BufferError(
-                f'column "{self._name}": {reason}, and allow_copy=False forbids that: take it by '
-                "the Arrow protocol"
+                f'column "{self._name}": {reason}, and allow_copy=False forbids the copy: use the '
+                "Arrow protocol"
             )
 
     def _find_dtype(self) -> Dtype:
@@ -115,15 +119,15 @@ class Column:
         if (bits_of_time := find_time_bits(format)) is not None:
             return Kind.DATETIME, bits_of_time, format, NATIVE
         raise BufferError(
-            f'column "{self._name}" is of {self._arrays[0].type}, which the interchange protocol '
-            "does not have (it has int, uint, float, bool, string, datetime and categorical): "
-            "select other columns, or take it by the Arrow protocol"
+            f'column "{self._name}" is {self._arrays[0].type}, and the interchange protocol has '
+            "only int, uint, float, bool, string, datetime and categorical: select other columns, "
+            "or use the Arrow protocol"
         )
 
     def _whole(self) -> _core.DeviceArray:
-        """The column as one array."""
+        """Return the column as one array."""
         if len(self._arrays) > 1:
-            self._require_copy(f"its {len(self._arrays)} chunks have to be gathered")
+            self._require_copy(f"its {len(self._arrays)} chunks are not contiguous")
             self._arrays = [_core.concatenate(self._arrays)]
         return self._arrays[0]
 
@@ -132,23 +136,29 @@ class Column:
         return None if array is None else (Buffer(array, allow_copy=self._allow_copy), dtype)
 
     def size(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return sum(map(len, self._arrays))
 
     @property
     def offset(self) -> int:
-        """Rows of the buffers that come before the column's first."""
+        """Rows of the buffers before the column's first row."""
         whole = self._whole()
-        return _core.offset_of(whole) if len(whole) else 0  # of buffers without elements
+        return _core.offset_of(whole) if len(whole) else 0  # empty buffers have no offset
 
     @property
     def dtype(self) -> Dtype:
-        """Kind, bits, Arrow's format string, byte order."""
+        """Kind, bits per element, Arrow format string, byte order."""
         return self._dtype
 
     @property
     def describe_categorical(self) -> dict[str, Any]:
-        """``is_ordered``, ``is_dictionary`` and the column ``categories``; TypeError for others."""
+        """``is_ordered``, ``is_dictionary`` and the column ``categories``.
+
+        Raises
+        ------
+        TypeError
+            The column is not categorical.
+        """
         if self._schema.dictionary is None:
             raise TypeError(f'column "{self._name}" of {self._arrays[0].type} is not categorical')
         values = self._whole().dictionary
@@ -160,14 +170,14 @@ class Column:
 
     @property
     def describe_null(self) -> tuple[Null, int | None]:
-        """A bit mask, 0 where a row is null, or none where no row is."""
+        """A bit mask where 0 is null, or no nulls."""
         if all(array.validity is None for array in self._arrays):
             return Null.NON_NULLABLE, None
         return Null.USE_BITMASK, 0
 
     @property
     def null_count(self) -> int | None:
-        """Nulls; None where they are not counted and the host can't."""
+        """Number of nulls; None if it is unknown and the host cannot count them."""
         try:
             return sum(array.null_count for array in self._arrays)
         except BufferError:
@@ -175,20 +185,20 @@ class Column:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata of the Arrow field, an extension type's name among it."""
+        """Metadata of the Arrow field, with the name of an extension type."""
         return _decode(self._schema)
 
     def num_chunks(self) -> int:
-        """How many pieces the column is in."""
+        """Return the number of chunks."""
         return len(self._arrays)
 
     def get_chunks(self, n_chunks: int | None = None) -> Iterator[Column]:
-        """The pieces, each cut further where `n_chunks` is a multiple of their number."""
+        """Yield the chunks, each divided further if `n_chunks` is a multiple of their number."""
         for array in _divide(self._arrays, n_chunks):
             yield Column(self._name, [array], allow_copy=self._allow_copy)
 
     def get_buffers(self) -> dict[str, tuple[Buffer, Dtype] | None]:
-        """``data``, ``validity`` and ``offsets``, each with its dtype, or None."""
+        """Return ``data``, ``validity`` and ``offsets``: each None or a buffer with its dtype."""
         kind, bits, format, _ = self._dtype
         if kind == Kind.STRING:
             format = self._whole().schema.format
@@ -202,13 +212,13 @@ class Column:
 
     @property
     def _col(self) -> Any:
-        """What numpy.array makes the values of: how pandas reads categories, and the only way."""
+        """Values for ``numpy.array``: the only way that pandas reads categories."""
         array = self._whole()
         kind = self._dtype[0]
         if kind == Kind.STRING:
             return _read_strings(array.to("cpu"))
         if kind in (Kind.DATETIME, Kind.CATEGORICAL):
-            raise AttributeError(f"categories of {array.type} have no NumPy reading")
+            raise AttributeError(f"NumPy cannot read categories of {array.type}")
         return array
 
     def __repr__(self) -> str:
@@ -216,16 +226,25 @@ class Column:
 
 
 class DataFrame:
-    """A frame over struct arrays, its chunks, of one schema and without nulls of their own.
+    """A frame of one or more struct arrays with the same schema, its chunks.
 
     Parameters
     ----------
     chunks : sequence of DeviceArray
-        One or more. They are shared, and every buffer keeps what it is of alive.
+        One or more. The buffers share their memory and keep it alive.
     nan_as_null : bool
-        True raises BufferError: the protocol has given it up.
+        Only False: the protocol deprecates True.
     allow_copy : bool
-        False raises BufferError wherever handing a column out would take a copy.
+        False raises BufferError where exporting a column needs a copy.
+    columns : sequence of int, optional
+        Indices of the columns; all by default.
+
+    Raises
+    ------
+    BufferError
+        ``nan_as_null=True``, or the structs have nulls and a copy is not allowed.
+    TypeError
+        A chunk is no struct.
     """
 
     def __init__(
@@ -246,70 +265,76 @@ class DataFrame:
         self._schema = self._chunks[0].schema
         if self._schema.format != "+s":
             raise TypeError(
-                f"a frame is made of a struct, this is {self._chunks[0].type}: put it into one by "
+                f"a frame needs a struct array, this is {self._chunks[0].type}: make one with "
                 'to_arrow_device({"name": array})'
             )
         for chunk in self._chunks:
             if not allow_copy and chunk.null_count:
                 raise BufferError(
-                    "the struct has nulls, which have to be copied into its fields: allow it with "
-                    "allow_copy=True"
+                    "the struct has nulls, which need a copy of its fields' validity: allow it "
+                    "with allow_copy=True"
                 )
         self._names = [child.name for child in self._schema.children]
         self._columns = list(range(len(self._names)) if columns is None else columns)
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> DataFrame:
-        """The same frame under other conditions."""
+        """Return the frame with other options."""
         return DataFrame(
             self._chunks, nan_as_null=nan_as_null, allow_copy=allow_copy, columns=self._columns
         )
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata of the Arrow schema."""
+        """Metadata of the Arrow schema."""
         return _decode(self._schema)
 
     def num_columns(self) -> int:
-        """Columns."""
+        """Return the number of columns."""
         return len(self._columns)
 
     def num_rows(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return sum(map(len, self._chunks))
 
     def num_chunks(self) -> int:
-        """How many pieces the rows are in."""
+        """Return the number of chunks."""
         return len(self._chunks)
 
     def column_names(self) -> list[str]:
-        """The names, in order."""
+        """Return the column names, in order."""
         return [self._names[i] for i in self._columns]
 
     def get_column(self, i: int) -> Column:
-        """The column numbered `i`."""
+        """Return the column of index `i`."""
         field = self._columns[i]
         arrays = [chunk.field(field) for chunk in self._chunks]
         return Column(self._names[field], arrays, allow_copy=self._allow_copy)
 
     def get_column_by_name(self, name: str) -> Column:
-        """The column named `name`."""
+        """Return the column of a name.
+
+        Raises
+        ------
+        ValueError
+            No column, or more than one, has this name.
+        """
         return self.get_column(self._find(name))
 
     def get_columns(self) -> Iterator[Column]:
-        """All columns, in order."""
+        """Yield all columns, in order."""
         return map(self.get_column, range(self.num_columns()))
 
     def select_columns(self, indices: Iterable[int]) -> DataFrame:
-        """The frame of the columns numbered so, in that order."""
+        """Return the frame of the columns of these indices, in this order."""
         columns = [self._columns[i] for i in indices]
         return DataFrame(self._chunks, allow_copy=self._allow_copy, columns=columns)
 
     def select_columns_by_name(self, names: Iterable[str]) -> DataFrame:
-        """The frame of the columns named so, in that order."""
+        """Return the frame of the columns of these names, in this order."""
         return self.select_columns([self._find(name) for name in names])
 
     def get_chunks(self, n_chunks: int | None = None) -> Iterator[DataFrame]:
-        """The pieces, each cut further where `n_chunks` is a multiple of their number."""
+        """Yield the chunks, each divided further if `n_chunks` is a multiple of their number."""
         for chunk in _divide(self._chunks, n_chunks):
             yield DataFrame([chunk], allow_copy=self._allow_copy, columns=self._columns)
 
@@ -338,7 +363,7 @@ def _divide(
 
 
 def _decode(schema: _core.Schema) -> dict[str, str]:
-    """Keys with the library's name before them, as the protocol asks for."""
+    """Return metadata as str, with the library's name before each key, as the protocol asks."""
     return {
         f"arrowdl.{key.decode(errors='backslashreplace')}": value.decode(errors="backslashreplace")
         for key, value in schema.metadata.items()

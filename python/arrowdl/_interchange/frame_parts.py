@@ -1,7 +1,7 @@
-"""The parts of a foreign frame of the dataframe interchange protocol, each checked as it is read.
+"""Reads the parts of a foreign frame of the dataframe interchange protocol, and checks each.
 
-Nothing that a frame says of itself is taken for granted: what is missing or of another kind than
-the protocol's is a TypeError or ValueError that names the part.
+A part that is missing is a TypeError or ValueError that names it, and so is one that does not
+follow the protocol.
 """
 
 from __future__ import annotations
@@ -20,7 +20,21 @@ _FIRST_PAGE = 4096  # no system maps memory there
 
 
 def get_part(owner: Any, name: str, what: str) -> Any:
-    """The attribute `name` of `owner`, which is a `what` by the protocol."""
+    """Return an attribute of a frame, column or buffer.
+
+    Parameters
+    ----------
+    owner : object
+    name : str
+        Of the attribute.
+    what : str
+        What `owner` should be, for the error.
+
+    Raises
+    ------
+    TypeError
+        There is no such attribute.
+    """
     try:
         return getattr(owner, name)
     except AttributeError as error:
@@ -31,7 +45,7 @@ def get_part(owner: Any, name: str, what: str) -> Any:
 
 
 def call_part(owner: Any, name: str, what: str, *arguments: Any) -> Any:
-    """What the method `name` of `owner` gives."""
+    """Call a method of a frame, column or buffer."""
     method = get_part(owner, name, what)
     if not callable(method):
         raise TypeError(f"{name} of the {what} is {reprlib.repr(method)}, expected a method")
@@ -39,13 +53,13 @@ def call_part(owner: Any, name: str, what: str, *arguments: Any) -> Any:
 
 
 def read_part(owner: Any, name: str, what: str) -> Any:
-    """The same where producers differ in what is a method: the protocol changed its mind."""
+    """Read what is an attribute in some versions of the protocol, and a method in others."""
     value = get_part(owner, name, what)
     return value() if callable(value) else value
 
 
 def read_int(value: Any, name: str, least: int = 0) -> int:
-    """`value`, which the protocol says is an integer, as one that Arrow can hold."""
+    """Return `value` as an int64 of at least `least`; TypeError or ValueError otherwise."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -56,21 +70,21 @@ def read_int(value: Any, name: str, least: int = 0) -> int:
 
 
 def read_names(frame: Any) -> list[str]:
-    """The names of its columns."""
+    """Return the column names of a frame."""
     names = _read_items(call_part(frame, "column_names", "frame"), "column_names()")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"the fields of a struct are named by str, got the column {name!r}")
+            raise TypeError(f"a struct's fields have str names, got the column {name!r}")
     return names
 
 
 def read_chunks(owner: Any, what: str) -> list[Any]:
-    """The chunks of a frame or column."""
+    """Return the chunks of a frame or column."""
     return _read_items(call_part(owner, "get_chunks", what), "get_chunks()")
 
 
 def read_metadata(frame: Any) -> Mapping[Any, Any]:
-    """What it says beside its columns."""
+    """Return the metadata of a frame."""
     metadata = get_part(frame, "metadata", "frame")
     if metadata is None:
         return {}
@@ -80,13 +94,13 @@ def read_metadata(frame: Any) -> Mapping[Any, Any]:
 
 
 def read_window(column: Any) -> tuple[int, int]:
-    """Rows, and rows of the buffers before the first."""
-    size = read_int(read_part(column, "size", "column"), "size", _INT64_MIN)  # the core's to refuse
+    """Return the rows of a column, and its offset: rows of the buffers before its first."""
+    size = read_int(read_part(column, "size", "column"), "size", _INT64_MIN)  # the core checks them
     return size, read_int(read_part(column, "offset", "column"), "offset", _INT64_MIN)
 
 
 def read_dtype(value: Any, name: str = "dtype") -> Dtype:
-    """Kind, bits, format string, byte order."""
+    """Return kind, bits, format string and byte order."""
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 4:
         raise TypeError(
             f"{name} is {reprlib.repr(value)}, expected (kind, bits, format string, byte order)"
@@ -98,10 +112,10 @@ def read_dtype(value: Any, name: str = "dtype") -> Dtype:
 
 
 def read_buffers(column: Any) -> dict[str, tuple[Any, Any] | None]:
-    """``data``, ``validity`` and ``offsets``: the buffer and what is said of its dtype, or None."""
+    """Return ``data``, ``validity`` and ``offsets``: each None or a buffer with its dtype."""
     buffers = call_part(column, "get_buffers", "column")
     if not isinstance(buffers, Mapping):
-        raise TypeError(f"get_buffers() gave {reprlib.repr(buffers)}, expected a dict")
+        raise TypeError(f"get_buffers() returned {reprlib.repr(buffers)}, expected a dict")
     read = {name: buffers.get(name) for name in ("data", "validity", "offsets")}
     for name, pair in read.items():
         if pair is not None:
@@ -110,7 +124,7 @@ def read_buffers(column: Any) -> dict[str, tuple[Any, Any] | None]:
 
 
 def read_null(column: Any, dtype: Dtype) -> tuple[int, Any]:
-    """How nulls are marked, and by what."""
+    """Return how nulls are marked, and by which value."""
     described = read_part(column, "describe_null", "column")
     _check_pair(described, "describe_null", "(kind, value)")
     kind = read_int(described[0], "the kind in describe_null")
@@ -121,19 +135,22 @@ def read_null(column: Any, dtype: Dtype) -> tuple[int, Any]:
         value = read_int(value, f"the value of null in the mask ({Null(kind).name})")
         if value > 1:
             raise ValueError(f"the value of null in the mask is {value}, expected 0 or 1")
-    if kind == Null.USE_NAN and dtype[0] == Kind.DATETIME:  # modin calls NaT so
-        return Null.USE_SENTINEL, _INT64_MIN  # NumPy's
+    if kind == Null.USE_NAN and dtype[0] == Kind.DATETIME:  # modin's word for NaT
+        return Null.USE_SENTINEL, _INT64_MIN  # NumPy's NaT
     return kind, value
 
 
 def read_null_count(column: Any) -> int | None:
-    """How many nulls it says it has; None where it has not counted."""
+    """Return the number of nulls; None if the producer has not counted them."""
     count = read_part(column, "null_count", "column")
     return None if count is None else read_int(count, "null_count")
 
 
 def read_categorical(column: Any) -> tuple[bool, Any]:
-    """Whether the categories are ordered, and what they are; older producers give a tuple."""
+    """Return whether the categories are ordered, and the categories.
+
+    Older producers describe them in a tuple.
+    """
     described = read_part(column, "describe_categorical", "column")
     if isinstance(described, Mapping):
         is_ordered, is_dictionary = described.get("is_ordered"), described.get("is_dictionary")
@@ -147,14 +164,14 @@ def read_categorical(column: Any) -> tuple[bool, Any]:
         )
     if not is_dictionary or categories is None:
         raise BufferError(
-            "it is categorical without a dictionary, which Arrow has no type for: cast it to the "
+            "it is categorical without a dictionary, and Arrow has no such type: cast it to the "
             "type of its values"
         )
     return bool(is_ordered), categories
 
 
 def read_device(buffer: Any) -> _core.Device:
-    """Where the memory of a buffer is."""
+    """Return the device of a buffer."""
     device = call_part(buffer, "__dlpack_device__", "buffer")
     _check_pair(device, "__dlpack_device__()", "(device type, device id)")
     id = 0 if device[1] is None else read_int(device[1], "the device id")
@@ -162,7 +179,7 @@ def read_device(buffer: Any) -> _core.Device:
 
 
 def borrow_memory(buffer: Any, device: _core.Device) -> _core.DeviceArray:
-    """The bytes at the address of a buffer that the host may read."""
+    """Return the bytes at a buffer's address, which the host can read; they keep it alive."""
     size = read_int(read_part(buffer, "bufsize", "buffer"), "bufsize")
     address = read_part(buffer, "ptr", "buffer")
     try:
@@ -170,13 +187,13 @@ def borrow_memory(buffer: Any, device: _core.Device) -> _core.DeviceArray:
     except TypeError:
         raise TypeError(f"ptr is {reprlib.repr(address)}, expected an integer") from None
     if size and not _FIRST_PAGE <= address < 2**64 - size:
-        raise ValueError(f"a buffer of {size} bytes at the address {address}: no memory is there")
+        raise ValueError(f"a buffer of {size} bytes at address {address}, which is no valid memory")
     return _core.borrow_memory(address if size else 0, size, device, buffer)
 
 
 def _read_items(value: Any, name: str) -> list[Any]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} gave {reprlib.repr(value)}, expected an iterable")
+        raise TypeError(f"{name} returned {reprlib.repr(value)}, expected an iterable")
     return list(value)
 
 

@@ -1,4 +1,4 @@
-"""Data frames in: those that speak the dataframe interchange protocol and no Arrow protocol."""
+"""Imports frames of the dataframe interchange protocol, for producers without Arrow protocols."""
 
 from __future__ import annotations
 
@@ -47,37 +47,37 @@ _NAMES = {Kind.INT: "int", Kind.UINT: "uint", Kind.FLOAT: "float"}
 
 
 def from_dataframe(frame: Any, *, allow_copy: bool = True) -> _core.DeviceArray:
-    """Take a frame that has ``__dataframe__`` as a struct array of its columns.
+    """Import a frame as a struct array of its columns.
 
     Parameters
     ----------
     frame : object with ``__dataframe__``
-        Its buffers are shared where Arrow has their layout: numbers, times, bytes as bool8, bit
-        masks of Arrow's polarity, strings with offsets, codes with their categories.
+        Buffers with an Arrow layout are shared: numbers, times, bytes as bool8, bit masks where 0
+        is null, strings with offsets, codes with their categories.
     allow_copy : bool
-        What the frame is told. False raises BufferError for several chunks, and where nulls are
-        marked in another way than Arrow's.
+        Passed to the frame. False raises BufferError for several chunks, and for nulls that are not
+        marked by an Arrow bitmap.
 
     Returns
     -------
     DeviceArray
-        On the device of the buffers. It keeps them alive, not the frame.
+        On the device of the buffers. It keeps the buffers alive, not the frame.
 
     Raises
     ------
     BufferError
-        A column that Arrow or the frame cannot hand over, or a copy that is not allowed.
+        Arrow or the frame cannot represent a column, or a copy is needed and not allowed.
     ValueError
-        A frame that contradicts itself.
+        The frame contradicts itself.
     TypeError
-        What is no frame, column or buffer of the protocol.
+        An object does not have the protocol of a frame, column or buffer.
     """
     try:
         exchange = frame.__dataframe__(allow_copy=allow_copy)
         names = read_names(exchange)
         chunks = read_chunks(exchange, "frame") or [exchange]
         arrays = [_take_chunk(chunk, names, allow_copy) for chunk in chunks]
-    except RuntimeError as error:  # what pandas and pyarrow refuse a copy with
+    except RuntimeError as error:  # pandas and pyarrow raise it to refuse a copy
         if allow_copy:
             raise
         raise BufferError(f"copy=False: the frame needs a copy: {error}") from error
@@ -91,15 +91,17 @@ def _join(arrays: list[_core.DeviceArray], allow_copy: bool) -> _core.DeviceArra
         return arrays[0]
     if not allow_copy:
         raise BufferError(
-            f"the frame has {len(arrays)} chunks, which one array takes a copy of: allow it with "
-            "copy=None, or take the chunks of __dataframe__().get_chunks() one by one"
+            f"the frame has {len(arrays)} chunks, and one array needs a copy of them: allow it "
+            "with copy=None, or import the chunks of __dataframe__().get_chunks() one by one"
         )
     return _core.concatenate(arrays)
 
 
 def _take_chunk(chunk: Any, names: list[str], allow_copy: bool) -> _core.DeviceArray:
     if not names and read_part(chunk, "num_rows", "frame"):
-        raise BufferError("the frame has rows and no columns, which a struct array cannot say")
+        raise BufferError(
+            "the frame has rows and no columns, which a struct array cannot represent"
+        )
     arrays = []
     for i, name in enumerate(names):
         try:
@@ -116,15 +118,15 @@ def _warn_of_metadata(exchange: Any, rows: int) -> None:
     left = [str(key) for key, value in metadata if not _is_range(value, rows)]
     if left:
         warnings.warn(
-            f"the frame's metadata is not in its columns and is left behind: {', '.join(left)}. An "
-            "index comes along as a column: reset_index()",
+            f"the frame's metadata is not in its columns and is dropped: {', '.join(left)}. To "
+            "keep an index, make it a column: reset_index()",
             UserWarning,
             stacklevel=3,
         )
 
 
 def _is_range(index: Any, rows: int) -> bool:
-    """Whether `index` only counts the rows, as pandas' does unless it is told otherwise."""
+    """Whether `index` only counts the rows, as pandas' default index does."""
     return getattr(index, "start", None) == 0 and getattr(index, "stop", None) == rows
 
 
@@ -135,15 +137,15 @@ def _take_column(column: Any, allow_copy: bool) -> _core.DeviceArray:
     count = read_int(read_part(column, "num_chunks", "column"), "num_chunks")
     chunks = read_chunks(column, "column") if count > 1 else [column]
     if not chunks:
-        raise ValueError(f"num_chunks is {count}, and get_chunks() gives none")
+        raise ValueError(f"num_chunks is {count}, and get_chunks() returns none")
     return _join([_take_whole(chunk, allow_copy) for chunk in chunks], allow_copy)
 
 
 def _take_whole(column: Any, allow_copy: bool) -> _core.DeviceArray:
-    """A column of one chunk."""
+    """Import a column of one chunk."""
     dtype = read_dtype(read_part(column, "dtype", "column"))
     if dtype[3] not in _BYTE_ORDERS:
-        raise BufferError(f"its byte order is {dtype[3]!r}, Arrow data has this machine's own")
+        raise BufferError(f"its byte order is {dtype[3]!r}; Arrow needs this machine's byte order")
     buffers = read_buffers(column)
     window = read_window(column)
     null = read_null(column, dtype)
@@ -172,7 +174,7 @@ def _assemble(
     data, data_dtype = buffers["data"]
     if kind == Kind.STRING:
         if buffers["offsets"] is None:
-            raise ValueError("strings without a buffer of offsets")
+            raise ValueError("its strings have no buffer of offsets")
         format, integer = _find_offsets_format(buffers["offsets"][1])
         offsets = _take_buffer(buffers["offsets"][0], integer)
         parts = [bitmap, offsets, _take_buffer(data, "uint8")]
@@ -187,9 +189,9 @@ def _assemble(
 
 
 def _find_format(dtype: Dtype) -> tuple[str, str]:
-    """Arrow's format and the name of the elements' type.
+    """Return the Arrow format and the name of the element type.
 
-    Kind and bits say it all for numbers; pandas 3 writes "S" for the int16 of its Arrow columns.
+    For numbers, only kind and bits count: pandas 3 writes "S" for the int16 of its Arrow columns.
     """
     kind, bits, format, _ = dtype
     for known, description in NUMBERS.items():
@@ -201,7 +203,7 @@ def _find_format(dtype: Dtype) -> tuple[str, str]:
         own_bits = find_time_bits(format)
         if own_bits is None or own_bits != bits:
             raise BufferError(f"datetimes of {bits} bits in the format {format!r}: Arrow has none")
-        # str() of Python's fixed offsets; Arrow writes them without the name.
+        # str() of Python's fixed offsets begins with "UTC"; Arrow's do not.
         return re.sub(r":UTC([+-]\d\d:\d\d)$", r":\1", format), f"int{bits}"
     raise BufferError(
         f"its dtype is {dtype}; supported are int, uint, float (16 bits and more), bool, string, "
@@ -212,37 +214,37 @@ def _find_format(dtype: Dtype) -> tuple[str, str]:
 def _find_offsets_format(dtype: Any) -> tuple[str, str]:
     bits = read_dtype(dtype, "the offsets' dtype")[1]
     if bits not in (32, 64):
-        raise BufferError(f"its offsets are of {bits} bits, Arrow's of 32 or 64")
+        raise BufferError(f"its offsets have {bits} bits, Arrow's have 32 or 64")
     return ("U", "int64") if bits == 64 else ("u", "int32")
 
 
 def _find_code_format(dtype: Dtype, data_dtype: Dtype) -> tuple[str, str]:
-    """Of categorical codes. Some describe their buffer as categorical again."""
+    """Return the Arrow format and element type of codes; some buffers say categorical again."""
     kind, bits, format, order = data_dtype
     if kind == Kind.CATEGORICAL:
         is_unsigned = NUMBERS.get(dtype[2]) == (Kind.UINT, bits)
         kind = Kind.UINT if is_unsigned else Kind.INT
     if kind not in (Kind.INT, Kind.UINT):
-        raise BufferError(f"categorical codes of the dtype {data_dtype}, Arrow has integers there")
+        raise BufferError(f"its categorical codes have dtype {data_dtype}; Arrow needs integers")
     return _find_format((kind, bits, format, order))
 
 
 def _take_categories(
     column: Any, device: _core.Device, allow_copy: bool
 ) -> tuple[_core.DeviceArray, bool]:
-    """The values and whether they are ordered."""
+    """Return the values, and whether they are ordered."""
     is_ordered, categories = read_categorical(column)
     if not isinstance(categories, Mapping):
         kind = read_dtype(read_part(categories, "dtype", "column"))[0]
         if kind == Kind.CATEGORICAL:
-            raise BufferError("its categories are categorical themselves: cast it to their values")
+            raise BufferError("its categories are categorical: cast the column to their values")
         return _take_column(categories, allow_copy), is_ordered
     values = _make_values(categories)
     return values if values.device == device else values.to(device), is_ordered
 
 
 def _make_values(categories: Mapping[int, Any]) -> _core.DeviceArray:
-    """Values that are Python objects, by their codes."""
+    """Make an array of categories that are Python objects, by code."""
     if set(categories) != set(range(len(categories))):
         raise BufferError(f"its categories have the codes {[*categories]}, not 0, 1, 2, ...")
     values = [categories[code] for code in range(len(categories))]
@@ -264,12 +266,14 @@ def _make_values(categories: Mapping[int, Any]) -> _core.DeviceArray:
 
 
 def _find_mask(column: Any, null: int, validity: tuple[Any, Any] | None) -> Any:
-    """The buffer of the mask, where nulls are marked by one. pyarrow has it where none is, too."""
+    """Return the mask's buffer if nulls are marked by one; pyarrow has it also without nulls."""
     if null not in (Null.USE_BITMASK, Null.USE_BYTEMASK):
         return None
     if validity is None:
         if read_null_count(column):
-            raise ValueError("its nulls are said to be in a mask, and it has no validity buffer")
+            raise ValueError(
+                "describe_null says that a mask marks its nulls, and it has no validity buffer"
+            )
         return None
     mask, dtype = validity[0], read_dtype(validity[1], "the validity's dtype")
     if dtype[1] != (1 if null == Null.USE_BITMASK else 8):
@@ -285,7 +289,7 @@ def _mark_nulls(
     window: tuple[int, int],
     allow_copy: bool,
 ) -> _core.DeviceArray:
-    """`array` with the nulls that are not marked as Arrow does."""
+    """Return `array` with nulls that are not marked by an Arrow bitmap."""
     kind, value = null
     if kind == Null.USE_NAN:
         return _mark(array, column, "NaN", allow_copy, lambda: _core.null_where(array, None))
@@ -306,36 +310,36 @@ def _mark_nulls(
 def _mark(
     array: _core.DeviceArray, column: Any, how: str, allow_copy: bool, mark: Any
 ) -> _core.DeviceArray:
-    """`mark()`, which is `array` with nulls that are not marked by Arrow's bitmap."""
+    """Return `mark()`, which makes a bitmap for the nulls of `array`, if that is allowed."""
     if not _core.is_host_readable(array.device):
         if read_null_count(column) == 0:
             return array
         raise BufferError(
-            f"its nulls are marked by {how}, Arrow's by a bitmap, and the host cannot make that of "
-            f"memory on {name_device(array.device)}: fill or drop them in the frame's own library, "
-            "or copy the frame to the CPU there"
+            f"its nulls are marked by {how}, and the host cannot make Arrow's bitmap from memory "
+            f"on {name_device(array.device)}: with the frame's own library, fill or drop the "
+            "nulls, or copy the frame to the CPU"
         )
     marked: _core.DeviceArray = mark()
     if not allow_copy and marked.null_count:
         raise BufferError(
-            f"copy=False: its {marked.null_count} nulls are marked by {how}, which Arrow's bitmap "
-            "has to be made of: allow it with copy=None"
+            f"copy=False: its {marked.null_count} nulls are marked by {how}, and Arrow needs a "
+            "bitmap, which is a copy: allow it with copy=None"
         )
     return marked
 
 
 def _take_mask(buffer: Any, null: int, size: int, offset: int) -> _core.DeviceArray:
-    """The mask as booleans, whatever its polarity."""
+    """Return the mask as booleans, of either polarity."""
     if null == Null.USE_BYTEMASK:
         return _core.assemble("bool8", size, offset, [None, _take_buffer(buffer, "bool")])
     return _core.assemble("b", size, offset, [None, _take_buffer(buffer, "uint8")])
 
 
 def _encode(array: _core.DeviceArray, sentinel: Any) -> bytes | None:
-    """The bytes of the value that stands for null; None for NaN."""
+    """Return the bytes of the value that means null; None for NaN."""
     dtype = array.dtype
     if dtype is None or array.schema.format == "b":
-        raise BufferError(f"the value {sentinel!r} stands for null among {array.type}")
+        raise BufferError(f"the value {sentinel!r} means null, and {array.type} cannot hold it")
     if sentinel != sentinel:
         return None
     try:
@@ -348,9 +352,9 @@ def _encode(array: _core.DeviceArray, sentinel: Any) -> bytes | None:
 
 
 def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
-    """The memory of a buffer of `element`s, by DLPack, or by its address where the host may read.
+    """Import a buffer by DLPack, or by its address if the host can read it.
 
-    An array of bytes may stand for any element.
+    Bytes are accepted for any `element`, the name of the element type.
     """
     device = read_device(buffer)
     try:
@@ -359,14 +363,14 @@ def _take_buffer(buffer: Any, element: str) -> _core.DeviceArray:
         if _core.is_host_readable(device):
             return borrow_memory(buffer, device)
         raise BufferError(
-            f"a buffer on {name_device(device)} has no __dlpack__ that works "
-            f"({error or type(error).__name__}), and its address is not for the host to read: copy "
-            "the frame to the CPU in its own library"
+            f"a buffer on {name_device(device)} has no working __dlpack__ "
+            f"({error or type(error).__name__}), and the host cannot read its address: copy the "
+            "frame to the CPU with its own library"
         ) from error
     allowed = {element, "uint8", "int8"} if element in ("bool", "uint8") else {element, "uint8"}
     if len(array.shape) != 1 or array.dtype not in allowed:
         raise ValueError(
-            f"its buffer is a tensor of {array.dtype or array.type} and shape {array.shape}, its "
-            f"description says one dimension of {element}"
+            f"its buffer is a tensor of {array.dtype or array.type} and shape {array.shape}, and "
+            f"its description says one dimension of {element}"
         )
     return array

@@ -1,4 +1,4 @@
-"""What both directions of the dataframe interchange protocol know.
+"""Constants of the dataframe interchange protocol, for import and export.
 
 Source: "Python dataframe interchange protocol", Consortium for Python Data API Standards; its
 format strings are those of the Arrow C data interface.
@@ -41,7 +41,7 @@ class Null(IntEnum):
 
 
 class DeviceType(IntEnum):
-    """The protocol's DlpackDeviceType; the types that it has not are DLPack's."""
+    """The protocol's DlpackDeviceType, and the device types that only DLPack has."""
 
     CPU = 1
     CUDA = 2
@@ -66,19 +66,19 @@ NUMBERS: dict[str, tuple[Kind, int]] = {
     **{format: (Kind.UINT, 8 << i) for i, format in enumerate("CSIL")},
     **{format: (Kind.FLOAT, 16 << i) for i, format in enumerate("efg")},
 }
-"""Format string to kind and bits."""
+"""Format string of each number type: its kind and bits."""
 
 _TIME = re.compile(r"ts[smun]:|t[td][smunD]$|tD[smun]$")
 _TIME_OF_32_BITS = {"tdD", "tts", "ttm"}
 
 
 def find_time_bits(format: str) -> int | None:
-    """Bits of a date, time, timestamp or duration; None for any other format."""
+    """Return the bits of a date, time, timestamp or duration; None for any other format."""
     if not _TIME.match(format):
         return None
     return 32 if format in _TIME_OF_32_BITS else 64
 
 
 def name_device(device: Device) -> str:
-    """A device as messages write it."""
+    """Return the name of a device for error messages, such as ``cuda:0``."""
     return f"{device.name}:{device.id}"

@@ -273,7 +273,7 @@ def test_string_views_are_gathered() -> None:
     back = arrowdl.from_arrow(OnlyDataFrame(frame)).field("x")
     assert pa.array(back).to_pylist() == views.to_pylist()
     assert frame.__dataframe__().get_column(0).null_count == 1
-    with pytest.raises(BufferError, match="string views have to be gathered"):
+    with pytest.raises(BufferError, match="string views are not contiguous"):
         frame.__dataframe__(allow_copy=False).get_column(0)
 
 
@@ -347,7 +347,7 @@ def test_chunks() -> None:
     assert table["x"].num_chunks == 2
     assert table["x"].to_pylist() == [0, 1, 2, 3, 4]
     assert memory_of(column.get_buffers()["data"][0], "int64").tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(BufferError, match="2 chunks have to be gathered"):
+    with pytest.raises(BufferError, match="2 chunks are not contiguous"):
         frame.__dataframe__(allow_copy=False).get_column(0).get_buffers()
     read = pd.api.interchange.from_dataframe(OnlyDataFrame(frame))
     assert read["x"].tolist() == [0, 1, 2, 3, 4]
@@ -377,7 +377,7 @@ def test_nulls_of_rows_are_nulls_of_columns() -> None:
     ids=lambda array: str(array.type),
 )
 def test_types_that_the_protocol_has_not(array: pa.Array) -> None:
-    with pytest.raises(BufferError, match=r'column "x" is of .* select other columns'):
+    with pytest.raises(BufferError, match=r'column "x" is .* select other columns'):
         column_of(array)
     frame = frame_of(x=array, y=pa.array([2]))
     assert frame.select_columns([1]).get_column(0).size() == 1
@@ -386,12 +386,12 @@ def test_types_that_the_protocol_has_not(array: pa.Array) -> None:
 def test_extension_types_over_integers_are_not_integers() -> None:
     tensor = torch.ones(2, dtype=torch.float8_e4m3fn)
     frame = arrowdl.to_arrow_device({"x": tensor}).__dataframe__()
-    with pytest.raises(BufferError, match='column "x" is of'):
+    with pytest.raises(BufferError, match='column "x" is arrowdl'):
         frame.get_column(0)
 
 
 def test_what_is_no_frame() -> None:
-    with pytest.raises(TypeError, match="made of a struct, this is int64"):
+    with pytest.raises(TypeError, match="needs a struct array, this is int64"):
         arrowdl.to_arrow_device(np.arange(3)).__dataframe__()
     with pytest.raises(BufferError, match="nan_as_null=True"):
         cudf_frame().__dataframe__(nan_as_null=True)
@@ -428,7 +428,7 @@ def test_device_memory_by_dlpack() -> None:
     back = arrowdl.to_arrow_device(buffer)
     assert (back.device.name, back.dtype) == ("cuda", "float32")
     assert arrowdl._core.address_of(back) == data.ctypes.data
-    with pytest.raises(BufferError, match=r"on cuda:0, where the host cannot read"):
+    with pytest.raises(BufferError, match=r"on cuda:0, which the host cannot read"):
         buffer.ptr  # noqa: B018
 
 
@@ -491,10 +491,10 @@ def test_a_stream_is_a_frame_of_its_arrays() -> None:
     stream = arrowdl.from_arrow_stream(table).rebatch(3)
     frame = stream.__dataframe__()
     assert frame.num_chunks() == 2
-    with pytest.raises(ValueError, match="consumer has taken it"):
+    with pytest.raises(ValueError, match="handed on"):
         next(stream)
     read = pa.interchange.from_dataframe(frame)
     assert read.to_pydict() == table.to_pydict()
     assert arrowdl.from_arrow_stream(table[:0]).__dataframe__().num_rows() == 0
-    with pytest.raises(TypeError, match="a frame is made of a struct"):
+    with pytest.raises(TypeError, match="a frame needs a struct array"):
         arrowdl.from_arrow_stream(pa.chunked_array([[1], [2]])).__dataframe__()

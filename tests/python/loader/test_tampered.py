@@ -8,7 +8,7 @@ import arrowdl
 import pyarrow as pa
 import pytest
 from arrowdl.loader._epoch.sharding import Rest, Sharding, Stage, choose_share
-from arrowdl.loader._sources.base import TableSource
+from arrowdl.loader._sources.table import TableSource
 
 TABLE = pa.table({"id": range(100)})
 

@@ -195,8 +195,8 @@ def test_a_loader_goes_to_another_process(shuffle: bool, tmp_path: Path) -> None
         ({"transform": 3}, "a function of one batch"),
         ({"columns": {"id"}}, "a list of names"),
         ({"columns": 3}, "a list of names"),
-        ({"columns": [0]}, "0 is no name"),
-        ({"columns": ["id", "id"]}, '"id" is there twice'),
+        ({"columns": [0]}, "0 is no str"),
+        ({"columns": ["id", "id"]}, '"id" is listed twice'),
         ({"pin_memory": True, "framework": "numpy"}, "pin_memory=True needs"),
     ],
 )
@@ -284,7 +284,7 @@ def test_the_first_codes_say_what_codes_mean(empty: pa.Array) -> None:
         codes = [i for batch in loader for i in batch["k"].tolist()]
         assert codes[-4:] == [0, 1, 0, 0]
     other = pa.array(["b"]).dictionary_encode()
-    with pytest.raises(ValueError, match="changes on the way"):
+    with pytest.raises(ValueError, match="changes between batches"):
         list(arrowdl.Loader(make(other), 5, nulls="fill"))
 
 

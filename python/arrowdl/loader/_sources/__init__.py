@@ -1,1 +1,1 @@
-"""What the Loader reads: tables, streams, datasets and files."""
+"""What a Loader reads: tables, files, datasets, streams."""

@@ -1,4 +1,4 @@
-"""`DatasetSource`: files by row groups, through pyarrow's scanner."""
+"""`DatasetSource`: the files of a pyarrow dataset, read by row groups."""
 
 from __future__ import annotations
 
@@ -18,16 +18,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-# Decoding more rows at once is quicker up to about here, and takes more memory.
+# Decoding more rows at once is hardly faster, and takes more memory.
 DECODE_ROWS = 131_072
-# What one scan reads, and each of its batches, where row groups and rows are no larger. A scan
-# reads rows ahead until it holds a gigabyte, however few are asked for: so it gets no more to read.
+# Bytes that one scan reads, and bytes of each of its batches, unless a row group or row is larger.
+# A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
 
 
 class DatasetSource(IndexedSource):
-    """Row groups of Parquet files, whole files of other formats, read by pyarrow's scanner."""
+    """Row groups of Parquet files, or whole files of other formats, read by pyarrow's scanner.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.FileSystemDataset
+    query : Query
+    stamps : FileStamps
+        Of files whose footers have been read; those of the others are added.
+
+    Raises
+    ------
+    OSError
+        A file has changed since the dataset read its footer.
+    """
 
     def __init__(
         self,
@@ -75,7 +88,7 @@ class DatasetSource(IndexedSource):
         return int(fragment.count_rows())
 
     def _count_filtered(self, fragment: ds.Fragment) -> int:
-        """By the scan itself: pyarrow counts by statistics, wrong of casts and of NaN."""
+        """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
         query = replace(self._query, columns=[])
         return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
 
@@ -83,7 +96,7 @@ class DatasetSource(IndexedSource):
         stream = self._scan(units)
         if not has_dictionaries(stream.schema):
             return stream
-        if self._dictionaries is None:  # of the first rows, for every rank and epoch
+        if self._dictionaries is None:  # those of the first rows, for every rank and epoch
             self._dictionaries = Dictionaries()
             first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
             if first is not None:
@@ -99,7 +112,7 @@ class DatasetSource(IndexedSource):
         )
 
     def _cut(self, units: Sequence[int]) -> list[list[int]]:
-        """`units` in parts of no more bytes than one scan is to read."""
+        """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
         room = 0.0
         for unit in units:
@@ -111,7 +124,7 @@ class DatasetSource(IndexedSource):
         return scans
 
     def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
-        """One scan after another, the next one already at work."""
+        """Read one scan after another, and start each before the one before it has ended."""
         following = self._open(scans[0])
         for units in scans[1:]:
             present, following = following, self._open(units)
@@ -130,7 +143,7 @@ class DatasetSource(IndexedSource):
         import pyarrow.dataset as ds
 
         options = {
-            "batch_readahead": _SCAN_BYTES // _BATCH_BYTES,  # row groups decoded side by side
+            "batch_readahead": _SCAN_BYTES // _BATCH_BYTES,  # row groups decoded in parallel
             "fragment_readahead": 2,
             **self._options,
         }
@@ -158,7 +171,7 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
     options: dict[str, Any] = {"batch_size": batch_rows}
     is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
     if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
-        # Nothing is won there by fetching all bytes of a scan at once.
+        # Fetching all bytes of a scan at once does not help for local files.
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True
         )
@@ -166,24 +179,23 @@ def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str,
 
 
 def _is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
-    """Whether a scan gives memory of its own for certain. Columns of directories are made for each
-    batch."""
+    """Whether a scan always returns new memory. Columns of directories are made for each batch."""
     import pyarrow.dataset as ds
 
-    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded, whatever the file system
+    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded on every file system
         return not _is_mapped(dataset.filesystem)
-    return all(map(is_ipc, fragments))  # which are mapped privately, or copied, for each scan
+    return all(map(is_ipc, fragments))  # mapped privately or copied for each scan
 
 
 def _is_mapped(filesystem: Any) -> bool:
-    """Whether files are read through memory that is mapped to them."""
+    """Whether files are read through memory maps."""
     import pyarrow.fs as fs
 
     return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
 
 
 def _is_plain(format: ds.ParquetFileFormat) -> bool:
-    """Whether nobody asked for options of scans."""
+    """Whether the format has default scan options."""
     import pyarrow.dataset as ds
 
     plain = ds.ParquetFileFormat().default_fragment_scan_options
@@ -191,7 +203,7 @@ def _is_plain(format: ds.ParquetFileFormat) -> bool:
 
 
 def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
-    """Bytes of `columns` in each fragment, about; 0 where nothing tells."""
+    """Estimate the bytes of `columns` in each fragment; 0 if unknown."""
     sizes = [
         float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
         for fragment in fragments
@@ -204,7 +216,7 @@ def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[
 
 
 def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
-    """The part of the bytes that `columns` have."""
+    """Return the share of the bytes that `columns` have."""
     group = fragment.metadata.row_group(fragment.row_groups[0].id)
     chunks = [group.column(i) for i in range(group.num_columns)]
     sizes = [
@@ -215,7 +227,7 @@ def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
 
 
 def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
-    """Consecutive row groups of one file as one fragment: the scanner reads them ahead."""
+    """Join consecutive row groups of a file into one fragment, which the scanner reads ahead."""
     joined: list[ds.Fragment] = []
     groups: list[int] = []
     for fragment in fragments:
@@ -234,7 +246,13 @@ def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
 
 
 class Scan:
-    """Opens a stream of a dataset that has no row groups to choose from."""
+    """Opens streams of a dataset that is not made of files, or has scan options of its own.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    query : Query
+    """
 
     def __init__(self, dataset: ds.Dataset, query: Query) -> None:
         self._dataset = dataset
@@ -254,7 +272,7 @@ class Scan:
         check_footers(fragments)
 
     def _list_fragments(self) -> list[ds.Fragment]:
-        return list(self._dataset._get_fragments(None))  # for datasets with scan options too
+        return list(self._dataset._get_fragments(None))  # works for datasets with scan options
 
     def _scan(
         self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
@@ -276,16 +294,30 @@ def open_dataset(
     memory_map: bool,
     stamps: FileStamps | None = None,
 ) -> Source:
-    """The rows of a pyarrow dataset that `filter` wants.
+    """Open a pyarrow dataset.
 
-    `stamps` are of files whose footers have been read.
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+    columns : list of str, optional
+    filter : pyarrow.dataset.Expression, optional
+    memory_map : bool
+    stamps : FileStamps, optional
+        Of files whose footers have been read.
+
+    Raises
+    ------
+    TypeError
+        `filter` is no expression.
+    ValueError
+        The dataset does not have a column.
     """
     import pyarrow.compute as pc
 
     if filter is not None and not isinstance(filter, pc.Expression):
         raise TypeError(
             f"filter={filter!r}: give a pyarrow expression, such as "
-            'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one of '
+            'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one from '
             "tuples"
         )
     if columns is not None:

@@ -1,4 +1,4 @@
-"""Dictionaries that hold for a whole source, so that a code means the same in every batch."""
+"""One dictionary for a whole source, so that a code means the same in every batch."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 
 def has_dictionaries(schema: _core.Schema) -> bool:
-    """Whether there is a dictionary at any level."""
+    """Whether a field at any level is dictionary-encoded."""
     return schema.dictionary is not None or any(map(has_dictionaries, schema.children))
 
 
 class Dictionaries:
-    """Those of the first rows of a source, to which all others are held.
+    """The dictionaries of a source's first rows, which all others have to match.
 
-    A tensor has codes and no dictionary: where the dictionary changes on the way, the same code
-    means something else in one batch than in another.
+    A tensor has the codes without the dictionary: if the dictionary changed between batches, the
+    same code would have several meanings.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, pa.Array] = {}
 
     def check(self, array: _core.DeviceArray) -> None:
-        """Raise ValueError unless every dictionary is that of the first array, or its start."""
+        """Raise ValueError unless each dictionary is that of the first array, or a prefix of it."""
         import pyarrow as pa
 
-        if len(array) == 0:  # and no code
+        if len(array) == 0:  # it has no codes
             return
         for path, found in _find_dictionaries(pa.array(array.to("cpu")), ""):
             known = self._known.get(path)
@@ -40,7 +40,7 @@ class Dictionaries:
             if known.slice(0, len(found)).equals(found):
                 continue
             raise ValueError(
-                f'the dictionary of "{path}" changes on the way: its codes would mean '
+                f'the dictionary of "{path}" changes between batches: its codes would mean '
                 f"{_show(known)} in one batch and {_show(found)} in another. Give every part of "
                 "the source the same dictionary (as an enum, or pyarrow's unify_dictionaries() on "
                 "a table), or write the codes as integers"
@@ -50,7 +50,7 @@ class Dictionaries:
 def check_dictionaries(
     stream: _core.DeviceStream, dictionaries: Dictionaries
 ) -> _core.DeviceStream:
-    """The same arrays, each held to `dictionaries`."""
+    """Check each array of a stream against `dictionaries`."""
 
     def check(array: _core.DeviceArray) -> _core.DeviceArray:
         dictionaries.check(array)
@@ -63,7 +63,7 @@ def check_dictionaries(
 
 
 def _find_dictionaries(array: Any, path: str) -> Iterator[tuple[str, pa.Array]]:
-    """The dictionaries at and below `array`, with the names that lead there."""
+    """Yield the dictionaries of `array` and its children, each with its path of names."""
     import pyarrow as pa
 
     if isinstance(array, pa.ExtensionArray):

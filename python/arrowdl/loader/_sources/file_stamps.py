@@ -1,4 +1,4 @@
-"""`FileStamps`: whether files are still those whose footers were read."""
+"""`FileStamps`: whether files have changed since their footers were read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-# Of a file system that is not local, each a request.
+# Requests to a file system that is not local.
 _REQUESTS_AT_ONCE = 16
 
 
 class Stamp(NamedTuple):
-    """What tells a file from another one under its name; None for what nobody knows."""
+    """What distinguishes a file from another one of its name; None if unknown."""
 
     size: int | None
     mtime_ns: int | None
@@ -24,23 +24,23 @@ class Stamp(NamedTuple):
 
 
 class FileStamps:
-    """Sizes, times and, on the local file system, inodes of files from before they were read.
+    """Size, time of change and, on the local file system, inode of files before they are read.
 
-    What is known of a file (its rows, where its columns lie) is wrong of one that is written anew
-    under the same name, and reading it gives other values without any error.
+    If a file is rewritten under its name, what is known of it (its rows, the offsets of its
+    columns) is wrong, and reading it would silently return wrong values.
     """
 
     def __init__(self) -> None:
         self._machine = platform.node()
         self._filesystems: dict[str, Any] = {}  # None for the local one
-        self._stamps: dict[str, Stamp | None] = {}  # None for a file that there was not
+        self._stamps: dict[str, Stamp | None] = {}  # None for a file that did not exist
 
     def add_paths(self, paths: Iterable[str]) -> None:
-        """Files on the local file system."""
+        """Add files of the local file system."""
         self._add(dict.fromkeys(paths))
 
     def add_fragments(self, fragments: Iterable[Any]) -> bool:
-        """Those of a pyarrow dataset that are files; whether there is one that was not known."""
+        """Add the files of a pyarrow dataset; return whether one of them is new."""
         return self._add(
             {
                 fragment.path: None if is_local(fragment.filesystem) else fragment.filesystem
@@ -56,24 +56,26 @@ class FileStamps:
         return bool(new)
 
     def get_size(self, path: str) -> int:
-        """Bytes of a file, 0 where nobody knows."""
+        """Return the bytes of a file, 0 if unknown."""
         stamp = self._stamps.get(path)
         return (stamp.size or 0) if stamp else 0
 
     def check(self, paths: Iterable[str] | None = None, *, may_be_gone: bool = False) -> None:
-        """Compare files with what they were.
+        """Compare files with their stamps.
 
         Parameters
         ----------
         paths : iterable of str, optional
-            By default those on the local file system: the others cost a request each.
+            By default the files on the local file system, since others cost a request each.
         may_be_gone : bool
-            Whether a file that has lost its name is as good: one that is mapped is.
+            Whether a removed file is accepted, as for one that is mapped.
 
         Raises
         ------
+        FileNotFoundError
+            A file was removed.
         OSError
-            A file has changed; FileNotFoundError where it is gone.
+            A file has changed.
         """
         known = [path for path in self._stamps if self._is_local(path)] if paths is None else paths
         chosen = [path for path in dict.fromkeys(known) if self._stamps.get(path) is not None]
@@ -83,20 +85,20 @@ class FileStamps:
             if now is None:
                 if not may_be_gone:
                     raise FileNotFoundError(
-                        f"{path!r} is gone since this Loader was made: make a new one of the files "
-                        "that there are"
+                        f"{path!r} was removed after this Loader was made: make a new Loader of "
+                        "the files that exist"
                     )
             elif changes := self._list_changes(before, now):
                 raise OSError(
-                    f"{path!r} has changed since this Loader was made ({', '.join(changes)}), and "
-                    "what is known of it, its rows and where they lie, is of the file before: make "
-                    "a new Loader. Files that are being read are replaced under other names"
+                    f"{path!r} has changed since this Loader was made ({', '.join(changes)}), so "
+                    "that its rows are no longer where the Loader expects them: make a new Loader, "
+                    "and write new files under new names while a training reads"
                 )
 
     def guard(self, paths: Sequence[str], batches: Iterator[T]) -> Iterator[T]:
-        """What is read of `paths`: the last of it when they have been checked after the reading.
+        """Yield `batches` of the files at `paths`, the last one after the files were checked again.
 
-        An error may be of a change, which is raised then.
+        If reading fails because a file has changed, the OSError that says so is raised instead.
         """
         local = [path for path in paths if self._is_local(path)]
         self.check(local)
@@ -126,7 +128,7 @@ class FileStamps:
         changes = []
         if _differ(before.size, now.size):
             changes.append(f"{before.size} bytes before, {now.size} now")
-        if platform.node() != self._machine:  # another copy of the file, as it may be
+        if platform.node() != self._machine:  # it may be another copy of the file
             return changes
         if _differ(before.mtime_ns, now.mtime_ns):
             changes.append("written at another time")
@@ -136,9 +138,9 @@ class FileStamps:
 
 
 def check_footers(fragments: Iterable[Any]) -> None:
-    """Raise OSError where a dataset has read Parquet footers, and a local file has another one now.
+    """Raise OSError if a local file's Parquet footer differs from the one that the dataset read.
 
-    A scan of the dataset, before the Loader was made, has read them.
+    A dataset reads footers when it is scanned, which may be before the Loader is made.
     """
     import pyarrow.dataset as ds
 
@@ -150,13 +152,13 @@ def check_footers(fragments: Iterable[Any]) -> None:
             continue
         if not copy(fragment).metadata.equals(fragment.metadata):
             raise OSError(
-                f"{fragment.path!r} has changed since the dataset read its footer, by which it "
-                "would be read: make a new dataset"
+                f"{fragment.path!r} has changed since the dataset read its footer: make a new "
+                "dataset"
             )
 
 
 def _is_of_metadata_file(fragment: Any) -> bool:
-    """Whether what it knows is from a file beside the data."""
+    """Whether a fragment's footer comes from a separate metadata file."""
     metadata = fragment.metadata
     if not metadata.num_row_groups or not metadata.num_columns:
         return False
@@ -164,12 +166,12 @@ def _is_of_metadata_file(fragment: Any) -> bool:
 
 
 def is_local(filesystem: Any) -> bool:
-    """Whether a file system of pyarrow's is that of the machine, by whole paths."""
+    """Whether a pyarrow file system is the local one, with absolute paths."""
     return type(filesystem).__name__ == "LocalFileSystem"
 
 
 def _take_stamp(filesystem: Any, path: str) -> Stamp | None:
-    """None where there is no such file."""
+    """Return the stamp of a file, or None if it does not exist."""
     if filesystem is None:
         try:
             found = os.stat(path)

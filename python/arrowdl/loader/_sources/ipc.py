@@ -1,8 +1,7 @@
-"""Arrow IPC files as pyarrow's scanner reads them safely: as memory.
+"""Arrow IPC files in memory, as pyarrow's scanner reads them safely.
 
-Of a file that is not memory the scanner reads some of the columns (which those of a filter count to
-twice) by tasks that nobody waits for, and that crash the process where the scan has been left. Of
-memory it reads what is asked for.
+If a file is not in memory, the scanner reads some columns in tasks that it does not wait for. When
+a scan is left early, these tasks crash the process. In memory, it starts no such tasks.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 131_072
 _PART_BYTES = 2**25
-# A mapping takes a file descriptor for as long as there are rows in it: smaller files are read.
+# A mapping keeps a file descriptor as long as its rows are alive: smaller files are read.
 _MAPPED_BYTES = 2**20
-# So that a file larger than the memory can be mapped. Linux's number: Python 3.13 has the name.
+# Maps files that are larger than memory. Linux's number: Python has the name since 3.13.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
 def is_ipc(fragment: ds.Fragment) -> bool:
-    """Whether it is a file of Arrow IPC."""
+    """Whether a fragment is an Arrow IPC file."""
     import pyarrow.dataset as ds
 
     has_file = getattr(fragment, "filesystem", None) is not None
@@ -36,7 +35,7 @@ def is_ipc(fragment: ds.Fragment) -> bool:
 
 
 class Part(NamedTuple):
-    """Rows of the file at `path`, in that order, of about `nbytes`."""
+    """Rows of the file at `path`, of about `nbytes` bytes, in the file's order."""
 
     path: str
     fragment: ds.Fragment
@@ -44,15 +43,15 @@ class Part(NamedTuple):
 
 
 def split_file(fragment: ds.Fragment, columns: Container[str], memory_map: bool) -> Iterator[Part]:
-    """The rows of an IPC file, as files in memory.
+    """Split an IPC file into files in memory.
 
     Parameters
     ----------
-    fragment : Fragment
+    fragment : pyarrow.dataset.Fragment
     columns : container of str
-        That are needed, of those there are.
+        Columns to read.
     memory_map : bool
-        Whether files on the local file system are mapped; others are read part by part.
+        Whether local files are mapped; others are read part by part.
     """
     if memory_map and is_local(fragment.filesystem):
         yield _make_part(fragment, _map_file(fragment.path))
@@ -61,7 +60,7 @@ def split_file(fragment: ds.Fragment, columns: Container[str], memory_map: bool)
 
 
 def _map_file(path: str) -> pa.Buffer:
-    """Its bytes, which whoever gets rows of them may write to: the file stays as it is."""
+    """Return the bytes of a file; writing to them does not change the file."""
     import pyarrow as pa
 
     with open(path, "rb") as file:
@@ -79,7 +78,7 @@ def _read_parts(fragment: ds.Fragment, columns: Container[str]) -> Iterator[Part
     with fragment.open() as file:
         schema = pa.ipc.open_file(file).schema
         chosen = [i for i, name in enumerate(schema.names) if name in columns]
-        first = [0] if schema.names else []  # of no columns, the rows are counted
+        first = [0] if schema.names else []  # without columns, only the rows count
         options = pa.ipc.IpcReadOptions(included_fields=chosen or first)
         reader = pa.ipc.open_file(file, options=options)
         part: list[pa.RecordBatch] = []
@@ -115,8 +114,8 @@ def _make_part(fragment: ds.Fragment, file: pa.Buffer) -> Part:
 
 
 def find_columns(names: Sequence[str], columns: Sequence[str] | None, filter: Any) -> set[str]:
-    """Those of `names` that a scan of `columns` needs, and perhaps more."""
+    """Return the names that a scan of `columns` with `filter` needs, and possibly more."""
     text = "" if filter is None else str(filter)
-    if columns is None or "FieldPath(" in text:  # by position
+    if columns is None or "FieldPath(" in text:  # refers to columns by index
         return set(names)
     return {name for name in names if name in columns or (text and name in text)}

@@ -1,7 +1,7 @@
-"""Rows of memory-mapped files for writing: the file stays as it is, and so does the next epoch.
+"""Writable rows of memory-mapped files: writing changes neither the file nor the next epoch.
 
-Parts of a file are mapped once more, privately (copy-on-write), when an epoch comes to them, and
-not the file as a whole: what the training writes takes memory until the part is left.
+When an epoch reaches a part of a file, the part is mapped again, privately (copy-on-write). Pages
+that the training writes to take memory until no batch of the part is alive.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from arrowdl import _core
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A mapping has some cost, and a file descriptor as long as a tensor lies in it.
+# A mapping has some cost, and keeps a file descriptor as long as a tensor uses it.
 _PART_BYTES = 2**25
-# Where there can be no mapping rows are copied, so many at a time.
+# If the file cannot be mapped, rows are copied, this many at a time.
 _COPY_ROWS = 65_536
-# No memory is set aside for pages that nobody may write to. Python 3.13 has the name of it.
+# Reserves no memory for pages that may never be written. Python has the name since 3.13.
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
 @dataclass(frozen=True)
 class MappedFile:
-    """A file that is mapped to be read.
+    """A file that is mapped for reading.
 
     Attributes
     ----------
     path : str
     address, size : int
-        Of its bytes in memory.
+        Where its bytes are mapped.
     identity : tuple of int, optional
-        What tells it from another one of that name, where that is known.
+        Device, inode and size; None if the file changed while it was mapped.
     """
 
     path: str
@@ -56,7 +56,7 @@ class _Part:
 
 
 def map_file(path: str) -> tuple[pa.MemoryMappedFile, MappedFile]:
-    """The file, mapped to be read."""
+    """Map a file for reading."""
     import pyarrow as pa
 
     before = _identify(os.stat(path))
@@ -72,13 +72,13 @@ def _identify(stat: os.stat_result) -> tuple[int, ...]:
 
 
 class PrivateRows:
-    """The rows of record batches over mapped files.
+    """Rows of record batches over mapped files, in private memory.
 
     Parameters
     ----------
-    batches : sequence of RecordBatch
+    batches : sequence of pyarrow.RecordBatch
     arrays : sequence of DeviceArray
-        The same.
+        The same rows.
     files : sequence of MappedFile
     """
 
@@ -92,7 +92,7 @@ class PrivateRows:
         self._parts = _join([_find_part(batch, files) for batch in batches])
 
     def read(self, slices: Iterator[tuple[int, slice]]) -> Iterator[_core.DeviceArray]:
-        """The rows of each slice of an array, in memory that nobody else sees."""
+        """Yield the rows of each slice of an array, in memory that has no other user."""
         part: _Part | None = None
         block = _map(None)
         for i, rows in slices:
@@ -107,7 +107,7 @@ class PrivateRows:
 
 
 def _find_part(batch: pa.RecordBatch, files: Sequence[MappedFile]) -> _Part | None:
-    """Where the buffers of a batch lie: all that do are in the same file."""
+    """Return the part of a file that has the buffers of a batch; None if there is none."""
     ordered = sorted(files, key=lambda file: file.address)
     addresses = [file.address for file in ordered]
     found: MappedFile | None = None
@@ -128,9 +128,9 @@ def _find_part(batch: pa.RecordBatch, files: Sequence[MappedFile]) -> _Part | No
 
 
 def _join(parts: Sequence[_Part | None]) -> list[_Part | None]:
-    """Neighbours as one part, up to `_PART_BYTES`."""
+    """Join neighbouring parts, up to `_PART_BYTES`."""
     joined: list[_Part | None] = []
-    group = 0  # of the parts since then
+    group = 0  # where the last joined part begins
     for i, part in enumerate(parts):
         last = joined[-1] if joined else None
         if part is None or last is None or part.file != last.file:
@@ -147,7 +147,7 @@ def _join(parts: Sequence[_Part | None]) -> list[_Part | None]:
 
 
 def _map(part: _Part | None) -> _core.DeviceArray:
-    """The bytes of a part, mapped anew; none where that cannot be."""
+    """Map the bytes of a part again; without a part or a mapping, return no bytes."""
     if part is not None and (mapping := _map_privately(part)) is not None:
         return _core.to_arrow_device(mapping)
     return _core.to_arrow_device(bytearray())
@@ -168,5 +168,5 @@ def _map_privately(part: _Part) -> mmap.mmap | None:
                 mmap.PROT_READ | mmap.PROT_WRITE,
                 offset=part.start,
             )
-    except OSError:  # the file has another name by now, or there is no room: rows are copied
+    except OSError:  # the file was renamed, or there is no room: rows are copied
         return None

@@ -1,8 +1,8 @@
-"""pyarrow's scans as streams that an error, an interrupt or an early end cannot hang or crash.
+"""pyarrow's scans as streams that end cleanly on errors, interrupts and early stops.
 
-``Scanner.to_reader()`` keeps the interpreter lock while it waits for a mutex. The thread of an
-error that came from Python holds that while it waits for the interpreter lock: both wait for ever.
-``Scanner.scan_batches()`` gives the interpreter lock back first.
+``Scanner.to_reader()`` holds the interpreter lock while it waits for a mutex. If an error comes
+from Python, another thread holds the mutex while it waits for the interpreter lock: a deadlock.
+``Scanner.scan_batches()`` releases the interpreter lock first.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 Result = TypeVar("Result")
-Check = Callable[[Sequence[str]], None]  # of files: raises where one has changed
+Check = Callable[[Sequence[str]], None]  # takes paths, raises if a file has changed
 
-# Of a scan that reads two files ahead: what an error may be of.
+# A scan reads two files ahead: an error may concern each of these.
 _FILES_AT_ONCE = 3
-# Of IPC files, to be scanned at once.
+# Of IPC files that are scanned together.
 _GROUP_PARTS = 64
 _GROUP_BYTES = 2**25
 
@@ -38,12 +38,12 @@ class Query:
 
     Attributes
     ----------
-    schema : Schema
+    schema : pyarrow.Schema
         Of the dataset.
     columns : list of str, optional
-    filter : Expression, optional
+    filter : pyarrow.dataset.Expression, optional
     memory_map : bool
-        Whether IPC files on the local file system are mapped.
+        Whether local IPC files are mapped.
     """
 
     schema: pa.Schema
@@ -52,13 +52,13 @@ class Query:
     memory_map: bool = True
 
     def project(self, dataset: ds.Dataset) -> pa.Schema:
-        """The schema of the batches."""
+        """Return the schema of the batches."""
         return dataset.scanner(columns=self.columns).projected_schema
 
     def scan_each(
         self, fragments: Iterable[ds.Fragment], check: Check, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of one fragment after another; IPC files as is safe."""
+        """Yield the batches of one fragment after another; IPC files are read from memory."""
         for parts in _group(part for fragment in fragments for part in self._split(fragment)):
             paths = list(dict.fromkeys(part.path for part in parts if part.path))
             check(paths)
@@ -87,7 +87,7 @@ class Query:
 
 
 def _group(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Parts to be scanned at once, which for small ones is quicker."""
+    """Group small parts, which are faster to scan together."""
     group: list[Part] = []
     nbytes = 0
     for part in parts:
@@ -101,9 +101,9 @@ def _group(parts: Iterable[Part]) -> Iterator[list[Part]]:
 
 
 def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa.RecordBatch]:
-    """The batches of a scan of the files at `paths`, which an error names.
+    """Yield the batches of a scan of the files at `paths`; an error names the files.
 
-    Each is checked when there is something of it: it has been opened.
+    A file is checked when its first batch arrives, after it was opened.
     """
     latest = ""
     with naming_files(paths) as names:
@@ -118,7 +118,7 @@ def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa
 
 @contextmanager
 def naming_files(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Say of an error which files were read, the first of what this gives, unless it names one."""
+    """Add the files being read to an error, unless it names one; yields their list, to shorten."""
     names = list(dict.fromkeys(paths))
     try:
         yield names
@@ -133,20 +133,20 @@ def naming_files(paths: Sequence[str]) -> Iterator[list[str]]:
 
 
 def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _core.DeviceStream:
-    """The batches, of type `schema`, by a native thread that is at work when this returns.
+    """Read `batches` in a native thread, which has started when this returns.
 
-    Whoever waits for the thread can be interrupted, and leave it.
+    Waiting for the thread can be interrupted.
     """
     import pyarrow as pa
 
     empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
     stream = _core.from_arrow_stream(itertools.chain([empty], batches)).prefetch(1)
-    next(stream)  # the empty one: the thread runs
+    next(stream)  # the empty batch: the thread runs
     return stream
 
 
 def wait_for(function: Callable[[], Result]) -> Result:
-    """What `function` returns, called in a thread: the wait can be interrupted."""
+    """Call `function` in a thread, so that the wait can be interrupted; return its result."""
     future: Future[Result] = Future()
 
     def call() -> None:

@@ -31,7 +31,7 @@ class Worker:
     """
 
     def __init__(self, index: int, count: int, prefix: str) -> None:
-        # A forked process would have locks that threads hold which it does not have.
+        # A forked process would inherit locks of threads that it does not have.
         context = multiprocessing.get_context("spawn")
         self._index = index
         self._slots = SlotReader(prefix)

@@ -1,0 +1,141 @@
+"""Files by their names: paths, globs and directories."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import accumulate, groupby, takewhile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Root(NamedTuple):
+    """Files below a directory; directories between them that are named key=value are columns."""
+
+    base: str
+    files: list[str]
+
+
+def expand_paths(source: Any) -> list[Root] | None:
+    """List the files that `source` names; None if it is no path.
+
+    Parameters
+    ----------
+    source : object
+        A path, a glob, a directory, or a list of these.
+
+    Raises
+    ------
+    FileNotFoundError
+        No file matches.
+    ValueError
+        An empty list, or a URL.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        source = [source]
+    if not isinstance(source, (list, tuple)):
+        return None
+    if not source:
+        raise ValueError(
+            f"{source!r} is empty: give a list of files or of record batches (glob.glob() returns "
+            "an empty list if no file matches; the Loader also takes the pattern itself)"
+        )
+    if not all(isinstance(path, (str, os.PathLike)) for path in source):
+        return None
+    paths = [os.fspath(path) for path in source]
+    base = _find_shared_directory([path for path in paths if os.path.isfile(path)])
+    roots = [
+        Root(base, [_make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
+        for path in paths
+    ]
+    return [
+        Root(base, [file for root in same for file in root.files])
+        for base, same in groupby(roots, key=lambda root: root.base)
+    ]
+
+
+def _find_shared_directory(files: Sequence[str]) -> str:
+    directories = [os.path.dirname(_make_absolute(file)) for file in files]
+    return os.path.commonpath(directories) if directories else ""
+
+
+def _make_absolute(path: str) -> str:
+    """Make a path absolute without resolving "link/..", as os.path.abspath does."""
+    return str(Path(path).absolute())
+
+
+def _expand_path(path: str) -> Root:
+    if "://" in path:
+        raise ValueError(
+            f"{path!r} is a URL, and a Loader takes paths: give it a dataset, "
+            f'pyarrow.dataset.dataset({path!r}, format="parquet")'
+        )
+    if os.path.isdir(path):
+        base, files = path, _list_directory(path)
+        if not files:
+            raise FileNotFoundError(f"no file in the directory {path!r} or below it")
+    else:
+        base, files = _find_base(path), _match(path)
+        if not files:
+            raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
+    return Root(_make_absolute(base), sorted(map(_make_absolute, files)))
+
+
+def _find_base(pattern: str) -> str:
+    """Return the directories of `pattern` before the first wildcard."""
+    return str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)))
+
+
+def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
+    """List the files in `path` and below it; links to a directory `above` are not followed."""
+    real = os.path.realpath(path)
+    if real in above:
+        return []
+    files = []
+    for entry in os.scandir(path):
+        if _is_hidden(entry.name):
+            continue
+        if entry.is_dir():
+            files += _list_directory(entry.path, (*above, real))
+        elif entry.is_file():
+            files.append(entry.path)
+    return files
+
+
+def _match(pattern: str) -> list[str]:
+    """List the files that match, and the files in directories that match."""
+    base = _find_base(pattern)
+    written = [part for part in Path(pattern).parts if _is_hidden(part)]
+    found = []
+    for path in glob.glob(pattern, recursive=True):
+        parts = Path(os.path.relpath(path, base)).parts
+        way = list(accumulate(parts, os.path.join, initial=base))
+        if _has_marker(parts, written) or _leads_back(way):
+            continue
+        if os.path.isdir(path):
+            found += _list_directory(path, tuple(map(os.path.realpath, way[:-1])))
+        else:
+            found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def _has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
+    """Whether one of `parts` is hidden, unless the pattern names it in `written`."""
+    return any(
+        _is_hidden(part) and not any(fnmatchcase(part, name) for name in written) for part in parts
+    )
+
+
+def _leads_back(way: Sequence[str]) -> bool:
+    """Whether a link leads back to a directory above it; glob follows such a link 40 times."""
+    return any(
+        os.path.islink(step) and os.path.realpath(step) in map(os.path.realpath, way[:i])
+        for i, step in enumerate(way)
+    )
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file is a marker or metadata, by the convention of Spark and others."""
+    return name.startswith(("_", "."))

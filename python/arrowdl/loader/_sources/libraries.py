@@ -1,0 +1,187 @@
+"""Objects of other libraries as tables or streams, recognised without importing the libraries.
+
+Openers of streams are classes rather than closures, so that worker processes get them by pickle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from arrowdl import _core
+from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
+from arrowdl.loader._sources.scans import Query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def is_of(obj: Any, module: str, *names: str) -> bool:
+    """Whether `obj` is an instance of one of `names`, classes of `module` or its submodules."""
+    return any(
+        kind.__name__ in names and f"{kind.__module__}.".startswith(f"{module}.")
+        for kind in type(obj).__mro__
+    )
+
+
+def find_table(source: Any) -> pa.Table | None:
+    """Return the rows of a table, frame or struct array as a table, or None for other objects."""
+    if is_of(source, "pyarrow.lib", "Table", "RecordBatch"):
+        return _to_table(source)
+    if is_of(source, "polars", "LazyFrame"):
+        source = source.collect()
+    if is_of(source, "polars", "DataFrame"):
+        return _to_table(source)
+    if is_of(source, "pandas", "DataFrame"):
+        return _drop_unnamed_index(_to_table(source))
+    if is_of(source, "datasets", "Dataset"):
+        _require_no_transform(source)
+        if source._indices is None:
+            return source.data.table.select(source.format["columns"])
+    if isinstance(source, _core.DeviceArray):
+        return find_batch(source)
+    return None
+
+
+def _require_no_transform(dataset: Any) -> None:
+    if dataset.format["type"] == "custom":
+        raise ValueError(
+            "the Hugging Face dataset has a transform (set_transform), and a Loader reads the "
+            "columns without it: remove it with dataset.with_format(None), and give the Loader a "
+            "transform= of whole batches"
+        )
+
+
+def _to_table(source: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    return source if isinstance(source, pa.Table) else pa.table(source)
+
+
+def find_batch(array: _core.DeviceArray) -> pa.Table | None:
+    """Return the rows of a struct array that the host can read, or None for another array."""
+    import pyarrow as pa
+
+    if array.schema.format != "+s" or not _core.is_host_readable(array.device):
+        return None
+    return _to_table(pa.record_batch(array))
+
+
+def _drop_unnamed_index(table: pa.Table) -> pa.Table:
+    """Drop the row numbers that a split or a filter leaves on a frame."""
+    names = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
+    return table.drop_columns(names) if names else table
+
+
+class Opener(Protocol):
+    """Opens an Arrow stream of an epoch."""
+
+    @property
+    def is_for_one_pass(self) -> bool: ...
+
+    def __call__(self, epoch: int) -> Any: ...
+
+
+@dataclass
+class _Selected:
+    open: Opener
+    columns: list[str]
+
+    @property
+    def is_for_one_pass(self) -> bool:
+        return self.open.is_for_one_pass
+
+    def __call__(self, epoch: int) -> Any:
+        return _core.from_arrow_stream(self.open(epoch)).select(self.columns)
+
+
+@dataclass
+class _HuggingFace:
+    dataset: Any
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        if is_of(self.dataset, "datasets", "IterableDataset"):
+            dataset = self.dataset.with_format("arrow")
+            dataset.set_epoch(epoch)
+        else:
+            dataset = self.dataset.with_format("arrow", columns=self.dataset.format["columns"])
+        tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
+        return (batch for table in tables for batch in _to_table(table).to_batches())
+
+
+@dataclass
+class _DuckDB:
+    relation: Any
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Any:
+        return self.relation.to_arrow_reader(DECODE_ROWS)
+
+
+@dataclass
+class _Lance:
+    dataset: Any
+    columns: list[str] | None
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Any:
+        return self.dataset.scanner(columns=self.columns, batch_size=8192).to_reader()
+
+
+@dataclass
+class _Factory:
+    make: Callable[[], Any]
+    is_for_one_pass = False
+
+    def __call__(self, epoch: int) -> Any:
+        made = self.make()
+        if is_of(made, "polars", "LazyFrame"):
+            return made.collect()
+        if is_of(made, "pyarrow._dataset", "Dataset"):
+            return Scan(made, Query(made.schema, None, None))(epoch)
+        return made
+
+
+@dataclass
+class _Given:
+    source: Any
+    is_for_one_pass: bool
+
+    def __call__(self, epoch: int) -> Any:
+        return self.source
+
+
+def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+    """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
+    opener = _find_opener(source, columns)
+    return opener if opener is None or columns is None else _Selected(opener, columns)
+
+
+def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+    if is_of(source, "datasets", "Dataset", "IterableDataset"):
+        return _HuggingFace(source)
+    if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
+        return _DuckDB(source)
+    if is_of(source, "lance", "LanceDataset"):
+        return _Lance(source, columns)
+    if callable(source):
+        return _Factory(source)
+    return _find_stream(source)
+
+
+def _find_stream(source: Any) -> Opener | None:
+    """Iterators are read once; an object that makes a stream on request is read again."""
+    is_iterator = hasattr(source, "__next__") or isinstance(source, _core.DeviceStream)
+    has_protocol = any(
+        hasattr(source, f"__arrow_c_{kind}__")
+        for kind in ("device_stream", "stream", "device_array", "array")
+    )
+    is_capsule = type(source).__name__ == "PyCapsule"
+    if not (is_iterator or has_protocol or is_capsule or isinstance(source, (list, tuple))):
+        return None
+    return _Given(source, is_iterator or is_capsule)

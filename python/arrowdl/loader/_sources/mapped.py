@@ -1,0 +1,129 @@
+"""`MappedSource`: rows of memory-mapped Arrow IPC files."""
+
+from __future__ import annotations
+
+from copy import copy
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._sources.base import UnitOrder
+from arrowdl.loader._sources.file_stamps import FileStamps
+from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
+from arrowdl.loader._sources.table import TableSource
+from arrowdl.loader._sources.unify_schemas import unify_schemas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MappedSource(TableSource):
+    """Rows of memory-mapped files; a pickle maps the files again.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The rows, in the mapped memory.
+    files : list of MappedFile
+    columns : list of str, optional
+    stamps : FileStamps
+    """
+
+    def __init__(
+        self,
+        table: pa.Table,
+        files: list[MappedFile],
+        columns: list[str] | None,
+        stamps: FileStamps,
+    ) -> None:
+        super().__init__(table, columns)
+        self._files = files
+        self._columns = columns
+        self._stamps = stamps
+        self._is_cut = False
+        self._private_rows: PrivateRows | None = None
+
+    def for_writing(self) -> MappedSource:
+        if self._private_rows is None:
+            self._load()
+            batches = self._table.to_batches()
+            self._private_rows = PrivateRows(batches, self._arrays, self._files)
+        private = copy(self)
+        private.is_shared = False
+        return private
+
+    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
+        if self.is_shared or self._private_rows is None or self._is_cut:
+            return super().read_rows(start, stop, order)
+        arrays = self._private_rows.read(self._find_slices(start, stop))
+        return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))
+
+    def check_unchanged(self) -> None:
+        self._stamps.check(may_be_gone=True)  # the mapping stays valid
+
+    def check_read(self) -> None:
+        self.check_unchanged()
+
+    def cut_for_shuffle(self) -> TableSource:
+        cut = super().cut_for_shuffle()
+        cut._is_cut = True  # type: ignore[attr-defined]
+        return cut
+
+    def __copy__(self) -> MappedSource:
+        """Copy over the same mapping, unlike a pickle."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __reduce__(self) -> Any:
+        paths = [file.path for file in self._files]
+        return _map_again, (paths, self._columns, self._stamps, self._is_cut)
+
+
+def _map_again(
+    paths: list[str], columns: list[str] | None, stamps: FileStamps, is_cut: bool
+) -> TableSource:
+    stamps.check()
+    mapped = map_files(paths)
+    if mapped is None:
+        raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
+    source = MappedSource(*mapped, columns, stamps)
+    return source.cut_for_shuffle() if is_cut else source
+
+
+def map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
+    """Map IPC files; None if one is compressed.
+
+    Raises
+    ------
+    ValueError
+        The files have different types in a column.
+    """
+    import pyarrow as pa
+
+    tables = []
+    files = []
+    for path in paths:
+        mapped, file = map_file(path)
+        files.append(file)
+        try:
+            reader = pa.ipc.open_file(mapped)
+            if reader.num_record_batches and not _is_in(reader.get_batch(0), mapped):
+                return None
+        except pa.ArrowInvalid:
+            reader = pa.ipc.open_stream(mapped)
+        tables.append(reader.read_all())
+    schema = unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
+    empty = schema.empty_table()
+    return pa.concat_tables([empty, *tables], promote_options="default"), files
+
+
+def _is_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:
+    mapped.seek(0)
+    whole = mapped.read_buffer()
+    return all(
+        whole.address <= buffer.address < whole.address + whole.size
+        for column in batch.columns
+        for buffer in column.buffers()
+        if buffer is not None and buffer.size > 0
+    )

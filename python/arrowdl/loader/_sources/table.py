@@ -1,0 +1,106 @@
+"""`TableSource`: rows of a table in memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._sources.base import IndexedSource, check_columns
+from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Small blocks of a table mix well when they are permuted; large ones cost less to put together.
+_TABLE_UNIT_ROWS = 4_096
+
+
+class TableSource(IndexedSource):
+    """Rows of a table.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    columns : list of str, optional
+    """
+
+    def __init__(self, table: pa.Table, columns: list[str] | None) -> None:
+        self._schema = table.schema
+        selected = table if columns is None else _select(table, columns)
+        self._table = _unify_dictionaries(selected)
+        self._dictionaries = Dictionaries()
+        self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
+        self._set_units(max(1, table.num_rows))
+
+    def _set_units(self, rows: int) -> None:
+        """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
+        self._unit_rows = rows
+        total = self._table.num_rows
+        self.units = [min(rows, total - start) for start in range(0, total, rows)]
+
+    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        self._load()
+        starts = [unit * self._unit_rows for unit in units]
+        parts = [
+            self._arrays[i][rows]
+            for start, unit in zip(starts, units, strict=True)
+            for i, rows in self._find_slices(start, start + self.units[unit])
+        ]
+        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
+
+    def _load(self) -> None:
+        if not self._arrays:
+            batches = self._table.to_batches() or [self._table.slice(0, 0)]
+            self._arrays = [_core.from_arrow(batch) for batch in batches]
+
+    def _check(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        if has_dictionaries(stream.schema):
+            self._dictionaries.check(_core.from_arrow(self._table.slice(0, 1)))
+            stream = check_dictionaries(stream, self._dictionaries)
+        return stream
+
+    def _find_slices(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """Yield the index of each chunk with rows of `start` to `stop`, and the slice of them."""
+        ends = self._ends
+        for i in range(bisect_right(ends, start), len(ends)):
+            begin = ends[i] - len(self._arrays[i])
+            if begin >= stop:
+                break
+            yield i, slice(max(start - begin, 0), stop - begin)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self._arrays)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_ends"} | {
+            "_arrays": []
+        }
+
+    def cut_for_shuffle(self) -> TableSource:
+        cut = copy(self)
+        cut._set_units(_TABLE_UNIT_ROWS)
+        return cut
+
+    def describe(self) -> str:
+        return f"{self._schema.to_string()} {self.num_rows}"
+
+
+def _unify_dictionaries(table: pa.Table) -> pa.Table:
+    """Use one dictionary for all chunks; codes are copied if there were several."""
+    import pyarrow as pa
+
+    try:
+        return table.unify_dictionaries()
+    except pa.ArrowNotImplementedError:  # nested values: dictionaries are compared instead
+        return table
+
+
+def _select(table: pa.Table, columns: list[str]) -> pa.Table:
+    check_columns(columns, table.column_names)
+    return table.select(columns)
