@@ -1,7 +1,7 @@
-"""cpp/src/backends/kernels/bitmap.cu as the PTX that the library carries: bitmap_ptx.hpp beside it.
+"""Compiles cpp/src/backends/kernels/bitmap.cu to PTX, and writes it to bitmap_ptx.hpp beside it.
 
-Needs nvcc and ptxas of a CUDA toolkit. `--check` writes nothing, and fails where the file is not
-what this toolkit makes.
+Needs nvcc and ptxas of a CUDA toolkit. `--check` writes nothing, and fails if the file differs
+from what this toolkit compiles.
 """
 
 from __future__ import annotations
