@@ -34,7 +34,7 @@ bool has_whole_children(const DeviceArray& array, bool is_whole) {
 /// Child 0 of a list, as far as the host can tell what of it the rows take; `*is_whole` says
 /// whether they take all of that.
 DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
-  const DeviceArray items = array.child(0);
+  DeviceArray items = array.child(0);
   const Layout layout = array.type().layout;
   if (layout == Layout::kFixedSizeList) return items;
   const bool has_offsets = layout == Layout::kList || layout == Layout::kLargeList;

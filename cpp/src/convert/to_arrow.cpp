@@ -220,6 +220,7 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   const int64_t length = fields.empty() ? 0 : fields[0].length();
   const Device device = fields.empty() ? Device{} : fields[0].device();
   std::vector<void*> events;
+  events.reserve(fields.size());
   for (const DeviceArray& field : fields) events.push_back(field.sync_event());
   return DeviceArray::import(make_nested_schema("+s", std::move(schemas)),
                              make_node(length, {Buffer()}, std::move(arrays)), device,

@@ -174,7 +174,7 @@ constexpr const LayoutRow* find_layout(ArrowType type) noexcept {
 struct LetterIndex {
   constexpr LetterIndex() {
     for (const LayoutRow& row : kLayouts) {
-      if (row.letter != '\0') rows[static_cast<std::size_t>(row.letter)] = &row;
+      if (row.letter != '\0') rows[static_cast<unsigned char>(row.letter)] = &row;
     }
   }
 

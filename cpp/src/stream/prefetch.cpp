@@ -5,6 +5,7 @@
 #include <exception>
 #include <list>
 #include <mutex>
+#include <new>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -127,7 +128,7 @@ void wait_for_end(const Waiting& waiting, Queue& queue) {
   waiting.wait_for(queue.changed, lock, kPatience, [&] { return queue.is_done; });
 }
 
-void run(std::shared_ptr<Queue> queue) {
+void run(const std::shared_ptr<Queue>& queue) {
   struct Leave {
     const std::shared_ptr<Queue>& queue;
     ~Leave() { running().remove(queue); }
@@ -148,7 +149,9 @@ class Prefetch final : public ArrayStream {
       close(*queue_);
       wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
     } else {  // the parent's lock and arrays, of a moment when its thread was at anything
-      static_cast<void>(new std::shared_ptr<Queue>(std::move(queue_)));
+      // A reference that nobody drops: without an allocation, which could fail.
+      alignas(std::shared_ptr<Queue>) unsigned char kept[sizeof(std::shared_ptr<Queue>)];
+      new (kept) std::shared_ptr<Queue>(std::move(queue_));
     }
   }
 
