@@ -36,8 +36,8 @@ test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs test-random test-peers fuzz tsan asan-all
+test-more:  ## the rest: docs, clang-tidy, long random tests, peers, fuzzing, sanitizers
+	@tools/stages.sh docs tidy test-random test-peers fuzz tsan asan-all
 
 test-all: test test-more  ## everything
 
@@ -60,12 +60,16 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint format types build test-cpp test-python test-package test-random test-peers
+.PHONY: lint tidy format types build test-cpp test-python test-package test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@echo $(CPP_FILES) | xargs -n 16 -P $(JOBS) $(BIN)/clang-format --dry-run -Werror
 	$(BIN)/codespell
+
+# Takes about a minute on two cores, and is not in `make lint`.
+tidy: build $(VENV)/.tidy  ## clang-tidy on the core
+	@find cpp/src -name '*.cpp' | xargs -n 4 -P $(JOBS) $(BIN)/clang-tidy -p build/dev --quiet
 
 format: $(VENV)/.dev  ## format the sources
 	$(BIN)/ruff check --fix

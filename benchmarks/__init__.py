@@ -1,1 +1,1 @@
-"""arrowdl beside its peers: `python -m benchmarks` from the root of the repository."""
+"""Benchmarks of arrowdl and its peers: `python -m benchmarks` from the root of the repository."""

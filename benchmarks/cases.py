@@ -1,4 +1,4 @@
-"""What is measured: each call of arrowdl beside the call of a peer that does the same work."""
+"""The cases: each call of arrowdl, and the call of a peer that does the same work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long `import arrowdl` takes, each time in a fresh interpreter."""
+"""The time of `import arrowdl`, each in a fresh interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the numbers come from: the machine, the versions, the commit."""
+"""The machine, the versions and the commit of the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ratios as a picture."""
+"""A plot of the ratios."""
 
 from __future__ import annotations
 

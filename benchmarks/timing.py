@@ -1,4 +1,4 @@
-"""Several calls timed against each other: calibrated loops, interleaved rounds, medians."""
+"""Compares the times of several calls: calibrated loops, interleaved rounds, medians."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# What every target of our own is compiled with. Third-party headers come as SYSTEM and
-# third-party sources have targets of their own, so none of it applies to them.
+# Compiler flags of our own targets. Third-party headers are SYSTEM and third-party sources have
+# their own targets, so these flags do not apply to them.
 
 function(arrowdl_target target)
   target_compile_features(${target} PUBLIC cxx_std_17)
@@ -17,8 +17,7 @@ function(arrowdl_target target)
   endif()
 endfunction()
 
-# Sanitizers go to everything in the build, nanoarrow included: a report is only as good
-# as the code that was instrumented.
+# Sanitizers instrument the whole build, nanoarrow included: they see no errors in other code.
 if(ARROWDL_SANITIZE)
   add_compile_options(-fsanitize=${ARROWDL_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer -g1)

@@ -1,7 +1,7 @@
 # Target arrowdl_dlpack: dlpack.h, 1.3 or later (the C exchange API).
 #
-# -DARROWDL_DLPACK_INCLUDE_DIR=DIR names a folder that holds dlpack/dlpack.h; otherwise
-# the one that the package apache-tvm-ffi carries is used.
+# -DARROWDL_DLPACK_INCLUDE_DIR=DIR names a folder with dlpack/dlpack.h. By default the header of
+# the package apache-tvm-ffi is used.
 
 if(NOT ARROWDL_DLPACK_INCLUDE_DIR)
   execute_process(
@@ -29,7 +29,7 @@ if(ARROWDL_DLPACK_VERSION VERSION_LESS 1.3 OR ARROWDL_DLPACK_VERSION VERSION_GRE
                       "arrowdl needs 1.3 or a later 1.x.")
 endif()
 
-# A folder of its own: apache-tvm-ffi's include folder holds more than we want to see.
+# Copied to its own folder: apache-tvm-ffi's include folder has other headers too.
 configure_file("${ARROWDL_DLPACK_HEADER}"
                "${CMAKE_CURRENT_BINARY_DIR}/dlpack/include/dlpack/dlpack.h" COPYONLY)
 add_library(arrowdl_dlpack INTERFACE)

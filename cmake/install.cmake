@@ -1,5 +1,5 @@
-# The component "devel": headers, static libraries and a CMake package. Laid out so that both
-# the folder of the Python package and site-packages are prefixes for find_package(arrowdl).
+# The component "devel": headers, static libraries and a CMake package. find_package(arrowdl) accepts
+# the folder of the Python package and site-packages as a prefix.
 
 include(CMakePackageConfigHelpers)
 set(ARROWDL_CMAKE_DIR lib/cmake/arrowdl)
@@ -23,7 +23,7 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/arrowdlConfig.cmake"
 
 install(DIRECTORY cpp/include/arrowdl DESTINATION include COMPONENT devel
         FILES_MATCHING PATTERN "*.hpp")
-# Our headers include these two, so a user gets the very ones that the library was built with.
+# Our headers include these two, so users get the versions that the library was built with.
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/dlpack/include/dlpack/dlpack.h"
         DESTINATION include/dlpack COMPONENT devel)
 if(ARROWDL_BUNDLES_NANOARROW)

@@ -2,8 +2,8 @@
 #
 # Three routes, in this order:
 #   -DFETCHCONTENT_SOURCE_DIR_NANOARROW=DIR   a checkout or an unpacked source distribution
-#   find_package(nanoarrow)                   what the system has
-#   fetch_nanoarrow.py                        bundled in our sdist, otherwise downloaded
+#   find_package(nanoarrow)                   the system's
+#   fetch_nanoarrow.py                        bundled in our sdist, or downloaded
 
 include(FetchContent)
 
@@ -16,7 +16,7 @@ FetchContent_Declare(
   nanoarrow
   DOWNLOAD_COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/fetch_nanoarrow.py" extract
                    <SOURCE_DIR>
-  # Upstream's own CMakeLists.txt wants a file that the source distribution lacks.
+  # Upstream's own CMakeLists.txt needs a file that the source distribution lacks.
   SOURCE_SUBDIR unused
   FIND_PACKAGE_ARGS ${NANOARROW_VERSION} CONFIG)
 FetchContent_MakeAvailable(nanoarrow)
@@ -41,7 +41,7 @@ endif()
 set(ARROWDL_NANOARROW_SOURCES "${ARROWDL_NANOARROW_ROOT}/src/nanoarrow")
 set(ARROWDL_NANOARROW_GENERATED "${CMAKE_CURRENT_BINARY_DIR}/nanoarrow/include")
 
-# The prefix keeps our copy apart from pyarrow's, polars' or anyone's in one process.
+# The prefix separates our symbols from other copies in the process, such as pyarrow's.
 set(NANOARROW_NAMESPACE_DEFINE "#define NANOARROW_NAMESPACE arrowdl_")
 string(REGEX MATCH "^([0-9]+)\\.([0-9]+)\\.([0-9]+)" _ "${NANOARROW_VERSION}")
 set(NANOARROW_VERSION_MAJOR "${CMAKE_MATCH_1}")

@@ -4,7 +4,7 @@ import arrowdl
 import duckdb
 import torch
 
-# A relation is an Arrow stream. NULL never becomes 0 unless that is asked for.
+# A relation is an Arrow stream. NULL becomes 0 only if you ask for it.
 trips = duckdb.sql("""
     SELECT range AS id, (range * 1.5)::FLOAT AS km,
            CASE WHEN range % 3 > 0 THEN (range * 10)::FLOAT END AS minutes
@@ -14,7 +14,7 @@ columns = arrowdl.to_torch(trips, nulls="mask")
 (ids, _), (km, _), (minutes, known) = (columns[name] for name in ("id", "km", "minutes"))
 print("known minutes:", minutes[known].tolist())
 
-# A least-squares fit, and what it predicts for every trip.
+# A least-squares fit, and its prediction for every trip.
 slope = torch.linalg.lstsq(km[known, None], minutes[known, None]).solution
 predicted = arrowdl.to_arrow_device({"id": ids, "minutes": (km[:, None] @ slope).flatten()})
 

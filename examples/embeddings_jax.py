@@ -17,7 +17,7 @@ def write_embeddings(path: Path, rows: int) -> None:
     """Points around a centre for each class."""
     random = np.random.default_rng(7)
     centres = random.normal(size=(CLASSES, WIDTH))
-    labels = random.integers(0, CLASSES, rows, dtype="int32")  # JAX has 64 bits only where asked
+    labels = random.integers(0, CLASSES, rows, dtype="int32")  # JAX has 32 bits by default
     points = (centres[labels] + random.normal(scale=2.0, size=(rows, WIDTH))).astype("float32")
     table = pa.table(
         {
@@ -36,7 +36,7 @@ def step(weights: jax.Array, batch: dict[str, jax.Array]) -> tuple[jax.Array, ja
         scores = batch["embedding"] @ weights
         chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), batch["label"][:, None], axis=1)
         right = (scores.argmax(axis=1) == batch["label"]) & batch["valid"]
-        # Rows that only fill up the last batch teach nothing.
+        # Leave out the rows that only fill up the last batch.
         return -jnp.mean(chosen[:, 0], where=batch["valid"]), right.sum()
 
     slope, right = jax.grad(loss, has_aux=True)(weights)
@@ -46,9 +46,9 @@ def step(weights: jax.Array, batch: dict[str, jax.Array]) -> tuple[jax.Array, ja
 def main(folder: Path) -> None:
     path = folder / "embeddings.parquet"
     write_embeddings(path, 10_000)
-    # pad_last: the last batch has the shape of the others, so that nothing is compiled for it.
+    # pad_last: the last batch has the shape of the others, so JAX compiles once.
     loader = arrowdl.Loader(path, 256, framework="jax", shuffle=True, pad_last=True)
-    # On a device by name, as the batches are: arrays that are on any are another case to compile.
+    # On a named device, as the batches are: uncommitted arrays would compile a second time.
     weights = jax.device_put(jnp.zeros((WIDTH, CLASSES)), jax.devices()[0])
     for _ in range(2):
         rows = right = 0

@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     torch.manual_seed(0)
     write_embeddings(path, 10_000)
 
-    # Without a shuffle a batch is a slice of the mapped file: nothing is decoded or copied.
+    # Without a shuffle a batch is a slice of the mapped file: no decoding, no copy.
     batch = next(iter(arrowdl.Loader(path, 256)))
     print("batch:", {name: (tuple(x.shape), x.dtype) for name, x in batch.items()})
 

@@ -13,7 +13,7 @@ frame = pl.DataFrame(
     schema_overrides={"city": pl.Enum(["Boston", "New York"]), "x": pl.Float32, "y": pl.Float32},
 )
 
-# Columns of one type, side by side: this one is a copy, by its nature.
+# Columns of one type as one matrix: this needs a copy.
 matrix = arrowdl.to_torch(frame.select("x", "y"), stack=True)
 print("matrix:", matrix.tolist())
 

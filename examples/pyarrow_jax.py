@@ -16,8 +16,8 @@ print("totals:", totals.tolist())
 padded, lengths = arrowdl.to_jax(baskets, ragged="padded")
 print("padded:", padded.tolist(), "lengths:", lengths.tolist())
 
-# Arrow has no bfloat16: it travels as an extension type, and comes back as what it was. pyarrow
-# keeps such a name in fields, and those of plain lists are fields.
+# Arrow has no bfloat16: arrowdl exports it as an extension type and reads it again. pyarrow keeps
+# the names of unknown extension types in fields, which the items of plain lists have.
 predictions = {"logits": jnp.ones((3, 4), jnp.bfloat16)}
 batch = pa.record_batch(arrowdl.to_arrow_device(predictions, layout="list"))
 logits = arrowdl.to_jax(batch)["logits"]

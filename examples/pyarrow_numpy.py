@@ -14,7 +14,7 @@ days = arrowdl.to_numpy(when).view("datetime64[us]")
 shared = days.ctypes.data == when.buffers()[1].address
 print("days:", days.astype("datetime64[D]").tolist(), "zero-copy:", shared)
 
-# Arrow data is immutable, and NumPy knows it.
+# Arrow data is immutable, and NumPy honours that.
 print("writeable:", arrowdl.to_numpy(pa.array([1, 2])).flags.writeable)
 
 # A mask, True where a value is valid, becomes Arrow's nulls.

@@ -12,16 +12,16 @@ table = pa.table(
     }
 )
 
-# One column is one tensor. A fixed-size list is a matrix, on the same memory.
+# A column is one tensor. A fixed-size list is a matrix, without a copy.
 embedding = arrowdl.to_torch(table["embedding"])
 shared = table["embedding"].chunk(0).values.buffers()[1].address == embedding.data_ptr()
 print("embedding:", tuple(embedding.shape), embedding.dtype, "zero-copy:", shared)
 
-# Nulls need a decision.
+# Nulls need a policy.
 weight, valid = arrowdl.to_torch(table["weight"], nulls="mask")
 print("weight:", weight[valid].tolist(), "valid:", valid.tolist())
 
-# What PyTorch computes goes back as Arrow, and keeps the tensor's memory alive.
+# PyTorch's result as Arrow: the array keeps the tensor's memory alive.
 score = torch.softmax(embedding @ torch.ones(2), dim=0)
 table = table.append_column("score", pa.array(arrowdl.to_arrow_device(score)))
 print(table.select(["label", "score"]).to_pylist())

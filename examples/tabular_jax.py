@@ -38,7 +38,7 @@ def step(parameters: dict[str, jax.Array], x: jax.Array, y: jax.Array) -> dict[s
 def main(folder: Path) -> None:
     path = folder / "rows.parquet"
     write_rows(path, 10_100)
-    # drop_last: a last batch of another shape would be compiled for itself.
+    # drop_last: JAX would compile again for a last batch of another shape.
     loader = arrowdl.Loader(
         path,
         batch_size=250,

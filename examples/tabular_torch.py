@@ -24,7 +24,7 @@ def write_flights(folder: Path, rows: int, seed: int) -> None:
         {
             "distance": distance,
             "hour": hour,
-            "delay": pa.array(delay, mask=random.uniform(size=rows) < 0.05),  # some are unknown
+            "delay": pa.array(delay, mask=random.uniform(size=rows) < 0.05),  # some are null
             "minutes": minutes.astype("float32"),
         }
     )
@@ -32,7 +32,7 @@ def write_flights(folder: Path, rows: int, seed: int) -> None:
 
 
 def make_loader(folder: Path, **arguments: object) -> arrowdl.Loader:
-    # One (rows, 3) matrix of the features, 0 where one is unknown: nulls are never implicit.
+    # One (rows, 3) matrix of the features. Nulls become 0, since the policy says so.
     return arrowdl.Loader(
         folder, batch_size=500, stack={"features": FEATURES}, nulls="fill", **arguments
     )
@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
     print(loader)
     first = train(model, optimizer, loader)
 
-    # A checkpoint in the middle of an epoch: some hundred bytes, no data.
+    # A checkpoint in the middle of an epoch: some hundred bytes without data.
     batches = iter(loader)
     seen = sum(len(next(batches)["minutes"]) for _ in range(20))
     state = loader.state_dict()

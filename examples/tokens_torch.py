@@ -1,6 +1,6 @@
 """Ragged tokens as nested tensors, with PyTorch: rows of any length, without padding.
 
-The texts are paragraphs of two modules of Python's standard library; the question is of which.
+The texts are paragraphs of two modules of Python's standard library; the model tells which.
 """
 
 import _pydecimal
@@ -36,7 +36,7 @@ class Classifier(nn.Module):
         self.head = nn.Linear(16, len(MODULES))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        # A jagged nested tensor is its values and offsets: what EmbeddingBag takes.
+        # EmbeddingBag takes the values and offsets of a jagged nested tensor.
         return self.head(self.embedding(tokens.values(), tokens.offsets()[:-1]))
 
 

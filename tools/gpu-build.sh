@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds arrowdl without a network, for a machine with a GPU and the array libraries.
 #
-#   tools/gpu-build.sh        needs `make gpu-carry`'s folder, .gpu/, brought along
+#   tools/gpu-build.sh        needs the folder .gpu/, which `make gpu-carry` makes elsewhere
 #
-# The package goes to build/gpu/site, for PYTHONPATH; the Python that runs it stays as it is.
+# It installs the package into build/gpu/site, for PYTHONPATH, and nothing into the Python itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ built=$PWD/build/gpu
 
 for needed in nanoarrow/src include/dlpack/dlpack.h wheels; do
   if [ ! -e "$carried/$needed" ]; then
-    echo "no .gpu/$needed: run \`make gpu-carry\` where there is a network, and bring .gpu/ along" >&2
+    echo "no .gpu/$needed: run \`make gpu-carry\` on a machine with a network, and copy .gpu/ here" >&2
     exit 1
   fi
 done

@@ -1,4 +1,4 @@
-"""Writes docs/concepts/protocols.csv: by which protocol each library's data is taken.
+"""Writes docs/concepts/protocols.csv: the protocol by which arrowdl reads each library's data.
 
     list_protocols.py [library ...]
 

@@ -1,4 +1,4 @@
-"""What is measured on a GPU: calls beside torch's, copies beside torch's copy of pinned memory."""
+"""The cases on a GPU: calls and torch's calls, copies and torch's copy of pinned memory."""
 
 from __future__ import annotations
 

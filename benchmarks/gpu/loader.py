@@ -1,4 +1,4 @@
-"""Batches on their way to the GPU: how fast they come, and what a model waits for them."""
+"""Batches to the GPU: their rate, and how long a model waits for them."""
 
 from __future__ import annotations
 

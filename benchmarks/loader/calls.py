@@ -1,4 +1,4 @@
-"""Single calls of the loader, which the issue asks for in absolute time."""
+"""Single calls of the loader, in absolute time."""
 
 from __future__ import annotations
 

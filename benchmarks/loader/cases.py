@@ -1,4 +1,4 @@
-"""What is measured: a pass of ours over a data set beside a peer's over the same file."""
+"""The cases: our pass over a data set, and a peer's pass over the same file."""
 
 from __future__ import annotations
 

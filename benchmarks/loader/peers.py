@@ -1,4 +1,4 @@
-"""Passes beside Hugging Face datasets and Ray Data, which have an environment of their own."""
+"""Passes of Hugging Face datasets and Ray Data, in an environment of their own."""
 
 from __future__ import annotations
 

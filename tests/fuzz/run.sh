@@ -3,7 +3,7 @@
 #
 #   tests/fuzz/run.sh FOLDER SECONDS JOBS
 #
-# What is found on the way stays in FOLDER; an input that fails is named and kept there.
+# New inputs stay in FOLDER. A failing input is kept there too, and its name is printed.
 set -euo pipefail
 folder=$1 seconds=$2 jobs=$3
 seeds=$(cd "$(dirname "$0")" && pwd)/corpus

@@ -3,8 +3,7 @@
 #
 #   tests/sanitizers/python.sh PYTHON BUILD [PYTEST ARGUMENT...]
 #
-# PYTHON's packages are seen through an environment of BUILD's own, so that PYTHON's
-# editable install of arrowdl stays out of the way.
+# An environment in BUILD uses PYTHON's packages without PYTHON's editable install of arrowdl.
 set -euo pipefail
 python=$1 build=$2
 shift 2
@@ -18,10 +17,10 @@ rm -rf "${site:?}/arrowdl"
 cp -r "$here/../../python/arrowdl" "$site"
 cmake --install "$build" --prefix "$site/arrowdl" --component python
 
-# The runtime has to be there before Python is; libstdc++ so that exceptions are seen.
+# The runtime has to be loaded before Python, and libstdc++ so that it can intercept exceptions.
 LD_PRELOAD="$(${CXX:-g++} -print-file-name=libasan.so) $(${CXX:-g++} -print-file-name=libstdc++.so)"
-# Python and the frameworks keep memory until exit on purpose: arrowdl's own live-object
-# counter looks for leaks here, LeakSanitizer does in the C++ tests.
+# Python and the frameworks keep memory until exit on purpose. Leaks are found by arrowdl's own
+# counter of live objects here, and by LeakSanitizer in the C++ tests.
 export ASAN_OPTIONS=detect_leaks=0:suppressions=$here/asan.txt
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:suppressions=$here/ubsan.txt
 export PYTHONMALLOC=malloc LD_PRELOAD

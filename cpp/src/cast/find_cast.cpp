@@ -199,7 +199,7 @@ FoundCast find_dictionary_cast(const Type& from, const Type& to) {
 }  // namespace
 
 FoundCast find_cast(const Type& from, const Type& to) {
-  const FoundCast meaning = compare_extensions(from, to);
+  FoundCast meaning = compare_extensions(from, to);
   if (meaning.cast != Cast::kSame) return meaning;
   const bool has_runs = from.layout == Layout::kRunEndEncoded;
   const bool wants_runs = to.layout == Layout::kRunEndEncoded;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <list>
 #include <mutex>
+#include <new>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -126,7 +127,7 @@ void wait_for_end(const Waiting& waiting, Queue& queue) {
   waiting.wait_for(queue.changed, lock, kPatience, [&] { return queue.is_done; });
 }
 
-void run(std::shared_ptr<Queue> queue) {
+void run(const std::shared_ptr<Queue>& queue) {
   struct Leave {
     const std::shared_ptr<Queue>& queue;
     ~Leave() { running().remove(queue); }
@@ -147,7 +148,9 @@ class Prefetch final : public ArrayStream {
       close(*queue_);
       wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
     } else {  // abandons a queue that the parent's thread may have had locked at the fork
-      static_cast<void>(new std::shared_ptr<Queue>(std::move(queue_)));
+      // A reference that nobody drops, without an allocation, which could fail.
+      alignas(std::shared_ptr<Queue>) unsigned char kept[sizeof(std::shared_ptr<Queue>)];
+      new (kept) std::shared_ptr<Queue>(std::move(queue_));
     }
   }
 

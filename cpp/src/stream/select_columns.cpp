@@ -32,6 +32,7 @@ int64_t find_column(const Type& type, const std::string& name) {
 std::shared_ptr<const ParsedSchema> select_schema(const Type& type,
                                                   const std::vector<int64_t>& columns) {
   std::vector<OwnedSchema> children;
+  children.reserve(columns.size());
   for (const int64_t i : columns) {
     children.push_back(copy_schema(*type.children[static_cast<std::size_t>(i)].schema));
   }
