@@ -74,6 +74,7 @@ format: $(VENV)/.dev  ## put the sources in shape
 types: build
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typing/usage.py
 
 # An import of the editable install rebuilds what changed.
 build: build/.dev
