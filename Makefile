@@ -79,6 +79,7 @@ format: $(VENV)/.dev  ## format the sources
 types: build
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typing/usage.py
 
 # Importing the editable install rebuilds what changed.
 build: build/.dev

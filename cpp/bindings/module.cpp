@@ -8,6 +8,7 @@
 #include "classes/device_array.hpp"
 #include "classes/device_stream.hpp"
 #include "classes/schema.hpp"
+#include "classes/tensor.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "support/device_streams.hpp"
@@ -53,6 +54,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_to_arrow(m);
   register_buffers(m);
   register_tensor_block(m);
+  register_tensor(m);
   register_to_framework(m);
   register_settings(m);
   register_diagnostics(m);

@@ -1,9 +1,18 @@
-"""The compiled core. Use it through `arrowdl`; the docstrings of the API stand there."""
+"""The compiled core. Use it through `arrowdl`: the docstrings of the API are there."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, final, overload
 
 from typing_extensions import Buffer, CapsuleType
+
+from arrowdl.typing import (
+    ArraysLike,
+    ArrowLike,
+    DeviceLike,
+    MaskLike,
+    SupportsArrowSchema,
+    TensorLike,
+)
 
 __version__: str
 dlpack_version: tuple[int, int]
@@ -11,9 +20,9 @@ device_type_numbers: dict[str, int]
 
 @final
 class Device:
-    """Where memory lies: a DLPack device type and id. Compares and unpacks as a tuple."""
+    """A device that holds memory: a DLPack device type and id. Compares and unpacks as a tuple."""
 
-    def __init__(self, type: Any, id: int | None = None) -> None: ...
+    def __init__(self, type: int | DeviceLike, id: int | None = None) -> None: ...
     @property
     def type(self) -> int: ...
     @property
@@ -119,7 +128,12 @@ class DeviceArray:
     def wait(self, stream: Any, /) -> None: ...
     def record_stream(self, stream: Any, /) -> None: ...
     def to(
-        self, device: Any, *, stream: Any = None, non_blocking: bool = True, pin_memory: bool = True
+        self,
+        device: DeviceLike,
+        *,
+        stream: Any = None,
+        non_blocking: bool = True,
+        pin_memory: bool = True,
     ) -> DeviceArray: ...
     def release(self) -> None: ...
     @property
@@ -144,7 +158,7 @@ class DeviceStream:
     def slice(self, start: int, length: int | None = None) -> DeviceStream: ...
     def shuffle(self, buffer_size: int, seed: int, *, first_window: int = 0) -> DeviceStream: ...
     def shard(self, num_shards: int, index: int, *, pad: bool = False) -> DeviceStream: ...
-    def to(self, device: Any, *, pin_memory: bool = True) -> DeviceStream: ...
+    def to(self, device: DeviceLike, *, pin_memory: bool = True) -> DeviceStream: ...
     def prefetch(self, depth: int = 2) -> DeviceStream: ...
     def close(self) -> None: ...
 
@@ -181,57 +195,96 @@ def read_tensors(
     block: DeviceArray, table: bytes, frameworks: Sequence[str | None]
 ) -> list[Any]: ...
 def to_arrow_device(
-    tensor: Any,
+    tensor: TensorLike | ArrowLike,
     /,
     *,
     copy: bool | None = None,
     layout: Literal["auto", "fixed_shape_tensor", "list"] = "auto",
     bool_as: Literal["bool8", "bits"] = "bool8",
-    mask: Any = None,
+    mask: MaskLike | None = None,
     stream: Any = None,
 ) -> DeviceArray: ...
-def from_arrow(obj: Any, /, *, copy: bool | None = None) -> DeviceArray: ...
+def from_arrow(obj: ArrowLike, /, *, copy: bool | None = None) -> DeviceArray: ...
 def import_schema(schema: int) -> Schema: ...
 def import_array(array: int, schema: int) -> DeviceArray: ...
 def import_device_array(array: int, schema: int) -> DeviceArray: ...
 def import_stream(stream: int) -> DeviceStream: ...
 def import_device_stream(stream: int) -> DeviceStream: ...
-def export_schema(source: Any, schema: int) -> None: ...
-def export_array(source: Any, array: int, schema: int | None = None) -> None: ...
-def export_device_array(source: Any, array: int, schema: int | None = None) -> None: ...
-def export_stream(source: Any, stream: int) -> None: ...
-def export_device_stream(source: Any, stream: int) -> None: ...
-def from_arrow_stream(obj: Any, /) -> DeviceStream: ...
+def export_schema(source: SupportsArrowSchema | ArrowLike, schema: int) -> None: ...
+def export_array(source: ArrowLike, array: int, schema: int | None = None) -> None: ...
+def export_device_array(source: ArrowLike, array: int, schema: int | None = None) -> None: ...
+def export_stream(source: ArraysLike, stream: int) -> None: ...
+def export_device_stream(source: ArraysLike, stream: int) -> None: ...
+def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream: ...
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream: ...
 def permute(count: int, seed: int) -> list[int]: ...
+
+# A tensor, a pair, or a dict by field names, as the data has it. Only stack=True and nulls="mask"
+# together are one shape for all data: a matrix and its mask.
+@overload
 def to_torch(
-    obj: Any,
+    obj: ArrowLike,
+    /,
+    *,
+    nulls: Literal["mask"],
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    stack: Literal[True],
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> tuple[Any, Any]: ...
+@overload
+def to_torch(
+    obj: ArrowLike,
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
-    device: Any = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> Any: ...
+@overload
 def to_jax(
-    obj: Any,
+    obj: ArrowLike,
+    /,
+    *,
+    nulls: Literal["mask"],
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    stack: Literal[True],
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> tuple[Any, Any]: ...
+@overload
+def to_jax(
+    obj: ArrowLike,
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
-    device: Any = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> Any: ...
+@overload
 def to_numpy(
-    obj: Any,
+    obj: ArrowLike,
+    /,
+    *,
+    nulls: Literal["mask"],
+    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    stack: Literal[True],
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+) -> tuple[Any, Any]: ...
+@overload
+def to_numpy(
+    obj: ArrowLike,
     /,
     *,
     nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
     ragged: Literal["jagged", "padded", "offsets"] = "jagged",
     stack: bool = False,
-    device: Any = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> Any: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...

@@ -22,13 +22,13 @@ class Framework:
         The class with the DLPack C exchange API, the fastest way in.
     from_dlpack : callable
         The way in for frameworks without it.
-    from_positions : callable
+    from_offsets : callable
         The same for offsets and lengths, which may take a narrower type that holds them.
     make_jagged : callable
         ``(values, offsets)`` to the framework's ragged tensor.
     make_variable : callable
         ``(values, offsets, shapes, permutation)`` to tensors of varying shape.
-    expand_bits : callable
+    unpack_bits : callable
         ``(bytes, offset, length, repeat)`` to a bool tensor of ``length * repeat``: the bits from
         `offset` on, least significant first, each of them `repeat` times. This and what follows is
         for devices where arrowdl does not do it itself; pure, and done where its arguments lie.
@@ -50,10 +50,10 @@ class Framework:
 
     tensor_type: type | None
     from_dlpack: Callable[[Any], Any]
-    from_positions: Callable[[Any], Any]
+    from_offsets: Callable[[Any], Any]
     make_jagged: Callable[[Any, Any], Any]
     make_variable: Callable[[Any, Any, Any, list[int]], Any]
-    expand_bits: Callable[[Any, int, int, int], Any]
+    unpack_bits: Callable[[Any, int, int, int], Any]
     fill: Callable[[Any, Any, float], Any]
     all_valid: Callable[[Any], Any]
     copy: Callable[[Any], Any]
@@ -118,7 +118,7 @@ def _load_torch() -> Framework:
         layout = torch.jagged if only_first_varies else torch.strided
         return torch.nested.as_nested_tensor(rows, layout=layout)
 
-    def expand_bits(packed: torch.Tensor, offset: int, length: int, repeat: int) -> torch.Tensor:
+    def unpack_bits(packed: torch.Tensor, offset: int, length: int, repeat: int) -> torch.Tensor:
         shifts = torch.arange(8, dtype=torch.uint8, device=packed.device)
         bits = ((packed.unsqueeze(-1) >> shifts) & 1).flatten()[offset : offset + length]
         return bits.to(torch.bool).unsqueeze(-1).expand(-1, repeat).flatten()
@@ -133,7 +133,7 @@ def _load_torch() -> Framework:
         torch.from_dlpack,
         make_jagged,
         make_variable,
-        expand_bits,
+        unpack_bits,
         fill,
         lambda values: torch.ones_like(values, dtype=torch.bool),
         torch.clone,
@@ -155,7 +155,7 @@ def _load_jax() -> Framework:
             )
         return jax.dlpack.from_dlpack(tensor)
 
-    def from_positions(tensor: Any) -> jax.Array:
+    def from_offsets(tensor: Any) -> jax.Array:
         import numpy as np
 
         if tensor.dtype == "int64" and not jax.config.jax_enable_x64:
@@ -178,9 +178,7 @@ def _load_jax() -> Framework:
         return jax.device_put(array, device)
 
     operations = _array_operations(jax.numpy)
-    return Framework(
-        None, from_dlpack, from_positions, _pair, _parts, *operations, put, alignment=64
-    )
+    return Framework(None, from_dlpack, from_offsets, _pair, _parts, *operations, put, alignment=64)
 
 
 def _load_numpy() -> Framework:
@@ -201,9 +199,9 @@ def _load_numpy() -> Framework:
 
 
 def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """`expand_bits` to `arrange` for what has numpy's functions."""
+    """`unpack_bits` to `arrange` for what has numpy's functions."""
 
-    def expand_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
+    def unpack_bits(packed: Any, offset: int, length: int, repeat: int) -> Any:
         bits = packed[:, None] >> xp.arange(8, dtype=xp.uint8) & 1
         rows = xp.reshape(bits != 0, (-1,))[offset : offset + length]
         return xp.reshape(xp.broadcast_to(rows[:, None], (length, repeat)), (-1,))
@@ -213,7 +211,7 @@ def _array_operations(xp: Any) -> tuple[Any, Any, Any, Any, Any]:
         return xp.where(valid, values, xp.asarray(part, dtype=values.dtype))
 
     return (
-        expand_bits,
+        unpack_bits,
         fill,
         lambda values: xp.ones(values.shape, dtype=bool),
         lambda values: xp.array(values, copy=True),

@@ -785,14 +785,14 @@ def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = dataclasses.replace(
         _frameworks.load("numpy"),
         from_dlpack=dpt.from_dlpack,
-        **dict(zip(("expand_bits", "fill", "all_valid", "arrange"), operations, strict=True)),
+        **dict(zip(("unpack_bits", "fill", "all_valid", "arrange"), operations, strict=True)),
     )
     # The core keeps what it has loaded: this is the first and only use in this process.
     monkeypatch.setitem(_frameworks._LOADERS, "jax", lambda: entries)
 
 
 @pytest.mark.usefixtures("dpctl_as_framework")
-def test_the_frameworks_operations_expand_bits_and_nulls() -> None:
+def test_the_frameworks_operations_unpack_bits_and_nulls() -> None:
     bits = np.arange(100) % 3 == 0
     mask = np.arange(100) % 7 != 2
     numbers = np.arange(100, dtype="f4")

@@ -9,25 +9,28 @@ from typing import Any, assert_type
 
 import arrowdl
 from arrowdl import Device, DeviceArray, DeviceStream, Schema
+from arrowdl.typing import DeviceLike, SupportsArrowStream, SupportsDLPack
 from typing_extensions import CapsuleType
 
 
-def functions(tensor: object, table: object) -> None:
+def functions(tensor: SupportsDLPack, table: SupportsArrowStream) -> None:
     assert_type(arrowdl.__version__, str)
     assert_type(arrowdl.to_arrow_device(tensor), DeviceArray)
     assert_type(arrowdl.to_arrow_device(tensor, copy=True, layout="list"), DeviceArray)
-    assert_type(arrowdl.to_arrow_device(tensor, bool_as="bits", mask=[True]), DeviceArray)
+    assert_type(arrowdl.to_arrow_device(tensor, bool_as="bits", mask=b"\x01"), DeviceArray)
     assert_type(arrowdl.from_arrow(table), DeviceArray)
     # Frameworks are no dependencies, so what they get is theirs to name.
     assert_type(arrowdl.to_torch(table), Any)
     assert_type(arrowdl.to_jax(table, nulls="nan", stack=True), Any)
     assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)
+    matrix = arrowdl.to_torch(table, nulls="mask", stack=True)
+    assert_type(matrix, tuple[Any, Any])
     values, valid = arrowdl.to_torch(table, nulls="mask")
     assert_type((values, valid), tuple[Any, Any])
     assert_type(arrowdl.from_arrow(table, copy=False), DeviceArray)
 
 
-def structs(table: object) -> None:
+def structs(table: SupportsArrowStream) -> None:
     from arrowdl import c_data
 
     assert_type(c_data.import_array(1, 2), DeviceArray)
@@ -40,10 +43,10 @@ def structs(table: object) -> None:
     c_data.import_array(1)  # type: ignore[call-arg]
 
 
-def arguments(table: object) -> None:
-    arrowdl.to_torch(table, nulls="drop")  # type: ignore[arg-type]
-    arrowdl.to_torch(table, ragged="nested")  # type: ignore[arg-type]
-    arrowdl.to_torch(table, "fill")  # type: ignore[call-arg]
+def arguments(table: SupportsArrowStream) -> None:
+    arrowdl.to_torch(table, nulls="drop")  # type: ignore[call-overload]
+    arrowdl.to_torch(table, ragged="nested")  # type: ignore[call-overload]
+    arrowdl.to_torch(table, "fill")  # type: ignore[call-overload]
     arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]
     arrowdl.to_arrow_device(table, bool_as="bytes")  # type: ignore[arg-type]
     arrowdl.from_arrow(obj=table)  # type: ignore[call-arg]
@@ -59,9 +62,34 @@ def devices(array: DeviceArray) -> None:
     assert_type((device_type, device_id), tuple[int, int])
     assert_type(device == Device("cuda", 1), bool)
     assert_type(array.__dlpack_device__(), tuple[int, int])
-    assert_type(arrowdl.DeviceType(1).name, str)
-    assert_type(Device(arrowdl.DeviceType["cpu"]), Device)
+    assert_type(arrowdl.DeviceType(1), arrowdl.DeviceType)
+    assert_type(Device(arrowdl.DeviceType.cpu), Device)
+    named: list[DeviceLike] = ["cuda:1", ("cuda", 1), (arrowdl.DeviceType.cuda, None), device]
+    assert_type([array.to(name) for name in named], list[DeviceArray])
     device.id = 2  # type: ignore[misc]
+    arrowdl.DeviceType.gpu  # type: ignore[attr-defined]  # noqa: B018
+    array.to(1.5)  # type: ignore[arg-type]
+
+
+def settings() -> None:
+    arrowdl.config.num_threads = 2
+    assert_type(arrowdl.config.staging_limit, int)
+    assert_type(arrowdl.config.blocking_release, bool)
+    arrowdl.config.threads = 2  # type: ignore[attr-defined]
+    arrowdl.lauder  # type: ignore[attr-defined]  # noqa: B018
+
+
+def streams(table: SupportsArrowStream) -> None:
+    stream = arrowdl.from_arrow_stream(table).rebatch(64, drop_last=True).shard(2, 0)
+    assert_type(stream.shuffle(1000, seed=1), DeviceStream)
+    for array in stream.to("cuda", pin_memory=False).prefetch():
+        assert_type(array, DeviceArray)
+    arrowdl.from_arrow_stream(1)  # type: ignore[arg-type]
+
+
+def training(table: SupportsArrowStream) -> None:
+    for batch in arrowdl.Loader(table, batch_size=64, shuffle=True):
+        assert_type(batch, Any)
 
 
 def arrays(array: DeviceArray) -> None:

@@ -8,11 +8,12 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device.hpp"
-#include "classes/device_array.hpp"
+#include "classes/device_stream_docs.hpp"
 #include "classes/schema.hpp"
 #include "import/arrow.hpp"
 #include "import/iterator_stream.hpp"
 #include "support/capsule.hpp"
+#include "support/device_array_object.hpp"
 #include "support/python_hooks.hpp"
 #include "support/read_lock.hpp"
 #include "support/signals.hpp"
@@ -22,6 +23,7 @@ namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
+namespace docs = device_stream_docs;
 
 /// A stream and its lock. An adaptor or a consumer takes the stream over.
 class DeviceStream {
@@ -218,63 +220,6 @@ py::object arrow_c_schema(const DeviceStream& self) {
 
 // ---------------------------------------------------------------- the class
 
-constexpr const char* kDoc = R"(A stream of Arrow arrays of one type, on one type of device.
-
-Made by `from_arrow_stream`. An iterator of `DeviceArray`, and itself an Arrow stream for any
-consumer (``__arrow_c_stream__``, ``__arrow_c_device_stream__``). Each adaptor returns a new
-DeviceStream and consumes this one, as a consumer does. Nothing is read before an array is asked
-for, and the interpreter lock is released while streams work. One thread at a time reads a stream;
-others wait.)";
-
-constexpr const char* kArrowCStreamDoc = R"(__arrow_c_stream__(self, /, requested_schema=None)
---
-
-Arrow PyCapsule interface: export the stream, of memory that the host can read.
-
-Consumes this object.
-
-Parameters
-----------
-requested_schema : PyCapsule, optional
-    The stream is cast to this schema where its type allows a cheap cast, and exported as it is
-    otherwise. An array whose values cannot be cast is a ValueError of the reading.
-
-Returns
--------
-PyCapsule
-    Named ``arrow_array_stream``.
-
-Raises
-------
-ValueError
-    An incompatible schema, or a stream that was consumed before.)";
-
-constexpr const char* kArrowCDeviceStreamDoc =
-    R"(__arrow_c_device_stream__(self, /, requested_schema=None, **kwargs)
---
-
-Arrow PyCapsule interface: export the stream, on its device. Consumes this object.
-
-Parameters
-----------
-requested_schema : PyCapsule, optional
-    As in ``__arrow_c_stream__``.
-**kwargs
-    None, by the protocol: other values raise NotImplementedError.
-
-Returns
--------
-PyCapsule
-    Named ``arrow_device_array_stream``.)";
-
-constexpr const char* kDataFrameDoc =
-    R"(__dataframe__(self, /, nan_as_null=False, allow_copy=True)
---
-
-Dataframe interchange protocol: read a stream of structs to its end, each array a chunk.
-
-Consumes this object.)";
-
 void define_protocols(py::class_<DeviceStream>& type) {
   type.def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &DeviceStream::next)
@@ -282,11 +227,11 @@ void define_protocols(py::class_<DeviceStream>& type) {
       .def("__arrow_c_schema__", &arrow_c_schema,
            "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: export the schema.")
       .def("__arrow_c_stream__", &arrow_c_stream, py::arg("requested_schema") = py::none(),
-           kArrowCStreamDoc)
+           docs::kArrowCStream)
       .def("__arrow_c_device_stream__", &arrow_c_device_stream,
-           py::arg("requested_schema") = py::none(), kArrowCDeviceStreamDoc)
+           py::arg("requested_schema") = py::none(), docs::kArrowCDeviceStream)
       .def("__dataframe__", &make_dataframe, py::arg("nan_as_null") = false,
-           py::arg("allow_copy") = true, kDataFrameDoc)
+           py::arg("allow_copy") = true, docs::kDataFrame)
       .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
       .def_property_readonly(
           "device_type", [](const DeviceStream& self) { return self.device_type(); },
@@ -297,155 +242,17 @@ void define_protocols(py::class_<DeviceStream>& type) {
 }
 
 void define_adaptors(py::class_<DeviceStream>& type) {
-  type.def("select", &select, py::arg("columns"),
-           R"(select(self, /, columns)
---
-
-Select columns by name, in the given order, without a copy.
-
-Parameters
-----------
-columns : sequence of str
-
-Returns
--------
-DeviceStream
-
-Raises
-------
-ValueError
-    A name that no column has, or several have.
-TypeError
-    A stream of anything but structs.)")
+  type.def("select", &select, py::arg("columns"), docs::kSelect)
       .def("rebatch", &rebatch_rows, py::arg("batch_size"), py::kw_only(),
-           py::arg("drop_last") = false,
-           R"(rebatch(self, /, batch_size, *, drop_last=False)
---
-
-Cut the rows into arrays of `batch_size` rows; the last one may have fewer.
-
-An array is a slice of its source where one source array holds all of its rows, and one copy of
-each buffer where several do.
-
-Parameters
-----------
-batch_size : int
-    Rows, at least 1.
-drop_last : bool
-    Drop an incomplete last array.
-
-Returns
--------
-DeviceStream
-
-Raises
-------
-BufferError
-    From the iteration: rows of several arrays on a device that the host cannot read. Rebatch
-    first, then copy with `to`.)")
-      .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(),
-           R"(slice(self, /, start, length=None)
---
-
-Take the rows `start` to ``start + length`` of the whole stream.
-
-Parameters
-----------
-start : int
-    The index of the first row, 0 or more.
-length : int, optional
-    Rows, 0 or more; None for all that follow.
-
-Returns
--------
-DeviceStream)")
+           py::arg("drop_last") = false, docs::kRebatch)
+      .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(), docs::kSlice)
       .def("shuffle", &shuffle_rows, py::arg("buffer_size"), py::arg("seed"), py::kw_only(),
-           py::arg("first_window") = 0,
-           R"(shuffle(self, /, buffer_size, seed, *, first_window=0)
---
-
-Permute the rows within windows of `buffer_size` consecutive rows.
-
-The order depends on `seed`, `buffer_size` and the index of a row alone: not on the machine, and
-not on how the source cuts its arrays. One window is held in memory.
-
-Parameters
-----------
-buffer_size : int
-    Rows, 1 to 2**32 - 1.
-seed : int
-    0 to 2**64 - 1.
-first_window : int
-    The index of the window that this stream starts with, to resume a longer stream.
-
-Returns
--------
-DeviceStream
-
-Raises
-------
-BufferError
-    From the iteration: memory that the host cannot read.)")
+           py::arg("first_window") = 0, docs::kShuffle)
       .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
-           py::arg("pad") = false,
-           R"(shard(self, /, num_shards, index, *, pad=False)
---
-
-Take one shard of every array, which is cut into `num_shards` parts of equal length, or nearly so.
-
-Parameters
-----------
-num_shards : int
-    At least 1.
-index : int
-    0 to ``num_shards - 1``.
-pad : bool
-    Where an array has fewer rows than there are shards, repeat its last row in the shards
-    without one. Otherwise they get an array of no rows.
-
-Returns
--------
-DeviceStream)")
+           py::arg("pad") = false, docs::kShard)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
-           R"(to(self, /, device, *, pin_memory=True)
---
-
-Copy the arrays to `device`, as `DeviceArray.to` does.
-
-A stream of arrowdl's own runs the copies, with one event for each array; the host does not wait.
-
-Parameters
-----------
-device : Device, str, tuple, torch.device or jax.Device
-pin_memory : bool
-    Copy pageable memory to CUDA and ROCm devices through pinned memory of arrowdl's, which is
-    used again: see `config.staging_limit`.
-
-Returns
--------
-DeviceStream)")
-      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2,
-           R"(prefetch(self, /, depth=2)
---
-
-Read up to `depth` arrays ahead in a native thread.
-
-An error of the source is raised in its order, after the arrays before it. The thread starts with
-the first array that is asked for, and ends with the stream.
-
-Parameters
-----------
-depth : int
-    Arrays, at least 1.
-
-Returns
--------
-DeviceStream
-
-Raises
-------
-RuntimeError
-    From the iteration, in a forked child, which has not the thread.)");
+           docs::kTo)
+      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, docs::kPrefetch);
 }
 
 }  // namespace
@@ -455,35 +262,11 @@ py::object wrap(OwnedStream stream) { return py::cast(DeviceStream(std::move(str
 void register_device_stream(py::module_& m) {
   py::options options;
   options.disable_function_signatures();
-  py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), kDoc);
+  py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), docs::kClass);
   define_protocols(type);
   define_adaptors(type);
   m.def("from_arrow_stream", &from_arrow_stream, py::arg("obj"), py::pos_only(),
-        R"(from_arrow_stream(obj, /)
---
-
-Read an Arrow stream of any library, array by array.
-
-Parameters
-----------
-obj : DeviceStream, Arrow producer, capsule, or iterable
-    Anything with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
-    stream capsule, whatever else `from_arrow` takes (a stream of one array), or an iterable of
-    such arrays, which must have one type and one device type.
-
-Returns
--------
-DeviceStream
-    `obj` itself if it is one.
-
-Raises
-------
-TypeError
-    None of these.
-ValueError
-    An empty iterable.
-RuntimeError
-    The producer failed; its message is in the error.)");
+        docs::kFromArrowStream);
   m.def("chain", &chain, py::arg("arrays"),
         "chain(arrays)\n--\n\nMake a stream of at least one DeviceArray, without Python between "
         "them.");

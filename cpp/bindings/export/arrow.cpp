@@ -5,9 +5,9 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
-#include "classes/device_array.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
+#include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
 
@@ -16,36 +16,45 @@ namespace {
 
 namespace py = pybind11;
 
-/// The `requested_schema` of a call, or nullptr. Methods of devices take more keywords, as long as
-/// they are None. Source: Arrow "PyCapsule Interface", Device Support.
-std::shared_ptr<const ParsedSchema> read_request(const char* function, PyObject* const* args,
-                                                 Py_ssize_t n, PyObject* names, bool takes_more) {
-  PyObject* requested = n > 0 ? args[0] : nullptr;
-  read_keywords(function, n, 1, args, names, [&](std::string_view name, PyObject* value) {
-    if (name == "requested_schema") {
-      if (n > 0) {
-        raise_type_error(function, "() got several values for the argument 'requested_schema'");
-      }
-      requested = value;
-      return true;
-    }
-    if (takes_more && value != Py_None) {
-      PyErr_Format(PyExc_NotImplementedError, "%s(): the keyword '%s' is not supported", function,
-                   std::string(name).c_str());
+/// A method of the protocol. Those for devices take further keywords, which must be None. Source:
+/// Arrow "PyCapsule Interface", Device Support.
+struct Method {
+  const char* name;
+  bool is_for_devices;
+};
+constexpr Method kArrayMethod{"__arrow_c_array__", false};
+constexpr Method kDeviceArrayMethod{"__arrow_c_device_array__", true};
+constexpr Method kStreamMethod{"__arrow_c_stream__", false};
+constexpr Method kDeviceStreamMethod{"__arrow_c_device_stream__", true};
+
+/// The `requested_schema` of a call, or nullptr.
+template <const Method& method>
+std::shared_ptr<const ParsedSchema> read_request(PyObject* const* args, Py_ssize_t n,
+                                                 PyObject* names) {
+  static const Parameters<1> parameters(method.name, {"requested_schema"}, 1);
+  if constexpr (method.is_for_devices) {
+    const auto refuse = [](PyObject* name, PyObject* value) {
+      if (value == Py_None) return;
+      PyErr_Format(PyExc_NotImplementedError, "%s(): the keyword '%U' is not supported",
+                   method.name, name);
       throw py::error_already_set();
-    }
-    return takes_more;
-  });
-  return read_requested_schema(requested);
+    };
+    return read_requested_schema(parameters.read(args, n, names, refuse)[0]);
+  } else {
+    return read_requested_schema(parameters.read(args, n, names)[0]);
+  }
 }
 
-/// `array` as it is asked for; converting one takes as long as copying it.
-DeviceArray cast_as_requested(const DeviceArray& array,
-                              const std::shared_ptr<const ParsedSchema>& requested,
-                              CastTarget target) {
+/// The array in `self`, cast to the schema that a call requests. A cast may take as long as a copy.
+template <const Method& method>
+DeviceArray cast_as_requested(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                              PyObject* names) {
+  const auto requested = read_request<method>(args, n, names);
+  const DeviceArray array = find_array(self);
   if (requested == nullptr) return array;
   const py::gil_scoped_release release;
-  return cast_to_schema(array, requested, target);
+  return cast_to_schema(array, requested,
+                        method.is_for_devices ? CastTarget::kDevice : CastTarget::kHost);
 }
 
 template <typename Owned>
@@ -59,8 +68,7 @@ PyObject* make_pair(const DeviceArray& array, Owned exported) {
 PyObject* arrow_c_stream(PyObject* self, PyObject* const* args, Py_ssize_t n,
                          PyObject* names) noexcept {
   return guarded([&] {
-    const auto requested = read_request("__arrow_c_stream__", args, n, names, false);
-    DeviceArray array = cast_as_requested(find_array(self), requested, CastTarget::kHost);
+    DeviceArray array = cast_as_requested<kStreamMethod>(self, args, n, names);
     return make_capsule(export_stream(make_stream({std::move(array)}))).release().ptr();
   });
 }
@@ -68,24 +76,18 @@ PyObject* arrow_c_stream(PyObject* self, PyObject* const* args, Py_ssize_t n,
 PyObject* arrow_c_device_stream(PyObject* self, PyObject* const* args, Py_ssize_t n,
                                 PyObject* names) noexcept {
   return guarded([&] {
-    const auto requested = read_request("__arrow_c_device_stream__", args, n, names, true);
-    DeviceArray array = cast_as_requested(find_array(self), requested, CastTarget::kDevice);
+    DeviceArray array = cast_as_requested<kDeviceStreamMethod>(self, args, n, names);
     return make_capsule(export_device_stream(make_stream({std::move(array)}))).release().ptr();
   });
 }
 
-template <typename Function>
-PyCFunction as_method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
 PyMethodDef stream_method = {
-    "__arrow_c_stream__", as_method(arrow_c_stream), METH_FASTCALL | METH_KEYWORDS,
+    "__arrow_c_stream__", as_method(arrow_c_stream), kFastCall,
     "__arrow_c_stream__($self, requested_schema=None)\n--\n\nArrow PyCapsule interface: a stream "
     "of this one struct, for memory that the host can read."};
 
 PyMethodDef device_stream_method = {
-    "__arrow_c_device_stream__", as_method(arrow_c_device_stream), METH_FASTCALL | METH_KEYWORDS,
+    "__arrow_c_device_stream__", as_method(arrow_c_device_stream), kFastCall,
     "__arrow_c_device_stream__($self, requested_schema=None, **kwargs)\n--\n\nArrow PyCapsule "
     "interface: a device stream of this one struct."};
 
@@ -106,8 +108,7 @@ PyObject* bind_for_struct(PyMethodDef* method, PyObject* self) noexcept {
 PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
                         PyObject* names) noexcept {
   return guarded([&] {
-    const auto requested = read_request("__arrow_c_array__", args, n, names, false);
-    const DeviceArray array = cast_as_requested(find_array(self), requested, CastTarget::kHost);
+    const DeviceArray array = cast_as_requested<kArrayMethod>(self, args, n, names);
     return make_pair(array, array.export_array());
   });
 }
@@ -115,8 +116,7 @@ PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
 PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
                                PyObject* names) noexcept {
   return guarded([&] {
-    const auto requested = read_request("__arrow_c_device_array__", args, n, names, true);
-    const DeviceArray array = cast_as_requested(find_array(self), requested, CastTarget::kDevice);
+    const DeviceArray array = cast_as_requested<kDeviceArrayMethod>(self, args, n, names);
     return make_pair(array, array.export_device_array());
   });
 }

@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "arrowdl/error.hpp"
-#include "classes/device_array.hpp"
 #include "classes/device_stream.hpp"
 #include "classes/schema.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
 #include "support/capsule.hpp"
+#include "support/device_array_object.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {

@@ -1,10 +1,10 @@
 // from_arrow(obj, *, copy)
 #include "arrowdl/error.hpp"
-#include "classes/device_array.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
 #include "schema/copy_schema.hpp"
 #include "support/arguments.hpp"
+#include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 
 namespace arrowdl::python {
@@ -23,37 +23,48 @@ Copy read_sharing(PyObject* value) {
 PyObject* from_arrow(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error("from_arrow() needs an Arrow object");
-    Copy copy = Copy::kIfNeeded;
-    read_keywords("from_arrow", n, 1, args, names, [&](std::string_view name, PyObject* value) {
-      if (name == "copy") copy = read_sharing(value);
-      return name == "copy";
-    });
-    return wrap(take_array_of(args[0], copy)).release().ptr();
+    static const Parameters<2> parameters("from_arrow", {"obj", "copy"}, 1, 1);
+    const auto [object, copy] = parameters.read(args, n, names);
+    return wrap(take_array_of(object, read_sharing(copy))).release().ptr();
   });
 }
 
+constexpr const char* kDoc = R"(from_arrow(obj, /, *, copy=None)
+--
+
+Take an Arrow array from any library, on any device.
+
+Parameters
+----------
+obj : DeviceArray, Arrow producer, data frame, or capsules
+    Anything with ``__arrow_c_device_array__``, ``__arrow_c_array__``,
+    ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a tuple of
+    capsules (schema, array), or a stream capsule. A stream is read to its end: one chunk is taken
+    as it is, several are gathered into one array. Without any of those, a frame's
+    ``__dataframe__``, the interchange protocol, gives a struct of its columns.
+copy : bool, optional
+    False raises BufferError where several chunks or the layout of a frame's columns need a copy;
+    None copies. Copies that the producer itself makes are its own choice, but a frame is told by
+    ``allow_copy``.
+
+Returns
+-------
+DeviceArray
+    Shares the producer's memory and keeps it alive.
+
+Raises
+------
+TypeError
+    No Arrow protocol, and no frame.
+ValueError
+    Malformed structs or frames, or a capsule that was consumed before.
+BufferError
+    A copy that `copy` forbids, or that would need the host to read a device.
+RuntimeError
+    The producer of a stream failed; its message is in the error.)";
+
 PyMethodDef functions[] = {
-    {"from_arrow", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_arrow)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "from_arrow(obj, /, *, copy=None)\n--\n\n"
-     "Take an Arrow array from any library, on any device.\n\n"
-     "Parameters\n----------\n"
-     "obj : DeviceArray, Arrow producer, data frame, or capsules\n"
-     "    Anything with ``__arrow_c_device_array__``, ``__arrow_c_array__``,\n"
-     "    ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a tuple\n"
-     "    of capsules (schema, array), or a stream capsule. A stream is read to its end: one\n"
-     "    chunk is taken as it is, several are gathered into one array. Without any of those a\n"
-     "    frame's ``__dataframe__``, the interchange protocol, gives a struct of its columns.\n"
-     "copy : bool, optional\n"
-     "    False raises BufferError where several chunks or the layout of a frame's columns need a\n"
-     "    copy; None copies. What the producer does to hand its data out is its own affair, but a\n"
-     "    frame gets to know by ``allow_copy``.\n\n"
-     "Returns\n-------\nDeviceArray\n    Shares the producer's memory and keeps it alive.\n\n"
-     "Raises\n------\n"
-     "TypeError\n    No Arrow protocol, and no frame.\n"
-     "ValueError\n    Malformed structs or frames, or a capsule that was consumed before.\n"
-     "BufferError\n    A copy that `copy` forbids, or that would need the host to read a device.\n"
-     "RuntimeError\n    The producer of a stream failed; its message is in the error."},
+    {"from_arrow", as_method(from_arrow), kFastCall, kDoc},
     {nullptr, nullptr, 0, nullptr},
 };
 

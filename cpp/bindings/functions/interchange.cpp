@@ -8,13 +8,13 @@
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
 #include "classes/device.hpp"
-#include "classes/device_array.hpp"
 #include "compute/relocate.hpp"
 #include "compute/values_to_nulls.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
 #include "interchange/array_from_buffers.hpp"
 #include "interchange/buffer_of_array.hpp"
+#include "support/device_array_object.hpp"
 #include "support/gil.hpp"
 
 namespace arrowdl::python {

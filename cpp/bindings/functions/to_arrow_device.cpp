@@ -9,11 +9,12 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/to_arrow.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "classes/device_array.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
+#include "import/classify.hpp"
 #include "import/tensor.hpp"
 #include "support/arguments.hpp"
+#include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
@@ -23,33 +24,19 @@ namespace {
 
 namespace py = pybind11;
 
-struct Arguments {
-  ToArrowOptions options;
-  PyObject* mask = nullptr;
-  PyObject* stream = nullptr;
-};
+constexpr std::pair<const char*, TensorLayout> kLayouts[] = {
+    {"auto", TensorLayout::kAuto},
+    {"fixed_shape_tensor", TensorLayout::kFixedShapeTensor},
+    {"list", TensorLayout::kList}};
+constexpr std::pair<const char*, BoolAs> kBoolAs[] = {{"bool8", BoolAs::kBool8},
+                                                      {"bits", BoolAs::kBits}};
 
-bool read_option(Arguments& arguments, std::string_view name, PyObject* value) {
-  static constexpr std::pair<const char*, TensorLayout> kLayouts[] = {
-      {"auto", TensorLayout::kAuto},
-      {"fixed_shape_tensor", TensorLayout::kFixedShapeTensor},
-      {"list", TensorLayout::kList}};
-  static constexpr std::pair<const char*, BoolAs> kBoolAs[] = {{"bool8", BoolAs::kBool8},
-                                                               {"bits", BoolAs::kBits}};
-  if (name == "copy") {
-    arguments.options.copy = read_copy(value);
-  } else if (name == "layout") {
-    arguments.options.layout = read_choice("layout", value, kLayouts);
-  } else if (name == "bool_as") {
-    arguments.options.bool_as = read_choice("bool_as", value, kBoolAs);
-  } else if (name == "mask") {
-    arguments.mask = value == Py_None ? nullptr : value;
-  } else if (name == "stream") {
-    arguments.stream = value;
-  } else {
-    return false;
-  }
-  return true;
+ToArrowOptions read_options(PyObject* copy, PyObject* layout, PyObject* bool_as) {
+  ToArrowOptions options;
+  options.copy = read_copy(copy);
+  if (layout != nullptr) options.layout = read_choice("layout", layout, kLayouts);
+  if (bool_as != nullptr) options.bool_as = read_choice("bool_as", bool_as, kBoolAs);
+  return options;
 }
 
 /// dicts, TensorDicts and nested tensors: taken apart in Python, which calls back for each tensor.
@@ -58,31 +45,14 @@ py::object convert_container(PyObject* const* args, Py_ssize_t n, PyObject* name
   return checked(PyObject_Vectorcall(hook.ptr(), args, static_cast<std::size_t>(n), names));
 }
 
-bool is_container(PyObject* object) {
-  static PyObject* const items = interned("items");
-  static PyObject* const is_nested = interned("is_nested");
-  if (PyDict_Check(object) != 0) return true;
-  const py::object nested = find_attribute(object, is_nested);
-  if (nested) return nested.ptr() == Py_True;
-  // A data frame has items as well, and is better off as the Arrow data that it also is.
-  return !is_tensor(object) && !is_arrow(object) && find_attribute(object, items);
-}
-
-/// Whether `object`, of a class with `api`, is Arrow data, which says more than its tensor: type,
-/// nulls, dictionary.
-bool reads_as_arrow(PyObject* object, const DLPackExchangeAPI* api) {
-  return find_array(object) || (api == nullptr && is_arrow(object));
-}
-
 bool is_default(const ToArrowOptions& options) {
   return options.copy != Copy::kAlways && options.layout == TensorLayout::kAuto &&
          options.bool_as == BoolAs::kBool8;
 }
 
 DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
-                           const Arguments& arguments) {
-  const ToArrowOptions& options = arguments.options;
-  TakenTensor taken = take_tensor_of(tensor, api, options.copy, arguments.stream);
+                           const ToArrowOptions& options, PyObject* stream) {
+  TakenTensor taken = take_tensor_of(tensor, api, options.copy, stream);
   return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
 }
 
@@ -103,32 +73,34 @@ bool is_tensor_type(const Type& type) {
   }
 }
 
-DeviceArray convert(PyObject* tensor, const Arguments& arguments) {
-  const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(tensor));
-  if (!reads_as_arrow(tensor, api)) return convert_tensor(tensor, api, arguments);
-  const bool has_stream = arguments.stream != nullptr && arguments.stream != Py_None;
-  if (is_default(arguments.options) && !has_stream) return take_array_of(tensor);
-  if (is_tensor(tensor) && is_tensor_type(take_array_of(tensor).type())) {
-    return convert_tensor(tensor, api, arguments);
+/// Arrow data is taken as it is. Options of tensors are for it only where its tensor is all that it
+/// is.
+DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
+                          const ToArrowOptions& options, PyObject* stream) {
+  const bool has_stream = stream != nullptr && stream != Py_None;
+  if (is_default(options) && !has_stream) return take_array_of(object);
+  if (is_tensor(object) && is_tensor_type(take_array_of(object).type())) {
+    return convert_tensor(object, api, options, stream);
   }
   if (has_stream) {
-    raise_buffer_error("stream=", py::repr(arguments.stream).cast<std::string>(),
-                       " is for tensors; ", Py_TYPE(tensor)->tp_name,
+    raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is for tensors; ",
+                       Py_TYPE(object)->tp_name,
                        " is Arrow data, which carries its own event: leave it out");
   }
   raise_buffer_error(
-      "copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(tensor)->tp_name,
+      "copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(object)->tp_name,
       " is Arrow data that is more than its tensor, and shared as it is: leave them out");
 }
 
 /// A mask is a tensor of bool, or an Arrow array of booleans.
 OwnedTensor take_mask(PyObject* mask) {
-  if (reads_as_arrow(mask, find_exchange_api(Py_TYPE(mask)))) return to_dlpack(take_array_of(mask));
-  if (!is_tensor(mask)) {
+  const auto [kind, api] = classify(mask);
+  if (kind == Kind::kArrow) return to_dlpack(take_array_of(mask));
+  if (kind != Kind::kTensor) {
     raise_type_error("mask must be a tensor or an Arrow array of bool, got ",
                      Py_TYPE(mask)->tp_name);
   }
-  TakenTensor taken = take_tensor_of(mask, Copy::kIfNeeded);
+  TakenTensor taken = take_tensor_of(mask, api, Copy::kIfNeeded, nullptr);
   synchronize_event(from_dl_device(taken.tensor->device), taken.event.handle());
   return std::move(taken.tensor);
 }
@@ -137,18 +109,15 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
                           PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error("to_arrow_device() needs a tensor");
-    Arguments arguments;
-    read_keywords("to_arrow_device", n, 1, args, names,
-                  [&](std::string_view name, PyObject* value) {
-                    return read_option(arguments, name, value);
-                  });
-    if (is_container(args[0])) {
-      return convert_container(args, n, names).release().ptr();
-    }
-    DeviceArray array = convert(args[0], arguments);
-    if (arguments.mask != nullptr) {
-      array = apply_mask(array, take_mask(arguments.mask));
-    }
+    static const Parameters<6> parameters(
+        "to_arrow_device", {"tensor", "copy", "layout", "bool_as", "mask", "stream"}, 1, 1);
+    const auto [tensor, copy, layout, bool_as, mask, stream] = parameters.read(args, n, names);
+    const ToArrowOptions options = read_options(copy, layout, bool_as);
+    const auto [kind, api] = classify(tensor);
+    if (kind == Kind::kContainer) return convert_container(args, n, names).release().ptr();
+    DeviceArray array = kind == Kind::kArrow ? convert_arrow(tensor, api, options, stream)
+                                             : convert_tensor(tensor, api, options, stream);
+    if (mask != nullptr && mask != Py_None) array = apply_mask(array, take_mask(mask));
     return wrap(std::move(array)).release().ptr();
   });
 }
@@ -167,39 +136,50 @@ py::object apply_mask_to(const py::object& array, const py::object& mask, bool v
   return wrap(apply_mask(take_array_of(array.ptr()), take_mask(mask.ptr()), valid));
 }
 
+constexpr const char* kDoc =
+    R"(to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, stream=None)
+--
+
+Turn a tensor, or a dict of tensors, into an Arrow array on the same device.
+
+Parameters
+----------
+tensor : tensor, mapping of str to tensor, or DLPack capsule
+    Anything with ``__dlpack__`` or the DLPack C exchange API; without those
+    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. Dicts and
+    TensorDicts become structs, a torch jagged nested tensor becomes a list array. Dimension 0
+    becomes the rows; a 0-D tensor becomes one row. The result keeps it alive. Arrow data is taken
+    as `from_arrow` takes it; the options are for it only if its tensor is all that it is: no unit,
+    no dictionary, no name of a type.
+copy : bool, optional
+    None copies memory that has no Arrow reading (strided rows), False raises BufferError then,
+    True always copies.
+layout : {'auto', 'fixed_shape_tensor', 'list'}
+    The type of 2-D tensors and more: arrow.fixed_shape_tensor, or nested FixedSizeLists.
+bool_as : {'bool8', 'bits'}
+    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.
+mask : tensor or Arrow array of bool, shape (rows,), optional
+    True where a row is valid; becomes the validity bitmap. Rows that are null stay null.
+stream : int or stream object, optional
+    The stream or queue that the tensor's work is on, if it is not the one that its library names.
+    The result carries an event for that work; nobody waits. CPU tensors have no streams.
+
+Returns
+-------
+DeviceArray
+    Shares the memory unless it was copied.
+
+Raises
+------
+BufferError
+    A type or layout that Arrow cannot carry, or that `copy` forbids.
+ValueError
+    A malformed tensor, unequal lengths in a dict, a mask of the wrong shape.
+TypeError
+    Neither a tensor nor Arrow data.)";
+
 PyMethodDef functions[] = {
-    {"to_arrow_device",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_arrow_device)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, "
-     "stream=None)\n--\n\n"
-     "Turn a tensor, or a dict of tensors, into an Arrow array on the same device.\n\n"
-     "Parameters\n----------\n"
-     "tensor : tensor, mapping of str to tensor, or DLPack capsule\n"
-     "    Anything with ``__dlpack__`` or the DLPack C exchange API; without those\n"
-     "    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol.\n"
-     "    Dicts and TensorDicts become structs, a torch jagged nested tensor a list array.\n"
-     "    Dimension 0 becomes the rows; a 0-D tensor becomes one row. Kept alive by the result.\n"
-     "    Arrow data is taken as `from_arrow` takes it, and the options that follow are for it\n"
-     "    only where its tensor is all that it is: no unit, no dictionary, no name of a type.\n"
-     "copy : bool, optional\n"
-     "    None copies where the memory has no Arrow reading (strided rows), False raises\n"
-     "    BufferError then, True always copies.\n"
-     "layout : {'auto', 'fixed_shape_tensor', 'list'}\n"
-     "    How 2-D and more are written: arrow.fixed_shape_tensor, or nested FixedSizeLists.\n"
-     "bool_as : {'bool8', 'bits'}\n"
-     "    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.\n"
-     "mask : tensor or Arrow array of bool, shape (rows,), optional\n"
-     "    True where a row is valid; becomes the validity bitmap. Nulls that are there stay.\n"
-     "stream : int or stream object, optional\n"
-     "    The stream or queue that the tensor's work is on, where it is not the one that its\n"
-     "    library names. The result carries an event for that work; nobody waits. CPU tensors\n"
-     "    have no streams.\n\n"
-     "Returns\n-------\nDeviceArray\n\n"
-     "Raises\n------\n"
-     "BufferError\n    A type or layout that Arrow cannot carry, or that `copy` forbids.\n"
-     "ValueError\n    A malformed tensor, unequal lengths in a dict, a mask of the wrong shape.\n"
-     "TypeError\n    Neither a tensor nor Arrow data."},
+    {"to_arrow_device", as_method(to_arrow_device), kFastCall, kDoc},
     {nullptr, nullptr, 0, nullptr},
 };
 

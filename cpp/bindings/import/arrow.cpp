@@ -1,9 +1,9 @@
 #include "import/arrow.hpp"
 
 #include "arrowdl/error.hpp"
-#include "classes/device_array.hpp"
 #include "import/pyarrow.hpp"
 #include "support/capsule.hpp"
+#include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"

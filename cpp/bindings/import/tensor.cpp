@@ -4,20 +4,15 @@
 #include <memory>
 #include <string_view>
 
-#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
-#include "arrowdl/make_tensor.hpp"
-#include "arrowdl/to_arrow.hpp"
-#include "arrowdl/to_dlpack.hpp"
-#include "classes/device_array.hpp"
-#include "export/array_interface.hpp"
+#include "import/array_interface.hpp"
 #include "import/buffer_protocol.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
-#include "support/gil.hpp"
+#include "support/exchange_api.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -302,149 +297,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   return {std::move(tensor), OwnedEvent::record(device, work)};
 }
 
-// ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
-
-int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
-             void (*set_error)(void*, const char*, const char*)) noexcept {
-  try {
-    DLTensor wanted = *prototype;
-    wanted.data = &wanted;  // never read: it lets the checks of any tensor be those of this one
-    wanted.strides = nullptr;
-    wanted.byte_offset = 0;
-    TensorView view = view_tensor(wanted);
-    if (view.device.type != kDLCPU) {
-      raise_buffer_error("arrowdl allocates tensors on the CPU alone, not on ",
-                         to_string(view.device));
-    }
-    uint8_t* data;
-    const Buffer buffer = Buffer::allocate(view.nbytes(), &data);
-    view.data = data;
-    *out = make_tensor(view, buffer.owner(), 0).take_versioned();
-    return 0;
-  } catch (const std::exception& error) {
-    set_error(error_ctx, "BufferError", error.what());
-    return -1;
-  }
-}
-
-int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
-  return guarded(
-      [&] {
-        const DeviceArray array = find_array(static_cast<PyObject*>(object));
-        if (!array) raise_type_error("expected a DeviceArray");
-        ToDlpackOptions options;
-        Backend* backend = find_stream_backend(array.device());
-        if (backend != nullptr && backend->memory() != nullptr) {
-          options.order = {Order::kStream, backend->memory()->work_stream(array.device())};
-        }
-        *out = to_dlpack(array, options).take_versioned();
-        return 0;
-      },
-      -1);
-}
-
-/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
-class Loan {
- public:
-  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
-    state_->tensor = tensor;
-  }
-
-  OwnedTensor lend() {
-    auto shell = std::make_unique<Shell>();
-    shell->state = state_;
-    shell->managed = *state_->tensor;
-    shell->managed.manager_ctx = shell.get();
-    shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
-      auto* holder = static_cast<Shell*>(self->manager_ctx);
-      holder->state->is_returned = true;
-      if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
-      delete holder;
-    };
-    return OwnedTensor(&shell.release()->managed);
-  }
-
-  void commit() noexcept {
-    state_->is_committed = true;
-    if (state_->is_returned) OwnedTensor(state_->tensor);
-  }
-
- private:
-  struct State {
-    DLManagedTensorVersioned* tensor = nullptr;
-    bool is_committed = false;
-    bool is_returned = false;
-  };
-  struct Shell {
-    std::shared_ptr<State> state;
-    DLManagedTensorVersioned managed;
-  };
-  std::shared_ptr<State> state_;
-};
-
-int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
-  return guarded(
-      [&] {
-        if (tensor->version.major != DLPACK_MAJOR_VERSION) {
-          raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
-                             tensor->version.minor, ", supported is version 1");
-        }
-        const Device device = from_dl_device(tensor->dl_tensor.device);
-        OwnedEvent event;
-        if (find_stream_backend(device) != nullptr) {
-          MemoryOps& memory = require_memory(device, "name a stream");
-          event = OwnedEvent::record(device, memory.work_stream(device));
-        }
-        Loan loan(tensor);
-        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
-        loan.commit();
-        return 0;
-      },
-      -1);
-}
-
-int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
-  try {
-    const Device device = from_dl_device(DLDevice{type, id});
-    const bool has_streams = device.type != kDLCPU;
-    *out =
-        has_streams ? require_memory(device, "name a stream").work_stream(device).get() : nullptr;
-    return 0;
-  } catch (...) {
-    if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
-    return -1;
-  }
-}
-
-/// `size` elements of the framework's own.
-OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
-                        const Device& device) {
-  DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
-  DLManagedTensorVersioned* managed = nullptr;
-  std::string reason;
-  const auto keep_reason = [](void* kept, const char*, const char* message) {
-    *static_cast<std::string*>(kept) = message;
-  };
-  if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
-    PyErr_Clear();
-    raise_buffer_error("the framework gives no memory on ", to_string(device), " for ", size,
-                       " elements of ", dtype.name, ": ", reason.substr(0, reason.find('\n')));
-  }
-  return OwnedTensor(managed);
-}
-
 }  // namespace
-
-const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
-  static PyObject* const name = interned("__dlpack_c_exchange_api__");
-  const py::object capsule = find_attribute(reinterpret_cast<PyObject*>(type), name);
-  if (!capsule) return nullptr;
-  const DLPackExchangeAPIHeader* header = find_exchange_api_header(capsule.ptr());
-  while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) {
-    header = header->prev_api;
-  }
-  return reinterpret_cast<const DLPackExchangeAPI*>(header);
-}
 
 bool is_tensor(PyObject* object) {
   if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
@@ -475,49 +328,6 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
                      "such tensors");
   }
   return take_by_method(object, method, copy, stream);
-}
-
-StreamHandle current_stream(const DLPackExchangeAPI& api, const Device& device) {
-  const DLDevice dl_device = to_dl_device(device);
-  void* stream = nullptr;
-  if (api.current_work_stream(dl_device.device_type, dl_device.device_id, &stream) != 0) {
-    throw py::error_already_set();
-  }
-  return StreamHandle(stream);
-}
-
-py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
-  void* object = nullptr;
-  auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
-  if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
-    throw py::error_already_set();  // ownership was not taken: `tensor` releases it
-  }
-  tensor.take_versioned();
-  return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
-}
-
-OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
-  TensorView view = view_tensor(*tensor);
-  OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
-  if (view.size() > 0) {
-    const StreamHandle stream = current_stream(api, device);
-    const py::gil_scoped_release release;  // the bytes are read here
-    copy_tensor(std::move(tensor), *memory, stream);
-  }
-  view.data = view_tensor(*memory).data;
-  view.device = device;
-  return make_tensor(view, std::move(memory));
-}
-
-py::object make_exchange_api() {
-  static const DLPackExchangeAPI api{
-      {{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
-      allocate,
-      from_py_object,
-      to_py_object,
-      nullptr,  // borrowing is optional, and shape and strides need a home
-      current_work_stream};
-  return make_capsule(api);
 }
 
 }  // namespace arrowdl::python

@@ -1,8 +1,10 @@
-// Arguments of raw METH_FASTCALL | METH_KEYWORDS functions, read without building a dict.
+// The arguments of raw METH_FASTCALL | METH_KEYWORDS functions, read without a dict.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "arrowdl/copy_policy.hpp"
@@ -10,63 +12,79 @@
 
 namespace arrowdl::python {
 
-/// Calls assign(name, value) for each keyword argument. Raises TypeError for positional arguments
-/// beyond `max_positional`.
-template <typename Assign>
-void read_keywords(const char* function, Py_ssize_t n_positional, Py_ssize_t max_positional,
-                   PyObject* const* args, PyObject* names, const Assign& assign) {
-  if (n_positional > max_positional) {
-    raise_type_error(function, "() takes ", max_positional, " positional arguments, got ",
-                     n_positional);
-  }
-  const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
-  for (Py_ssize_t i = 0; i < n_keywords; ++i) {
-    Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &size);
-    if (text == nullptr) throw pybind11::error_already_set();
-    const std::string_view name(text, static_cast<std::size_t>(size));
-    if (!assign(name, args[n_positional + i])) {
-      raise_type_error(function, "() got an unexpected keyword argument '", name, "'");
-    }
-  }
-}
-
-/// The keyword arguments of a function that every tensor passes: names interned, since what a
-/// caller's code spells is then the same object, and found by its address.
+/// The parameters of a METH_FASTCALL | METH_KEYWORDS function. Names are interned, since the names
+/// in a caller's code are the same objects, and compared by address first.
 template <std::size_t n>
-class Keywords {
+class Parameters {
  public:
-  Keywords(const char* function, const char* const (&names)[n]) : function_(function) {
+  using Values = std::array<PyObject*, n>;
+
+  /// The first `positional` may be passed by position, the first `positional_only` by nothing else.
+  Parameters(const char* function, const char* const (&names)[n], Py_ssize_t positional = 0,
+             Py_ssize_t positional_only = 0)
+      : function_(function), positional_(positional), positional_only_(positional_only) {
     for (std::size_t i = 0; i < n; ++i) names_[i] = PyUnicode_InternFromString(names[i]);
   }
 
-  /// Sets values[i] to the argument named names[i]. Raises TypeError for any other.
-  void read(Py_ssize_t n_positional, PyObject* const* args, PyObject* names,
-            PyObject* (&values)[n]) const {
-    if (n_positional > 0) {
-      raise_type_error(function_, "() takes 0 positional arguments, got ", n_positional);
+  /// The arguments in the order of the parameters, nullptr for those not given. Raises TypeError
+  /// for arguments that the function does not take.
+  Values read(PyObject* const* args, Py_ssize_t count, PyObject* names) const {
+    return read(args, count, names, [this](PyObject* name, PyObject*) {
+      raise_type_error(function_, "() got an unexpected keyword argument '",
+                       pybind11::str(name).cast<std::string>(), "'");
+    });
+  }
+
+  /// The same, with other(name, value) for each keyword argument that is no parameter.
+  template <typename Other>
+  Values read(PyObject* const* args, Py_ssize_t count, PyObject* names, const Other& other) const {
+    if (count > positional_) {
+      raise_type_error(function_, "() takes ", positional_, " positional arguments, got ", count);
     }
+    Values values{};
+    std::copy_n(args, count, values.begin());
     const Py_ssize_t n_keywords = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
     for (Py_ssize_t i = 0; i < n_keywords; ++i) {
-      values[find(PyTuple_GET_ITEM(names, i))] = args[i];
+      PyObject* const name = PyTuple_GET_ITEM(names, i);
+      const std::size_t index = find(name);
+      if (index == n) {
+        other(name, args[count + i]);
+        continue;
+      }
+      if (values[index] != nullptr) {
+        raise_type_error(function_, "() got several values for the argument '",
+                         pybind11::str(name).cast<std::string>(), "'");
+      }
+      values[index] = args[count + i];
     }
+    return values;
   }
 
  private:
+  /// The index of the parameter, or `n`.
   std::size_t find(PyObject* name) const {
-    for (std::size_t i = 0; i < n; ++i) {
+    for (auto i = static_cast<std::size_t>(positional_only_); i < n; ++i) {
       if (names_[i] == name) return i;
     }
-    for (std::size_t i = 0; i < n; ++i) {
+    for (auto i = static_cast<std::size_t>(positional_only_); i < n; ++i) {
       if (PyUnicode_Compare(names_[i], name) == 0) return i;
     }
-    raise_type_error(function_, "() got an unexpected keyword argument '",
-                     pybind11::str(name).cast<std::string>(), "'");
+    return n;
   }
 
   const char* function_;
+  Py_ssize_t positional_;
+  Py_ssize_t positional_only_;
   PyObject* names_[n];
 };
+
+constexpr int kFastCall = METH_FASTCALL | METH_KEYWORDS;
+
+/// A function of any of Python's signatures for PyMethodDef, whose flags say which it is.
+template <typename Function>
+PyCFunction as_method(Function function) noexcept {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
 
 /// copy=None, True or False.
 Copy read_copy(PyObject* value);

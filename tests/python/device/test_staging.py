@@ -117,7 +117,7 @@ from arrowdl import _frameworks
 from helpers.fake_cuda import read_as_host
 
 numpy = _frameworks.load("numpy")
-stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host, from_positions=read_as_host)
+stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
 _frameworks._LOADERS["numpy"] = lambda: stand_in
 
 def compare(there, here):

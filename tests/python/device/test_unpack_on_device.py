@@ -46,7 +46,7 @@ def test_bits_become_bytes(name: str, data: bytes, repeat: int, draw: st.DataObj
     length = draw.draw(st.integers(0, len(data) * 8 - offset))
     packed = np.frombuffer(data, np.uint8).copy()
     expected = np.unpackbits(packed, bitorder="little")[offset : offset + length]
-    made = _frameworks.load(name).expand_bits(as_framework(name, packed), offset, length, repeat)
+    made = _frameworks.load(name).unpack_bits(as_framework(name, packed), offset, length, repeat)
     assert type(made) is type(as_framework(name, packed))
     result = np.asarray(made)
     assert result.dtype == bool

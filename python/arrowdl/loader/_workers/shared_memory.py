@@ -215,7 +215,7 @@ class SlotReader:
         if sys.platform != "win32":
             memory.unlink()
         # Keep the address alone: a memory view would prevent closing the memory.
-        self._opened[number] = memory, _core.address_of(_core.to_arrow_device(memory.buf))
+        self._opened[number] = memory, _core.address_of(_core.to_arrow_device(memory.buf or b""))
         return self._opened[number]
 
     def drop(self, numbers: list[int]) -> None:

@@ -1,0 +1,53 @@
+#include "classes/device_array_protocols.hpp"
+
+#include "export/array_interface.hpp"
+#include "support/arguments.hpp"
+#include "support/device_array_object.hpp"
+#include "support/errors.hpp"
+#include "support/python_hooks.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+/// `value`, or None where it was not given.
+py::handle or_none(PyObject* value) { return value == nullptr ? Py_None : value; }
+
+}  // namespace
+
+PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n,
+                       PyObject* names) noexcept {
+  return guarded([&] {
+    static const Parameters<2> parameters("__array__", {"dtype", "copy"}, 2);
+    const auto [dtype, copy] = parameters.read(args, n, names);
+    return find_hook(Hook::kToArray)(py::handle(self), or_none(dtype), or_none(copy))
+        .release()
+        .ptr();
+  });
+}
+
+PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    static const Parameters<2> parameters("__dataframe__", {"nan_as_null", "allow_copy"}, 2);
+    const auto [nan_as_null, allow_copy] = parameters.read(args, n, names);
+    const bool is_nan_null = nan_as_null != nullptr && read_bool("nan_as_null", nan_as_null);
+    const bool may_copy = allow_copy == nullptr || read_bool("allow_copy", allow_copy);
+    py::list chunks;
+    chunks.append(py::handle(self));
+    return find_hook(Hook::kMakeDataFrame)(chunks, py::arg("nan_as_null") = is_nan_null,
+                                           py::arg("allow_copy") = may_copy)
+        .release()
+        .ptr();
+  });
+}
+
+PyObject* get_cuda_array_interface(PyObject* self, void*) noexcept {
+  return guarded([&] { return make_cuda_array_interface(get_array(self)).release().ptr(); });
+}
+
+PyObject* get_sycl_usm_array_interface(PyObject* self, void*) noexcept {
+  return guarded([&] { return make_sycl_usm_array_interface(get_array(self)).release().ptr(); });
+}
+
+}  // namespace arrowdl::python

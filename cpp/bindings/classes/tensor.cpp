@@ -1,0 +1,46 @@
+#include "classes/tensor.hpp"
+
+#include "arrowdl/error.hpp"
+#include "arrowdl/to_dlpack.hpp"
+#include "support/capsule.hpp"
+#include "support/device_streams.hpp"
+
+namespace arrowdl::python {
+
+namespace py = pybind11;
+
+Tensor::Tensor(OwnedTensor tensor)
+    : device_(from_dl_device(tensor->device)),
+      dtype_(find_dtype(tensor->dtype)),
+      tensor_(std::move(tensor)) {}
+
+Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read)
+    : device_(device), dtype_(&dtype), read_(std::move(read)) {}
+
+py::object Tensor::dlpack(const py::object& stream, const py::object& max_version,
+                          const py::object&, const py::object&) {
+  if (read_) {
+    tensor_ = read_(read_order(device_, stream.ptr()));
+    read_ = nullptr;
+  }
+  if (!tensor_) raise_value_error("this tensor has been consumed already");
+  if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
+  return make_capsule(std::move(tensor_));
+}
+
+py::tuple Tensor::dlpack_device() const {
+  const DLDevice device = to_dl_device(device_);
+  return py::make_tuple(static_cast<int>(device.device_type), device.device_id);
+}
+
+void register_tensor(py::module_& m) {
+  py::class_<Tensor>(m, "Tensor", py::is_final(),
+                     "A tensor on its way to a consumer: good for one `__dlpack__`.")
+      .def("__dlpack__", &Tensor::dlpack, py::kw_only(), py::arg("stream") = py::none(),
+           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+           py::arg("copy") = py::none())
+      .def("__dlpack_device__", &Tensor::dlpack_device)
+      .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
+}
+
+}  // namespace arrowdl::python

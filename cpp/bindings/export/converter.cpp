@@ -1,0 +1,243 @@
+#include "export/converter.hpp"
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "compute/decoded_field.hpp"
+#include "export/exchange_api.hpp"
+#include "support/objects.hpp"
+#include "tensor/align_tensor.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+OwnedTensor allow_writes(OwnedTensor tensor) {
+  DLManagedTensorVersioned* managed = tensor.take_versioned();
+  managed->flags &= ~uint64_t{DLPACK_FLAG_BITMASK_READ_ONLY};
+  return OwnedTensor(managed);
+}
+
+/// One mask per field, side by side as the values are.
+OwnedTensor stack_masks(const DeviceArray& array) {
+  std::vector<std::string> names;
+  std::vector<DeviceArray> masks;
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    names.push_back(array.type().children[i].name());
+    masks.push_back(to_arrow(to_mask(read_field(array, static_cast<int64_t>(i)))));
+  }
+  return stack_fields(make_struct(names, masks), Nulls::kRaise);
+}
+
+}  // namespace
+
+py::object Converter::convert(const DeviceArray& array) const {
+  const Type& type = array.type();
+  const bool is_dictionary = type.dictionary != nullptr;
+  if (!is_dictionary && type.layout == Layout::kStruct &&
+      type.extension != Extension::kVariableShapeTensor) {
+    return convert_struct(array);
+  }
+  if (!parents_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
+    return convert_on_device(array);
+  }
+  if (parents_.empty()) return convert_column(array);
+  DeviceArray column = array;
+  for (const DeviceArray& parent : parents_) column = column.with_nulls_of(parent);
+  return convert_column(column);
+}
+
+py::object Converter::stack(const DeviceArray& array) const {
+  if (array.type().layout != Layout::kStruct) {
+    raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
+                      to_string(array.type()));
+  }
+  require_copy_allowed(array, "its fields have to be put side by side");
+  return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
+}
+
+/// The same of `view`, a part of `array`, whose memory is there where the host can read it, and
+/// the caller's own.
+py::object Converter::convert(const DeviceArray& array, TensorView view) const {
+  if (!is_host_readable(array.device())) return share_view(array, view);
+  view.device = Device{};
+  return make(make_tensor(view, array.storage(), 0));
+}
+
+/// An array that is not a struct of columns.
+py::object Converter::convert_column(const DeviceArray& array) const {
+  const Type& type = array.type();
+  if (type.dictionary == nullptr) {
+    switch (type.layout) {
+      case Layout::kStruct:
+        return convert_variable(array);
+      case Layout::kBinary:
+      case Layout::kLargeBinary:
+      case Layout::kBinaryView:
+      case Layout::kList:
+      case Layout::kLargeList:
+      case Layout::kListView:
+      case Layout::kLargeListView:
+        return convert_list(array);
+      case Layout::kRunEndEncoded:
+        require_copy_allowed(array, "its runs have to be decoded");
+        return with_access_to_new().convert(decode_run_ends(array));
+      default:
+        break;
+    }
+  }
+  if (!is_host_readable(array.device())) return convert_on_device(array);
+  return with_mask(make(export_values(array)), [&] { return to_mask(array); });
+}
+
+py::object Converter::convert_struct(const DeviceArray& array) const {
+  py::dict fields;
+  const std::vector<Type>& children = array.type().children;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const char* name = children[i].name();
+    const py::str key(name);
+    const py::object value = convert_field_of(array, static_cast<int64_t>(i), name);
+    if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
+    if (fields.size() != i + 1) {
+      raise_value_error("several fields are named \"", name,
+                        "\" and a dict has one place for "
+                        "them: rename or select columns first");
+    }
+  }
+  return std::move(fields);
+}
+
+/// `convert(array)`; an error names the field on its way out.
+py::object Converter::convert_field(const DeviceArray& array, const char* name) const {
+  try {
+    return convert(array);
+  } catch (const Error& error) {
+    throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
+  } catch (py::error_already_set& error) {  // the framework's own: its class and text stay
+    error.value().attr("add_note")(concat("in the field \"", name, "\""));
+    throw;
+  }
+}
+
+/// Field `i` as the framework's.
+py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
+                                       const char* name) const {
+  const Device device = array.device();
+  const bool has_nulls = !parents_.empty() || array.known_null_count() != 0;
+  if (has_nulls && !is_host_readable(device) && !has_kernels(device)) {
+    return with_parent(array).convert_field(array.child(i), name);
+  }
+  return convert_field(read_field(array, i), name);
+}
+
+/// For the fields of a struct whose nulls only the framework can give to them.
+Converter Converter::with_parent(const DeviceArray& array) const {
+  Converter converter(framework_, options_);
+  converter.parents_ = parents_;
+  converter.parents_.push_back(array);
+  return converter;
+}
+
+/// For an array of new memory.
+Converter Converter::with_access_to_new() const {
+  Converter converter(*this);
+  if (options_.access == Access::kCopied) converter.options_.access = Access::kOwn;
+  return converter;
+}
+
+Nulls Converter::value_nulls() const {
+  switch (options_.nulls) {
+    case NullPolicy::kFill:
+      return Nulls::kFill;
+    case NullPolicy::kNan:
+      return Nulls::kNan;
+    case NullPolicy::kMask:
+      return Nulls::kKeep;
+    case NullPolicy::kRaise:
+      break;
+  }
+  return Nulls::kRaise;
+}
+
+/// Whether the tensors go to another device than `from`, into new memory.
+bool Converter::moves(const Device& from) const {
+  return options_.device && *options_.device != (is_host_readable(from) ? Device{} : from);
+}
+
+void Converter::require_copy_allowed(const DeviceArray& array, const char* reason) const {
+  if (options_.access != Access::kInPlace) return;
+  raise_buffer_error("an array of ", to_string(array.type()),
+                     " cannot become a tensor without a copy, since ", reason,
+                     ": allow it with copy=None or copy=True");
+}
+
+Copy Converter::choose_copy(const DeviceArray& array) const {
+  switch (options_.access) {
+    case Access::kInPlace:
+      return Copy::kNever;
+    case Access::kCopied:
+      return moves(array.device()) ? Copy::kIfNeeded : Copy::kAlways;
+    case Access::kOwn:
+      // Of arrays of nothing but nulls pyarrow has one buffer for all fields, bitmaps included.
+      return is_masked() && array.known_null_count() != 0 ? Copy::kAlways : Copy::kIfNeeded;
+    case Access::kShared:
+      break;
+  }
+  return Copy::kIfNeeded;
+}
+
+/// Memory that the CPU reads goes to every framework as the CPU's: torch and jax know no other.
+OwnedTensor Converter::export_values(const DeviceArray& array) const {
+  ToDlpackOptions options;
+  options.nulls = value_nulls();
+  options.as_cpu = array.device().type != kDLCPU;
+  options.copy = choose_copy(array);
+  return export_elements(array, options);
+}
+
+OwnedTensor Converter::export_elements(const DeviceArray& array,
+                                       const ToDlpackOptions& options) const {
+  std::optional<py::gil_scoped_release> release;
+  if (options.copy == Copy::kAlways && array.nbytes() >= kLargeSize) release.emplace();
+  OwnedTensor tensor = to_dlpack(array, options);
+  return options_.access == Access::kOwn ? allow_writes(std::move(tensor)) : std::move(tensor);
+}
+
+py::object Converter::make(OwnedTensor tensor) const {
+  return make_by(framework_.from_dlpack, std::move(tensor));
+}
+
+py::object Converter::make_offsets(OwnedTensor tensor) const {
+  return make_by(framework_.from_offsets, std::move(tensor));
+}
+
+py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
+  const bool is_moved = moves(from_dl_device(tensor->device));
+  if (is_moved && options_.access == Access::kInPlace) {
+    raise_buffer_error("copy=False: the array lies on another device than ",
+                       to_string(*options_.device));
+  }
+  if (framework_.api != nullptr) {
+    if (is_moved) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
+    return to_object(*framework_.api, std::move(tensor));
+  }
+  if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
+  const py::object box = py::cast(Tensor(std::move(tensor)));
+  py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+  if (!is_moved) return made;
+  const DeviceType* type = find_device_type(options_.device->type);
+  return call_framework(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
+}
+
+/// The framework would copy it as well, several times slower. For small tensors it is as quick.
+OwnedTensor Converter::align_large(OwnedTensor tensor) const {
+  if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
+  const py::gil_scoped_release release;
+  return align_tensor(std::move(tensor), framework_.alignment);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,138 @@
+#include <algorithm>
+
+#include "arrowdl/error.hpp"
+#include "export/converter.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+bool changes_order(const std::vector<int64_t>& permutation) {
+  return !std::is_sorted(permutation.begin(), permutation.end());
+}
+
+/// Whether `split_list` made new memory for the values of `lists`.
+bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
+  switch (lists.type().layout) {
+    case Layout::kBinary:
+    case Layout::kLargeBinary:
+      return values.buffer(1) != lists.buffer(2);
+    case Layout::kBinaryView:
+      return true;
+    default:
+      return values.storage() != lists.storage();
+  }
+}
+
+}  // namespace
+
+/// Rows that are null have no values here; what the mask, or an empty row, says of them is the
+/// policy's choice.
+ListParts Converter::split(const DeviceArray& array) const {
+  if (array.has_nulls() && options_.nulls == NullPolicy::kRaise) {
+    raise_buffer_error("the array of ", to_string(array.type()),
+                       " has null rows: use "
+                       "nulls=\"fill\" for empty ones, nulls=\"mask\" for a mask beside them, or "
+                       "drop them first");
+  }
+  if (array.has_nulls() && options_.nulls == NullPolicy::kNan) {
+    raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
+                       to_string(array.type()),
+                       ": use nulls=\"fill\" for empty ones or "
+                       "nulls=\"mask\"");
+  }
+  return split_list(array, true);
+}
+
+py::object Converter::convert_list(const DeviceArray& array) const {
+  const ListParts parts = split(array);
+  py::object rows = options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
+  return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+}
+
+py::object Converter::pad(const ListParts& parts) const {
+  const Type& element = parts.values.type();
+  if (element.layout != Layout::kRunEndEncoded && !why_not_tensor(element).empty()) {
+    raise_buffer_error("ragged=\"padded\" pads rows of elements that are tensors themselves, not ",
+                       to_string(element), ": use ragged=\"jagged\"");
+  }
+  require_whole(parts.values);
+  require_copy_allowed(parts.values, "its rows have to be padded");
+  const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
+  return py::make_tuple(make(pad_list(parts, nulls)), make_offsets(list_lengths(parts)));
+}
+
+py::object Converter::jag(const ListParts& parts, const DeviceArray& lists) const {
+  const py::object values = convert_elements(parts.values, lists);
+  const py::object offsets = make_offsets(export_offsets(parts.offsets));
+  if (options_.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
+  return checked(
+      PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
+}
+
+/// A row is null where the struct, its data or its shape is.
+py::object Converter::convert_variable(const DeviceArray& array) const {
+  if (options_.ragged == Ragged::kPadded) {
+    raise_buffer_error(
+        "ragged=\"padded\" pads lists, and the rows of ", to_string(array.type()),
+        " differ in several dimensions: use ragged=\"jagged\" or ragged=\"offsets\"");
+  }
+  const DeviceArray shape_field = array.field(1);
+  const DeviceArray rows = array.field(0).with_nulls_of(shape_field);
+  const ListParts parts = split(rows);
+  ToDlpackOptions options;
+  options.nulls = Nulls::kFill;
+  options.as_cpu = array.device().type != kDLCPU;
+  options.copy = choose_copy(shape_field);
+  OwnedTensor shapes = export_elements(shape_field.with_nulls_of(rows), options);
+  check_variable_shapes(parts, shapes, *array.type().tensor);
+  const std::vector<int64_t>& order = array.type().tensor->permutation;
+  if (options_.ragged == Ragged::kOffsets && changes_order(order)) {
+    raise_buffer_error("a permuted ", to_string(array.type()),
+                       " has no reading as (values, offsets, shapes), which are in the order of "
+                       "memory: use to_torch(ragged=\"jagged\"), or take its fields \"data\" and "
+                       "\"shape\" for what they are");
+  }
+  const py::list permutation = changes_order(order) ? to_list(order) : py::list();
+  const py::object values = convert_elements(parts.values, rows);
+  const py::object offsets = make_offsets(export_offsets(parts.offsets));
+  const py::object shape_object = make(std::move(shapes));
+  py::object tensors = options_.ragged == Ragged::kOffsets
+                           ? py::make_tuple(values, offsets, shape_object)
+                           : checked(PyObject_CallFunctionObjArgs(
+                                 framework_.make_variable, values.ptr(), offsets.ptr(),
+                                 shape_object.ptr(), permutation.ptr(), nullptr));
+  return with_mask(std::move(tensors), [&] { return to_row_mask(rows); });
+}
+
+/// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
+/// whole.
+py::object Converter::convert_elements(const DeviceArray& values, const DeviceArray& lists) const {
+  require_whole(values);
+  const bool is_new = is_gathered(values, lists);
+  if (is_new) require_copy_allowed(lists, "the values of its rows have to be gathered");
+  ConvertOptions options = is_new ? with_access_to_new().options_ : options_;
+  if (is_masked()) options.nulls = NullPolicy::kRaise;
+  return Converter(framework_, options).convert_field(values, "(list elements)");
+}
+
+void Converter::require_whole(const DeviceArray& elements) const {
+  if (!is_masked() || !elements.has_nulls()) return;
+  raise_buffer_error(
+      "the elements of the lists have nulls, and the mask of a list array is of its rows: use "
+      "nulls=\"fill\" or \"nan\", or drop them first");
+}
+
+/// Offsets, which the host has read already.
+OwnedTensor Converter::export_offsets(const DeviceArray& offsets) const {
+  ToDlpackOptions options;
+  options.as_cpu = offsets.device().type != kDLCPU;
+  // The end of one batch's rows is the start of the next one's: no memory to write to.
+  const bool is_shared = options_.access == Access::kShared || options_.access == Access::kInPlace;
+  if (!is_shared) options.copy = Copy::kAlways;
+  return to_dlpack(offsets, options);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,115 @@
+#include <cmath>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "export/converter.hpp"
+#include "export/exchange_api.hpp"
+#include "support/device_streams.hpp"
+#include "support/exchange_api.hpp"
+#include "support/objects.hpp"
+
+namespace arrowdl::python {
+
+namespace py = pybind11;
+
+bool has_kernels(const Device& device) {
+  const Backend* backend = find_backend(device.type);
+  return backend != nullptr && backend->has_kernels(device);
+}
+
+/// An array that the host cannot read: by the device itself, else by the framework's operations.
+py::object Converter::convert_on_device(const DeviceArray& array) const {
+  if (!has_kernels(array.device())) {
+    const TensorParts parts = split_tensor(array, value_nulls(), parents_);
+    if (is_masked() || !parts.values || replaces_nulls(parts))
+      return build_from_parts(array, parts);
+  }
+  const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
+  const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
+  py::object values =
+      make_on_device(array, dtype, [array, nulls = value_nulls(), copy](const Order& order) {
+        ToDlpackOptions options;
+        options.nulls = nulls;
+        options.order = order;
+        options.copy = copy;
+        return to_dlpack(array, options);
+      });
+  // By the framework, into its own memory, and on devices that arrowdl does not copy on too.
+  if (options_.access == Access::kCopied &&
+      is_shared(split_tensor(array, value_nulls(), parents_))) {
+    values = call_framework(framework_.copy, values);
+  }
+  if (!is_masked()) return values;
+  return py::make_tuple(std::move(values),
+                        make_on_device(array, *find_dtype("bool"), [array](const Order& order) {
+                          return to_mask(array, order);
+                        }));
+}
+
+/// The framework puts its own tensor together from what lies on the device.
+py::object Converter::build_from_parts(const DeviceArray& array, const TensorParts& parts) const {
+  if (!is_shared(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
+  py::object valid = py::none();
+  for (const BitParts& bits : parts.validity) {
+    const py::object level = unpack_bits(array, bits);
+    valid = valid.is_none() ? level : valid & level;
+  }
+  py::object values =
+      parts.values ? share_view(array, *parts.values) : unpack_bits(array, *parts.bits);
+  if (is_shared(parts) && options_.access == Access::kCopied) {
+    values = call_framework(framework_.copy, values);
+  }
+  if (!valid.is_none() && !is_masked()) {
+    const py::object item =
+        options_.nulls == NullPolicy::kNan ? py::object(py::float_(NAN)) : py::object(py::int_(0));
+    values = call_framework(framework_.fill, values, valid, item);
+  }
+  if (is_masked() && valid.is_none()) valid = call_framework(framework_.all_valid, values);
+  const auto arrange = [&](const py::object& flat) {
+    return call_framework(framework_.arrange, flat, to_list(parts.shape), to_list(parts.axes));
+  };
+  if (!is_masked()) return arrange(values);
+  return py::make_tuple(arrange(values), arrange(valid));
+}
+
+py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits) const {
+  return call_framework(framework_.unpack_bits_on_device, share_view(array, bits.bytes),
+                        py::int_(bits.offset), py::int_(bits.length), py::int_(bits.repeat));
+}
+
+/// `view`, a part of `array`.
+py::object Converter::share_view(const DeviceArray& array, const TensorView& view) const {
+  return make_on_device(array, *view.dtype, [array, view](const Order& order) {
+    order_consumer(array, order);
+    return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
+  });
+}
+
+/// The stream of the framework's work, which its exchange API names, is what reads the tensor; a
+/// framework without one names its stream when it asks.
+py::object Converter::make_on_device(const DeviceArray& array, const Dtype& dtype,
+                                     ReadTensor read) const {
+  const Device device = array.device();
+  if (framework_.api != nullptr) {
+    return to_object(*framework_.api, read(choose_order(device)));
+  }
+  const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
+  return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+}
+
+bool Converter::replaces_nulls(const TensorParts& parts) const {
+  return options_.nulls != NullPolicy::kRaise && !parts.validity.empty();
+}
+
+/// Whether the tensor of `parts` is the array's memory.
+bool Converter::is_shared(const TensorParts& parts) const {
+  return parts.values && (is_masked() || !replaces_nulls(parts));
+}
+
+Order Converter::choose_order(const Device& device) const {
+  if (find_recorder(device) == nullptr) return {};
+  return {Order::kStream, current_stream(*framework_.api, device)};
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,190 @@
+#include "export/exchange_api.hpp"
+
+#include <memory>
+
+#include "arrowdl/backend.hpp"
+#include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_arrow.hpp"
+#include "arrowdl/to_dlpack.hpp"
+#include "support/capsule.hpp"
+#include "support/device_array_object.hpp"
+#include "support/device_streams.hpp"
+#include "support/errors.hpp"
+#include "support/exchange_api.hpp"
+#include "support/gil.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+// ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
+
+int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
+             void (*set_error)(void*, const char*, const char*)) noexcept {
+  try {
+    DLTensor wanted = *prototype;
+    wanted.data = &wanted;  // never read: it lets the checks of any tensor be those of this one
+    wanted.strides = nullptr;
+    wanted.byte_offset = 0;
+    TensorView view = view_tensor(wanted);
+    if (view.device.type != kDLCPU) {
+      raise_buffer_error("arrowdl allocates tensors on the CPU alone, not on ",
+                         to_string(view.device));
+    }
+    uint8_t* data;
+    const Buffer buffer = Buffer::allocate(view.nbytes(), &data);
+    view.data = data;
+    *out = make_tensor(view, buffer.owner(), 0).take_versioned();
+    return 0;
+  } catch (const std::exception& error) {
+    set_error(error_ctx, "BufferError", error.what());
+    return -1;
+  }
+}
+
+int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
+  return guarded(
+      [&] {
+        const DeviceArray array = find_array(static_cast<PyObject*>(object));
+        if (!array) raise_type_error("expected a DeviceArray");
+        ToDlpackOptions options;
+        Backend* backend = find_recorder(array.device());
+        if (backend != nullptr && backend->makes_streams()) {
+          options.order = {Order::kStream, backend->work_stream(array.device())};
+        }
+        *out = to_dlpack(array, options).take_versioned();
+        return 0;
+      },
+      -1);
+}
+
+/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
+class Loan {
+ public:
+  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
+    state_->tensor = tensor;
+  }
+
+  OwnedTensor lend() {
+    auto shell = std::make_unique<Shell>();
+    shell->state = state_;
+    shell->managed = *state_->tensor;
+    shell->managed.manager_ctx = shell.get();
+    shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
+      auto* holder = static_cast<Shell*>(self->manager_ctx);
+      holder->state->is_returned = true;
+      if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
+      delete holder;
+    };
+    return OwnedTensor(&shell.release()->managed);
+  }
+
+  void commit() noexcept {
+    state_->is_committed = true;
+    if (state_->is_returned) OwnedTensor(state_->tensor);
+  }
+
+ private:
+  struct State {
+    DLManagedTensorVersioned* tensor = nullptr;
+    bool is_committed = false;
+    bool is_returned = false;
+  };
+  struct Shell {
+    std::shared_ptr<State> state;
+    DLManagedTensorVersioned managed;
+  };
+  std::shared_ptr<State> state_;
+};
+
+int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
+  return guarded(
+      [&] {
+        if (tensor->version.major != DLPACK_MAJOR_VERSION) {
+          raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
+                             tensor->version.minor, ", supported is version 1");
+        }
+        const Device device = from_dl_device(tensor->dl_tensor.device);
+        Backend* backend = find_recorder(device);
+        OwnedEvent event;
+        if (backend != nullptr) event = OwnedEvent::record(device, backend->work_stream(device));
+        Loan loan(tensor);
+        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
+        loan.commit();
+        return 0;
+      },
+      -1);
+}
+
+int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
+  try {
+    const Device device = from_dl_device(DLDevice{type, id});
+    const bool has_streams = device.type != kDLCPU;
+    *out =
+        has_streams ? require_backend(device, "name a stream").work_stream(device).get() : nullptr;
+    return 0;
+  } catch (...) {
+    if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
+    return -1;
+  }
+}
+
+/// `size` elements of the framework's own.
+OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
+                        const Device& device) {
+  DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
+  DLManagedTensorVersioned* managed = nullptr;
+  std::string reason;
+  const auto keep_reason = [](void* kept, const char*, const char* message) {
+    *static_cast<std::string*>(kept) = message;
+  };
+  if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
+    PyErr_Clear();
+    raise_buffer_error("the framework gives no memory on ", to_string(device), " for ", size,
+                       " elements of ", dtype.name, ": ", reason.substr(0, reason.find('\n')));
+  }
+  return OwnedTensor(managed);
+}
+
+}  // namespace
+
+py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
+  void* object = nullptr;
+  auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
+  if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
+    throw py::error_already_set();  // ownership was not taken: `tensor` releases it
+  }
+  tensor.take_versioned();
+  return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
+}
+
+OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
+  TensorView view = view_tensor(*tensor);
+  OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
+  if (view.size() > 0) {
+    const StreamHandle stream = current_stream(api, device);
+    const py::gil_scoped_release release;  // the bytes are read here
+    copy_tensor(std::move(tensor), *memory, stream);
+  }
+  view.data = view_tensor(*memory).data;
+  view.device = device;
+  return make_tensor(view, std::move(memory));
+}
+
+py::object make_exchange_api() {
+  static const DLPackExchangeAPI api{
+      {{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+      allocate,
+      from_py_object,
+      to_py_object,
+      nullptr,  // borrowing is optional, and shape and strides need a home
+      current_work_stream};
+  return make_capsule(api);
+}
+
+}  // namespace arrowdl::python

@@ -1,0 +1,37 @@
+// The Python object that holds a DeviceArray, and how C++ makes and reads one.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl::python {
+
+struct DeviceArrayObject {
+  PyObject_HEAD DeviceArray array;
+  PyObject* weak_references;
+};
+
+/// The type, which `register_device_array` makes. It is kept for the life of the process.
+extern PyTypeObject* device_array_type;
+
+/// A new DeviceArray object that owns `array`.
+pybind11::object wrap(DeviceArray array);
+
+/// The array in a DeviceArray object, or an empty one for any other object. Raises ValueError if it
+/// has been released.
+DeviceArray find_array(PyObject* object);
+
+/// The array in the DeviceArray object `self`: a copy of the handle, which stays whole whatever
+/// another thread does. Raises ValueError if it has been released.
+DeviceArray get_array(PyObject* self);
+
+/// The same for as long as no Python code runs: the GIL, where there is one, keeps it in place.
+#ifdef Py_GIL_DISABLED
+using BorrowedArray = DeviceArray;
+#else
+using BorrowedArray = const DeviceArray&;
+#endif
+BorrowedArray borrow_array(PyObject* self);
+
+}  // namespace arrowdl::python

@@ -1,0 +1,139 @@
+"""Protocols and aliases for what arrowdl takes, for type checkers.
+
+Importing this module imports no library: each protocol is one that objects of many libraries
+implement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from arrowdl._core import Device
+from arrowdl._device_type import DeviceType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from typing_extensions import Buffer, CapsuleType
+
+
+class SupportsArrowSchema(Protocol):
+    """Arrow PyCapsule interface: exports a schema."""
+
+    def __arrow_c_schema__(self) -> Any: ...
+
+
+class SupportsArrowArray(Protocol):
+    """Arrow PyCapsule interface: exports an array in host memory."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+class SupportsArrowDeviceArray(Protocol):
+    """Arrow PyCapsule interface: exports an array on any device."""
+
+    def __arrow_c_device_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+class SupportsArrowStream(Protocol):
+    """Arrow PyCapsule interface: exports a stream of arrays in host memory."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class SupportsArrowDeviceStream(Protocol):
+    """Arrow PyCapsule interface: exports a stream of arrays on any device."""
+
+    def __arrow_c_device_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class SupportsDataFrame(Protocol):
+    """Dataframe interchange protocol."""
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+
+
+class SupportsDLPack(Protocol):
+    """DLPack's Python protocol. The C exchange API is looked for on the class beside it."""
+
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+class SupportsCudaArrayInterface(Protocol):
+    """CUDA array interface, versions 0 to 3."""
+
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
+
+
+class SupportsSyclUsmArrayInterface(Protocol):
+    """dpctl's interface of SYCL's unified shared memory, version 1."""
+
+    @property
+    def __sycl_usm_array_interface__(self) -> Any: ...
+
+
+class TorchDevice(Protocol):
+    """`torch.device`."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> Any: ...
+
+
+class JaxDevice(Protocol):
+    """`jax.Device`."""
+
+    @property
+    def platform(self) -> str: ...
+    @property
+    def local_hardware_id(self) -> int | None: ...
+
+
+ArrowArrayLike: TypeAlias = "SupportsArrowArray | SupportsArrowDeviceArray"
+ArrowStreamLike: TypeAlias = "SupportsArrowStream | SupportsArrowDeviceStream"
+
+ArrowLike: TypeAlias = (
+    "ArrowArrayLike | ArrowStreamLike | SupportsDataFrame | CapsuleType | tuple[Any, Any]"
+)
+"""What `from_arrow` takes: Arrow data, a frame, a stream capsule, or capsules (schema, array)."""
+
+TensorLike: TypeAlias = (
+    "SupportsDLPack | SupportsCudaArrayInterface | SupportsSyclUsmArrayInterface"
+    " | Buffer | CapsuleType | Mapping[str, Any]"
+)
+"""What `to_arrow_device` takes beside Arrow data."""
+
+MaskLike: TypeAlias = "TensorLike | ArrowLike"
+"""A tensor or an Arrow array of bool, of shape (rows,)."""
+
+ArraysLike: TypeAlias = "ArrowLike | Sequence[ArrowLike]"
+"""A stream, an array, or a list of arrays."""
+
+DeviceLike: TypeAlias = (
+    "Device | str | tuple[DeviceType | int | str, int | None] | TorchDevice | JaxDevice"
+)
+"""What names a device in every ``device=``."""
+
+__all__ = [
+    "ArraysLike",
+    "ArrowArrayLike",
+    "ArrowLike",
+    "ArrowStreamLike",
+    "DeviceLike",
+    "JaxDevice",
+    "MaskLike",
+    "SupportsArrowArray",
+    "SupportsArrowDeviceArray",
+    "SupportsArrowDeviceStream",
+    "SupportsArrowSchema",
+    "SupportsArrowStream",
+    "SupportsCudaArrayInterface",
+    "SupportsDLPack",
+    "SupportsDataFrame",
+    "SupportsSyclUsmArrayInterface",
+    "TensorLike",
+    "TorchDevice",
+]
