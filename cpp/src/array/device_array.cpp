@@ -1,6 +1,7 @@
 // Windows of rows, and the nodes below them: all of it zero-copy.
 #include "arrowdl/device_array.hpp"
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {

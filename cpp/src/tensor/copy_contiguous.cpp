@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "array/host_access.hpp"
+#include "device/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "util/overflow.hpp"
