@@ -68,11 +68,11 @@ DeviceArray duplicate_on_host(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), target.make(plan));
 }
 
-/// Copies by `backend` on a stream of the device `at`, which is not the CPU.
-DeviceArray copy_by(Backend& backend, const Device& at, const DeviceArray& array,
+/// Copies by `memory` on a stream of the device `at`, which is not the CPU.
+DeviceArray copy_by(MemoryOps& memory, const Device& at, const DeviceArray& array,
                     const Device& device, const CopyOptions& options) {
   const Device from = array.device();
-  StreamWork work(backend, at, options.stream, options.stream_owner);
+  StreamWork work(memory, at, options.stream, options.stream_owner);
   work.hold(array.storage());
   wait_event(at, work.stream(), array.sync_event());  // handles of streams are of one device
   CopyPlanner planner(from, device, &work);

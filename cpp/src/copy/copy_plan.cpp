@@ -138,9 +138,9 @@ std::pair<int64_t, int64_t> CopyPlanner::read_ends(const Offset* offsets, int64_
   constexpr auto kWidth = static_cast<int64_t>(sizeof(Offset));
   uint8_t* target;
   work_->hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
-  Backend& backend = work_->backend();
-  backend.copy(Device{}, target, from_, offsets, kWidth, work_->stream());
-  backend.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, work_->stream());
+  MemoryOps& memory = work_->memory();
+  memory.copy(Device{}, target, from_, offsets, kWidth, work_->stream());
+  memory.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, work_->stream());
   work_->wait();
   const auto* ends = reinterpret_cast<const Offset*>(target);
   return {ends[0], ends[1]};

@@ -25,13 +25,13 @@ void for_each_part(const std::vector<CopyRange>& ranges, int64_t start, int64_t 
 }
 
 /// The pinned memory to copy through; none where the copy is direct.
-std::optional<Device> find_staging(Backend& backend, const Device& from, const Device& to,
+std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const Device& to,
                                    const std::vector<CopyRange>& ranges) {
   if (from.type != kDLCPU) return {};
   const std::optional<Device> pinned = memory.find_pinned(to);
   const bool needs_none =
       !pinned || std::all_of(ranges.begin(), ranges.end(), [&](const CopyRange& range) {
-        return backend.is_pinned(range.source);
+        return memory.is_pinned(range.source);
       });
   return needs_none ? std::nullopt : pinned;
 }
@@ -52,7 +52,7 @@ void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<Co
 /// Copies block by block, so that the host fills a block while the device copies earlier ones.
 void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges) {
-  Backend& backend = work.backend();
+  MemoryOps& memory = work.memory();
   const StreamHandle stream = work.stream();
   const int64_t size = ranges.back().offset + ranges.back().size;
   for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
@@ -60,13 +60,13 @@ void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8
     const std::shared_ptr<uint8_t> block = StagingPool::get().take(memory, pinned, end - start);
     if (block == nullptr) {
       for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
-        backend.copy(to, target + offset, Device{}, source, n, stream);
+        memory.copy(to, target + offset, Device{}, source, n, stream);
       });
       continue;
     }
     work.hold(block);
     fill_block(block.get(), start, end, ranges);
-    backend.copy(to, target + start, pinned, block.get(), end - start, stream);
+    memory.copy(to, target + start, pinned, block.get(), end - start, stream);
     if (end < size) work.release_last();
   }
 }
@@ -76,14 +76,14 @@ void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8
 void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges, bool pin) {
   if (ranges.empty()) return;
-  Backend& backend = work.backend();
-  const auto staging = pin ? find_staging(backend, from, to, ranges) : std::nullopt;
+  MemoryOps& memory = work.memory();
+  const auto staging = pin ? find_staging(memory, from, to, ranges) : std::nullopt;
   if (staging) {
     copy_staged(work, *staging, to, target, ranges);
     return;
   }
   for (const CopyRange& range : ranges) {
-    backend.copy(to, target + range.offset, from, range.source, range.size, work.stream());
+    memory.copy(to, target + range.offset, from, range.source, range.size, work.stream());
   }
 }
 
