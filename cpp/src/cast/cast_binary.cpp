@@ -1,3 +1,4 @@
+// Casts binary and strings to other offsets and to views.
 #include "cast/cast_binary.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Casts the rows of lists to lists of another kind.
 #include "cast/cast_lists.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Casts numbers to wider types.
 #include "cast/cast_numbers.hpp"
 
 #include <cstring>

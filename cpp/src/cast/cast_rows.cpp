@@ -1,3 +1,4 @@
+// Casts arrays to another type of the same data.
 #include "cast/cast_rows.hpp"
 
 #include "array/row_access.hpp"

@@ -1,3 +1,4 @@
+// Casts arrays to the schema that a consumer requests.
 #include "arrowdl/cast_to_schema.hpp"
 
 #include "arrowdl/device_array.hpp"

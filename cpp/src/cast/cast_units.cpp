@@ -1,3 +1,4 @@
+// Casts times, durations and dates to other units.
 #include "cast/cast_units.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Checks that fields which are requested as not nullable have no nulls.
 #include "cast/check_nulls.hpp"
 
 #include "array/row_access.hpp"

@@ -1,3 +1,4 @@
+// Compares fixed-shape tensors with nested fixed-size lists.
 #include "cast/common_shape.hpp"
 
 #include <algorithm>

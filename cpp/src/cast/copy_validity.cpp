@@ -1,3 +1,4 @@
+// Copies validity bitmaps.
 #include "cast/copy_validity.hpp"
 
 #include "util/bit_util.hpp"

@@ -1,3 +1,4 @@
+// Decodes dictionary arrays.
 #include "cast/decode_dictionary.hpp"
 
 #include <limits>

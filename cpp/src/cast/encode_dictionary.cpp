@@ -1,3 +1,4 @@
+// Encodes values as indices into a dictionary.
 #include "cast/encode_dictionary.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Finds the cast from one node of a type to another one.
 #include "cast/find_cast.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Finds out what it takes to cast one type to another one.
 #include "cast/find_fit.hpp"
 
 #include <algorithm>

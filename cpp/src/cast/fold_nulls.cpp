@@ -1,3 +1,4 @@
+// Folds the nulls of a struct into its fields.
 #include "cast/fold_nulls.hpp"
 
 #include "cast/copy_validity.hpp"

@@ -1,3 +1,4 @@
+// Looks for null rows, also for those that have no validity bit of their own.
 #include "cast/has_null_rows.hpp"
 
 #include <vector>

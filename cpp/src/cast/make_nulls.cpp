@@ -1,3 +1,4 @@
+// Makes arrays of nulls.
 #include "cast/make_nulls.hpp"
 
 #include <algorithm>

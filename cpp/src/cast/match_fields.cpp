@@ -1,3 +1,4 @@
+// Matches the fields of two structs.
 #include "cast/match_fields.hpp"
 
 #include <algorithm>

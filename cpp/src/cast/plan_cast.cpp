@@ -1,3 +1,4 @@
+// Plans a cast to a requested schema from the types alone.
 #include "cast/plan_cast.hpp"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Nests values in fixed-size lists, and takes them out of these.
 #include "cast/reshape_lists.hpp"
 
 #include "cast/misfit.hpp"

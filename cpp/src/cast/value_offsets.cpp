@@ -1,3 +1,4 @@
+// Rows of lists and binary as values and offsets of a requested width.
 #include "cast/value_offsets.hpp"
 
 #include "array/row_access.hpp"

@@ -1,3 +1,4 @@
+// Concatenates arrays.
 #include "arrowdl/concatenate.hpp"
 
 #include <cstring>

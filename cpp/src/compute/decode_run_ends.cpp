@@ -1,3 +1,4 @@
+// Decodes run-end encoded arrays.
 #include "arrowdl/decode_run_ends.hpp"
 
 #include <algorithm>

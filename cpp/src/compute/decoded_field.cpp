@@ -1,3 +1,4 @@
+// Reads a field of a struct with its run ends decoded.
 #include "compute/decoded_field.hpp"
 
 #include "arrowdl/decode_run_ends.hpp"

@@ -1,3 +1,4 @@
+// Gathers ranges of rows from arrays of one type into a new array.
 #include "compute/gather.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Gathers the rows of binary and strings with offsets.
 #include "compute/gather_binary.hpp"
 
 #include "arrowdl/error.hpp"

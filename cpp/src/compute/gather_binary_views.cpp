@@ -1,3 +1,4 @@
+// Gathers the rows of binary and string views.
 #include "compute/gather_binary_views.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Gathers the type ids and offsets of dense unions.
 #include "compute/gather_dense_unions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Gathers elements of a fixed width.
 #include "compute/gather_elements.hpp"
 
 #include <algorithm>

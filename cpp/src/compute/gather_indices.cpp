@@ -1,3 +1,4 @@
+// Gathers the indices of dictionary arrays and unifies their dictionaries.
 #include "compute/gather_indices.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Gathers the offsets of lists and list views.
 #include "compute/gather_lists.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Gathers the offsets of lists, binary and strings.
 #include "compute/gather_offsets.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Gathers the run ends of run-end encoded arrays.
 #include "compute/gather_runs.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Checks the type and the order of list offsets.
 #include "compute/list_offsets.hpp"
 
 #include "array/host_access.hpp"

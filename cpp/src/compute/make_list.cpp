@@ -1,3 +1,4 @@
+// Makes list arrays over values and offsets.
 #include "array/host_access.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"

@@ -1,3 +1,4 @@
+// Packs booleans into bits.
 #include "compute/pack_bools.hpp"
 
 #include "util/bit_util.hpp"

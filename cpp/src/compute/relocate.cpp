@@ -1,3 +1,4 @@
+// Moves a struct to another mapping of the same memory.
 #include "compute/relocate.hpp"
 
 #include <cstring>

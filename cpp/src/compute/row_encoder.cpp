@@ -1,3 +1,4 @@
+// Encodes rows of any type as byte strings that are equal if and only if the rows are.
 #include "compute/row_encoder.hpp"
 
 #include "array/row_access.hpp"

@@ -1,3 +1,4 @@
+// Ranges of rows of several arrays.
 #include "compute/row_range.hpp"
 
 #include "arrowdl/error.hpp"

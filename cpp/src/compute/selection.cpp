@@ -1,3 +1,4 @@
+// What a gather takes from which arrays.
 #include "compute/selection.hpp"
 
 namespace arrowdl {

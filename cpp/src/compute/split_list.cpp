@@ -1,3 +1,4 @@
+// Splits lists, binary and strings into values and offsets.
 #include <cstring>
 
 #include "array/host_access.hpp"

@@ -1,3 +1,4 @@
+// Takes rows of several arrays, in any order, into a new array.
 #include "compute/take.hpp"
 
 #include <algorithm>

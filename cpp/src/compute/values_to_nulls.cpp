@@ -1,3 +1,4 @@
+// Makes values that stand for nulls null.
 #include "compute/values_to_nulls.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes rows of an array null by a mask.
 #include <string>
 
 #include "arrowdl/device_array.hpp"

@@ -1,3 +1,4 @@
+// Views Arrow arrays as tensors.
 #include "convert/array_as_tensor.hpp"
 
 #include "array/row_access.hpp"

@@ -1,3 +1,4 @@
+// Checks the shapes of variable_shape_tensor rows.
 #include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"

@@ -1,3 +1,4 @@
+// Copies the elements of an array into a tensor in host memory.
 #include <array>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Makes new tensors in memory that the host cannot read.
 #include "convert/copy_elements_on_device.hpp"
 
 #include <memory>

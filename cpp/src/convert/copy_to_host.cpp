@@ -1,3 +1,4 @@
+// Copies tensors to new host memory in C order.
 #include "convert/copy_to_host.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,3 +1,4 @@
+// The values that replace nulls.
 #include "convert/fill_value.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Computes the lengths of lists.
 #include "array/row_access.hpp"
 #include "arrowdl/lists.hpp"
 #include "arrowdl/owned.hpp"

@@ -1,3 +1,4 @@
+// Pads lists to a dense tensor.
 #include <algorithm>
 #include <cstring>
 

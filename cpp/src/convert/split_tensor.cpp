@@ -1,3 +1,4 @@
+// Splits arrays into the memory that their tensors are made of.
 #include "convert/split_tensor.hpp"
 
 #include "arrowdl/device_array.hpp"

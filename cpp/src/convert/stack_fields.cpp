@@ -1,3 +1,4 @@
+// Copies the fields of a struct into the columns of a matrix.
 #include <algorithm>
 #include <cstring>
 #include <string>

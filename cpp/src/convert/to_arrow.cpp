@@ -1,3 +1,4 @@
+// Converts tensors to Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
 #include "arrowdl/copy_policy.hpp"

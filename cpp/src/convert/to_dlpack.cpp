@@ -1,3 +1,4 @@
+// Converts Arrow arrays to tensors.
 #include "arrowdl/to_dlpack.hpp"
 
 #include <memory>
@@ -56,7 +57,7 @@ OwnedTensor copy_on_device(const ArrayAsTensor& reading, Nulls nulls, const char
   if (is_host_readable(device) || (unpacks && !has_kernels(device))) {
     raise_buffer_error("the array on ", to_string(device),
                        " would have to be copied to the CPU to become a tensor: allow that with "
-                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy to the CPU");
+                       "dl_device=(1, 0), or use to_torch() or to_jax(), which copy on the device");
   }
   return copy_elements_on_device(reading, nulls, order);
 }

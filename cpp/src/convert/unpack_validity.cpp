@@ -1,3 +1,4 @@
+// Unpacks the validity of an array into bytes.
 #include <cstring>
 
 #include "array/host_access.hpp"

@@ -1,3 +1,4 @@
+// Makes bool tensors of the validity of arrays.
 #include <cstring>
 
 #include "array/host_access.hpp"

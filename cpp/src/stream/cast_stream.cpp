@@ -1,3 +1,4 @@
+// Casts the arrays of a stream to a requested schema.
 #include <memory>
 
 #include "array/host_access.hpp"
