@@ -12,6 +12,7 @@
 #include "classes/schema.hpp"
 #include "import/arrow.hpp"
 #include "import/iterator_stream.hpp"
+#include "schema/copy_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
 #include "support/python_hooks.hpp"

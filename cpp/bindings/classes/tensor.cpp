@@ -1,6 +1,7 @@
 #include "classes/tensor.hpp"
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"

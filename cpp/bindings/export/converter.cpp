@@ -1,8 +1,9 @@
 #include "export/converter.hpp"
 
 #include "arrowdl/backend.hpp"
-#include "arrowdl/concatenate.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
+#include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
@@ -128,7 +129,7 @@ py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
                                        const char* name) const {
   const Device device = array.device();
   const bool has_nulls = !parents_.empty() || array.known_null_count() != 0;
-  if (has_nulls && !is_host_readable(device) && !has_kernels(device)) {
+  if (has_nulls && !is_host_readable(device) && find_kernels(device) == nullptr) {
     return with_parent(array).convert_field(array.child(i), name);
   }
   return convert_field(read_field(array, i), name);

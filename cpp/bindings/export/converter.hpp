@@ -13,7 +13,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "classes/tensor.hpp"
-#include "convert/tensor_parts.hpp"
+#include "convert/split_tensor.hpp"
 #include "export/framework.hpp"
 
 namespace arrowdl::python {
@@ -127,8 +127,5 @@ inline pybind11::list to_list(const std::vector<int64_t>& numbers) {
   for (const int64_t number : numbers) list.append(number);
   return list;
 }
-
-/// Whether kernels of arrowdl's unpack bits and replace nulls on `device`.
-bool has_kernels(const Device& device);
 
 }  // namespace arrowdl::python

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "export/converter.hpp"
@@ -13,14 +13,9 @@ namespace arrowdl::python {
 
 namespace py = pybind11;
 
-bool has_kernels(const Device& device) {
-  const Backend* backend = find_backend(device.type);
-  return backend != nullptr && backend->has_kernels(device);
-}
-
 /// An array that the host cannot read: by the device itself, else by the framework's operations.
 py::object Converter::convert_on_device(const DeviceArray& array) const {
-  if (!has_kernels(array.device())) {
+  if (find_kernels(array.device()) == nullptr) {
     const TensorParts parts = split_tensor(array, value_nulls(), parents_);
     if (is_masked() || !parts.values || replaces_nulls(parts))
       return build_from_parts(array, parts);
@@ -108,7 +103,7 @@ bool Converter::is_shared(const TensorParts& parts) const {
 }
 
 Order Converter::choose_order(const Device& device) const {
-  if (find_recorder(device) == nullptr) return {};
+  if (find_stream_backend(device) == nullptr) return {};
   return {Order::kStream, current_stream(*framework_.api, device)};
 }
 

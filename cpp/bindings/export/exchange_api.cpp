@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
@@ -53,9 +54,9 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
         const DeviceArray array = find_array(static_cast<PyObject*>(object));
         if (!array) raise_type_error("expected a DeviceArray");
         ToDlpackOptions options;
-        Backend* backend = find_recorder(array.device());
-        if (backend != nullptr && backend->makes_streams()) {
-          options.order = {Order::kStream, backend->work_stream(array.device())};
+        Backend* backend = find_stream_backend(array.device());
+        if (backend != nullptr && backend->memory() != nullptr) {
+          options.order = {Order::kStream, backend->memory()->work_stream(array.device())};
         }
         *out = to_dlpack(array, options).take_versioned();
         return 0;
@@ -110,9 +111,11 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
                              tensor->version.minor, ", supported is version 1");
         }
         const Device device = from_dl_device(tensor->dl_tensor.device);
-        Backend* backend = find_recorder(device);
         OwnedEvent event;
-        if (backend != nullptr) event = OwnedEvent::record(device, backend->work_stream(device));
+        if (find_stream_backend(device) != nullptr) {
+          MemoryOps& memory = require_memory(device, "name a stream");
+          event = OwnedEvent::record(device, memory.work_stream(device));
+        }
         Loan loan(tensor);
         *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
         loan.commit();
@@ -126,7 +129,7 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
     const Device device = from_dl_device(DLDevice{type, id});
     const bool has_streams = device.type != kDLCPU;
     *out =
-        has_streams ? require_backend(device, "name a stream").work_stream(device).get() : nullptr;
+        has_streams ? require_memory(device, "name a stream").work_stream(device).get() : nullptr;
     return 0;
   } catch (...) {
     if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well

@@ -1,6 +1,7 @@
 // live_objects, pending_releases, abandoned_releases, staging_bytes, list_backends: what
 // arrowdl.debug and arrowdl.doctor() read.
 #include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/device.hpp"

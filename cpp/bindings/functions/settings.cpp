@@ -2,6 +2,7 @@
 #include <exception>
 
 #include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"

@@ -1,6 +1,6 @@
 // Counts the nulls of an array.
-#include "arrowdl/device_array.hpp"
 #include "arrowdl/backends.hpp"
+#include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "util/bit_util.hpp"
 

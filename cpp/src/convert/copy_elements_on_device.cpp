@@ -32,7 +32,7 @@ class DeviceTensorBuilder {
 
   void copy(const void* source) {
     work_.memory().copy(device_, memory_->address(), device_, source, view_.nbytes(),
-                            work_.stream());
+                        work_.stream());
   }
   void unpack(const Bitmap& bitmap) {
     require_kernels(device_).unpack_bits(device_, memory_->address(), view_.size(), bitmap,
@@ -72,8 +72,6 @@ OwnedTensor make_empty(const TensorView& view, const DeviceArray& array) {
 }
 
 }  // namespace
-
-bool has_kernels(const Device& device) { return find_kernels(device) != nullptr; }
 
 OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order) {
   const DeviceArray& array = reading.levels.front();

@@ -12,9 +12,6 @@
 
 namespace arrowdl {
 
-/// Whether arrowdl has kernels for `device` that unpack bits and replace nulls.
-bool has_kernels(const Device& device);
-
 /// As `copy_elements`. Raises BufferError on devices without streams, or without the kernels that
 /// are needed, and for kNan on a type without NaN.
 OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
@@ -54,7 +55,7 @@ OwnedTensor copy_on_device(const ArrayAsTensor& reading, Nulls nulls, const char
                            const Order& order) {
   const Device& device = reading.view.device;
   const bool unpacks = reason != nullptr && reading.view.size() > 0;
-  if (is_host_readable(device) || (unpacks && !has_kernels(device))) {
+  if (is_host_readable(device) || (unpacks && find_kernels(device) == nullptr)) {
     raise_buffer_error("the array on ", to_string(device),
                        " would have to be copied to the CPU to become a tensor: allow that with "
                        "dl_device=(1, 0), or use to_torch() or to_jax(), which copy on the device");

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "array/host_access.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/order.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 /// Whether the device makes the mask.
 bool is_made_on_device(const DeviceArray& array) {
-  return !is_host_readable(array.device()) && has_kernels(array.device());
+  return !is_host_readable(array.device()) && find_kernels(array.device()) != nullptr;
 }
 
 }  // namespace

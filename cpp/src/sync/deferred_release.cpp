@@ -136,4 +136,6 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
 
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
 
+bool is_blocking_release() noexcept { return is_blocking; }
+
 }  // namespace arrowdl

@@ -16,7 +16,7 @@ namespace {
 
 /// More releases wait only when a device is far behind: then the host waits too.
 constexpr int64_t kMaxPending = 1024;
-std::atomic<int64_t> release_limit{kDefaultReleaseLimit};
+std::atomic<int64_t> byte_limit{kDefaultReleaseLimit};
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void ReleaseThread::stop(const Waiting& waiting) {
 
 bool ReleaseThread::has_room(int64_t bytes) const noexcept {
   return pending_.count < kMaxPending &&
-         (pending_.bytes == 0 || bytes <= release_limit - pending_.bytes);
+         (pending_.bytes == 0 || bytes <= byte_limit - pending_.bytes);
 }
 
 bool ReleaseThread::start() noexcept {
@@ -132,8 +132,10 @@ void ReleaseThread::after_fork_in_child() {
 
 void set_release_limit(int64_t bytes) {
   if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: it is 0 or more");
-  release_limit = std::min(bytes, kMaxReleaseBytes);
+  byte_limit = std::min(bytes, kMaxReleaseBytes);
 }
+
+int64_t release_limit() noexcept { return byte_limit; }
 
 void stop_releases() noexcept {
   try {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "device/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "device/host_access.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
