@@ -8,7 +8,7 @@
 #include "classes/device_array.hpp"
 #include "classes/device_stream.hpp"
 #include "classes/schema.hpp"
-#include "classes/tensor.hpp"
+#include "export/tensor.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "support/device_streams.hpp"

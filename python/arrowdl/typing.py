@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from arrowdl._core import Device
 from arrowdl._device_type import DeviceType
 
 if TYPE_CHECKING:
@@ -74,6 +73,15 @@ class SupportsSyclUsmArrayInterface(Protocol):
     def __sycl_usm_array_interface__(self) -> Any: ...
 
 
+class TypedDevice(Protocol):
+    """`arrowdl.Device`."""
+
+    @property
+    def type(self) -> int: ...
+    @property
+    def id(self) -> int: ...
+
+
 class TorchDevice(Protocol):
     """`torch.device`."""
 
@@ -113,7 +121,7 @@ ArraysLike: TypeAlias = "ArrowLike | Sequence[ArrowLike]"
 """A stream, an array, or a list of arrays."""
 
 DeviceLike: TypeAlias = (
-    "Device | str | tuple[DeviceType | int | str, int | None] | TorchDevice | JaxDevice"
+    "TypedDevice | str | tuple[DeviceType | int | str, int | None] | TorchDevice | JaxDevice"
 )
 """What names a device in every ``device=``."""
 
@@ -136,4 +144,5 @@ __all__ = [
     "SupportsSyclUsmArrayInterface",
     "TensorLike",
     "TorchDevice",
+    "TypedDevice",
 ]

@@ -1,3 +1,4 @@
+// Makes and reads the class Device.
 #include "classes/device.hpp"
 
 #include <pybind11/stl.h>

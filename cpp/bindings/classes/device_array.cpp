@@ -1,3 +1,4 @@
+// Creates, compares and takes apart DeviceArrays, in the raw C API.
 #include "classes/device_array.hpp"
 
 #include <structmember.h>

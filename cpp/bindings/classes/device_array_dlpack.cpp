@@ -1,3 +1,4 @@
+// Exports a DeviceArray by the DLPack protocol.
 #include "classes/device_array_dlpack.hpp"
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Exports a DeviceArray as a NumPy array, a frame and an array interface.
 #include "classes/device_array_protocols.hpp"
 
 #include "export/array_interface.hpp"

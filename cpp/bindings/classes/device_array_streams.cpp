@@ -1,3 +1,4 @@
+// Waits for, records and copies a DeviceArray.
 #include "classes/device_array_streams.hpp"
 
 #include <optional>

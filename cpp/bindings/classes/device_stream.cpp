@@ -1,3 +1,4 @@
+// Reads, adapts and exports a DeviceStream.
 #include "classes/device_stream.hpp"
 
 #include <pybind11/stl.h>

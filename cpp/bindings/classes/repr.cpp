@@ -1,3 +1,4 @@
+// Writes a DeviceArray as text and as HTML.
 #include "classes/repr.hpp"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Reads and exports a Schema.
 #include "classes/schema.hpp"
 
 #include "arrowdl/error.hpp"

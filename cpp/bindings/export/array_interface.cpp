@@ -1,3 +1,4 @@
+// Describes a DeviceArray in the dictionaries of the array interfaces.
 #include "export/array_interface.hpp"
 
 #include "arrowdl/backend.hpp"

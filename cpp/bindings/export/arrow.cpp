@@ -1,3 +1,4 @@
+// Exports a DeviceArray by the Arrow PyCapsule interface.
 #include "export/arrow.hpp"
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Converts structs and columns that are one tensor.
 #include "export/converter.hpp"
 
 #include "arrowdl/backend.hpp"

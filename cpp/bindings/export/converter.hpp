@@ -12,9 +12,9 @@
 #include "arrowdl/order.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "classes/tensor.hpp"
 #include "convert/split_tensor.hpp"
 #include "export/framework.hpp"
+#include "export/tensor.hpp"
 
 namespace arrowdl::python {
 

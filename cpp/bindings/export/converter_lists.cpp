@@ -1,6 +1,8 @@
+// Converts lists, strings and tensors of variable shape.
 #include <algorithm>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/list_tensors.hpp"
 #include "export/converter.hpp"
 #include "support/objects.hpp"
 

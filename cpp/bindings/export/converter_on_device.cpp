@@ -1,3 +1,4 @@
+// Converts arrays that the host cannot read.
 #include <cmath>
 
 #include "arrowdl/backends.hpp"

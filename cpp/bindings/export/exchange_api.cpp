@@ -1,3 +1,4 @@
+// Fills the DLPack C exchange API of DeviceArray.
 #include "export/exchange_api.hpp"
 
 #include <memory>

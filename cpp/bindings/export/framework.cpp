@@ -1,3 +1,4 @@
+// Loads an array framework once.
 #include "export/framework.hpp"
 
 #include <algorithm>

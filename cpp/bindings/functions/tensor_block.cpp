@@ -1,3 +1,4 @@
+// Writes tensors into one block of memory, and reads them from it.
 #include "functions/tensor_block.hpp"
 
 #include <pybind11/stl.h>

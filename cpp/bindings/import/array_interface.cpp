@@ -1,3 +1,4 @@
+// Checks and wraps the memory that an array interface describes.
 #include "import/array_interface.hpp"
 
 #include <memory>

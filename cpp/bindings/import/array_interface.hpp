@@ -4,7 +4,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include "import/tensor.hpp"
+#include "import/taken_tensor.hpp"
 
 namespace arrowdl::python {
 

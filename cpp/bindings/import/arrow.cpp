@@ -1,3 +1,4 @@
+// Imports Arrow arrays and streams from Python objects.
 #include "import/arrow.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,3 +1,4 @@
+// Wraps the memory of the buffer protocol as a tensor.
 #include "import/buffer_protocol.hpp"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Looks for the protocols of an object.
 #include "import/classify.hpp"
 
 #include "import/arrow.hpp"

@@ -1,3 +1,4 @@
+// Reads a Python iterator as a stream.
 #include "import/iterator_stream.hpp"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Imports arrays of pyarrow, and remembers their types.
 #include "import/pyarrow.hpp"
 
 #include <algorithm>

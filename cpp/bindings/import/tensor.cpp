@@ -1,3 +1,4 @@
+// Imports tensors from Python objects, ordered by an event.
 #include "import/tensor.hpp"
 
 #include <atomic>

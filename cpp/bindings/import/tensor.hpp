@@ -3,22 +3,13 @@
 
 #include <pybind11/pybind11.h>
 
-#include "arrowdl/backends.hpp"
 #include "arrowdl/copy_policy.hpp"
-#include "arrowdl/device.hpp"
-#include "arrowdl/event.hpp"
-#include "arrowdl/owned.hpp"
+#include "import/taken_tensor.hpp"
 
 namespace arrowdl::python {
 
 /// Whether `object` can be taken by `take_tensor_of`.
 bool is_tensor(PyObject* object);
-
-/// A producer's tensor, and the event that completes when its memory is ready.
-struct TakenTensor {
-  OwnedTensor tensor;
-  OwnedEvent event;
-};
 
 /// The tensor of a producer: exchange API, `__dlpack__` of any DLPack version, a raw capsule, or
 /// where there is nothing better an array interface of CUDA or SYCL, or the buffer protocol. Its

@@ -1,3 +1,4 @@
+// Raises the errors of wrong arguments.
 #include "support/arguments.hpp"
 
 namespace arrowdl::python {

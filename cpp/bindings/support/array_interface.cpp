@@ -1,3 +1,4 @@
+// Finds the dictionaries of the array interfaces.
 #include "support/array_interface.hpp"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Makes and opens capsules.
 #include "support/capsule.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Makes the Python objects of DeviceArrays.
 #include "support/device_array_object.hpp"
 
 #include <new>

@@ -1,3 +1,4 @@
+// Reads GPU streams from Python objects.
 #include "support/device_streams.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,3 +1,4 @@
+// Turns C++ exceptions into Python exceptions.
 #include "support/errors.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Finds and calls the exchange API of a class.
 #include "support/exchange_api.hpp"
 
 #include "support/capsule.hpp"

@@ -1,3 +1,4 @@
+// Looks up each Python function once.
 #include "support/python_hooks.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Locks a stream for one reader.
 #include "support/read_lock.hpp"
 
 #include <chrono>

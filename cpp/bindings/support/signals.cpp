@@ -1,3 +1,4 @@
+// Carries Python exceptions and signals through native streams.
 #include "support/signals.hpp"
 
 #include "arrowdl/error.hpp"

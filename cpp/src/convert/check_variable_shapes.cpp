@@ -2,7 +2,7 @@
 #include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
-#include "arrowdl/lists.hpp"
+#include "arrowdl/list_tensors.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/list_offsets.hpp"
 #include "util/overflow.hpp"

@@ -1,6 +1,6 @@
 // Computes the lengths of lists.
 #include "array/row_access.hpp"
-#include "arrowdl/lists.hpp"
+#include "arrowdl/list_tensors.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "compute/list_offsets.hpp"

@@ -1,3 +1,4 @@
+// Tests DeviceArray: import, windows, children, exports.
 #include "arrowdl/device_array.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests casts to a requested schema.
 #include "arrowdl/cast_to_schema.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests which rows count as null.
 #include "cast/has_null_rows.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests concatenation of every layout.
 #include "arrowdl/concatenate.hpp"
 
 #include <gtest/gtest.h>

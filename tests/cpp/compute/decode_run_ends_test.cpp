@@ -1,3 +1,4 @@
+// Tests the decoding of run ends.
 #include "arrowdl/decode_run_ends.hpp"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-#include "arrowdl/lists.hpp"
-
+// Tests lists: made, split, padded, measured.
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/list_tensors.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "support/expect_error.hpp"

@@ -1,3 +1,4 @@
+// Tests masks as validity bitmaps.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Tests copies of elements with nulls and bits.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Tests the fields of a struct as a matrix.
 #include <gtest/gtest.h>
 
 #include <cmath>

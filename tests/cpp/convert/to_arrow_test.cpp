@@ -1,3 +1,4 @@
+// Tests tensors as Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
 #include <gtest/gtest.h>

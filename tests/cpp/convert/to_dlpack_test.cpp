@@ -1,3 +1,4 @@
+// Tests Arrow arrays as tensors.
 #include "arrowdl/to_dlpack.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Tests the adaptors of streams.
 #include <gtest/gtest.h>
 
 #include <algorithm>

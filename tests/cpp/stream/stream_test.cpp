@@ -1,3 +1,4 @@
+// Tests imported and exported streams.
 #include "arrowdl/stream.hpp"
 
 #include <gtest/gtest.h>

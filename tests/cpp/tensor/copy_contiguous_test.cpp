@@ -1,3 +1,4 @@
+// Tests contiguous copies of strided views.
 #include <gtest/gtest.h>
 
 #include <algorithm>

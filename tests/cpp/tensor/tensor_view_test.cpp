@@ -1,3 +1,4 @@
+// Tests views of tensors.
 #include "arrowdl/tensor_view.hpp"
 
 #include <gtest/gtest.h>

@@ -69,6 +69,22 @@ def by_unit(graph: Graph) -> Graph:
     return dict(merged)
 
 
+def join_parts(graph: Graph, headers: set[str]) -> Graph:
+    """The same with one class in several bodies as one unit: `x_y` without a header is of `x`."""
+
+    def whole(unit: str) -> str:
+        folder, name = unit.rsplit("/", 1)
+        if unit in headers:
+            return unit
+        stems = [name.rsplit("_", n)[0] for n in range(1, name.count("_") + 1)]
+        return next((f"{folder}/{stem}" for stem in stems if f"{folder}/{stem}" in headers), unit)
+
+    joined: Graph = defaultdict(set)
+    for unit, targets in graph.items():
+        joined[whole(unit)] |= {whole(target) for target in targets} - {whole(unit)}
+    return dict(joined)
+
+
 def list_symbols(folder: Path) -> str:
     """What `nm` says of all object files below `folder`: one line a symbol, with its file."""
     objects = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*.o"))]

@@ -72,9 +72,6 @@ def lacks_an_opening(name: str, text: str) -> bool:
 
 SOURCES = (".py", ".pyi", ".sh", ".hpp", ".cpp", ".cu")
 
-# Folders where some files still lack theirs. One where none does must leave this set.
-OPEN = {"cpp/bindings", "cpp/include", "cpp/src", "tests/cpp"}
-
 
 def test_every_file_opens_with_a_sentence() -> None:
     lacking = [
@@ -82,9 +79,7 @@ def test_every_file_opens_with_a_sentence() -> None:
         for path in tracked()
         if path.suffix in SOURCES and lacks_an_opening(path.name, path.read_text())
     ]
-    folders = {"/".join(name.split("/")[:2]) for name in lacking}
-    assert [name for name in lacking if "/".join(name.split("/")[:2]) not in OPEN] == []
-    assert OPEN - folders == set(), "take them out of OPEN"
+    assert lacking == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-#include "classes/tensor.hpp"
+// Gives a tensor once, by the Python protocol of DLPack.
+#include "export/tensor.hpp"
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
