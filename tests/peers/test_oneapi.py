@@ -776,6 +776,9 @@ def test_nulls_among_the_values_of_a_device_are_refused() -> None:
 # ---------------------------------------------------------------- bits and nulls
 
 
+OPERATIONS = ("unpack_bits", "fill", "all_valid", "copy", "arrange")
+
+
 @pytest.fixture
 def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     """dpctl.tensor in the place of a framework: its own operations, on the device."""
@@ -785,7 +788,7 @@ def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = dataclasses.replace(
         _frameworks.load("numpy"),
         from_dlpack=dpt.from_dlpack,
-        **dict(zip(("unpack_bits", "fill", "all_valid", "arrange"), operations, strict=True)),
+        **dict(zip(OPERATIONS, operations, strict=True)),
     )
     # The core keeps what it has loaded: this is the first and only use in this process.
     monkeypatch.setitem(_frameworks._LOADERS, "jax", lambda: entries)
