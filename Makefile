@@ -36,8 +36,8 @@ test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, clang-tidy, long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs tidy test-random test-peers fuzz tsan asan-all
+test-more:  ## the rest: docs, long random tests, peers, fuzzing, sanitizers
+	@tools/stages.sh docs test-random test-peers fuzz tsan asan-all
 
 test-all: test test-more  ## everything
 

@@ -26,6 +26,7 @@ DeviceArray make_struct(const std::vector<std::string>& names,
   const int64_t length = fields.empty() ? 0 : fields[0].length();
   const Device device = fields.empty() ? Device{} : fields[0].device();
   std::vector<EventHandle> events;
+  events.reserve(fields.size());
   for (const DeviceArray& field : fields) events.push_back(field.sync_event());
   ArrayParts parts;
   parts.length = length;

@@ -150,6 +150,7 @@ class OneApi final : public Backend, private MemoryOps {
   EventHandle join(const Device& device, const std::vector<EventHandle>& events) override {
     const BorrowedStream queue(*this, device);
     std::vector<void*> pending;
+    pending.reserve(events.size());
     for (const EventHandle event : events) pending.push_back(event.get());
     void* barrier = f_.queue_barrier_for_events(queue.get().get(), pending.data(), pending.size());
     return EventHandle(require(barrier, device, "submit a barrier"));

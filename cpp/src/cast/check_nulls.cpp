@@ -14,7 +14,7 @@ namespace {
 /// The values that the rows of a list refer to, or all of them if the host cannot tell; `*is_whole`
 /// becomes false then.
 DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
-  const DeviceArray items = array.child(0);
+  DeviceArray items = array.child(0);
   const Layout layout = array.type().layout;
   if (layout == Layout::kFixedSizeList) return items;
   const bool has_offsets = layout == Layout::kList || layout == Layout::kLargeList;

@@ -18,6 +18,7 @@ std::optional<bool> has_unset_validity(const DeviceArray& array) {
 /// Which rows of `values`, in host memory, are null.
 std::vector<bool> find_null_rows(const DeviceArray& values) {
   std::vector<bool> nulls;
+  nulls.reserve(static_cast<std::size_t>(values.length()));
   for (int64_t i = 0; i < values.length(); ++i) {
     nulls.push_back(has_null_rows(values.slice(i, 1)).value_or(false));
   }

@@ -34,6 +34,7 @@ class DenseUnionGather {
       }
     }
     std::vector<ChildRows> children;
+    children.reserve(columns_.size());
     for (Column& column : columns_) {
       children.push_back({std::move(column.sources), std::move(column.ranges)});
     }

@@ -79,7 +79,7 @@ constexpr const FormatRow* find_row(ArrowType type) noexcept {
 struct LetterIndex {
   constexpr LetterIndex() {
     for (const FormatRow& row : kFormats) {
-      if (row.letter != '\0') rows[static_cast<std::size_t>(row.letter)] = &row;
+      if (row.letter != '\0') rows[static_cast<unsigned char>(row.letter)] = &row;
     }
   }
 

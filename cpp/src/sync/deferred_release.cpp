@@ -96,11 +96,11 @@ void RecordedStreams::add(const Device& device, StreamHandle stream,
     if (is_kept && streams.is_same_stream(used->stream.get(), added->stream.get())) return;
   }
   do {  // one that another thread adds meanwhile may be the same: then there is one event more
-    added->next.release();
+    static_cast<void>(added->next.release());
     added->next.reset(first);
   } while (!first_.compare_exchange_weak(first, added.get(), std::memory_order_acq_rel,
                                          std::memory_order_acquire));
-  added.release();
+  static_cast<void>(added.release());
 }
 
 void RecordedStreams::release(std::shared_ptr<const void> owner, int64_t bytes) noexcept {
@@ -123,7 +123,7 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
                    std::shared_ptr<const void> stream_owner, int64_t bytes) noexcept {
   RecordedStreams used;
   try {
-    used.add(device, stream, stream_owner);
+    used.add(device, stream, std::move(stream_owner));
   } catch (const std::bad_alloc&) {
     if (!wait_for_stream(device, stream)) abandon({nullptr, std::move(owner), bytes});
     return;
