@@ -1,6 +1,9 @@
 // Shares the memory of trees of C structs, in the form that consumers accept.
 #include "array/export_tree.hpp"
 
+#include <utility>
+#include <vector>
+
 #include "schema/layout.hpp"
 
 namespace arrowdl {
@@ -43,7 +46,9 @@ void tidy_for_export(const Type& type, ArrowArray* shared) {
   if (type.layout == Layout::kNull) shared->n_buffers = 0;
   if (shared->length == 0) {
     if (row.has_offsets() && shared->buffers[1] == nullptr) {
-      set_buffers(shared, {shared->buffers, shared->buffers + shared->n_buffers})[1] = &kZero;
+      // Parentheses: braces would make a list of the two pointers.
+      std::vector<const void*> buffers(shared->buffers, shared->buffers + shared->n_buffers);
+      set_buffers(shared, std::move(buffers))[1] = &kZero;
       shared->offset = 0;
     } else if (row.buffer_count >= 3) {
       shared->offset = 0;

@@ -7,13 +7,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-
-if TYPE_CHECKING:
-    pass
 
 
 class UnitOrder:
