@@ -18,7 +18,7 @@
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
-#include "arrowdl/lists.hpp"
+#include "arrowdl/list_tensors.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
