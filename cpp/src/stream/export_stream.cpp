@@ -46,6 +46,18 @@ struct Exported {
   std::string last_error;
 };
 
+/// Locks `mutex` within kInterruptInterval, or returns false. GCC 12's ThreadSanitizer does not
+/// know the timed lock of pthreads.
+bool try_lock(std::timed_mutex& mutex) {
+#if defined(__SANITIZE_THREAD__)
+  if (mutex.try_lock()) return true;
+  std::this_thread::yield();
+  return false;
+#else
+  return mutex.try_lock_for(kInterruptInterval);
+#endif
+}
+
 /// Lets one thread at a time read. Waits for the thread that reads; that thread never returns if
 /// its interpreter has ended or if it is in the parent of a fork, and then the interrupt check or
 /// the fork count ends the wait. Raises RuntimeError where this thread is reading already.
@@ -70,7 +82,7 @@ class ReadLock {
 
  private:
   void lock() {
-    while (!exported_.mutex.try_lock_for(kInterruptInterval)) {
+    while (!try_lock(exported_.mutex)) {
       if (exported_.holder != std::thread::id()) require_own_process(exported_.process);
       check_interrupt();
     }
