@@ -216,9 +216,15 @@ SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 INSTALL_EDITABLE = $(BIN)/pip uninstall -qq --yes arrowdl && \
   $(PIP_INSTALL) --no-build-isolation --no-deps -e .
 
-build/.dev: $(VENV)/.dev pyproject.toml
+build/.dev: $(VENV)/.dev pyproject.toml build/.modules
 	$(INSTALL_EDITABLE)
 	touch $@
+
+# The editable install knows each module's path: it is renewed where files have come, gone or moved.
+build/.modules: .FORCE
+	@mkdir -p build && find python -name '*.py*' -not -path '*/__pycache__/*' | sort > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+.PHONY: .FORCE
 
 # Without the tests, which need more of the system; build/.dev reuses the object files. Libraries are
 # installed while the extension compiles: that takes the longest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,33 @@ def test_ipc_files_below_other_datasets(memory_map: bool, tmp_path: Path) -> Non
     union = ds.dataset([ds.dataset(first, format="ipc"), ds.dataset(second)])
     wanted = union.to_table(columns=["y"], filter=X > 400)["y"].to_pylist()
     assert read(union, filter=X > 400, columns=["y"], memory_map=memory_map) == {"y": wanted}
+
+
+class ScannerInPython:
+    """As Lance's: its scan_batches() fails at the end."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._scanner = ds.dataset(TABLE).scanner(**options)
+        self.projected_schema = self._scanner.projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        return self._scanner.to_batches()
+
+
+class DatasetInPython(ds.Dataset):  # type: ignore[misc]
+    """As Lance's: pyarrow's class without a C++ dataset, so that its own methods would crash."""
+
+    schema = TABLE.schema
+
+    def __init__(self) -> None:
+        pass
+
+    def scanner(self, **options: Any) -> ScannerInPython:
+        return ScannerInPython(options)
+
+
+def test_a_dataset_in_python_is_asked_for_its_batches_alone() -> None:
+    assert read(DatasetInPython(), columns=["x"], filter=X > 496) == {"x": [497, 498, 499]}
 
 
 def test_ipc_files_of_another_file_system(tmp_path: Path) -> None:

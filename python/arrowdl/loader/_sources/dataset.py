@@ -272,19 +272,30 @@ class Scan:
         check_footers(fragments)
 
     def _list_fragments(self) -> list[ds.Fragment]:
+        if not _is_of_pyarrow(self._dataset):
+            return []
         return list(self._dataset._get_fragments(None))  # works for datasets with scan options
 
     def _scan(
         self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         query, options = self._query, {"batch_size": DECODE_ROWS}
-        combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
         if any(map(is_ipc, fragments)):
+            combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
             return replace(query, filter=combined).scan_each(
                 fragments, self._stamps.check, **options
             )
         scanner = self._dataset.scanner(columns=query.columns, filter=query.filter, **options)
+        if not _is_of_pyarrow(self._dataset):
+            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
         return scan(scanner, paths, self._stamps.check)
+
+
+def _is_of_pyarrow(dataset: ds.Dataset) -> bool:
+    """Return False for a subclass written in Python, such as Lance's: it holds no C++ dataset, and
+    pyarrow's own methods on it, unless overridden, read a null pointer.
+    """
+    return type(dataset).__module__.startswith("pyarrow.")
 
 
 def open_dataset(
@@ -323,6 +334,6 @@ def open_dataset(
     if columns is not None:
         check_columns(columns, dataset.schema.names)
     query = Query(dataset.schema, columns, filter, memory_map)
-    if hasattr(dataset, "filesystem") and not dataset._scan_options:
+    if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
         return DatasetSource(dataset, query, stamps or FileStamps())
     return StreamSource(Scan(dataset, query), is_replayable=True)
