@@ -117,7 +117,7 @@ def test_state_of_a_worker_is_small() -> None:
 # ---- Lightning and accelerate
 
 
-def test_lightning_trains_on_a_loader(tmp_path: Path) -> None:
+def make_model() -> Any:
     import lightning
 
     class Model(lightning.LightningModule):
@@ -136,23 +136,48 @@ def test_lightning_trains_on_a_loader(tmp_path: Path) -> None:
         def configure_optimizers(self) -> torch.optim.Optimizer:
             return torch.optim.SGD(self.parameters(), 1e-9)
 
+    return Model()
+
+
+def make_trainer(folder: Path, max_epochs: int, **options: Any) -> Any:
+    import lightning
+
+    return lightning.Trainer(
+        max_epochs=max_epochs,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+        **options,
+    )
+
+
+def test_lightning_trains_on_a_loader(tmp_path: Path) -> None:
     loader = arrowdl.Loader(TABLE, 7, shuffle=True)
     for batches in (loader, DataLoader(loader.torch_dataset(), batch_size=None, num_workers=2)):
-        model = Model()
-        trainer = lightning.Trainer(
-            max_epochs=2,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=tmp_path,
-        )
+        model = make_model()
+        trainer = make_trainer(tmp_path, 2, enable_checkpointing=False)
         trainer.fit(model, batches)
         assert [sorted(ids) for ids in model.epochs] == [IDS, IDS]
         assert trainer.global_step == 2 * len(loader)
         if batches is loader:
             assert model.epochs[0] != model.epochs[1], "a Loader counts its epochs by itself"
+
+
+def test_lightning_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
+    callback = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=4, save_top_k=-1)
+    model = make_model()
+    trainer = make_trainer(tmp_path, 1, callbacks=[callback])
+    trainer.fit(model, arrowdl.Loader(TABLE, 7, shuffle=True))
+    resumed = make_model()
+    resumed.on_train_epoch_start()  # Lightning does not call it in the middle
+    trainer = make_trainer(tmp_path, 1, enable_checkpointing=False)
+    loader = arrowdl.Loader(TABLE, 7, shuffle=True)
+    trainer.fit(resumed, loader, ckpt_path=tmp_path / "step=4.ckpt")
+    assert resumed.epochs[-1] == model.epochs[0][28:]
 
 
 def gather(rank: int, port: int, results: Any) -> None:
