@@ -45,6 +45,7 @@ bench: build dist/.wheel $(VENV)/.bench  ## our numbers beside those of peers, t
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.loader
 	$(MAKE) bench-peers
+	$(BIN)/python -m benchmarks.overview
 
 bench-peers: .venv-training/.dev dist/.wheel  ## the loader beside Hugging Face and Ray
 	.venv-training/bin/pip install -qq --no-deps --force-reinstall dist/*.whl

@@ -92,6 +92,12 @@ def test_pages_hold_no_other_python() -> None:
     assert [relative(path) for path in PAGES if "code-block:: python" in path.read_text()] == []
 
 
+def test_examples_are_on_their_page() -> None:
+    pages = "\n".join(path.read_text() for path in PAGES)
+    examples = [*ROOT.glob("examples/*.py"), *ROOT.glob("examples/**/*.cpp")]
+    assert [path.name for path in examples if f"/{relative(path)}\n" not in pages] == []
+
+
 def test_reference_has_all_names() -> None:
     text = (ROOT / "docs/api.rst").read_text()
     documented = set(re.findall(r"\.\. auto(?:function|class|data):: ([\w.]+)", text))
