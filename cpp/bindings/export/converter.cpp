@@ -8,7 +8,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
-#include "compute/decoded_field.hpp"
+#include "compute/read_field.hpp"
 #include "export/exchange_api.hpp"
 #include "support/objects.hpp"
 #include "tensor/align_tensor.hpp"

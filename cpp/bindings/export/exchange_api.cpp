@@ -65,21 +65,22 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
       -1);
 }
 
-/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
-class Loan {
+/// A tensor for code that takes ownership. The caller keeps it until `commit`.
+class UncommittedTensor {
  public:
-  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
+  explicit UncommittedTensor(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
     state_->tensor = tensor;
   }
 
-  OwnedTensor lend() {
+  /// An owner whose release releases the tensor only after `commit`.
+  OwnedTensor make_owner() {
     auto shell = std::make_unique<Shell>();
     shell->state = state_;
     shell->managed = *state_->tensor;
     shell->managed.manager_ctx = shell.get();
     shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
       auto* holder = static_cast<Shell*>(self->manager_ctx);
-      holder->state->is_returned = true;
+      holder->state->is_released = true;
       if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
       delete holder;
     };
@@ -88,14 +89,14 @@ class Loan {
 
   void commit() noexcept {
     state_->is_committed = true;
-    if (state_->is_returned) OwnedTensor(state_->tensor);
+    if (state_->is_released) OwnedTensor(state_->tensor);
   }
 
  private:
   struct State {
     DLManagedTensorVersioned* tensor = nullptr;
     bool is_committed = false;
-    bool is_returned = false;
+    bool is_released = false;
   };
   struct Shell {
     std::shared_ptr<State> state;
@@ -117,9 +118,9 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
           MemoryOps& memory = require_memory(device, "name a stream");
           event = OwnedEvent::record(device, memory.work_stream(device));
         }
-        Loan loan(tensor);
-        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
-        loan.commit();
+        UncommittedTensor uncommitted(tensor);
+        *out = wrap(to_arrow(uncommitted.make_owner(), {}, std::move(event))).release().ptr();
+        uncommitted.commit();
         return 0;
       },
       -1);

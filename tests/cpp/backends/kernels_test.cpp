@@ -11,7 +11,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "compute/decoded_field.hpp"
+#include "compute/read_field.hpp"
 #include "support/device_test.hpp"
 #include "support/values.hpp"
 

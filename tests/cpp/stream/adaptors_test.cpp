@@ -137,7 +137,7 @@ TEST_P(AdaptorTest, SlicesAndShardsAreAllRows) {
     Values dealt;
     for (const DeviceArray& array : source.arrays) {
       for (int64_t i = 0; i < shards; ++i) {
-        const OwnedStream part = shard(make_stream(source.shared, {array}), i, shards);
+        const OwnedStream part = shard(make_stream(source.shared, {array}), shards, i);
         const Values rows = read_values(part);
         dealt.insert(dealt.end(), rows.begin(), rows.end());
       }
@@ -233,9 +233,9 @@ TEST(Shuffle, EveryPlaceIsAsLikely) {
 }
 
 TEST(Shard, PartsAreEvenAndPadded) {
-  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 0, 3)), (std::vector<int64_t>{3, 1, 0}));
-  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 2, 3)), (std::vector<int64_t>{2, 0, 0}));
-  EXPECT_EQ(read_values(shard(count_up({7, 2, 0}), 2, 3, true)), numbers({5, 6, 8}));
+  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 3, 0)), (std::vector<int64_t>{3, 1, 0}));
+  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 3, 2)), (std::vector<int64_t>{2, 0, 0}));
+  EXPECT_EQ(read_values(shard(count_up({7, 2, 0}), 3, 2, true)), numbers({5, 6, 8}));
 }
 
 TEST(Adaptors, ArgumentsThatMeanNothing) {
@@ -244,11 +244,13 @@ TEST(Adaptors, ArgumentsThatMeanNothing) {
     expect_error(ErrorKind::kValue, text, adapt);
     ASSERT_NE(stream, nullptr) << "a wrong argument loses the stream";
   };
-  expect_value_error("rows=0", [&] { rebatch(std::move(stream), 0); });
-  expect_value_error("window_rows=0", [&] { shuffle(std::move(stream), 0, 1); });
-  expect_value_error("window_rows", [&] { shuffle(std::move(stream), int64_t{1} << 32, 1); });
-  expect_value_error("shard 2 of 2", [&] { shard(std::move(stream), 2, 2); });
-  expect_value_error("shard -1", [&] { shard(std::move(stream), -1, 2); });
+  expect_value_error("batch_size=0", [&] { rebatch(std::move(stream), 0); });
+  expect_value_error("buffer_size=0", [&] { shuffle(std::move(stream), 0, 1); });
+  expect_value_error("buffer_size=4294967296",
+                     [&] { shuffle(std::move(stream), int64_t{1} << 32, 1); });
+  expect_value_error("num_shards=2, index=2", [&] { shard(std::move(stream), 2, 2); });
+  expect_value_error("index=-1", [&] { shard(std::move(stream), 2, -1); });
+  expect_value_error("num_shards=0", [&] { shard(std::move(stream), 0, 0); });
   expect_value_error("count from 0", [&] { slice_stream(std::move(stream), -1, 2); });
   expect_value_error("depth=0", [&] { prefetch(std::move(stream), 0); });
   expect_error(ErrorKind::kValue, "count=-1", [] { permute(-1, 0); });
