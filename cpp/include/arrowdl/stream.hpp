@@ -64,8 +64,8 @@ struct StreamReleasers {
   StreamReleaser stream = nullptr;
 };
 
-/// Takes over `stream` and reads its schema. Raises RuntimeError with the producer's message where
-/// the producer fails, here and in `next`; ValueError for a malformed stream.
+/// Takes over `stream` and reads its schema. Raises RuntimeError with the producer's message if the
+/// producer fails, here and in `next`; ValueError for a malformed stream.
 OwnedStream import_stream(OwnedArrayStream stream, const StreamReleasers& releasers = {});
 OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& releasers = {});
 

@@ -98,7 +98,7 @@ std::string_view without_zone(std::string_view format) { return format.substr(0,
 Cast find_temporal_cast(std::string_view from, std::string_view to) {
   if (from[1] != to[1] || from[1] == 'i') return Cast::kNone;
   if (from[1] == 's') {
-    // The zone of an instant is only how it is shown; a local time is no instant.
+    // The zone of an instant only matters for display; a local time is not an instant.
     const bool has_zone = from.size() > 4;
     if (has_zone != (to.size() > 4)) return Cast::kNone;
   }

@@ -8,7 +8,7 @@
 namespace arrowdl {
 namespace {
 
-// Order matters to find_dtype_of_format alone, which takes the first row without an extension.
+// The order matters only to find_dtype_of_format, which takes the first row without an extension.
 // Sources of the NaNs: IEEE 754; dlpack.h has the names of ml_dtypes, whose README lists the
 // encodings.
 constexpr Dtype kDtypes[] = {

@@ -108,10 +108,10 @@ TEST_P(AdaptorTest, ShufflePermutesWindows) {
     Source source(GetParam().make(), seed);
     const int64_t window = source.builder.pick(1, 40);
     const Values shuffled = read_values(shuffle(source.open(), window, seed));
-    // However it is cut on both sides.
+    // The chunks before and after do not matter.
     ASSERT_EQ(read_values(rebatch(shuffle(rebatch(source.open(), 3), window, seed), 5)), shuffled);
     ASSERT_EQ(shuffled.size(), source.rows.size());
-    // Whatever the type: rows go where the numbers of a plain column go.
+    // The type does not matter: a column of numbers has the same order.
     ASSERT_EQ(shuffled, select(source.rows, [&] {
                 std::vector<uint32_t> order;
                 for (const Value& value :
@@ -204,7 +204,7 @@ TEST(Rebatch, NoCopyInsideAnArray) {
 }
 
 TEST(Shuffle, TheOrderIsForAllTime) {
-  // Written down: another machine, compiler or version of arrowdl must give the same.
+  // Fixed: another machine, compiler or version of arrowdl must give the same order.
   EXPECT_EQ(permute(10, 7), (std::vector<uint32_t>{8, 5, 6, 0, 7, 3, 1, 9, 4, 2}));
   EXPECT_EQ(permute(0, 7), std::vector<uint32_t>{});
   const Values shuffled = read_values(shuffle(count_up({25}), 10, 7));
@@ -275,7 +275,7 @@ TEST(Adaptors, WhatTheHostCannotReadIsNotMoved) {
 
 // ---------------------------------------------------------------- prefetch
 
-/// Gives one row after another, and may be held up or fail.
+/// Returns one row after another, and can be blocked or fail.
 class Gate {
  public:
   void open() {
@@ -319,7 +319,7 @@ OwnedStream generate(TestStream::Next next) {
   return std::make_unique<TestStream>(std::move(next));
 }
 
-/// Threads end by themselves: whatever a test left comes back within a while.
+/// Threads end by themselves: all objects are released within a while.
 void expect_objects(int64_t objects) {
   stop_prefetching(20);
   EXPECT_EQ(live_objects(), objects);
@@ -337,7 +337,7 @@ TEST(Prefetch, ReadsAheadSoFarAndNoFurther) {
     EXPECT_EQ(made, 0) << "nothing is read before it is asked for";
     for (int64_t i = 0; i < 50; ++i) {
       ASSERT_EQ(read_rows(stream->next()), numbers({i}));
-      ASSERT_LE(made, i + 1 + 3 + 1);  // given out, held, and the one in its hands
+      ASSERT_LE(made, i + 1 + 3 + 1);  // returned, queued, and being read
     }
   }
   expect_objects(objects);

@@ -12,7 +12,7 @@
 namespace arrowdl::testing {
 namespace {
 
-/// A producer that hands out `arrays`, then fails with `error` if that is not 0.
+/// A producer that returns `arrays`, then fails with `error` if that is not 0.
 template <typename Array>
 struct Producer {
   OwnedSchema schema;

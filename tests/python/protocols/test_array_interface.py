@@ -217,7 +217,7 @@ for memory, device in (pinned, "cuda_host:0"), (managed, "cuda_managed:1"), (sec
     array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=1))
     assert f"{array.device.name}:{array.device.id}" == device
 own = ctypes.create_string_buffer(16)
-refused(BufferError, "CUDA knows no memory of a device",
+refused(BufferError, "CUDA knows no device memory",
         lambda: arrowdl.to_arrow_device(cuda.tensor(ctypes.addressof(own), (4,))))
 
 array = arrowdl.to_arrow_device(cuda.tensor(0, (0, 3), stream=cuda.make_stream()))
