@@ -45,9 +45,11 @@ py::object find_method(PyObject* object, const Protocol** row) {
   return {};
 }
 
-DeviceArray take_pair(PyObject* pair, const char* from) {
+/// The array of `pair`, the result of `method` or, with nullptr, an argument.
+DeviceArray take_pair(PyObject* pair, const char* method) {
   if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
-    raise_type_error(from, " is ", py::repr(pair).cast<std::string>(),
+    raise_type_error(method == nullptr ? "the argument is " : concat(method, "() returned "),
+                     py::repr(pair).cast<std::string>(),
                      ", expected a tuple of two capsules (schema, array)");
   }
   return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
@@ -119,7 +121,7 @@ OwnedStream take_stream_of(PyObject* object) {
 DeviceArray take_array_of(PyObject* object, Copy copy) {
   if (DeviceArray array = find_array(object)) return array;
   if (is_stream_capsule(object)) return gather_stream(open_stream(object), copy);
-  if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
+  if (PyTuple_Check(object) != 0) return take_pair(object, nullptr);
   if (PyType_Check(object) != 0) raise_not_arrow(object);
   if (DeviceArray array = take_pyarrow_array(object)) return array;
   const Protocol* row = nullptr;
