@@ -24,9 +24,8 @@ bool is_main_interpreter() noexcept {
 }
 
 constexpr const char* kMainOnly =
-    "arrowdl cannot be imported in a sub-interpreter: any thread may call what it exports, and "
-    "Python lets such a thread into the main interpreter alone. Import it there, or start a "
-    "process";
+    "arrowdl cannot be imported in a sub-interpreter: any thread may call its exports, and Python "
+    "lets foreign threads enter only the main interpreter. Import it there, or start a process";
 
 }  // namespace
 
@@ -38,7 +37,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   m.attr("__version__") = arrowdl::version();
   register_errors();
   register_wait_guard();
-  // Before the interpreter ends: no thread of ours may drop what needs it later.
+  // Before the interpreter ends: later, no thread of ours may release Python objects.
   call_at_exit(py::cpp_function([] {
     const py::gil_scoped_release release;
     constexpr double kSeconds = 5;
@@ -60,8 +59,8 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_diagnostics(m);
 }
 
-/// What Python calls for `_core`: asked before pybind11 is, which would wait for the main
-/// interpreter's lock for ever. Interpreters exist that don't heed the module's own declaration.
+/// The entry point of `_core`. Checks before pybind11 does, which would wait for the GIL of the
+/// main interpreter forever. Some interpreters ignore the declaration of the module.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
   if (is_main_interpreter()) return PyInit__core_of_main();
   PyErr_SetString(PyExc_ImportError, kMainOnly);

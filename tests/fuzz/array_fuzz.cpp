@@ -1,6 +1,6 @@
-// Arrays from outside. Half of them lie in their structs, which import has to notice or
-// which must not matter; the others are honest about sizes and lie in their contents
-// (offsets, views, run ends), which every reader has to survive.
+// Fuzzes imported arrays. Half of them have wrong structs, which the import must notice unless they
+// do no harm. The others have right sizes and wrong contents (offsets, views, run ends), which
+// every reader must survive.
 
 #include <fuzzer/FuzzedDataProvider.h>
 
@@ -69,7 +69,7 @@ void fill_schema(FuzzedDataProvider& input, ArrowSchema* schema, int depth) {
   }
 }
 
-/// Memory of exactly `size` bytes, so that AddressSanitizer sees the first one too many.
+/// Memory of exactly `size` bytes, so that AddressSanitizer sees any access past its end.
 arrowdl::Buffer exact(FuzzedDataProvider& input, std::int64_t size) {
   const auto bytes = static_cast<std::size_t>(size);
   std::shared_ptr<std::uint8_t[]> memory(new std::uint8_t[bytes]());
@@ -80,8 +80,8 @@ arrowdl::Buffer exact(FuzzedDataProvider& input, std::int64_t size) {
 
 constexpr std::int64_t kDataSize = 64;
 
-/// Offsets into the bytes of a binary array. They may descend or be negative, but end where the
-/// bytes do: nobody can check that but the producer, since the interface has no buffer sizes.
+/// Offsets into the bytes of a binary array. They may descend or be negative, but the last one is
+/// right: the interface has no buffer sizes, so no consumer can check it.
 template <typename Offset>
 arrowdl::Buffer offsets_into_data(FuzzedDataProvider& input, std::int64_t rows) {
   std::shared_ptr<Offset[]> offsets(new Offset[static_cast<std::size_t>(rows + 1)]());
@@ -165,9 +165,9 @@ OwnedArray honest_array(FuzzedDataProvider& input, const Type& type, std::int64_
   return make_array(std::move(parts));
 }
 
-/// Changes one fact in one node of `array` to something that may be wrong. The owner of the
-/// memory keeps what it needs for the release by itself.
-void lie(FuzzedDataProvider& input, ArrowArray* array) {
+/// Changes one field in one node of `array` to a value that may be wrong. The release does not use
+/// the fields.
+void corrupt(FuzzedDataProvider& input, ArrowArray* array) {
   while (array->n_children > 0 && input.ConsumeBool()) {
     array = array->children[input.ConsumeIntegralInRange<std::int64_t>(0, array->n_children - 1)];
   }
@@ -201,7 +201,7 @@ void lie(FuzzedDataProvider& input, ArrowArray* array) {
   }
 }
 
-/// Runs `read`, which may find the data unfit and say so.
+/// Runs `read`, which may refuse the data with an Error.
 void attempt(const std::function<void()>& read) {
   try {
     read();
@@ -209,7 +209,7 @@ void attempt(const std::function<void()>& read) {
   }
 }
 
-/// Adds up all elements, so that memory which is not there is noticed here.
+/// Adds up all elements, so that a sanitizer sees missing memory here.
 void touch(const arrowdl::OwnedTensor& tensor) {
   const arrowdl::TensorView view = arrowdl::view_tensor(*tensor);
   std::vector<std::uint8_t> copy(static_cast<std::size_t>(view.nbytes()));
@@ -256,7 +256,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   attempt([&] {
     const Type type = arrowdl::parse_schema(*schema.get());
     OwnedArray array = honest_array(input, type, rows);
-    if (!honest) lie(input, array.get());
+    if (!honest) corrupt(input, array.get());
     const DeviceArray imported = DeviceArray::import(std::move(schema), std::move(array));
     if (honest) use(input, imported);
   });

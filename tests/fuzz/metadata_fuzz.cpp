@@ -1,4 +1,5 @@
-// The JSON of the tensor extensions: an error or a reading that writes and reads back the same.
+// Fuzzes the JSON of the tensor extensions: an error, or metadata that is the same after a round
+// trip.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Schemas from outside: any format string, children, metadata and dictionary.
+// Fuzzes imported schemas: any format string, children, metadata and dictionary.
 
 #include <fuzzer/FuzzedDataProvider.h>
 

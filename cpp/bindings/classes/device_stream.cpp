@@ -119,7 +119,6 @@ DeviceStream select(DeviceStream& self, const std::vector<std::string>& columns)
 }
 
 DeviceStream rebatch_rows(DeviceStream& self, int64_t batch_size, bool drop_last) {
-  if (batch_size < 1) raise_value_error("batch_size=", batch_size, ": a batch has 1 row or more");
   return adapt(self, [&](OwnedStream&& stream) {
     return rebatch(std::move(stream), batch_size, drop_last);
   });
@@ -134,21 +133,14 @@ DeviceStream slice(DeviceStream& self, int64_t start, std::optional<int64_t> len
 
 DeviceStream shuffle_rows(DeviceStream& self, int64_t buffer_size, uint64_t seed,
                           uint64_t first_window) {
-  if (buffer_size < 1 || buffer_size > std::numeric_limits<uint32_t>::max()) {
-    raise_value_error("buffer_size=", buffer_size, ": the buffer has 1 to 2^32 - 1 rows");
-  }
   return adapt(self, [&](OwnedStream&& stream) {
     return shuffle(std::move(stream), buffer_size, seed, first_window);
   });
 }
 
 DeviceStream take_shard(DeviceStream& self, int64_t num_shards, int64_t index, bool pad) {
-  if (index < 0 || index >= num_shards) {
-    raise_value_error("num_shards=", num_shards, ", index=", index,
-                      ": the index of a shard is 0 to num_shards - 1");
-  }
   return adapt(
-      self, [&](OwnedStream&& stream) { return shard(std::move(stream), index, num_shards, pad); });
+      self, [&](OwnedStream&& stream) { return shard(std::move(stream), num_shards, index, pad); });
 }
 
 DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool pin_memory) {

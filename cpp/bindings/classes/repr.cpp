@@ -14,11 +14,11 @@ std::string describe_nulls(const DeviceArray& array) {
     const int64_t count = array.null_count();
     return count == 0 ? "no nulls" : concat(count, count == 1 ? " null" : " nulls");
   } catch (const Error&) {
-    return "nulls not counted";  // only the device could read the bitmap
+    return "nulls not counted";  // the host cannot read the bitmap
   }
 }
 
-/// Of the first buffer that holds data, as a person compares it with a tensor's data_ptr().
+/// The address of the first element, for comparison with a tensor's data_ptr().
 const void* find_address(const DeviceArray& array) {
   const Type& type = array.type();
   if (type.layout == Layout::kFixedSizeList) return find_address(array.child(0));

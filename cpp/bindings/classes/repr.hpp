@@ -1,4 +1,4 @@
-// What a person reads: the representations of a DeviceArray.
+// Writes a DeviceArray as text and as HTML.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The Python class Schema: an ArrowSchema to look at and to hand on.
+// The Python class Schema: an ArrowSchema to inspect and to export.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,7 +10,7 @@
 
 namespace arrowdl::python {
 
-/// One node of a schema that stays alive.
+/// One node of a schema, which it keeps alive.
 class Schema {
  public:
   Schema() = default;

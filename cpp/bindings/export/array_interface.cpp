@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// What `make` returns. A reason why not, which is a BufferError elsewhere, is an AttributeError.
+/// The result of `make`. A BufferError becomes an AttributeError, so that hasattr() is False.
 template <typename Make>
 py::object or_attribute_error(const Make& make) {
   try {
@@ -38,27 +38,27 @@ py::tuple to_tuple(const int64_t* values, int32_t count, int64_t factor) {
   return tuple;
 }
 
-/// The address in the array's memory where no elements would lie. A DLPack tensor does not say it,
-/// and dpctl takes the device of an array from it.
+/// An address in the array's memory, for an array without elements: its DLPack tensor has none, and
+/// dpctl finds the device of an array by it.
 const void* find_memory(DeviceArray array) {
   while (array.type().layout == Layout::kFixedSizeList) array = array.child(0);
   const void* memory = array.buffer_count() > 1 ? array.buffer(1) : nullptr;
   if (memory == nullptr && array.length() == 0) {
-    raise_buffer_error("an array without rows that never had memory has no ", kSycl,
-                       ", which tells the device by it: use __dlpack__");
+    raise_buffer_error("an array without rows and memory has no ", kSycl,
+                       ", in which the address names the device: use __dlpack__");
   }
   return memory;
 }
 
-/// The entries that both protocols have.
-py::dict describe(const DeviceArray& array, StrideUnit unit, const void* memory_of_none) {
+/// The entries that both protocols have. `empty_address` is the address of an empty array.
+py::dict describe(const DeviceArray& array, StrideUnit unit, const void* empty_address) {
   ToDlpackOptions options;
   options.copy = Copy::kNever;
   options.order.kind = Order::kNone;
   const OwnedTensor tensor = to_dlpack(array, options);
   const TensorView view = view_tensor(*tensor);
   const int64_t factor = unit == StrideUnit::kBytes ? view.dtype->itemsize() : 1;
-  const void* memory = view.data == nullptr ? memory_of_none : view.data;
+  const void* memory = view.data == nullptr ? empty_address : view.data;
   py::dict entries;
   entries["shape"] = to_tuple(view.shape, view.ndim, 1);
   entries["typestr"] = to_typestr(*view.dtype);
@@ -74,11 +74,11 @@ void check_device(const DeviceArray& array, const char* name, const char* device
                      ", which is for memory on ", devices, ": use __dlpack__");
 }
 
-/// The stream that a consumer has to come after: ours, made to wait for the array, or None where
-/// the data is there.
+/// The stream that a consumer has to wait for: ours, which waits for the array, or None if the data
+/// is ready.
 py::object order_cuda(const DeviceArray& array) {
-  // A consumer's streams are not known to the protocol. The default stream, which comes after the
-  // work of most of them, stands for those.
+  // The protocol does not name the consumer's stream. The default stream, which waits for the work
+  // of most streams, is recorded in its place.
   record_assumed_stream(array);
   if (array.is_ready()) return py::none();
   const Device device = array.device();
@@ -87,8 +87,8 @@ py::object order_cuda(const DeviceArray& array) {
   return to_dlpack_stream(stream);
 }
 
-/// dpctl's own queue of the device, the one of its arrays by default. The protocol names it for its
-/// context and has no word on order: consumers read at once, so the host waits, as dpctl's does.
+/// dpctl's default queue of the device. In the protocol it only names the context, not an order:
+/// consumers read at once, so the host waits, as dpctl does.
 py::object order_sycl(const DeviceArray& array) {
   const Device device = array.device();
   require_backend(device, "order a consumer");

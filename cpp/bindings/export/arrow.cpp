@@ -17,7 +17,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// A method of the protocol. Those for devices take further keywords, which must be None. Source:
+/// A method of the protocol. Methods for devices take more keywords, which must be None. Source:
 /// Arrow "PyCapsule Interface", Device Support.
 struct Method {
   const char* name;

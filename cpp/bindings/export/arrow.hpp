@@ -1,4 +1,4 @@
-// What a DeviceArray gives by the Arrow PyCapsule interface: its methods, in the raw C API.
+// DeviceArray's methods of the Arrow PyCapsule interface, in the raw C API.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,8 +10,8 @@ PyObject* arrow_c_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
 PyObject* arrow_c_device_array(PyObject* self, PyObject* const* args, Py_ssize_t n,
                                PyObject* names) noexcept;
 
-// The methods of streams, which structs alone have: consumers that find one take the array for a
-// table. Properties, so that asking other arrays for them raises AttributeError.
+// The stream methods, which only structs have: consumers treat an object that has them as a table.
+// They are properties, so that other arrays raise AttributeError.
 PyObject* get_arrow_c_stream(PyObject* self, void*) noexcept;
 PyObject* get_arrow_c_device_stream(PyObject* self, void*) noexcept;
 

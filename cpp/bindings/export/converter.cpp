@@ -8,7 +8,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
-#include "compute/decoded_field.hpp"
+#include "compute/read_field.hpp"
 #include "export/exchange_api.hpp"
 #include "support/objects.hpp"
 #include "tensor/align_tensor.hpp"
@@ -24,7 +24,7 @@ OwnedTensor allow_writes(OwnedTensor tensor) {
   return OwnedTensor(managed);
 }
 
-/// One mask per field, side by side as the values are.
+/// The masks of the fields, as the columns of a matrix.
 OwnedTensor stack_masks(const DeviceArray& array) {
   std::vector<std::string> names;
   std::vector<DeviceArray> masks;
@@ -55,22 +55,20 @@ py::object Converter::convert(const DeviceArray& array) const {
 
 py::object Converter::stack(const DeviceArray& array) const {
   if (array.type().layout != Layout::kStruct) {
-    raise_value_error("stack=True puts the fields of a struct or a table side by side, this is ",
+    raise_value_error("stack=True makes a matrix of the fields of a struct or a table, got ",
                       to_string(array.type()));
   }
-  require_copy_allowed(array, "its fields have to be put side by side");
+  require_copy_allowed(array, "its fields have to be copied into one matrix");
   return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
 }
 
-/// The same of `view`, a part of `array`, whose memory is there where the host can read it, and
-/// the caller's own.
 py::object Converter::convert(const DeviceArray& array, TensorView view) const {
   if (!is_host_readable(array.device())) return share_view(array, view);
   view.device = Device{};
   return make(make_tensor(view, array.storage(), 0));
 }
 
-/// An array that is not a struct of columns.
+/// Converts an array that is not a struct of columns.
 py::object Converter::convert_column(const DeviceArray& array) const {
   const Type& type = array.type();
   if (type.dictionary == nullptr) {
@@ -106,26 +104,25 @@ py::object Converter::convert_struct(const DeviceArray& array) const {
     if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
     if (fields.size() != i + 1) {
       raise_value_error("several fields are named \"", name,
-                        "\" and a dict has one place for "
-                        "them: rename or select columns first");
+                        "\", and a dict holds only one: rename or select columns first");
     }
   }
   return std::move(fields);
 }
 
-/// `convert(array)`; an error names the field on its way out.
+/// `convert(array)`; errors name the field.
 py::object Converter::convert_field(const DeviceArray& array, const char* name) const {
   try {
     return convert(array);
   } catch (const Error& error) {
     throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
-  } catch (py::error_already_set& error) {  // the framework's own: its class and text stay
+  } catch (py::error_already_set& error) {  // the framework's error keeps its class and text
     error.value().attr("add_note")(concat("in the field \"", name, "\""));
     throw;
   }
 }
 
-/// Field `i` as the framework's.
+/// Converts field `i` of a struct.
 py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
                                        const char* name) const {
   const Device device = array.device();
@@ -136,7 +133,8 @@ py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
   return convert_field(read_field(array, i), name);
 }
 
-/// For the fields of a struct whose nulls only the framework can give to them.
+/// A converter of the fields of `array`, for devices where only the framework can apply the nulls
+/// of a struct to its fields.
 Converter Converter::with_parent(const DeviceArray& array) const {
   Converter converter(framework_, options_);
   converter.parents_ = parents_;
@@ -144,7 +142,7 @@ Converter Converter::with_parent(const DeviceArray& array) const {
   return converter;
 }
 
-/// For an array of new memory.
+/// A converter of an array in new memory.
 Converter Converter::with_access_to_new() const {
   Converter converter(*this);
   if (options_.access == Access::kCopied) converter.options_.access = Access::kOwn;
@@ -165,7 +163,7 @@ Nulls Converter::value_nulls() const {
   return Nulls::kRaise;
 }
 
-/// Whether the tensors go to another device than `from`, into new memory.
+/// Whether the tensors are copied from `from` to another device.
 bool Converter::moves(const Device& from) const {
   return options_.device && *options_.device != (is_host_readable(from) ? Device{} : from);
 }
@@ -184,7 +182,7 @@ Copy Converter::choose_copy(const DeviceArray& array) const {
     case Access::kCopied:
       return moves(array.device()) ? Copy::kIfNeeded : Copy::kAlways;
     case Access::kOwn:
-      // Of arrays of nothing but nulls pyarrow has one buffer for all fields, bitmaps included.
+      // pyarrow's arrays of nothing but nulls share one buffer for all fields, bitmaps included.
       return is_masked() && array.known_null_count() != 0 ? Copy::kAlways : Copy::kIfNeeded;
     case Access::kShared:
       break;
@@ -192,7 +190,7 @@ Copy Converter::choose_copy(const DeviceArray& array) const {
   return Copy::kIfNeeded;
 }
 
-/// Memory that the CPU reads goes to every framework as the CPU's: torch and jax know no other.
+/// Exports host-readable memory as CPU memory: torch and jax take no other.
 OwnedTensor Converter::export_values(const DeviceArray& array) const {
   ToDlpackOptions options;
   options.nulls = value_nulls();
@@ -220,8 +218,8 @@ py::object Converter::make_offsets(OwnedTensor tensor) const {
 py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
   const bool is_moved = moves(from_dl_device(tensor->device));
   if (is_moved && options_.access == Access::kInPlace) {
-    raise_buffer_error("copy=False: the array lies on another device than ",
-                       to_string(*options_.device));
+    raise_buffer_error("copy=False: the array is on another device than ",
+                       to_string(*options_.device), ": allow a copy with copy=None or copy=True");
   }
   if (framework_.api != nullptr) {
     if (is_moved) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
@@ -235,7 +233,8 @@ py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
   return call_framework(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
 }
 
-/// The framework would copy it as well, several times slower. For small tensors it is as quick.
+/// Aligns large tensors. The framework would copy an unaligned tensor itself, several times slower;
+/// small ones as fast.
 OwnedTensor Converter::align_large(OwnedTensor tensor) const {
   if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
   const py::gil_scoped_release release;

@@ -1,4 +1,4 @@
-// Turns an Arrow array into a framework's tensors: the work of to_torch, to_jax and to_numpy.
+// Converts an Arrow array to a framework's tensors, for to_torch, to_jax and to_numpy.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,12 +21,12 @@ namespace arrowdl::python {
 enum class NullPolicy { kRaise, kFill, kNan, kMask };
 enum class Ragged { kJagged, kPadded, kOffsets };
 
-/// Whose memory the tensors are in.
+/// The memory of the tensors.
 enum class Access {
   kShared,   ///< copy=None: the array's, read-only, or new memory
   kInPlace,  ///< copy=False: the array's, or BufferError
-  kCopied,   ///< copy=True: new memory of the caller's own
-  kOwn,      ///< the array's, which is the caller's own, or new memory
+  kCopied,   ///< copy=True: new memory, which the caller may write to
+  kOwn,      ///< the array's, which the caller may write to, or new memory
 };
 
 struct ConvertOptions {
@@ -37,7 +37,7 @@ struct ConvertOptions {
   std::optional<Device> device = {};
 };
 
-/// Bytes from which on a copy is worth releasing the interpreter lock.
+/// The size in bytes from which a copy releases the GIL.
 constexpr int64_t kLargeSize = 64 << 10;
 
 class Converter {
@@ -49,7 +49,7 @@ class Converter {
   /// Raises BufferError for what the type, the options or the framework do not allow.
   pybind11::object convert(const DeviceArray& array) const;
 
-  /// The fields of a struct as one matrix (rows, columns). Raises ValueError for anything else.
+  /// The fields of a struct as one matrix (rows, columns). Raises ValueError for other arrays.
   pybind11::object stack(const DeviceArray& array) const;
 
   /// A tensor without nulls.
@@ -60,7 +60,7 @@ class Converter {
   pybind11::object convert(const DeviceArray& array, TensorView view) const;
 
  private:
-  // converter.cpp: what every type shares
+  // converter.cpp: all types
   pybind11::object convert_column(const DeviceArray& array) const;
   pybind11::object convert_struct(const DeviceArray& array) const;
   pybind11::object convert_field(const DeviceArray& array, const char* name) const;
@@ -81,7 +81,7 @@ class Converter {
   pybind11::object make_by(PyObject* from_dlpack, OwnedTensor tensor) const;
   OwnedTensor align_large(OwnedTensor tensor) const;
 
-  /// `values`, with the tensor of `make_mask()` beside them under nulls="mask".
+  /// `values`, or with nulls="mask" a pair of `values` and the tensor of `make_mask()`.
   template <typename MakeMask>
   pybind11::object with_mask(pybind11::object values, const MakeMask& make_mask) const {
     if (!is_masked()) return values;

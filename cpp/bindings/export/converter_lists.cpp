@@ -30,20 +30,20 @@ bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
 
 }  // namespace
 
-/// Rows that are null have no values here; what the mask, or an empty row, says of them is the
-/// policy's choice.
+/// The values and offsets of `array`. A null row has no values. Raises if the null policy allows no
+/// null rows.
 ListParts Converter::split(const DeviceArray& array) const {
   if (array.has_nulls() && options_.nulls == NullPolicy::kRaise) {
     raise_buffer_error("the array of ", to_string(array.type()),
                        " has null rows: use "
-                       "nulls=\"fill\" for empty ones, nulls=\"mask\" for a mask beside them, or "
+                       "nulls=\"fill\" to make them empty, nulls=\"mask\" to get a mask too, or "
                        "drop them first");
   }
   if (array.has_nulls() && options_.nulls == NullPolicy::kNan) {
     raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
                        to_string(array.type()),
-                       ": use nulls=\"fill\" for empty ones or "
-                       "nulls=\"mask\"");
+                       ": use nulls=\"fill\" to make them empty, or "
+                       "nulls=\"mask\" to get a mask");
   }
   return split_list(array, true);
 }
@@ -74,7 +74,7 @@ py::object Converter::jag(const ListParts& parts, const DeviceArray& lists) cons
       PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
 }
 
-/// A row is null where the struct, its data or its shape is.
+/// Converts tensors of variable shape. A row is null if the struct, its data or its shape is.
 py::object Converter::convert_variable(const DeviceArray& array) const {
   if (options_.ragged == Ragged::kPadded) {
     raise_buffer_error(
@@ -93,9 +93,8 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
   const std::vector<int64_t>& order = array.type().tensor->permutation;
   if (options_.ragged == Ragged::kOffsets && changes_order(order)) {
     raise_buffer_error("a permuted ", to_string(array.type()),
-                       " has no reading as (values, offsets, shapes), which are in the order of "
-                       "memory: use to_torch(ragged=\"jagged\"), or take its fields \"data\" and "
-                       "\"shape\" for what they are");
+                       " cannot become (values, offsets, shapes), which have no permutation: use "
+                       "to_torch(ragged=\"jagged\"), or convert its fields \"data\" and \"shape\"");
   }
   const py::list permutation = changes_order(order) ? to_list(order) : py::list();
   const py::object values = convert_elements(parts.values, rows);
@@ -109,8 +108,8 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
   return with_mask(std::move(tensors), [&] { return to_row_mask(rows); });
 }
 
-/// The elements of ragged rows. Under nulls="mask" the mask is of rows, so elements must be
-/// whole.
+/// Converts the elements of ragged rows. With nulls="mask" the mask is of the rows, so no element
+/// may be null.
 py::object Converter::convert_elements(const DeviceArray& values, const DeviceArray& lists) const {
   require_whole(values);
   const bool is_new = is_gathered(values, lists);
@@ -127,11 +126,12 @@ void Converter::require_whole(const DeviceArray& elements) const {
       "nulls=\"fill\" or \"nan\", or drop them first");
 }
 
-/// Offsets, which the host has read already.
+/// Exports offsets, which the host has read already.
 OwnedTensor Converter::export_offsets(const DeviceArray& offsets) const {
   ToDlpackOptions options;
   options.as_cpu = offsets.device().type != kDLCPU;
-  // The end of one batch's rows is the start of the next one's: no memory to write to.
+  // Batches share offsets: the last one of a batch is the first one of the next. A caller that may
+  // write to its tensors gets a copy.
   const bool is_shared = options_.access == Access::kShared || options_.access == Access::kInPlace;
   if (!is_shared) options.copy = Copy::kAlways;
   return to_dlpack(offsets, options);

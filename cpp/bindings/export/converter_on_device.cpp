@@ -14,7 +14,8 @@ namespace arrowdl::python {
 
 namespace py = pybind11;
 
-/// An array that the host cannot read: by the device itself, else by the framework's operations.
+/// Converts an array that the host cannot read: with arrowdl's kernels, or, without kernels for the
+/// device, with the framework's operations.
 py::object Converter::convert_on_device(const DeviceArray& array) const {
   if (find_kernels(array.device()) == nullptr) {
     const TensorParts parts = split_tensor(array, value_nulls(), parents_);
@@ -31,7 +32,7 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
         options.copy = copy;
         return to_dlpack(array, options);
       });
-  // By the framework, into its own memory, and on devices that arrowdl does not copy on too.
+  // The framework copies into its own memory, also on devices on which arrowdl cannot copy.
   if (options_.access == Access::kCopied &&
       is_shared(split_tensor(array, value_nulls(), parents_))) {
     values = call_framework(framework_.copy, values);
@@ -43,7 +44,7 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
                         }));
 }
 
-/// The framework puts its own tensor together from what lies on the device.
+/// Makes a tensor from the parts of `array` on the device, with the framework's operations.
 py::object Converter::build_from_parts(const DeviceArray& array, const TensorParts& parts) const {
   if (!is_shared(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
   py::object valid = py::none();
@@ -74,7 +75,7 @@ py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits
                         py::int_(bits.offset), py::int_(bits.length), py::int_(bits.repeat));
 }
 
-/// `view`, a part of `array`.
+/// Exports `view`, a part of `array`.
 py::object Converter::share_view(const DeviceArray& array, const TensorView& view) const {
   return make_on_device(array, *view.dtype, [array, view](const Order& order) {
     order_consumer(array, order);
@@ -82,8 +83,8 @@ py::object Converter::share_view(const DeviceArray& array, const TensorView& vie
   });
 }
 
-/// The stream of the framework's work, which its exchange API names, is what reads the tensor; a
-/// framework without one names its stream when it asks.
+/// The framework's current stream reads the tensor. Its exchange API names that stream; a framework
+/// without one names it in its call of `__dlpack__`.
 py::object Converter::make_on_device(const DeviceArray& array, const Dtype& dtype,
                                      ReadTensor read) const {
   const Device device = array.device();
@@ -98,7 +99,7 @@ bool Converter::replaces_nulls(const TensorParts& parts) const {
   return options_.nulls != NullPolicy::kRaise && !parts.validity.empty();
 }
 
-/// Whether the tensor of `parts` is the array's memory.
+/// Whether the tensor of `parts` shares the array's memory.
 bool Converter::is_shared(const TensorParts& parts) const {
   return parts.values && (is_masked() || !replaces_nulls(parts));
 }

@@ -24,18 +24,18 @@ namespace {
 
 namespace py = pybind11;
 
-// ---- our own exchange API: C callbacks, which report by a Python error and -1 ----
+// ---- our own exchange API: C callbacks, which fail with a Python error and -1 ----
 
 int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx,
              void (*set_error)(void*, const char*, const char*)) noexcept {
   try {
     DLTensor wanted = *prototype;
-    wanted.data = &wanted;  // never read: it lets the checks of any tensor be those of this one
+    wanted.data = &wanted;  // never read: any address passes the checks of view_tensor
     wanted.strides = nullptr;
     wanted.byte_offset = 0;
     TensorView view = view_tensor(wanted);
     if (view.device.type != kDLCPU) {
-      raise_buffer_error("arrowdl allocates tensors on the CPU alone, not on ",
+      raise_buffer_error("arrowdl allocates tensors only on the CPU, not on ",
                          to_string(view.device));
     }
     uint8_t* data;
@@ -65,21 +65,22 @@ int from_py_object(void* object, DLManagedTensorVersioned** out) noexcept {
       -1);
 }
 
-/// Lends a tensor to code that takes ownership: the caller keeps it until `commit`.
-class Loan {
+/// A tensor for code that takes ownership. The caller keeps it until `commit`.
+class UncommittedTensor {
  public:
-  explicit Loan(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
+  explicit UncommittedTensor(DLManagedTensorVersioned* tensor) : state_(std::make_shared<State>()) {
     state_->tensor = tensor;
   }
 
-  OwnedTensor lend() {
+  /// An owner whose release releases the tensor only after `commit`.
+  OwnedTensor make_owner() {
     auto shell = std::make_unique<Shell>();
     shell->state = state_;
     shell->managed = *state_->tensor;
     shell->managed.manager_ctx = shell.get();
     shell->managed.deleter = [](DLManagedTensorVersioned* self) noexcept {
       auto* holder = static_cast<Shell*>(self->manager_ctx);
-      holder->state->is_returned = true;
+      holder->state->is_released = true;
       if (holder->state->is_committed) OwnedTensor(holder->state->tensor);
       delete holder;
     };
@@ -88,14 +89,14 @@ class Loan {
 
   void commit() noexcept {
     state_->is_committed = true;
-    if (state_->is_returned) OwnedTensor(state_->tensor);
+    if (state_->is_released) OwnedTensor(state_->tensor);
   }
 
  private:
   struct State {
     DLManagedTensorVersioned* tensor = nullptr;
     bool is_committed = false;
-    bool is_returned = false;
+    bool is_released = false;
   };
   struct Shell {
     std::shared_ptr<State> state;
@@ -108,8 +109,9 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
   return guarded(
       [&] {
         if (tensor->version.major != DLPACK_MAJOR_VERSION) {
-          raise_buffer_error("the tensor is of DLPack ", tensor->version.major, ".",
-                             tensor->version.minor, ", supported is version 1");
+          raise_buffer_error("the tensor has DLPack version ", tensor->version.major, ".",
+                             tensor->version.minor, ", and arrowdl reads version ",
+                             DLPACK_MAJOR_VERSION);
         }
         const Device device = from_dl_device(tensor->dl_tensor.device);
         OwnedEvent event;
@@ -117,9 +119,9 @@ int to_py_object(DLManagedTensorVersioned* tensor, void** out) noexcept {
           MemoryOps& memory = require_memory(device, "name a stream");
           event = OwnedEvent::record(device, memory.work_stream(device));
         }
-        Loan loan(tensor);
-        *out = wrap(to_arrow(loan.lend(), {}, std::move(event))).release().ptr();
-        loan.commit();
+        UncommittedTensor uncommitted(tensor);
+        *out = wrap(to_arrow(uncommitted.make_owner(), {}, std::move(event))).release().ptr();
+        uncommitted.commit();
         return 0;
       },
       -1);
@@ -133,12 +135,12 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
         has_streams ? require_memory(device, "name a stream").work_stream(device).get() : nullptr;
     return 0;
   } catch (...) {
-    if (holds_gil()) set_python_error();  // this one takes no object: it is called without as well
+    if (holds_gil()) set_python_error();  // consumers may call this function without the GIL
     return -1;
   }
 }
 
-/// `size` elements of the framework's own.
+/// New memory of the framework for `size` elements.
 OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
                         const Device& device) {
   DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
@@ -149,8 +151,8 @@ OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_
   };
   if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
     PyErr_Clear();
-    raise_buffer_error("the framework gives no memory on ", to_string(device), " for ", size,
-                       " elements of ", dtype.name, ": ", reason.substr(0, reason.find('\n')));
+    raise_buffer_error("the framework cannot allocate ", size, " elements of ", dtype.name, " on ",
+                       to_string(device), ": ", reason.substr(0, reason.find('\n')));
   }
   return OwnedTensor(managed);
 }
@@ -161,7 +163,7 @@ py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
   void* object = nullptr;
   auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
   if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
-    throw py::error_already_set();  // ownership was not taken: `tensor` releases it
+    throw py::error_already_set();  // the framework did not take ownership: `tensor` releases it
   }
   tensor.take_versioned();
   return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
@@ -172,7 +174,7 @@ OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Devi
   OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
   if (view.size() > 0) {
     const StreamHandle stream = current_stream(api, device);
-    const py::gil_scoped_release release;  // the bytes are read here
+    const py::gil_scoped_release release;  // copy_tensor reads the bytes
     copy_tensor(std::move(tensor), *memory, stream);
   }
   view.data = view_tensor(*memory).data;
@@ -186,7 +188,7 @@ py::object make_exchange_api() {
       allocate,
       from_py_object,
       to_py_object,
-      nullptr,  // borrowing is optional, and shape and strides need a home
+      nullptr,  // borrowing is optional, and a borrowed shape would need an owner
       current_work_stream};
   return make_capsule(api);
 }

@@ -1,4 +1,4 @@
-// Tensors into a framework by its DLPack C exchange API, and arrowdl's own exchange API.
+// Exports tensors by a framework's DLPack C exchange API, and fills arrowdl's own.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,12 +8,12 @@
 
 namespace arrowdl::python {
 
-/// `tensor` as an object of the framework whose exchange API it is.
+/// `tensor` as an object of the framework of `api`.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
 
-/// `tensor`, which the host can read, in memory of `device` that the framework allocates: the
-/// stream of its work there copies. Raises BufferError where the framework has no such memory or
-/// arrowdl no runtime to copy with.
+/// Copies `tensor`, which the host can read, to memory of `device` that the framework allocates, on
+/// the framework's current stream. Raises BufferError if the framework cannot allocate it or
+/// arrowdl has no runtime to copy with.
 OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device);
 
 /// Our own exchange API, in a capsule, for `DeviceArray.__dlpack_c_exchange_api__`.

@@ -1,4 +1,4 @@
-// Loads an array framework once.
+// Loads each array framework once.
 #include "export/framework.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ const Framework& find_framework(std::size_t index) {
   const Framework* framework = frameworks[index].load(std::memory_order_acquire);
   if (framework != nullptr) return *framework;
   std::unique_ptr<const Framework> loaded = load(kFrameworkNames[index]);
-  // Two threads may both import it: the first one's is kept.
+  // If two threads load it, the first one's is kept.
   if (frameworks[index].compare_exchange_strong(framework, loaded.get())) {
     return *loaded.release();
   }

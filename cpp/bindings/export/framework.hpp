@@ -1,4 +1,4 @@
-// How arrowdl makes the tensors of each array framework.
+// The functions that make the tensors of each array framework.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,12 +10,12 @@
 
 namespace arrowdl::python {
 
-/// How tensors of one framework are made: by its exchange API where it has one, else by its
-/// `from_dlpack`. Kept for the life of the process.
+/// The functions of one framework. Its exchange API, if it has one, makes its tensors, else its
+/// `from_dlpack`. Never freed.
 struct Framework {
   const DLPackExchangeAPI* api = nullptr;
   PyObject* from_dlpack = nullptr;
-  PyObject* from_offsets = nullptr;   ///< the same for offsets and lengths, whose dtype is free
+  PyObject* from_offsets = nullptr;   ///< the same for offsets and lengths; may change their dtype
   PyObject* make_jagged = nullptr;    ///< (values, offsets) -> object
   PyObject* make_variable = nullptr;  ///< (values, offsets, shapes, permutation) -> object
   PyObject* unpack_bits_on_device = nullptr;  ///< (bytes, offset, length, repeat) -> bool tensor
@@ -23,8 +23,8 @@ struct Framework {
   PyObject* all_valid = nullptr;              ///< (values) -> bool tensor
   PyObject* copy = nullptr;                   ///< (tensor) -> tensor in new memory
   PyObject* arrange = nullptr;                ///< (values, shape, axes) -> tensor
-  PyObject* put = nullptr;    ///< (tensor, device name, id) -> tensor; without an API
-  std::size_t alignment = 1;  ///< of memory that is read in place, in bytes
+  PyObject* put = nullptr;    ///< (tensor, device name, id) -> tensor; if `api` is nullptr
+  std::size_t alignment = 1;  ///< in bytes, of memory that the framework shares without a copy
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};

@@ -1,4 +1,4 @@
-// The Python class Tensor: a tensor on its way to a consumer of the Python protocol.
+// The Python class Tensor, which passes a tensor to a consumer of the Python protocol.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,11 +13,11 @@
 
 namespace arrowdl::python {
 
-/// Reads a tensor from an array on a device, for a consumer that is ordered as it is told.
+/// Makes a tensor of an array on a device, and orders the consumer.
 using ReadTensor = std::function<OwnedTensor(const Order&)>;
 
-/// Good for one `__dlpack__`. A tensor of a device is read only then, when the consumer's stream is
-/// known.
+/// A tensor for one call of `__dlpack__`. A tensor on a device is made in that call, which names
+/// the consumer's stream.
 class Tensor {
  public:
   Tensor() = default;  ///< holds nothing yet

@@ -1,4 +1,4 @@
-// arrowdl.c_data: arrays, schemas and streams from and into C structs at given addresses.
+// arrowdl.c_data: imports and exports arrays, schemas and streams by the addresses of C structs.
 #include <pybind11/stl.h>
 
 #include <optional>
@@ -57,14 +57,14 @@ py::object import_stream_at(uintptr_t stream) {
   Owned owned(at_address<Struct>("stream", stream));
   OwnedStream imported;
   {
-    const py::gil_scoped_release release;  // a producer's callbacks may run any code, for any time
+    const py::gil_scoped_release release;  // the producer's callbacks may run any code
     imported =
         arrowdl::import_stream(std::move(owned), {release_with_gil, release_stream_with_gil});
   }
   return wrap(std::move(imported));
 }
 
-/// The schema of an array, a stream or anything with `__arrow_c_schema__`: types and fields too.
+/// The schema of an array, a stream, a type or field, or any object with `__arrow_c_schema__`.
 OwnedSchema find_schema(const py::object& source) {
   static PyObject* const name = interned("__arrow_c_schema__");
   const py::object method = find_attribute(source.ptr(), name);
@@ -86,8 +86,8 @@ void export_schema(const py::object& source, uintptr_t schema) {
 
 using Address = std::optional<uintptr_t>;
 
-/// Writes what `make(array)` returns, and the schema where there is an address for it; nothing
-/// where either fails.
+/// Writes the struct that `make(array)` returns, and the schema if it has an address. Writes
+/// neither if one of them fails.
 template <typename Struct, typename Make>
 void export_to(const py::object& source, uintptr_t array, const Address& schema, const Make& make) {
   auto* target = at_address<Struct>("array", array);
@@ -116,6 +116,78 @@ void export_stream_to(const py::object& source, uintptr_t stream) {
 void export_device_stream_to(const py::object& source, uintptr_t stream) {
   auto* target = at_address<ArrowDeviceArrayStream>("stream", stream);
   export_device_stream(take_stream_of(source.ptr())).move(target);
+}
+
+std::string write_import_doc(const char* name, const char* memory, const char* c_struct) {
+  return concat(name, R"((stream)
+--
+
+Take a stream of arrays )",
+                memory, R"( from its C struct.
+
+Parameters
+----------
+stream : int
+    The address of an )",
+                c_struct, R"(. It is moved from: marked released on return, on failure too.
+
+Returns
+-------
+DeviceStream
+    Owns the producer's stream. Its schema has been read, its arrays have not.
+
+Raises
+------
+ValueError
+    A released struct, or a malformed schema.
+RuntimeError
+    The producer failed; its message is in the error.)");
+}
+
+std::string write_export_doc(const char* name, const char* memory, const char* c_struct,
+                             const char* buffer_error) {
+  return concat(name, R"((source, stream)
+--
+
+Write a stream of arrays )",
+                memory, R"( into a C struct.
+
+Parameters
+----------
+source : DeviceStream, Arrow producer, or list of arrays
+    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+    DeviceStream is consumed.
+stream : int
+    The address of an uninitialised or released )",
+                c_struct, R"(, which owns the stream afterwards. It stays
+    untouched on errors.
+
+Raises
+------
+)",
+                buffer_error, R"(ValueError
+    Not the address of a struct, an empty list, or arrays of several schemas or devices.
+TypeError
+    `source` is not Arrow data.)");
+}
+
+constexpr const char* kInHostMemory = "in host memory";
+constexpr const char* kOnAnyDevice = "on any device";
+
+void register_stream_functions(py::module_& m) {
+  m.def("import_stream", &import_stream_at<OwnedArrayStream, ArrowArrayStream>, py::arg("stream"),
+        write_import_doc("import_stream", kInHostMemory, "ArrowArrayStream").c_str());
+  m.def("import_device_stream", &import_stream_at<OwnedDeviceArrayStream, ArrowDeviceArrayStream>,
+        py::arg("stream"),
+        write_import_doc("import_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream").c_str());
+  m.def("export_stream", &export_stream_to, py::arg("source"), py::arg("stream"),
+        write_export_doc("export_stream", kInHostMemory, "ArrowArrayStream",
+                         "BufferError\n    Memory that the host cannot read: use "
+                         "`export_device_stream`.\n")
+            .c_str());
+  m.def(
+      "export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
+      write_export_doc("export_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream", "").c_str());
 }
 
 void register_imports(py::module_& m) {
@@ -171,7 +243,7 @@ Take an array on any device from its C structs, without a copy and without a wai
 Parameters
 ----------
 array : int
-    The address of an ArrowDeviceArray. Its ``sync_event`` is waited for before the memory is used.
+    The address of an ArrowDeviceArray. Uses of the memory wait for its ``sync_event``.
 schema : int
     The address of its ArrowSchema. Both structs are moved from: marked released on return, on
     failure too, unless an address cannot be one.
@@ -185,53 +257,6 @@ Raises
 ------
 ValueError
     Structs that are malformed, released, or contradict each other; an unknown device type.)");
-  m.def("import_stream", &import_stream_at<OwnedArrayStream, ArrowArrayStream>, py::arg("stream"),
-        R"(import_stream(stream)
---
-
-Take a stream of arrays in host memory from its C struct.
-
-Parameters
-----------
-stream : int
-    The address of an ArrowArrayStream. It is moved from: marked released on return, on failure
-    too.
-
-Returns
--------
-DeviceStream
-    Owns the producer's stream. Its schema has been read, its arrays have not.
-
-Raises
-------
-ValueError
-    A released struct, or a malformed schema.
-RuntimeError
-    The producer failed; its message is in the error.)");
-  m.def("import_device_stream", &import_stream_at<OwnedDeviceArrayStream, ArrowDeviceArrayStream>,
-        py::arg("stream"),
-        R"(import_device_stream(stream)
---
-
-Take a stream of arrays on any device from its C struct.
-
-Parameters
-----------
-stream : int
-    The address of an ArrowDeviceArrayStream. It is moved from: marked released on return, on
-    failure too.
-
-Returns
--------
-DeviceStream
-    Owns the producer's stream. Its schema has been read, its arrays have not.
-
-Raises
-------
-ValueError
-    A released struct, or a malformed schema.
-RuntimeError
-    The producer failed; its message is in the error.)");
 }
 
 void register_exports(py::module_& m) {
@@ -303,50 +328,6 @@ ValueError
     Not the address of a struct.
 TypeError
     `source` is not Arrow data.)");
-  m.def("export_stream", &export_stream_to, py::arg("source"), py::arg("stream"),
-        R"(export_stream(source, stream)
---
-
-Write a stream of arrays in host memory into a C struct.
-
-Parameters
-----------
-source : DeviceStream, Arrow producer, or list of arrays
-    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
-    DeviceStream is consumed.
-stream : int
-    The address of an uninitialised or released ArrowArrayStream, which owns the stream
-    afterwards. It stays untouched on errors.
-
-Raises
-------
-BufferError
-    Memory that the host cannot read: use `export_device_stream`.
-ValueError
-    Not the address of a struct, an empty list, or arrays of several schemas or devices.
-TypeError
-    `source` is not Arrow data.)");
-  m.def("export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
-        R"(export_device_stream(source, stream)
---
-
-Write a stream of arrays on any device into a C struct.
-
-Parameters
-----------
-source : DeviceStream, Arrow producer, or list of arrays
-    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
-    DeviceStream is consumed.
-stream : int
-    The address of an uninitialised or released ArrowDeviceArrayStream, which owns the stream
-    afterwards. It stays untouched on errors.
-
-Raises
-------
-ValueError
-    Not the address of a struct, an empty list, or arrays of several schemas or devices.
-TypeError
-    `source` is not Arrow data.)");
 }
 
 }  // namespace
@@ -356,6 +337,7 @@ void register_c_data(py::module_& m) {
   options.disable_function_signatures();
   register_imports(m);
   register_exports(m);
+  register_stream_functions(m);
 }
 
 }  // namespace arrowdl::python

@@ -1,5 +1,4 @@
-// live_objects, pending_releases, abandoned_releases, staging_bytes, list_backends: what
-// arrowdl.debug and arrowdl.doctor() read.
+// The counters of arrowdl.debug, and list_backends for arrowdl.doctor().
 #include "arrowdl/backend.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
@@ -44,7 +43,7 @@ py::list list_backends() {
 
 void register_diagnostics(py::module_& m) {
   py::options options;
-  options.disable_function_signatures();  // pybind11's are not what inspect.signature reads
+  options.disable_function_signatures();  // inspect.signature cannot read pybind11's
   m.def("live_objects", &live_objects,
         R"(live_objects()
 --
@@ -54,7 +53,7 @@ Count the objects that own foreign or exported memory.
 Returns
 -------
 int
-    Zero when nothing leaks and nobody holds an array, a stream or an export.)");
+    Zero if nothing leaks and no array, stream or export is alive.)");
   m.def("pending_releases", &pending_releases,
         R"(pending_releases()
 --
@@ -70,12 +69,12 @@ int)");
 
 Count the arrays of this process whose memory was never released.
 
-Their device or GPU stream failed, or could not be queried any more.
+Their device or GPU stream failed, or could no longer be queried.
 
 Returns
 -------
 int
-    Zero where nothing failed.)");
+    Zero if nothing failed.)");
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --
@@ -90,7 +89,7 @@ int
         R"(list_backends()
 --
 
-Say what each device runtime finds on this machine.
+Describe the device runtimes of this machine.
 
 Returns
 -------

@@ -1,4 +1,4 @@
-// from_arrow(obj, *, copy)
+// The function from_arrow.
 #include "arrowdl/error.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"

@@ -1,5 +1,5 @@
-// The functions of the module. Those called for every tensor take their arguments as raw
-// METH_FASTCALL functions.
+// Adds the functions to the module. Those that are called per tensor are raw METH_FASTCALL
+// functions, since pybind11's cost more.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,11 +12,11 @@ void register_to_arrow(pybind11::module_& m);
 void register_from_arrow(pybind11::module_& m);
 /// import_schema, export_schema and the other functions of arrowdl.c_data
 void register_c_data(pybind11::module_& m);
-/// register_synchronizer, and what arrowdl.config reads and sets
+/// register_synchronizer, and the functions of arrowdl.config
 void register_settings(pybind11::module_& m);
 /// live_objects and the other counters of arrowdl.debug
 void register_diagnostics(pybind11::module_& m);
-/// assemble, share_buffer and other functions by which arrowdl's own Python makes arrays of buffers
+/// assemble, share_buffer and other functions over buffers, for arrowdl's own Python
 void register_buffers(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy
 void register_to_framework(pybind11::module_& m);

@@ -1,5 +1,5 @@
-// assemble, share_buffer and their like: arrays made of buffers and taken apart again, for the
-// dataframe interchange protocol in arrowdl's own Python.
+// Makes arrays of buffers and buffers of arrays, for the dataframe interchange protocol in
+// arrowdl's own Python.
 #include <pybind11/stl.h>
 
 #include "arrowdl/concatenate.hpp"
@@ -26,7 +26,7 @@ DeviceArray take_optional(const py::handle& array) {
   return array.is_none() ? DeviceArray() : take_array_of(array.ptr());
 }
 
-/// `format` is one of the C data interface, or "bool8".
+/// A schema without children. `format` is a format of the C data interface, or "bool8".
 OwnedSchema make_flat_schema(const std::string& format) {
   return format == "bool8" ? make_schema(*find_dtype("bool"))
                            : make_nested_schema(format.c_str(), {});
@@ -49,7 +49,7 @@ py::object share_buffer_of(const py::object& array, int64_t i, bool allow_copy) 
   return buffer ? wrap(buffer) : py::none();
 }
 
-/// `size` bytes at `address`, which `owner` keeps.
+/// An array of the `size` bytes at `address`, which `owner` keeps alive.
 py::object borrow_memory(uintptr_t address, int64_t size, const py::object& device,
                          const py::object& owner) {
   if (size < 0 || (address == 0 && size > 0)) {
@@ -65,7 +65,7 @@ py::object borrow_memory(uintptr_t address, int64_t size, const py::object& devi
       to_arrow(make_tensor(view, share_object(owner.ptr()), DLPACK_FLAG_BITMASK_READ_ONLY)));
 }
 
-/// Where the first element of a fixed-width array lies, once it is there where the host can read.
+/// The address of the first element of a fixed-width array. Waits for host-readable memory.
 uintptr_t address_of(const py::object& object) {
   const DeviceArray array = take_array_of(object.ptr());
   if (array.type().layout != Layout::kFixedWidth) {
@@ -87,7 +87,7 @@ py::object null_where(const py::object& object, const std::optional<py::bytes>& 
 py::object concatenate_all(const py::sequence& arrays) {
   std::vector<DeviceArray> parts;
   for (const py::handle array : arrays) parts.push_back(take_array_of(array.ptr()));
-  if (parts.empty()) raise_value_error("no arrays to concatenate: they have no type");
+  if (parts.empty()) raise_value_error("no arrays to concatenate: pass at least one");
   return wrap(concatenate(parts));
 }
 
@@ -96,7 +96,7 @@ py::object relocate_to(const py::object& array, uintptr_t address, const py::obj
                        take_array_of(block.ptr())));
 }
 
-/// Strings of any layout with offsets of their own.
+/// Strings of any layout as strings with offsets that start at 0.
 py::object plain_strings(const py::object& object) {
   const DeviceArray array = take_array_of(object.ptr());
   ListParts lists = split_list(array, true);
@@ -113,27 +113,30 @@ py::object plain_strings(const py::object& object) {
 void register_buffers(py::module_& m) {
   m.def("assemble", &assemble_buffers, py::arg("format"), py::arg("length"), py::arg("offset"),
         py::arg("buffers"), py::arg("dictionary") = py::none(), py::arg("is_ordered") = false,
-        "An array of `format` over the memory of `buffers`, which are arrays or None.");
+        "Make an array of `format` that shares the memory of `buffers`, which are arrays or None.");
   m.def("share_buffer", &share_buffer_of, py::arg("array"), py::arg("i"),
         py::arg("allow_copy") = true,
-        "Buffer `i` of `array`, from the first row of its memory on, as an array; or None.");
+        "Return buffer `i` of `array` as an array, from its first byte; or None.");
   m.def("borrow_memory", &borrow_memory, py::arg("address"), py::arg("size"), py::arg("device"),
-        py::arg("owner"), "`size` bytes at `address` as an array of uint8 that keeps `owner`.");
-  m.def("address_of", &address_of, py::arg("array"), "Where the first element of `array` lies.");
+        py::arg("owner"),
+        "Return `size` bytes at `address` as an array of uint8 that keeps `owner` alive.");
+  m.def("address_of", &address_of, py::arg("array"),
+        "Return the address of the first element of `array`.");
   m.def("offset_of", &offset_of, py::arg("array"),
-        "How many rows of its memory come before the first one of `array`.");
+        "Return the number of rows in the buffers before the first row of `array`.");
   m.def(
       "is_host_readable",
       [](const py::object& device) { return is_host_readable(read_device(device.ptr())); },
-      py::arg("device"), "Whether the CPU may read memory there.");
+      py::arg("device"), "Return whether the CPU may read memory on `device`.");
   m.def("null_where", &null_where, py::arg("array"), py::arg("item"),
-        "`array`, null also where an element has the bytes `item`, or is NaN for None.");
-  m.def("concatenate", &concatenate_all, py::arg("arrays"), "The rows of all as one array.");
+        "Make the elements of `array` null that have the bytes `item`, or are NaN for None.");
+  m.def("concatenate", &concatenate_all, py::arg("arrays"),
+        "Return the rows of all `arrays` as one array.");
   m.def("relocate", &relocate_to, py::arg("array"), py::arg("address"), py::arg("block"),
-        "The rows of `array` for writing: what of them lies in the bytes from `address` on is at "
-        "the same place of `block`, an array of these bytes; what lies elsewhere is copied.");
+        "Return the rows of `array` in writable memory: buffers in the bytes from `address` on are "
+        "views of `block`, an array of those bytes, at the same offset; others are copied.");
   m.def("plain_strings", &plain_strings, py::arg("array"),
-        "Strings or their views as strings with offsets; the bytes of views are gathered.");
+        "Return strings or string views as strings with offsets; copies the bytes of views.");
 }
 
 }  // namespace arrowdl::python

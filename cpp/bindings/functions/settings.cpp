@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// Calls a Python function from whichever thread waits.
+/// Calls a Python function on the thread that waits.
 struct PythonSynchronizer {
   std::shared_ptr<PyObject> function;
 
@@ -28,13 +28,13 @@ struct PythonSynchronizer {
       } catch (const py::error_already_set& error) {
         try {
           failure = error.what();
-        } catch (...) {  // no memory for the text
+        } catch (...) {  // no memory for the message
           no_memory = std::current_exception();
         }
       }
     });
     if (no_memory) std::rethrow_exception(no_memory);
-    if (!called) failure = "the interpreter is gone";
+    if (!called) failure = "the interpreter has ended";
     if (!failure.empty()) {
       throw Error(ErrorKind::kRuntime, concat("the registered synchronizer failed: ", failure));
     }
@@ -59,7 +59,7 @@ void register_python_synchronizer(int32_t device_type, const py::object& functio
 
 void register_settings(py::module_& m) {
   py::options options;
-  options.disable_function_signatures();  // pybind11's are not what inspect.signature reads
+  options.disable_function_signatures();  // inspect.signature cannot read pybind11's
   m.def("register_synchronizer", &register_python_synchronizer, py::arg("device_type"),
         py::arg("function"),
         R"(register_synchronizer(device_type, function)
@@ -72,7 +72,7 @@ Parameters
 device_type : DeviceType or int
 function : callable or None
     ``function(sync_event, device_id)`` waits on the host for the event at the address
-    `sync_event`. It is called wherever arrowdl waits, on any thread. None removes the last one.
+    `sync_event`. It is called on any thread that waits. None removes the registered one.
 
 Raises
 ------
@@ -80,7 +80,7 @@ ValueError
     A type whose events are always NULL, or that has a backend.
 TypeError
     `function` is not callable.)");
-  // The docstrings of these are those of arrowdl.config's properties.
+  // Documented as the properties of arrowdl.config.
   m.def("blocking_release", &is_blocking_release);
   m.def("set_blocking_release", &set_blocking_release, py::arg("value"));
   m.def("release_limit", &release_limit);

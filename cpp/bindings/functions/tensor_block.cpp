@@ -20,7 +20,7 @@ namespace py = pybind11;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kNoTensor = -1;  // an entry's number of dimensions
 
-/// Whether an error of this kind is an answer about the tensor, not a failure.
+/// Whether the error says that the object is no readable tensor, rather than that reading failed.
 bool is_refusal(const Error& error) {
   return error.kind() == ErrorKind::kBuffer || error.kind() == ErrorKind::kType ||
          error.kind() == ErrorKind::kValue;
@@ -31,7 +31,7 @@ bool is_refusal(const py::error_already_set& error) {
          error.matches(PyExc_ValueError);
 }
 
-/// The tensor of `object`, once its memory is there; empty where it cannot be read.
+/// The tensor of `object`, after a wait for its memory; empty if it cannot be read.
 OwnedTensor find_tensor(PyObject* object) {
   TakenTensor taken;
   try {
@@ -47,14 +47,14 @@ OwnedTensor find_tensor(PyObject* object) {
   const Device device = from_dl_device(taken.tensor->device);
   if (!is_host_readable(device)) {
     raise_buffer_error(
-        "a worker process hands over host memory, and the transform gave a tensor on ",
+        "a worker process sends host memory, and the transform returned a tensor on ",
         to_string(device), ": leave it on the host, and pass device= to the Loader");
   }
   synchronize_event(device, taken.event.handle());
   return std::move(taken.tensor);
 }
 
-/// The bytes of an object with the buffer protocol, one after another.
+/// The contiguous memory of an object with the buffer protocol.
 class WritableMemory {
  public:
   explicit WritableMemory(PyObject* object) {
@@ -71,7 +71,7 @@ class WritableMemory {
   Py_buffer buffer_{};
 };
 
-/// Tensors on their way into a block.
+/// Tensors that are to be written into a block.
 class TensorBlock {
  public:
   TensorBlock() = default;  ///< holds nothing yet
@@ -168,7 +168,7 @@ bool TableReader::next(TensorView* view) {
   }
   is_good = is_good && position % kAlignment == 0;
   if (!is_good || !view->is_countable() || position < 0 || position > size_ - view->nbytes()) {
-    raise_value_error("the table of tensors is not of a block of ", size_, " bytes");
+    raise_value_error("the table of tensors does not fit a block of ", size_, " bytes");
   }
   view->set_contiguous_strides();
   view->data = block_ + position;
@@ -178,21 +178,22 @@ bool TableReader::next(TensorView* view) {
 void register_tensor_block(py::module_& m) {
   py::class_<TensorBlock> type(m, "TensorBlock", py::is_final(),
                                "TensorBlock(leaves, frameworks)\n--\n\n"
-                               "Tensors of the host on their way into one block of memory.\n\n"
-                               "`frameworks` has None where a leaf is no tensor.");
+                               "Tensors in host memory that are written into one block.\n\n"
+                               "`frameworks` has None for each leaf that is not a tensor.");
   define_constructor(
       type,
       [](const py::object&, const py::sequence& leaves, const py::sequence& frameworks) {
         return TensorBlock(leaves, frameworks);
       },
       py::arg("leaves"), py::arg("frameworks"));
-  type.def_property_readonly("nbytes", &TensorBlock::nbytes, "Of the block.")
-      .def_property_readonly("table", &TensorBlock::table, "What `read_tensors` finds them by.")
+  type.def_property_readonly("nbytes", &TensorBlock::nbytes, "The size of the block in bytes.")
+      .def_property_readonly("table", &TensorBlock::table,
+                             "The table of the tensors, for `read_tensors`.")
       .def_property_readonly("left_out", &TensorBlock::left_out,
-                             "Indices of the leaves that are not in the block: no tensors, and "
-                             "those that cannot be read.")
+                             "The indices of the leaves that are not in the block: objects that "
+                             "are not tensors, or cannot be read.")
       .def("write", &TensorBlock::write, py::arg("target"),
-           "Copy them into a writable buffer, which is contiguous.");
+           "Copy the tensors into a writable, contiguous buffer.");
 }
 
 }  // namespace arrowdl::python

@@ -1,5 +1,5 @@
-// Tensors side by side in one block of memory, and the table that says where they lie: how batches
-// go from one process to another.
+// Packs tensors into one block of memory with a table of their offsets, to send batches between
+// processes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,12 +13,12 @@ namespace arrowdl::python {
 /// Reads the table of a block, entry by entry.
 class TableReader {
  public:
-  /// `block` of `size` bytes is the memory that the entries are of; `table` has to stay.
+  /// The tensors are in the `size` bytes of `block`. Keeps a view of `table`.
   TableReader(std::string_view table, const uint8_t* block, int64_t size) noexcept
       : table_(table), block_(block), size_(size) {}
 
-  /// Sets `view` to the next entry's tensor; false where it has none. Raises ValueError for a table
-  /// that has ended, or that is not of a block of this size.
+  /// Sets `view` to the tensor of the next entry; false if the entry has none. Raises ValueError at
+  /// the end of the table, and for an entry that does not fit the block.
   bool next(TensorView* view);
 
  private:

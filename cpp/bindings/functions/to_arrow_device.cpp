@@ -1,4 +1,4 @@
-// to_arrow_device(tensor, *, copy, layout, bool_as, mask, stream)
+// The function to_arrow_device.
 #include <pybind11/stl.h>
 
 #include "arrowdl/copy_policy.hpp"
@@ -39,7 +39,7 @@ ToArrowOptions read_options(PyObject* copy, PyObject* layout, PyObject* bool_as)
   return options;
 }
 
-/// dicts, TensorDicts and nested tensors: taken apart in Python, which calls back for each tensor.
+/// Converts dicts, TensorDicts and nested tensors in Python, which calls back for each tensor.
 py::object convert_container(PyObject* const* args, Py_ssize_t n, PyObject* names) {
   const py::handle hook = find_hook(Hook::kToArrow);
   return checked(PyObject_Vectorcall(hook.ptr(), args, static_cast<std::size_t>(n), names));
@@ -56,7 +56,7 @@ DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
   return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
 }
 
-/// Whether `type` is all in its tensor: no unit, no categories, no meaning that a name gives.
+/// Whether a tensor carries all of `type`: it has no unit, dictionary, or unknown extension.
 bool is_tensor_type(const Type& type) {
   const bool has_name = find_metadata(*type.schema, kExtensionNameKey).has_value();
   if (type.dictionary != nullptr || (has_name && type.extension == Extension::kNone)) return false;
@@ -73,8 +73,7 @@ bool is_tensor_type(const Type& type) {
   }
 }
 
-/// Arrow data is taken as it is. Options of tensors are for it only where its tensor is all that it
-/// is.
+/// Takes Arrow data as it is. The options of tensors apply only to a type that a tensor carries.
 DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
                           const ToArrowOptions& options, PyObject* stream) {
   const bool has_stream = stream != nullptr && stream != Py_None;
@@ -89,7 +88,7 @@ DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
   }
   raise_buffer_error(
       "copy=True, layout= and bool_as= are for tensors; ", Py_TYPE(object)->tp_name,
-      " is Arrow data that is more than its tensor, and shared as it is: leave them out");
+      " is Arrow data whose type a tensor cannot carry, and is shared as it is: leave them out");
 }
 
 /// A mask is a tensor of bool, or an Arrow array of booleans.

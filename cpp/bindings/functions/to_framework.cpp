@@ -1,4 +1,4 @@
-// to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
+// The functions to_torch, to_jax and to_numpy, and read_tensors.
 #include <iterator>
 
 #include "arrowdl/copy.hpp"
@@ -19,7 +19,7 @@ namespace {
 namespace py = pybind11;
 
 constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
-static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "a function each");
+static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "one per framework");
 
 constexpr std::pair<const char*, NullPolicy> kNulls[] = {{"raise", NullPolicy::kRaise},
                                                          {"fill", NullPolicy::kFill},
@@ -28,8 +28,8 @@ constexpr std::pair<const char*, NullPolicy> kNulls[] = {{"raise", NullPolicy::k
 constexpr std::pair<const char*, Ragged> kRagged[] = {
     {"jagged", Ragged::kJagged}, {"padded", Ragged::kPadded}, {"offsets", Ragged::kOffsets}};
 
-/// The arguments of to_torch and the others: the object, and what the rest asks for. `_own` is of
-/// arrowdl's own Python: the memory is nobody else's.
+/// The keyword arguments of to_torch, to_jax and to_numpy. arrowdl's own Python passes `_own` for
+/// memory that nobody else uses.
 ConvertOptions read_options(PyObject* nulls, PyObject* ragged, PyObject* stack, PyObject* device,
                             PyObject* copy, PyObject* own) {
   ConvertOptions options;
@@ -44,14 +44,14 @@ ConvertOptions read_options(PyObject* nulls, PyObject* ragged, PyObject* stack, 
   return options;
 }
 
-/// `array` where its tensors can be read as those of `device`: what the host can read is moved
-/// tensor by tensor, into the framework's own memory.
+/// `array` copied to `options.device`, if that is another device. Host-readable arrays stay: the
+/// Converter copies their tensors, into memory of the framework.
 DeviceArray move_to(ConvertOptions& options, DeviceArray array) {
   const std::optional<Device>& device = options.device;
   if (!device || array.device() == *device || is_host_readable(array.device())) return array;
   if (options.access == Access::kInPlace) {
-    raise_buffer_error("copy=False: the array lies on ", to_string(array.device()), ", not on ",
-                       to_string(*device));
+    raise_buffer_error("copy=False: the array is on ", to_string(array.device()), ", not on ",
+                       to_string(*device), ": allow a copy with copy=None or copy=True");
   }
   if (options.access == Access::kCopied) options.access = Access::kOwn;
   const py::gil_scoped_release release;
@@ -82,12 +82,12 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   });
 }
 
-/// The tensors of a block, each as its framework's; None for an entry without one.
+/// The tensors of a block, each of its framework; None for an entry without one.
 py::list read_tensors(const py::object& block, const py::bytes& table,
                       const py::sequence& frameworks) {
   const DeviceArray array = take_array_of(block.ptr());
   if (array.type().layout != Layout::kFixedWidth || array.type().byte_width != 1) {
-    raise_type_error("a block of tensors is an array of bytes, not of ", to_string(array.type()));
+    raise_type_error("a block of tensors is an array of bytes, got ", to_string(array.type()));
   }
   if (is_host_readable(array.device())) array.synchronize();
   TableReader reader(table, array.buffer_as<uint8_t>(1) + array.offset(), array.length());
@@ -105,41 +105,37 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   return tensors;
 }
 
-#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
-  "to_" name                                                                                     \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"     \
-  "Read an Arrow array or table as " tensor                                                      \
-  ", zero-copy where the layout allows.\n\n"                                                     \
-  "Parameters\n----------\n"                                                                     \
-  "obj : DeviceArray or Arrow producer\n"                                                        \
-  "    Anything that `from_arrow` takes.\n"                                                      \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                   \
-  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"     \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                      \
-  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                   \
-  "    Lists, strings and binary as " ragged                                                     \
-  ",\n"                                                                                          \
-  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"      \
-  "stack : bool\n"                                                                               \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"        \
-  "device : Device, str, tuple, device object or None\n"                                         \
-  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
-  "there,\n"                                                                                     \
-  "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
-  "lies.\n"                                                                                      \
-  "copy : bool, optional\n"                                                                      \
-  "    None: tensors share the memory of `obj` where the layout allows, and must not be "        \
-  "written to.\n"                                                                                \
-  "    True: they are in new memory, the caller's own. False: BufferError where the values "     \
-  "would\n"                                                                                      \
-  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"  \
-  "Returns\n-------\n"                                                                           \
-  "tensor, tuple or dict\n"                                                                      \
-  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \
-  "Raises\n------\n"                                                                             \
-  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that " \
-  "the\n"                                                                                        \
-  "    framework or arrowdl cannot copy to.\n"                                                   \
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                             \
+  "to_" name                                                                                       \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"       \
+  "Read an Arrow array or table as " tensor                                                        \
+  ", zero-copy where the layout allows.\n\n"                                                       \
+  "Parameters\n----------\n"                                                                       \
+  "obj : DeviceArray or Arrow producer\n"                                                          \
+  "    Anything that `from_arrow` takes.\n"                                                        \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                     \
+  "    Nulls raise BufferError, or become zeros (False, empty rows), NaN (floating types\n"        \
+  "    only), or a pair (values, mask) with True where a value is valid.\n"                        \
+  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                     \
+  "    Lists, strings and binary as " ragged                                                       \
+  ",\n"                                                                                            \
+  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"        \
+  "stack : bool\n"                                                                                 \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"          \
+  "device : Device, str, tuple, device object or None\n"                                           \
+  "    The device of the tensors, as in `DeviceArray.to`: data on other devices is copied; from\n" \
+  "    memory that the CPU reads, into memory of the framework. None: the device of `obj`.\n"      \
+  "copy : bool, optional\n"                                                                        \
+  "    None: tensors share the memory of `obj` where the layout allows, and must not be "          \
+  "written to.\n"                                                                                  \
+  "    True: new memory, which the caller may write to. False: BufferError if the values would\n"  \
+  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"    \
+  "Returns\n-------\n"                                                                             \
+  "tensor, tuple or dict\n"                                                                        \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"      \
+  "Raises\n------\n"                                                                               \
+  "BufferError\n    Nulls with nulls='raise', a type without a tensor, or a device to which\n"     \
+  "    neither the framework nor arrowdl can copy.\n"                                              \
   "TypeError\n    Not an Arrow object."
 
 PyMethodDef functions[] = {
@@ -156,8 +152,8 @@ PyMethodDef functions[] = {
 
 void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
-        "The tensors that a `TensorBlock` wrote, where `block` is an array of its bytes on any "
-        "device: views of it, of the framework that is named for each. None for those left out.");
+        "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
+        "on any device, each of the framework named for it. None for leaves that were left out.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 

@@ -33,7 +33,7 @@ py::object find_sycl_interface(PyObject* object) {
 
 // ---------------------------------------------------------------- reading a dictionary
 
-/// What a producer says of its memory.
+/// The dictionary in which a producer describes its memory.
 class Interface {
  public:
   Interface(const char* name, PyObject* owner, py::object entries)
@@ -54,7 +54,7 @@ class Interface {
     raise_buffer_error("the ", name_, " of ", Py_TYPE(owner_)->tp_name, " ", parts...);
   }
 
-  /// The entry `key`, empty where there is none or None.
+  /// The entry `key`; empty if it is missing or None.
   py::object find(const char* key) const {
     py::object entry = checked(PyObject_CallMethod(entries_.ptr(), "get", "s", key));
     return entry.is_none() ? py::object() : entry;
@@ -71,7 +71,7 @@ class Interface {
     if (number && overflow == 0) return result;
     PyErr_Clear();
     raise_malformed("'", key, "' has ", py::repr(value).cast<std::string>(),
-                    number ? " in it, which is no int64" : " in it, expected an integer");
+                    number ? " in it, which does not fit int64" : " in it, expected an integer");
   }
   std::vector<int64_t> read_integers(const char* key, const py::object& value) const {
     if (PyTuple_Check(value.ptr()) == 0 && PyList_Check(value.ptr()) == 0) {
@@ -101,7 +101,7 @@ const Dtype& read_dtype(const Interface& interface) {
   interface.refuse("has elements of '", text, "': ", kSupportedTypes, "; cast it first");
 }
 
-/// The strides in elements; nothing where the layout is C's.
+/// The strides in elements; empty for C order.
 std::vector<int64_t> read_strides(const Interface& interface, StrideUnit unit, const Dtype& dtype,
                                   std::size_t ndim) {
   const py::object given = interface.find("strides");
@@ -138,7 +138,7 @@ Address read_address(const Interface& interface) {
   return {reinterpret_cast<void*>(static_cast<uintptr_t>(address)), read_only != 0};
 }
 
-/// dpctl's distance from the address to the first element.
+/// The distance from the address to the first element, in bytes (dpctl's "offset").
 uint64_t read_offset(const Interface& interface, const Dtype& dtype) {
   const py::object given = interface.find("offset");
   const int64_t offset = given ? interface.read_integer("offset", given) : 0;
@@ -148,7 +148,7 @@ uint64_t read_offset(const Interface& interface, const Dtype& dtype) {
   return static_cast<uint64_t>(offset * dtype.itemsize());
 }
 
-/// What both protocols say alike, checked as every tensor is; the device is not known yet.
+/// The entries that both protocols have. The view's device is not known yet.
 struct Description {
   TensorView view;
   uint64_t flags;
@@ -172,20 +172,20 @@ Description read_description(const Interface& interface, StrideUnit unit) {
 
 void check_version(const Interface& interface, int64_t lowest, int64_t highest, int64_t given) {
   if (given >= lowest && given <= highest) return;
-  interface.refuse("is of version ", given, ", supported are ", lowest, " to ", highest);
+  interface.refuse("has version ", given, ", supported are ", lowest, " to ", highest);
 }
 
-/// The tensor of `description`. The dictionary is kept as well as its object: it may hold what the
-/// object does not, such as the contiguous copy that it describes.
+/// The tensor of `description`. Keeps the object and the dictionary, which may own memory that the
+/// object does not, such as a contiguous copy.
 OwnedTensor hold(PyObject* object, const Interface& interface, const Description& description) {
   const py::object both = checked(PyTuple_Pack(2, object, interface.entries().ptr()));
   return make_tensor(description.view, share_object(both.ptr()), description.flags);
 }
 
-// ---------------------------------------------------------------- taking CUDA's
+// ---------------------------------------------------------------- CUDA's interface
 
-/// The runtime whose memory a `__cuda_array_interface__` describes: CUDA's, or ROCm's, where some
-/// libraries speak it as well.
+/// The runtime of the memory that a `__cuda_array_interface__` describes: CUDA, or ROCm, for which
+/// some libraries use it too.
 struct CudaLike {
   int32_t type;
   Backend* backend;
@@ -199,7 +199,7 @@ CudaLike find_cuda_like(const Interface& interface) {
     Backend* backend = has_runtime(type) ? find_backend(type, &why_not) : nullptr;
     if (backend != nullptr && found) {
       interface.refuse(
-          "does not say whose memory it is, and both CUDA and ROCm are loaded: use the "
+          "does not name the runtime of its memory, and both CUDA and ROCm are loaded: use the "
           "object's __dlpack__, or its library's own from_dlpack first");
     }
     if (backend != nullptr) found = CudaLike{type, backend};
@@ -207,22 +207,22 @@ CudaLike find_cuda_like(const Interface& interface) {
   }
   if (found) return *found;
   interface.refuse(
-      "needs CUDA or ROCm to tell where its memory lies, and neither can be used in this process: "
-      "import the library that made it, or see arrowdl.doctor()",
+      "does not name the device of its memory, and neither CUDA nor ROCm, which know it, can be "
+      "used in this process: import the library that made it, or see arrowdl.doctor()",
       why);
 }
 
-/// The stream on which the memory is written; empty where it is there.
+/// The stream that writes the memory; empty if the memory is ready.
 std::optional<StreamHandle> read_cuda_stream(const Interface& interface, const Device& device,
                                              int64_t version) {
   const py::object given = interface.find("stream");
-  // Before version 3 there was none to name, and consumers assumed the default stream.
+  // Before version 3 there was no entry, and consumers assumed the default stream.
   if (!given) return version < 3 ? std::optional(default_stream(device)) : std::nullopt;
   const int64_t handle = interface.read_integer("stream", given);
   if (handle <= 0) {
     interface.raise_malformed("'stream' is ", handle,
                               ", which the protocol disallows: 1 is the legacy default stream, 2 "
-                              "the per-thread one, None says that the data is there");
+                              "the per-thread one, None means that the data is ready");
   }
   if (handle == 1) return default_stream(device);
   return StreamHandle(static_cast<uintptr_t>(handle));
@@ -248,7 +248,7 @@ TakenTensor take_cuda(PyObject* object, const Interface& interface, PyObject* st
   return {std::move(tensor), OwnedEvent::record(description.view.device, *work)};
 }
 
-// ---------------------------------------------------------------- taking SYCL's
+// ---------------------------------------------------------------- SYCL's interface
 
 TakenTensor take_sycl(PyObject* object, const Interface& interface, PyObject* stream) {
   const int64_t version = interface.read_integer("version", interface.require("version"));
@@ -256,8 +256,8 @@ TakenTensor take_sycl(PyObject* object, const Interface& interface, PyObject* st
   Description description = read_description(interface, StrideUnit::kElements);
   Device& device = description.view.device;
   device = Device{kDLOneAPI, 0};
-  if (description.view.data == nullptr) {  // dpctl knows no device of no memory
-    read_stream(device, stream);           // raises for what is none
+  if (description.view.data == nullptr) {  // dpctl finds no device for a null address
+    read_stream(device, stream);           // raises if it is not a stream
     return {hold(object, interface, description), {}};
   }
   interface.require("syclobj");

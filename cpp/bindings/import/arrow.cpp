@@ -14,8 +14,8 @@ namespace {
 
 namespace py = pybind11;
 
-/// The protocols in the order of preference: what says where the data lies comes first, and an
-/// array before a stream, which has to be read to its end.
+/// The protocols in the order of preference: those that name the device first, and arrays before
+/// streams, which have to be read to their end.
 struct Protocol {
   const char* name;
   bool is_stream;
@@ -33,8 +33,8 @@ Protocol* protocols() {
   return table;
 }
 
-/// The method of the first protocol that `object` speaks, and `*row` to that; or an empty object.
-/// Of its class first, then of what an instance has of its own or by a __getattr__.
+/// The method of the first protocol that `object` has, stored in `*row`; else an empty object.
+/// Searches its class first, then its own attributes and `__getattr__`.
 py::object find_method(PyObject* object, const Protocol** row) {
   for (const bool of_class : {true, false}) {
     for (*row = protocols(); (*row)->name != nullptr; ++*row) {
@@ -45,15 +45,17 @@ py::object find_method(PyObject* object, const Protocol** row) {
   return {};
 }
 
-DeviceArray take_pair(PyObject* pair, const char* from) {
+/// The array of `pair`, the result of `method` or, with nullptr, an argument.
+DeviceArray take_pair(PyObject* pair, const char* method) {
   if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
-    raise_type_error(from, " gave ", py::repr(pair).cast<std::string>(),
+    raise_type_error(method == nullptr ? "the argument is " : concat(method, "() returned "),
+                     py::repr(pair).cast<std::string>(),
                      ", expected a tuple of two capsules (schema, array)");
   }
   return take_array(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
 }
 
-/// The stream that `object` gives by a protocol of streams, or nullptr.
+/// The stream of `object` by a stream protocol, or nullptr.
 OwnedStream find_own_stream(PyObject* object) {
   for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
     if (!row->is_stream) continue;
@@ -111,7 +113,7 @@ OwnedStream take_stream_of(PyObject* object) {
     arrays.push_back(take_array_of(item.ptr()));
   }
   if (arrays.empty()) {
-    raise_value_error("a list of no arrays has no schema: give the stream an empty array");
+    raise_value_error("an empty list of arrays has no schema: pass one empty array");
   }
   return make_stream(std::move(arrays));
 }
@@ -119,7 +121,7 @@ OwnedStream take_stream_of(PyObject* object) {
 DeviceArray take_array_of(PyObject* object, Copy copy) {
   if (DeviceArray array = find_array(object)) return array;
   if (is_stream_capsule(object)) return gather_stream(open_stream(object), copy);
-  if (PyTuple_Check(object) != 0) return take_pair(object, "the argument");
+  if (PyTuple_Check(object) != 0) return take_pair(object, nullptr);
   if (PyType_Check(object) != 0) raise_not_arrow(object);
   if (DeviceArray array = take_pyarrow_array(object)) return array;
   const Protocol* row = nullptr;
@@ -136,8 +138,8 @@ DeviceArray gather_stream(OwnedStream stream, Copy copy) {
   Chunks chunks = read_stream(*source);
   if (copy == Copy::kNever && chunks.arrays.size() > 1) {
     raise_buffer_error("the stream has ", chunks.arrays.size(),
-                       " chunks, which one array takes a copy of: allow it with copy=None, or take "
-                       "the chunks one by one");
+                       " chunks, and one array of them takes a copy: allow it with copy=None, or "
+                       "read the chunks one by one");
   }
   return gather(std::move(chunks));
 }

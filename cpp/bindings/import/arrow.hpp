@@ -1,4 +1,4 @@
-// Arrow arrays out of Python objects, by every door that Arrow has.
+// Imports Arrow arrays and streams from Python objects, by every Arrow protocol.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,20 +12,20 @@ namespace arrowdl::python {
 /// Whether `object` speaks an Arrow PyCapsule protocol or the dataframe interchange protocol.
 bool is_arrow(PyObject* object);
 
-/// The stream of an Arrow producer, as its own one before any of its arrays, or of a stream
-/// capsule; nullptr for what speaks neither. A producer of arrays makes a stream of one.
+/// The stream of a stream capsule or an Arrow producer. A producer of arrays alone gives a stream
+/// of one array. nullptr for other objects.
 OwnedStream find_stream(PyObject* object);
 
-/// The same, and of a list a stream of one array for each item. Raises TypeError for anything else.
+/// The same; a list gives a stream of one array for each item. Raises TypeError for other objects.
 OwnedStream take_stream_of(PyObject* object);
 
-/// The array of a DeviceArray, a producer or raw capsules; of a frame that speaks the interchange
-/// protocol alone, a struct of its columns. Raises TypeError for anything else, BufferError where
-/// `copy` is kNever and several chunks or a frame's layout need one.
+/// The array of a DeviceArray, a producer or raw capsules; a struct of the columns for a frame with
+/// the interchange protocol alone. Raises TypeError for other objects, BufferError if several
+/// chunks or a frame's layout need a copy and `copy` is kNever.
 DeviceArray take_array_of(PyObject* object, Copy copy = Copy::kIfNeeded);
 
-/// The rows of `stream` as one array; it may run any code, for any time: not under the GIL. Raises
-/// BufferError where `copy` is kNever and there are several chunks.
+/// The rows of `stream` as one array. Releases the GIL: a stream may run any code, for any time.
+/// Raises BufferError for several chunks if `copy` is kNever.
 DeviceArray gather_stream(OwnedStream stream, Copy copy);
 
 }  // namespace arrowdl::python

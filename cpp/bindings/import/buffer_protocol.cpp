@@ -1,4 +1,4 @@
-// Wraps the memory of the buffer protocol as a tensor.
+// Imports tensors by Python's buffer protocol.
 #include "import/buffer_protocol.hpp"
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// Source: Python's struct module, format characters; PEP 3118 for Z.
+/// The DLPack code of a format. Source: Python's struct module, format characters; PEP 3118 for Z.
 DLDataTypeCode find_code(std::string_view format) {
   constexpr auto kNone = static_cast<DLDataTypeCode>(kDLOpaqueHandle);
   if (format == "Zf" || format == "Zd") return kDLComplex;
@@ -60,7 +60,7 @@ TensorView view_buffer(const Py_buffer& buffer) {
   return view;
 }
 
-/// Gives the buffer back to its exporter, which is a Python object: with the GIL, from any thread.
+/// Returns the buffer to its exporter, a Python object. Takes the GIL, on any thread.
 void release_buffer(Py_buffer* buffer) noexcept {
   with_gil([buffer] {
     PyBuffer_Release(buffer);

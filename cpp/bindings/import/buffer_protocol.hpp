@@ -1,4 +1,4 @@
-// Tensors out of Python's buffer protocol (PEP 3118): bytes, memoryview, pyarrow.Buffer, ...
+// Imports tensors by Python's buffer protocol (PEP 3118): bytes, memoryview, pyarrow.Buffer, ...
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,8 +7,8 @@
 
 namespace arrowdl::python {
 
-/// A view of what `object` exports, which it keeps from changing its size. Raises BufferError for
-/// an element format that has no dtype, or what the exporter raises.
+/// A read-only view of the memory of `object`, which cannot be resized while the view exists.
+/// Raises BufferError for an element format without a dtype, or the exporter's error.
 OwnedTensor take_buffer(PyObject* object);
 
 }  // namespace arrowdl::python

@@ -1,4 +1,4 @@
-// Looks for the protocols of an object.
+// Classifies the objects that callers pass.
 #include "import/classify.hpp"
 
 #include "import/arrow.hpp"

@@ -1,4 +1,4 @@
-// What kind of object a caller passed, asked once.
+// Classifies the objects that callers pass: Arrow data, a tensor, or a container of them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,20 +8,20 @@
 namespace arrowdl::python {
 
 enum class Kind {
-  kArrow,      ///< speaks an Arrow protocol or the dataframe interchange protocol
-  kTensor,     ///< what `take_tensor_of` takes
+  kArrow,      ///< has an Arrow protocol or the dataframe interchange protocol
+  kTensor,     ///< `take_tensor_of` takes it
   kContainer,  ///< a dict or another mapping of tensors, or torch's nested tensor
   kOther,
 };
 
 struct Classified {
   Kind kind;
-  const DLPackExchangeAPI* api;  ///< of its class, or nullptr
+  const DLPackExchangeAPI* api;  ///< the exchange API of its class, or nullptr
 };
 
-/// Arrow data that is also a tensor is kArrow, since that says more: type, nulls, dictionary. An
-/// object with an exchange API is a tensor, unless it is a DeviceArray. A data frame has items as
-/// well, and is Arrow data.
+/// Arrow data that is also a tensor is kArrow, which carries more: type, nulls, dictionary. An
+/// object with an exchange API is a tensor, unless it is a DeviceArray. A data frame has `items`
+/// too, and is Arrow data.
 Classified classify(PyObject* object);
 
 }  // namespace arrowdl::python

@@ -36,7 +36,7 @@ class IteratorStream final : public ArrayStream {
     } catch (const py::error_already_set& error) {
       throw PassingError(error);
     } catch (const std::bad_alloc&) {
-      PyErr_Clear();  // one that there was no memory to throw
+      PyErr_Clear();  // the error that pybind11 had no memory to throw
       throw;
     }
   }
@@ -67,13 +67,13 @@ OwnedStream iterate(const py::object& object) {
     PyErr_Clear();
     raise_type_error("from_arrow_stream() cannot read an object of type ",
                      Py_TYPE(object.ptr())->tp_name,
-                     ": it has no Arrow protocol, and is no iterable of objects that have one");
+                     ": it has no Arrow protocol, and is not an iterable of objects that have one");
   }
   const auto first = py::reinterpret_steal<py::object>(PyIter_Next(iterator.ptr()));
   if (!first) {
     if (PyErr_Occurred() != nullptr) throw py::error_already_set();
     raise_value_error(
-        "the iterable is empty, and an Arrow stream has a type: yield at least one array, which "
+        "the iterable is empty, and an Arrow stream needs a type: yield at least one array, which "
         "may have no rows");
   }
   return std::make_unique<IteratorStream>(iterator, take_array_of(first.ptr()));

@@ -7,9 +7,9 @@
 
 namespace arrowdl::python {
 
-/// The arrays of the iterable `object`, of the type and device type of its first one, which is read
-/// at once. Raises TypeError for no iterable, ValueError for an empty one, and from the stream what
-/// the iterator raises.
+/// The arrays of the iterable `object`, all of the type and device type of the first, which this
+/// reads at once. Raises TypeError if it is not an iterable, ValueError if it is empty; the stream
+/// raises the iterator's errors.
 OwnedStream iterate(const pybind11::object& object);
 
 }  // namespace arrowdl::python

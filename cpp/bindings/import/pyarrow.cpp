@@ -1,4 +1,4 @@
-// Imports arrays of pyarrow, and remembers their types.
+// Imports pyarrow's arrays, and caches the schemas of their types.
 #include "import/pyarrow.hpp"
 
 #include <algorithm>
@@ -18,21 +18,20 @@ namespace py = pybind11;
 
 bool is_true(PyObject* object) { return object == Py_True; }
 
-/// Whether pyarrow's comparison sees every difference that there can be. What makes two types of an
-/// extension equal is their author's word, and names and metadata inside of a dictionary's values
-/// are not looked at (pyarrow 26).
+/// Whether pyarrow's comparison sees every difference between two such types. Extension types
+/// define equality themselves, and names and metadata in a dictionary's values are not compared
+/// (pyarrow 26).
 bool is_comparable(const Type& type) {
   if (type.dictionary != nullptr) return false;
   if (find_metadata(*type.schema, kExtensionNameKey)) return false;
   return std::all_of(type.children.begin(), type.children.end(), is_comparable);
 }
 
-/// Schemas of pyarrow types that have been seen: to write one and to parse it takes longer than all
-/// the rest of an import. A type is known again by pyarrow's own comparison, which is quick for the
-/// types that arrays of one column share.
-class KnownSchemas {
+/// A cache of the schemas of pyarrow types: exporting and parsing one takes longer than the rest of
+/// an import. pyarrow compares the types, which is quick for arrays that share theirs.
+class SchemaCache {
  public:
-  /// The schema of `type`, a DataType or Schema, of an object of class `of`.
+  /// The schema of `type`, the DataType or Schema of an object of class `of`.
   std::shared_ptr<const ParsedSchema> find_or_read(PyTypeObject* of, PyObject* type) {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Row row = read(i);
@@ -82,9 +81,9 @@ class KnownSchemas {
 };
 
 /// Never freed: an array may outlive the static objects of the process.
-KnownSchemas& known_schemas() {
-  static auto* const known = new KnownSchemas;
-  return *known;
+SchemaCache& schema_cache() {
+  static auto* const cache = new SchemaCache;
+  return *cache;
 }
 
 /// The DataType of an array, the Schema of a record batch.
@@ -111,7 +110,7 @@ DeviceArray take_pyarrow_array(PyObject* object) {
   static PyObject* const export_array = interned("_export_to_c_device");
   if (std::strncmp(Py_TYPE(object)->tp_name, "pyarrow.lib.", 12) != 0) return {};
   if (!has_in_class(object, export_array)) return {};
-  auto schema = known_schemas().find_or_read(Py_TYPE(object), find_type(object).ptr());
+  auto schema = schema_cache().find_or_read(Py_TYPE(object), find_type(object).ptr());
   OwnedDeviceArray array;
   const py::int_ address(reinterpret_cast<uintptr_t>(array.get()));
   checked(PyObject_CallMethodOneArg(object, export_array, address.ptr()));

@@ -1,4 +1,4 @@
-// pyarrow's arrays by their quickest doors.
+// Imports pyarrow's arrays without the PyCapsule protocol, which is slower.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,12 +7,12 @@
 
 namespace arrowdl::python {
 
-/// A pyarrow array or record batch: the C struct alone, of a type that is known already. Empty for
-/// any other object: the protocols are open to those.
+/// A pyarrow array or record batch of a type that was imported before: only the array's C struct is
+/// exported. Empty for other objects: use their protocols.
 DeviceArray take_pyarrow_array(PyObject* object);
 
-/// The tensor of a pyarrow array of numbers, by its own DLPack export. Empty for any other object
-/// and wherever pyarrow refuses, for nulls say.
+/// The tensor of a pyarrow array of numbers, by its own DLPack export. Empty for other objects, and
+/// if pyarrow refuses, for nulls for example.
 OwnedTensor take_pyarrow_numbers(PyObject* object);
 
 }  // namespace arrowdl::python

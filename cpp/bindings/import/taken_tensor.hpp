@@ -1,4 +1,4 @@
-// A tensor that a producer gave, with the event of the work on its memory.
+// A tensor taken from a producer, with the event of the work on its memory.
 #pragma once
 
 #include "arrowdl/event.hpp"

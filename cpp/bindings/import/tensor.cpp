@@ -27,14 +27,14 @@ bool is_true(PyObject* object) {
   return truth != 0;
 }
 
-/// `object.name()` where there is such a method, else false.
-bool ask(PyObject* object, PyObject* name) {
+/// `object.name()`, or false without such a method.
+bool call_predicate(PyObject* object, PyObject* name) {
   const py::object answer = call_if_present(object, name);
   return answer && is_true(answer.ptr());
 }
 
-/// A framework's exchange API hands out memory without the checks of its `__dlpack__`: these are
-/// torch's. Source: torch.Tensor.__dlpack__.
+/// A framework's exchange API skips the checks of its `__dlpack__`. These are torch's.
+/// Source: torch.Tensor.__dlpack__.
 void check_exportable(PyObject* object, const DLTensor& tensor) {
   static PyObject* const requires_grad = interned("requires_grad");
   static PyObject* const is_conj = interned("is_conj");
@@ -45,34 +45,34 @@ void check_exportable(PyObject* object, const DLTensor& tensor) {
         "the tensor requires grad, and Arrow data has no gradient: pass "
         "tensor.detach()");
   }
-  if (tensor.dtype.code == kDLComplex && ask(object, is_conj)) {
+  if (tensor.dtype.code == kDLComplex && call_predicate(object, is_conj)) {
     raise_buffer_error(
         "the tensor's conjugate bit is set, so its memory holds other values: pass "
         "tensor.resolve_conj()");
   }
-  if (ask(object, is_neg)) {
+  if (call_predicate(object, is_neg)) {
     raise_buffer_error(
         "the tensor's negative bit is set, so its memory holds other values: pass "
         "tensor.resolve_neg()");
   }
 }
 
-/// The number in a name such as "torch.uint4", where that is less than a byte.
-bool names_bits(std::string_view name) {
+/// Whether `name` is an integer type of 1 to 7 bits, such as "torch.uint4".
+bool names_sub_byte_integer(std::string_view name) {
   name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
   if (!name.empty() && name.front() == 'u') name.remove_prefix(1);
   return name.size() == 4 && name.substr(0, 3) == "int" && name[3] >= '1' && name[3] <= '7';
 }
 
-/// torch hands out its int1 to int7 and uint1 to uint7 as int8 and uint8.
+/// torch exports its int1 to int7 and uint1 to uint7 as int8 and uint8.
 void check_whole_bytes(PyObject* object, const DLTensor& tensor) {
   static PyObject* const name = interned("dtype");
-  static std::atomic<PyObject*> known[2];  // what int8 and uint8 are, kept for good
+  static std::atomic<PyObject*> known[2];  // the dtype objects of int8 and uint8, never released
   if (tensor.dtype.bits != 8 || tensor.dtype.code > kDLUInt) return;
   const py::object dtype = find_attribute(object, name);
   if (!dtype || dtype.ptr() == known[tensor.dtype.code].load(std::memory_order_relaxed)) return;
   const auto text = py::str(dtype).cast<std::string>();
-  if (names_bits(text)) {
+  if (names_sub_byte_integer(text)) {
     raise_buffer_error("a tensor of ", text,
                        " has no Arrow type: its elements are less than a byte; cast it, or view "
                        "its bytes as uint8");
@@ -91,14 +91,14 @@ void check_memory(PyObject* object, const DLTensor& tensor) {
                      "a tensor with data");
 }
 
-/// Where the producer says its memory lies. paddle gives None for the id.
+/// The device that the producer names. paddle returns None as the id.
 Device ask_device(PyObject* object) {
   static PyObject* const name = interned("__dlpack_device__");
   const py::object method = find_attribute(object, name);
   if (!method) return Device{};
   const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
   if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
-    raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " gave ",
+    raise_type_error("__dlpack_device__() of ", Py_TYPE(object)->tp_name, " returned ",
                      py::repr(pair).cast<std::string>(), ", expected (device_type, device_id)");
   }
   PyObject* id = PyTuple_GET_ITEM(pair.ptr(), 1);
@@ -107,14 +107,14 @@ Device ask_device(PyObject* object) {
                                  id == Py_None ? 0 : read_int32("the device id", id)});
 }
 
-struct Answer {
+struct DlpackResult {
   py::object capsule;
   bool took_stream;
 };
 
-/// Calls `__dlpack__` with what the producer's vintage understands: all keywords, then one fewer
-/// after each TypeError, as torch does. Other errors are the producer's answer.
-Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream) {
+/// Calls `__dlpack__` with the keywords that the producer's DLPack version has: with all, then with
+/// one fewer after each TypeError, as torch does. Other errors are raised.
+DlpackResult call_dlpack(const py::object& method, Copy copy, const py::object& stream) {
   py::dict keywords;
   keywords["max_version"] = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   if (copy == Copy::kNever) keywords["copy"] = false;
@@ -132,14 +132,14 @@ Answer call_dlpack(const py::object& method, Copy copy, const py::object& stream
   return {checked(PyObject_CallNoArgs(method.ptr())), false};
 }
 
-/// An event for the work of `stream`, or of the stream that a producer assumes which is told none.
+/// An event for the work on `stream`, or on the default stream if `stream` is None.
 OwnedEvent record_work(const Device& device, PyObject* stream) {
   const std::optional<StreamHandle> given = read_stream(device, stream);
   if (find_stream_backend(device) == nullptr) return {};
   return OwnedEvent::record(device, given ? *given : default_stream(device));
 }
 
-/// What can fail does so while the capsule is whole.
+/// Records the event first: if that fails, the capsule keeps its tensor.
 TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
   OwnedEvent event;
   if (const std::optional<Device> device = peek_device(capsule)) {
@@ -157,33 +157,32 @@ void check_unmasked(PyObject* object) {
                      "mask=~numpy.ma.getmaskarray(array) beside it");
 }
 
-/// The stream that the producer is told: the caller's, its own queue, or none.
+/// The stream of the producer's work: the caller's `stream`, or the queue of `object`.
 std::optional<StreamHandle> find_producer_stream(PyObject* object, const Device& device,
                                                  PyObject* stream) {
   if (const std::optional<StreamHandle> given = read_stream(device, stream)) return given;
   return device.type == kDLOneAPI ? find_queue(object) : std::nullopt;
 }
 
-/// A producer on a device with streams orders its work before one of ours, unless the stream of
-/// that work is known.
+/// Passes the producer a stream of ours to order its work before, unless the stream of that work is
+/// known.
 TakenTensor take_ordered(PyObject* object, const py::object& method, Copy copy,
                          const Device& device, PyObject* stream) {
   if (const std::optional<StreamHandle> known = find_producer_stream(object, device, stream)) {
-    // dpctl orders its own queue by itself
+    // dpctl orders its own queue.
     const py::object told = has_queues(device) ? py::object(py::none()) : to_dlpack_stream(*known);
     OwnedTensor tensor = take_tensor(call_dlpack(method, copy, told).capsule.ptr());
     return {std::move(tensor), OwnedEvent::record(device, *known)};
   }
-  if (has_queues(device)) default_stream(device);  // raises: no queue to be found
+  if (has_queues(device)) default_stream(device);  // raises: the queue is not known
   const BorrowedStream ours(require_memory(device, "order a producer"), device);
-  const Answer answer = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
-  OwnedTensor tensor = take_tensor(answer.capsule.ptr());
-  const StreamHandle ordered = answer.took_stream ? ours.get() : default_stream(device);
+  const DlpackResult result = call_dlpack(method, copy, to_dlpack_stream(ours.get()));
+  OwnedTensor tensor = take_tensor(result.capsule.ptr());
+  const StreamHandle ordered = result.took_stream ? ours.get() : default_stream(device);
   return {std::move(tensor), OwnedEvent::record(device, ordered)};
 }
 
-/// A capsule says where the memory lies, whatever the producer said before. torch's pinned tensors
-/// are on cuda_host and export CPU memory.
+/// The device in the capsule decides: torch's pinned tensors say cuda_host and export CPU memory.
 TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told) {
   const Device actual = from_dl_device(taken.tensor->device);
   if (actual == told) return taken;
@@ -195,20 +194,21 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
                      " and exports memory on ", to_string(actual));
 }
 
-/// jax says of an array whose memory is gone that None has no length.
-[[noreturn]] void rethrow_of(PyObject* object) {
+/// Raises a clear error if `object` is a deleted jax array (jax raises that None has no length),
+/// else the current exception.
+[[noreturn]] void rethrow_or_raise_deleted(PyObject* object) {
   static PyObject* const name = interned("is_deleted");
   bool is_deleted = false;
   {
     const PendingError cause;
     try {
-      is_deleted = ask(object, name);
-    } catch (py::error_already_set&) {  // the first error says more
+      is_deleted = call_predicate(object, name);
+    } catch (py::error_already_set&) {  // the first error is the useful one
     }
   }
   if (!is_deleted) throw;
   raise_buffer_error("the ", Py_TYPE(object)->tp_name,
-                     " was deleted, or donated to a computation: its memory is gone; take it "
+                     " was deleted, or donated to a computation, and has no memory: convert it "
                      "before that, or pass a copy");
 }
 
@@ -217,7 +217,7 @@ TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, Py
   if (find_stream_backend(device) != nullptr) {
     return check_device(take_ordered(object, method, copy, device, stream), object, device);
   }
-  read_stream(device, stream);  // raises for what is none
+  read_stream(device, stream);  // raises if it is not a stream
   OwnedTensor tensor = take_tensor(call_dlpack(method, copy, py::none()).capsule.ptr());
   return check_device({std::move(tensor), {}}, object, device);
 }
@@ -228,7 +228,7 @@ TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy
   try {
     return take_ready(object, method, copy, stream);
   } catch (const py::error_already_set&) {
-    rethrow_of(object);
+    rethrow_or_raise_deleted(object);
   }
 }
 
@@ -237,9 +237,9 @@ PyObject* dlpack_name() {
   return name;
 }
 
-/// What `__dlpack__` gives, or its refusal. torch's wrappers of vmap, grad and jvp raise
-/// RuntimeError, with frames of C++.
-py::object ask_for_reason(PyObject* object, const py::object& method, Copy copy) {
+/// The capsule of `__dlpack__`. A RuntimeError becomes a BufferError: torch's tensors inside of
+/// vmap, grad and jvp raise one with a C++ stack trace.
+py::object call_after_refusal(PyObject* object, const py::object& method, Copy copy) {
   try {
     return call_dlpack(method, copy, py::none()).capsule;
   } catch (py::error_already_set& refusal) {
@@ -252,9 +252,9 @@ py::object ask_for_reason(PyObject* object, const py::object& method, Copy copy)
   }
 }
 
-/// The exchange API refused `object`, with a Python error or without. Its method refuses it too,
-/// in words for people; torch's API speaks of storage and C++ frames where a layout is the reason.
-/// The device is not asked for first: torch's answer fails for those layouts.
+/// The exchange API refused `object`, with a Python error or without. `__dlpack__` refuses it too,
+/// with a clearer message: torch's API reports a layout as a storage error with a C++ stack trace.
+/// Does not call `__dlpack_device__` first: torch's fails for those layouts.
 TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
                          PyObject* stream) {
   py::object method;
@@ -264,7 +264,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
   }
   if (method) {
     PyErr_Clear();
-    OwnedTensor tensor = take_tensor(ask_for_reason(object, method, copy).ptr());
+    OwnedTensor tensor = take_tensor(call_after_refusal(object, method, copy).ptr());
     const Device device = from_dl_device(tensor->device);
     const std::optional<StreamHandle> given = read_stream(device, stream);
     if (find_stream_backend(device) == nullptr) return {std::move(tensor), {}};
@@ -292,7 +292,8 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
     const py::object method = find_attribute(object, dlpack_name());
     if (method) return take_by_method(object, method, copy, stream);
     raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
-                       " may still be written, and arrowdl has no runtime there to wait with");
+                       " may have pending work, and arrowdl has no runtime for that device to wait "
+                       "with: copy it to the CPU with its framework first");
   }
   const StreamHandle work = given ? *given : current_stream(api, device);
   return {std::move(tensor), OwnedEvent::record(device, work)};
@@ -317,10 +318,10 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
   const py::object method = find_attribute(object, dlpack_name());
   if (!method) {
-    // Before the buffer protocol: what dpctl's memory exports by that may still be written.
+    // Before the buffer protocol, by which dpctl exports memory that may have pending work.
     if (has_array_interface(object)) return take_array_interface(object, stream);
     if (PyObject_CheckBuffer(object) != 0) {
-      read_stream(Device{}, stream);  // raises: memory of the CPU has none
+      read_stream(Device{}, stream);  // raises unless None: CPU memory has no streams
       return {take_buffer(object), {}};
     }
     raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,

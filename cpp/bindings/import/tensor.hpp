@@ -1,4 +1,4 @@
-// Tensors out of Python objects, by every entry point of DLPack and what stands in for it.
+// Imports tensors from Python objects, by every protocol that exports them.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,13 +11,13 @@ namespace arrowdl::python {
 /// Whether `object` can be taken by `take_tensor_of`.
 bool is_tensor(PyObject* object);
 
-/// The tensor of a producer: exchange API, `__dlpack__` of any DLPack version, a raw capsule, or
-/// where there is nothing better an array interface of CUDA or SYCL, or the buffer protocol. Its
-/// event is recorded on `stream`, where that is not None, on the stream that the producer computes
-/// on, or on one of ours that the producer ordered its work before; the host waits for none. Raises
-/// what the producer raises, BufferError for what its own exporter would refuse.
+/// Takes the tensor of `object` by the first that it has of: the exchange API, a raw capsule,
+/// `__dlpack__` of any DLPack version, an array interface of CUDA or SYCL, the buffer protocol. The
+/// event is recorded on `stream` unless that is None, else on the stream of the producer's work, or
+/// on a stream of ours that the producer ordered its work before. The host does not wait. Raises
+/// the producer's errors, and BufferError for a tensor that its own `__dlpack__` would refuse.
 TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream = nullptr);
-/// The same where the exchange API of its class has been looked for already.
+/// The same for an object whose class has the exchange API `api`, or none if that is nullptr.
 TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
                            PyObject* stream);
 

@@ -1,4 +1,4 @@
-// Raises the errors of wrong arguments.
+// Reads the arguments of raw functions.
 #include "support/arguments.hpp"
 
 namespace arrowdl::python {
@@ -19,7 +19,7 @@ bool read_bool(const char* name, PyObject* value) {
 int32_t read_int32(const char* what, PyObject* value) {
   const int64_t number = read_int(what, value);
   if (number < INT32_MIN || number > INT32_MAX) {
-    raise_value_error(what, " is ", number, ", which is no int32");
+    raise_value_error(what, " is ", number, ", which does not fit int32");
   }
   return static_cast<int32_t>(number);
 }
@@ -38,7 +38,8 @@ std::optional<int64_t> find_int(const char* what, PyObject* value) {
 
 int64_t read_int(const char* what, PyObject* value) {
   if (const std::optional<int64_t> number = find_int(what, value)) return *number;
-  raise_value_error(what, " is ", py::repr(value).cast<std::string>(), ", which is no int64");
+  raise_value_error(what, " is ", py::repr(value).cast<std::string>(),
+                    ", which does not fit int64");
 }
 
 }  // namespace arrowdl::python

@@ -1,4 +1,4 @@
-// The arguments of raw METH_FASTCALL | METH_KEYWORDS functions, read without a dict.
+// Reads the arguments of raw METH_FASTCALL | METH_KEYWORDS functions, without a dict.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,22 +12,22 @@
 
 namespace arrowdl::python {
 
-/// The parameters of a METH_FASTCALL | METH_KEYWORDS function. Names are interned, since the names
-/// in a caller's code are the same objects, and compared by address first.
+/// The parameters of a METH_FASTCALL | METH_KEYWORDS function. Names are interned, as the names in
+/// a caller's code are, and compared by address first.
 template <std::size_t n>
 class Parameters {
  public:
   using Values = std::array<PyObject*, n>;
 
-  /// The first `positional` may be passed by position, the first `positional_only` by nothing else.
+  /// The first `positional` may be passed by position, the first `positional_only` only so.
   Parameters(const char* function, const char* const (&names)[n], Py_ssize_t positional = 0,
              Py_ssize_t positional_only = 0)
       : function_(function), positional_(positional), positional_only_(positional_only) {
     for (std::size_t i = 0; i < n; ++i) names_[i] = PyUnicode_InternFromString(names[i]);
   }
 
-  /// The arguments in the order of the parameters, nullptr for those not given. Raises TypeError
-  /// for arguments that the function does not take.
+  /// The arguments in the order of the parameters, nullptr for omitted ones. Raises TypeError for
+  /// arguments that the function does not take.
   Values read(PyObject* const* args, Py_ssize_t count, PyObject* names) const {
     return read(args, count, names, [this](PyObject* name, PyObject*) {
       raise_type_error(function_, "() got an unexpected keyword argument '",
@@ -35,7 +35,7 @@ class Parameters {
     });
   }
 
-  /// The same, with other(name, value) for each keyword argument that is no parameter.
+  /// The same; calls other(name, value) for each keyword argument that is not a parameter.
   template <typename Other>
   Values read(PyObject* const* args, Py_ssize_t count, PyObject* names, const Other& other) const {
     if (count > positional_) {
@@ -80,7 +80,7 @@ class Parameters {
 
 constexpr int kFastCall = METH_FASTCALL | METH_KEYWORDS;
 
-/// A function of any of Python's signatures for PyMethodDef, whose flags say which it is.
+/// A function for PyMethodDef, whose flags name its signature.
 template <typename Function>
 PyCFunction as_method(Function function) noexcept {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
@@ -89,19 +89,19 @@ PyCFunction as_method(Function function) noexcept {
 /// copy=None, True or False.
 Copy read_copy(PyObject* value);
 
-/// True or False; `name` for the error.
+/// True or False; the error names `name`.
 bool read_bool(const char* name, PyObject* value);
 
-/// An integer, or something with __index__ (an enum of a framework); nothing if it is no int64.
+/// An integer, or an object with __index__ (a framework's enum); empty if it does not fit int64.
 std::optional<int64_t> find_int(const char* what, PyObject* value);
 
-/// The same. Raises ValueError if it is no int64.
+/// The same. Raises ValueError if it does not fit int64.
 int64_t read_int(const char* what, PyObject* value);
 
-/// The same, of 32 bits: a DLPack device type or id.
+/// The same for int32: a DLPack device type or id.
 int32_t read_int32(const char* what, PyObject* value);
 
-/// One of `choices` by its name.
+/// One of `choices` by its name. Raises ValueError for other names.
 template <typename Choice, std::size_t n>
 Choice read_choice(const char* name, PyObject* value,
                    const std::pair<const char*, Choice> (&choices)[n]) {

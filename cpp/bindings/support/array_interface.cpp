@@ -1,4 +1,4 @@
-// Finds the dictionaries of the array interfaces.
+// Translates between dtypes and the typestr of the array interfaces.
 #include "support/array_interface.hpp"
 
 #include <charconv>
@@ -40,7 +40,7 @@ std::string to_typestr(const Dtype& dtype) {
     if (kind.code != dtype.code) continue;
     return concat(dtype.itemsize() == 1 ? '|' : '<', kind.letter, dtype.itemsize());
   }
-  raise_buffer_error("there is no typestr for ", dtype.name, ": ", kSupportedTypes,
+  raise_buffer_error("an array interface has no typestr for ", dtype.name, ": ", kSupportedTypes,
                      "; use __dlpack__, which has this type");
 }
 

@@ -1,4 +1,4 @@
-// Makes and opens capsules.
+// Makes and reads the PyCapsules of the C structs.
 #include "support/capsule.hpp"
 
 #include <cstring>
@@ -22,8 +22,8 @@ constexpr const char* kStream = "arrow_array_stream";
 constexpr const char* kDeviceStream = "arrow_device_array_stream";
 constexpr const char* kExchangeApi = "dlpack_exchange_api";
 
-// Each starts a page: the C library compares strings slowly near the end of one, and every
-// consumer compares these several times for a tensor.
+// Aligned to pages: the C library compares strings slowly near the end of a page, and consumers
+// compare these names several times per tensor.
 alignas(4096) constexpr char kTensor[] = "dltensor";
 alignas(4096) constexpr char kVersionedTensor[] = "dltensor_versioned";
 
@@ -40,7 +40,8 @@ struct TensorCapsule<DLManagedTensorVersioned> {
   static constexpr const char* kUsed = "used_dltensor_versioned";
 };
 
-/// Arrow structs move by copy; the capsule frees the shell, and what a consumer left in it.
+/// A consumer moves the struct out by copying its bytes. The capsule frees `shell`, which releases
+/// a struct that nobody took.
 template <typename Owned>
 py::object make_arrow_capsule(Owned owned, const char* name) {
   auto shell = std::make_unique<Owned>(std::move(owned));
@@ -77,7 +78,7 @@ std::string describe(PyObject* object) {
   return concat("a capsule named \"", name == nullptr ? "" : name, "\"");
 }
 
-/// The struct in an Arrow capsule, still owned by it.
+/// The struct in an Arrow capsule, which still owns it.
 template <typename Struct>
 Struct* find_struct(PyObject* capsule, const char* name) {
   void* pointer = PyCapsule_GetPointer(capsule, name);
@@ -90,24 +91,23 @@ Struct* find_struct(PyObject* capsule, const char* name) {
 
 [[noreturn]] void raise_consumed(const char* name) {
   raise_value_error("the capsule \"", name,
-                    "\" has been consumed already: ask its producer for a "
-                    "new one");
+                    "\" has been consumed already: request a new one from its producer");
 }
 
 template <typename Managed>
 OwnedTensor take_managed(PyObject* capsule) {
   const CriticalSection section(capsule);
   if (!PyCapsule_IsValid(capsule, TensorCapsule<Managed>::kName)) {
-    raise_consumed(TensorCapsule<Managed>::kName);  // by another thread, just now
+    raise_consumed(TensorCapsule<Managed>::kName);  // by another thread since the caller's check
   }
   auto* managed =
       static_cast<Managed*>(PyCapsule_GetPointer(capsule, TensorCapsule<Managed>::kName));
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     if (managed->version.major != DLPACK_MAJOR_VERSION) {
-      raise_buffer_error("the tensor is of DLPack ", managed->version.major, ".",
-                         managed->version.minor, ", supported is version ", DLPACK_MAJOR_VERSION,
-                         ": ask for max_version=(", DLPACK_MAJOR_VERSION, ", ",
-                         DLPACK_MINOR_VERSION, ")");
+      raise_buffer_error("the tensor has DLPack version ", managed->version.major, ".",
+                         managed->version.minor, ", and arrowdl reads version ",
+                         DLPACK_MAJOR_VERSION, ": request it with max_version=(",
+                         DLPACK_MAJOR_VERSION, ", ", DLPACK_MINOR_VERSION, ")");
     }
   }
   if (PyCapsule_SetName(capsule, TensorCapsule<Managed>::kUsed) != 0) {
@@ -133,7 +133,7 @@ OwnedDeviceArray move_array(PyObject* capsule) {
   return owned;
 }
 
-/// A producer's end of a stream may run any code, for any time: not under the GIL.
+/// Releases the GIL: a producer's stream may run any code, for any time.
 template <typename Owned, typename Struct>
 OwnedStream open_struct(PyObject* capsule, Struct* stream, const char* name) {
   Owned owned;
@@ -231,7 +231,7 @@ std::shared_ptr<const ParsedSchema> read_requested_schema(PyObject* capsule) {
   {
     const CriticalSection section(capsule);
     if (schema->release == nullptr) raise_consumed(kSchema);
-    parse_schema(*schema);  // nanoarrow's copy follows its pointers unseen
+    parse_schema(*schema);  // validates the pointers, which nanoarrow's copy does not
     copy = copy_schema(*schema);
   }
   return share_schema(std::move(copy));
@@ -271,7 +271,7 @@ void release_with_gil(OwnedSchema* schema, OwnedDeviceArray* array) noexcept {
     if (schema != nullptr) schema->reset();
   });
   if (is_done) return;
-  // Never released: there is no interpreter left to do it in.
+  // Leaked: no interpreter can run the producer's release.
   if (array != nullptr) (*array)->array.release = nullptr;
   if (schema != nullptr) (*schema)->release = nullptr;
 }

@@ -15,8 +15,8 @@ DeviceArrayObject* cast(PyObject* self) noexcept {
 
 [[noreturn]] void raise_released() {
   raise_value_error(
-      "this DeviceArray has been released: take what you need from it before release(), or let "
-      "garbage collection release it");
+      "this DeviceArray has been released: read it before release(), or let garbage collection "
+      "release it");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The Python object that holds a DeviceArray, and how C++ makes and reads one.
+// The Python object of a DeviceArray.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,7 +12,7 @@ struct DeviceArrayObject {
   PyObject* weak_references;
 };
 
-/// The type, which `register_device_array` makes. It is kept for the life of the process.
+/// The type, which `register_device_array` makes. Never freed.
 extern PyTypeObject* device_array_type;
 
 /// A new DeviceArray object that owns `array`.
@@ -22,11 +22,11 @@ pybind11::object wrap(DeviceArray array);
 /// has been released.
 DeviceArray find_array(PyObject* object);
 
-/// The array in the DeviceArray object `self`: a copy of the handle, which stays whole whatever
-/// another thread does. Raises ValueError if it has been released.
+/// The array in the DeviceArray object `self`: a copy, which stays valid if another thread releases
+/// the object. Raises ValueError if it has been released.
 DeviceArray get_array(PyObject* self);
 
-/// The same for as long as no Python code runs: the GIL, where there is one, keeps it in place.
+/// The same, valid until Python code runs. With a GIL this is a reference, without one a copy.
 #ifdef Py_GIL_DISABLED
 using BorrowedArray = DeviceArray;
 #else

@@ -17,7 +17,7 @@ bool is_cuda(int32_t type) {
 
 bool is_rocm(int32_t type) { return type == kDLROCM || type == kDLROCMHost; }
 
-/// Whether DLPack names the stream of a consumer that names none.
+/// Whether DLPack defines a default stream for `device`.
 bool has_default(const Device& device) { return is_cuda(device.type) || is_rocm(device.type); }
 
 [[noreturn]] void raise_no_stream(const Device& device, PyObject* stream) {
@@ -28,7 +28,7 @@ bool has_default(const Device& device) { return is_cuda(device.type) || is_rocm(
 
 StreamHandle to_stream(int64_t handle) { return StreamHandle(static_cast<uintptr_t>(handle)); }
 
-/// DLPack's numbers. Source: array API standard, `__dlpack__`.
+/// Reads DLPack's integers for streams. Source: array API standard, `__dlpack__`.
 StreamHandle read_handle(const Device& device, PyObject* stream) {
   const int64_t handle = find_int("stream", stream).value_or(-1);
   const bool is_ambiguous = is_cuda(device.type) && handle == 0;
@@ -59,7 +59,7 @@ std::optional<StreamHandle> read_object(const Device& device, PyObject* stream) 
   static constexpr const char* kOneApi[] = {"addressof_ref", "sycl_queue"};
   if (is_cuda(device.type) || is_rocm(device.type)) {
     for (const char* name : kCuda) {
-      // Libraries write 0 for the default stream, which DLPack has a name of its own for.
+      // Libraries write 0 for the default stream, for which DLPack has another number.
       if (const auto handle = find_handle(stream, name)) {
         return handle->is_null() ? default_stream(device) : *handle;
       }
@@ -69,7 +69,7 @@ std::optional<StreamHandle> read_object(const Device& device, PyObject* stream) 
       if (const auto handle = find_handle(stream, name)) return handle;
     }
   } else if (device.type == kDLOpenCL && find_attribute(stream, py::str("finish").ptr())) {
-    return find_handle(stream, "int_ptr");  // pyopencl's events and buffers have one as well
+    return find_handle(stream, "int_ptr");  // pyopencl's events and buffers have it, but no finish
   }
   return {};
 }
@@ -125,8 +125,7 @@ StreamHandle default_stream(const Device& device) {
   if (is_cuda(device.type)) return to_stream(1);  // the legacy default stream
   if (is_rocm(device.type)) return to_stream(0);
   raise_buffer_error(
-      "a tensor on ", to_string(device),
-      " does not say which queue its work is on: pass stream=queue",
+      "a tensor on ", to_string(device), " does not name the queue of its work: pass stream=queue",
       device.type == kDLOneAPI ? ", or the array itself instead of its capsule" : "");
 }
 

@@ -31,7 +31,7 @@ PyObject* exception_of(ErrorKind kind) noexcept {
   return PyExc_RuntimeError;
 }
 
-/// Names and formats of foreign structs stand in messages, and may hold any bytes.
+/// Messages contain names and formats of foreign structs, which may hold any bytes.
 void set_error(const Error& error) noexcept {
   const char* text = error.what();
   PyObject* message =

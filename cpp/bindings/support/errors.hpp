@@ -1,17 +1,17 @@
-// Exceptions across the border: C++ to Python and the guards of raw C functions.
+// Turns C++ exceptions into Python exceptions, and guards raw C functions.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 namespace arrowdl::python {
 
-/// Sets the Python error that the C++ exception in flight stands for. To be called in a catch.
+/// Sets the Python error of the current C++ exception. Call it in a catch block.
 void set_python_error() noexcept;
 
 /// Registers the translation of `Error` for functions that pybind11 wraps.
 void register_errors();
 
-/// Runs `body` and turns what it throws into a Python error and `failure`.
+/// Returns `body()`. If it throws, sets the Python error and returns `failure`.
 template <typename Body, typename Result = PyObject*>
 Result guarded(const Body& body, Result failure = nullptr) noexcept {
   try {
@@ -22,7 +22,7 @@ Result guarded(const Body& body, Result failure = nullptr) noexcept {
   }
 }
 
-/// Puts a pending Python error aside: foreign callbacks run in between can't disturb it.
+/// Saves a pending Python error, and restores it at the end of the scope.
 class PendingError {
  public:
   PendingError() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }

@@ -8,7 +8,7 @@
 
 namespace arrowdl::python {
 
-/// The C exchange API of `type` (DLPack 1.3), or nullptr if it has none of our major version.
+/// The C exchange API of `type` (DLPack 1.3), or nullptr if it has none of arrowdl's major version.
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type);
 
 /// The stream that a framework's work on `device` is queued on.

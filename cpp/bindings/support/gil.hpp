@@ -1,4 +1,4 @@
-// The interpreter lock in callbacks that run on any thread, at any time.
+// Takes and releases the GIL in callbacks that run on any thread, at any time.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -18,21 +18,21 @@ inline bool is_finalizing() noexcept {
 #endif
 }
 
-/// Whether the interpreter is on its way out, or gone.
+/// Whether the interpreter is finalizing, or has ended.
 inline bool is_ending() noexcept { return Py_IsInitialized() == 0 || is_finalizing(); }
 
-/// Whether this thread holds the GIL (where there is none: whether it is attached), at any time.
-/// PyGILState_Check says yes to every thread once there has been a sub-interpreter.
+/// Whether this thread holds the GIL (in free-threaded Python: is attached). Callable at any time.
+/// PyGILState_Check is true for every thread once a sub-interpreter has existed.
 inline bool holds_gil() noexcept {
   PyThreadState* const current = pybind11::detail::get_thread_state_unchecked();
 #if PY_VERSION_HEX >= 0x030C0000
   return current != nullptr;
-#else  // the thread state of whoever holds it
+#else  // `current` is the thread state of the thread that holds the GIL
   return current != nullptr && current == PyGILState_GetThisThreadState();
 #endif
 }
 
-/// Lets go of the GIL where this thread holds it: exported callbacks are called either way.
+/// Releases the GIL if this thread holds it: consumers call exported callbacks with and without it.
 class WithoutGil {
  public:
   WithoutGil() noexcept : state_(holds_gil() ? PyEval_SaveThread() : nullptr) {}
@@ -46,9 +46,9 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Runs `body` with the GIL held and a pending Python error put aside. Once the interpreter is
-/// gone, or going while this thread does not hold the GIL, `body` is not run and the result is
-/// false: what it would free goes with the process.
+/// Runs `body` with the GIL held and a pending Python error saved. If the interpreter has ended, or
+/// is finalizing and this thread does not hold the GIL, this does not run `body` and returns false:
+/// memory that `body` would free is leaked.
 template <typename Body>
 bool with_gil(const Body& body) {
   if (Py_IsInitialized() == 0) return false;
@@ -62,24 +62,23 @@ bool with_gil(const Body& body) {
   return true;
 }
 
-/// The same for what has to run to go on. Raises RuntimeError where the interpreter is gone.
+/// The same for a `body` that has to run. Raises RuntimeError if it cannot.
 template <typename Body>
 void require_gil(const Body& body) {
   if (!with_gil(body)) {
-    throw Error(ErrorKind::kRuntime,
-                "Python code has to run for this, and the interpreter is gone");
+    throw Error(ErrorKind::kRuntime, "this has to run Python code, and the interpreter has ended");
   }
 }
 
-/// A reference to `object` that any thread may drop.
+/// A reference to `object` that any thread may release.
 inline std::shared_ptr<const void> share_object(PyObject* object) {
-  Py_INCREF(object);  // first: where there is no memory, the deleter runs
+  Py_INCREF(object);  // first: if the allocation fails, the deleter runs
   return std::shared_ptr<const void>(static_cast<const void*>(object), [](const void* held) {
     with_gil([held] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held))); });
   });
 }
 
-/// Holds the lock of `object` where Python has no GIL: what is checked stays so until it is done.
+/// Holds the lock of `object` in free-threaded Python, so that a check holds until its use.
 class CriticalSection {
  public:
 #ifdef Py_GIL_DISABLED

@@ -1,14 +1,13 @@
-// What becomes of a thread that the ending interpreter ends inside of arrowdl.
+// Parks threads that the finalizing interpreter ends inside of arrowdl.
 //
-// Until Python 3.13 a thread that asks for the interpreter lock during finalisation is ended by
-// pthread_exit, which glibc makes a forced unwind of its stack. That cannot pass through our
-// frames: it aborts the process at the first destructor, callback or other function that is
-// noexcept, and where it gets through it drops references to Python objects without the lock. Any
-// call of the interpreter may take the lock, so there is no list of places to guard. But the
-// unwinder asks the personality routine of every C++ frame before it runs anything there, and the
-// linker lets this module have its own (`--wrap`, see CMakeLists.txt): the first frame of ours
-// stops the thread for good, as Python 3.14 itself does. Nothing else of exceptions changes, and
-// where a thread's end unwinds no stack (macOS, Windows, musl) there is nothing to do.
+// Until Python 3.13, a thread that requests the GIL during finalization is ended by pthread_exit,
+// which in glibc unwinds its stack. That aborts the process at the first noexcept function of ours
+// (a destructor, a callback), and otherwise drops references to Python objects without the GIL. Any
+// call of the interpreter may request the GIL, so single calls cannot be guarded. But the unwinder
+// calls the personality routine of each C++ frame before it runs code there, and this module is
+// linked with its own (`--wrap`, see CMakeLists.txt): the first frame of ours stops the thread for
+// good, as Python 3.14 does. Other exceptions are not affected. Platforms whose thread exit does
+// not unwind (macOS, Windows, musl) need none of this.
 #ifdef ARROWDL_HAS_OWN_PERSONALITY
 
 #include <unistd.h>
@@ -26,7 +25,7 @@ _Unwind_Reason_Code __real___gxx_personality_v0(int version, _Unwind_Action acti
 __attribute__((used)) _Unwind_Reason_Code __wrap___gxx_personality_v0(
     int version, _Unwind_Action actions, _Unwind_Exception_Class exception_class,
     _Unwind_Exception* exception, _Unwind_Context* context) {
-  // A thread that is ended for another reason (pthread_cancel) unwinds as it would anyway.
+  // A thread that ends for another reason (pthread_cancel) unwinds as usual.
   if ((actions & _UA_FORCE_UNWIND) != 0 && arrowdl::python::is_ending()) {
     for (;;) pause();
   }

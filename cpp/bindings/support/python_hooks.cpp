@@ -1,4 +1,4 @@
-// Looks up each Python function once.
+// Imports each Python function that the bindings call once.
 #include "support/python_hooks.hpp"
 
 #include <atomic>
@@ -26,8 +26,8 @@ constexpr Row kRows[] = {
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 
-/// References that are never dropped: arrowdl is imported in the main interpreter alone, and no
-/// static destructor may run Python code.
+/// Never released: arrowdl is imported in the main interpreter only, and no static destructor may
+/// run Python code.
 std::atomic<PyObject*> known[std::size(kRows)];
 
 }  // namespace
@@ -38,7 +38,7 @@ py::handle find_hook(Hook hook) {
   if (found != nullptr) return found;
   const Row& row = kRows[index];
   py::object function = py::module_::import(row.module).attr(row.function);
-  // Two threads may both import it: the first one's is kept.
+  // If two threads import it, the first one's function is kept.
   if (known[index].compare_exchange_strong(found, function.ptr())) return function.release();
   return found;
 }

@@ -1,5 +1,4 @@
-// The functions of arrowdl's own Python modules that the bindings call, and nothing else of
-// Python's modules.
+// The functions of arrowdl's Python modules that the bindings call.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,7 +9,7 @@ enum class Hook {
   kFindDevice,     ///< (torch.device or jax.Device) -> (name, id)
   kLoadFramework,  ///< (name) -> Framework
   kToArray,        ///< (array, dtype, copy) -> numpy.ndarray
-  kToArrow,        ///< a container, and what to_arrow_device takes -> DeviceArray
+  kToArrow,        ///< (container, the other arguments of to_arrow_device) -> DeviceArray
   kMakeDataFrame,  ///< (chunks, nan_as_null=, allow_copy=) -> DataFrame
   kFromDataFrame,  ///< (frame, allow_copy=) -> DeviceArray
   kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)
@@ -18,8 +17,7 @@ enum class Hook {
   kCount,
 };
 
-/// The function, imported on first use and kept for the life of the process. Raises what the import
-/// raises.
+/// The function, imported on first use and never released. Raises the errors of the import.
 pybind11::handle find_hook(Hook hook);
 
 /// Calls `function` when the interpreter ends, while it still runs Python code.

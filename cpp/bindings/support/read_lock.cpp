@@ -1,4 +1,4 @@
-// Locks a stream for one reader.
+// Locks a stream of Python for one thread at a time.
 #include "support/read_lock.hpp"
 
 #include <chrono>

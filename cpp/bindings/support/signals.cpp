@@ -13,7 +13,7 @@ std::string describe(PyObject* error) {
   const auto text = py::reinterpret_steal<py::object>(PyObject_Str(error));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
   if (utf8 == nullptr) PyErr_Clear();
-  return concat(Py_TYPE(error)->tp_name, ": ", utf8 == nullptr ? "its text fails" : utf8);
+  return concat(Py_TYPE(error)->tp_name, ": ", utf8 == nullptr ? "(str() of it fails)" : utf8);
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ PassingError::PassingError(const py::error_already_set& error)
     : py::error_already_set(error), text_(describe(error.value().ptr())) {}
 
 void check_signals() {
-  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter ends: nobody waits any more");
+  if (is_ending()) throw Error(ErrorKind::kRuntime, "the interpreter is ending, so this wait ends");
   require_gil([] {
     if (PyErr_CheckSignals() != 0) throw PassingError(py::error_already_set());
   });

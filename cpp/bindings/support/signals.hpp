@@ -1,4 +1,4 @@
-// Python exceptions and signals on their way through native streams.
+// Carries Python exceptions and signals through native streams.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,8 +7,8 @@
 
 namespace arrowdl::python {
 
-/// A Python exception that passes through streams, whose text any thread may ask for. pybind11's
-/// own makes the text in `what`, and ends the process where there is no memory.
+/// A Python exception that passes through streams; any thread may call `what`. pybind11's own makes
+/// the text in `what`, and aborts the process if there is no memory.
 class PassingError final : public pybind11::error_already_set {
  public:
   explicit PassingError(const pybind11::error_already_set& error);
@@ -18,8 +18,8 @@ class PassingError final : public pybind11::error_already_set {
   std::string text_;
 };
 
-/// Runs pending signal handlers. Called without the GIL by a thread that waits; raises what a
-/// handler raises, and RuntimeError when the interpreter ends.
+/// Runs pending signal handlers, for a thread that waits without the GIL. Raises the errors of the
+/// handlers, and RuntimeError if the interpreter is ending.
 void check_signals();
 
 }  // namespace arrowdl::python

@@ -1,8 +1,8 @@
-// C++ values as objects of pybind11's classes, where memory may run out on the way.
+// Makes objects of pybind11's classes from C++ values, safely if memory runs out.
 //
-// pybind11 3.1 registers an instance when the value is already in it. Where there is no memory for
-// that, it frees the value without its destructor, deletes what a std::unique_ptr still holds, and
-// lets std::bad_alloc out of a constructor into C.
+// pybind11 3.1 registers an instance after it holds its value. If that fails for lack of memory, it
+// frees the value without its destructor, deletes the object of a std::unique_ptr that still owns
+// it, and lets std::bad_alloc pass from a constructor into C.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,8 +11,8 @@
 
 namespace arrowdl::python {
 
-/// The caster of a class whose default value holds nothing: that is registered, and `value` moves
-/// in when nothing can fail any more.
+/// The caster of a class whose default value holds nothing: it registers a default value, and moves
+/// `value` in when nothing can fail.
 template <typename T>
 class ValueCaster : public pybind11::detail::type_caster_base<T> {
   using Base = pybind11::detail::type_caster_base<T>;
@@ -32,8 +32,8 @@ class ValueCaster : public pybind11::detail::type_caster_base<T> {
   }
 };
 
-/// Lets `make`, a function of values, construct the objects of the class. pybind11's own
-/// constructors end the process where there is no memory.
+/// Makes `make`, which returns a value, the constructor of the class. pybind11's own constructors
+/// abort the process if there is no memory.
 template <typename T, typename Make, typename... Extra>
 void define_constructor(pybind11::class_<T>& type, Make make, const Extra&... extra) {
   type.def_static("__new__", make, pybind11::arg("cls"), extra...);
@@ -44,7 +44,7 @@ void define_constructor(pybind11::class_<T>& type, Make make, const Extra&... ex
 
 }  // namespace arrowdl::python
 
-/// Has to be seen wherever a `T` is returned to Python.
+/// Must be visible wherever a `T` is returned to Python.
 #define ARROWDL_CAST_BY_VALUE(T)                                                 \
   namespace pybind11::detail {                                                   \
   template <>                                                                    \

@@ -1,4 +1,4 @@
-// The interfaces of a device runtime: what arrowdl asks of one, as far as the runtime has it.
+// The interfaces of a device runtime, of which each runtime implements those that it can.
 #pragma once
 
 #include <cstdint>
@@ -15,36 +15,35 @@ class StreamOps;
 class MemoryOps;
 class KernelOps;
 
-// Every function of these interfaces may be called on any thread, with no lock of ours held. One
-// that fails throws RuntimeError with the runtime's words, and has changed nothing.
+// Every function of these interfaces may be called on any thread, with no lock of ours held. On
+// failure it throws RuntimeError with the runtime's message, and changes nothing.
 
-/// A device runtime: what every one can do, and access to what only some can.
+/// A device runtime: the operations that all have, and access to those that only some have.
 class Backend {
  public:
   virtual ~Backend();
 
-  /// The runtime's name for people: "CUDA".
+  /// The runtime's display name: "CUDA".
   virtual const char* name() const noexcept = 0;
-  /// Versions of library and driver, for people.
+  /// The versions of the library and the driver, as text.
   virtual std::string version() = 0;
-  /// How many devices of its (first) type the runtime has.
+  /// The number of devices of its (first) device type.
   virtual int64_t device_count() = 0;
 
-  /// Waits on the host for `event`. Throws when the work before it has failed.
+  /// Waits on the host for `event`. Throws if the work before it failed.
   virtual void synchronize(const Device& device, EventHandle event) = 0;
-  /// Whether `event` is complete. Does not wait. False where the runtime cannot tell.
+  /// Whether `event` is complete. Does not wait. False if the runtime cannot tell.
   virtual bool is_complete(const Device& device, EventHandle event) = 0;
 
-  /// The device of `memory`, an address inside of anybody's allocation. Raises BufferError for
-  /// memory that the runtime does not know, or where an address alone does not say.
+  /// The device of `memory`, an address inside of any allocation. Raises BufferError for memory
+  /// that the runtime does not know, and if the runtime cannot find a device by an address.
   virtual Device find_device(const void* memory);
 
-  /// Its GPU streams; nullptr where there are none that events can be recorded on.
+  /// Its GPU streams; nullptr if it has none on which events can be recorded.
   virtual StreamOps* streams() noexcept { return nullptr; }
-  /// Streams, memory and copies of arrowdl's own; nullptr where a device's number is not enough
-  /// for them.
+  /// Streams, memory and copies of arrowdl's own; nullptr if they need more than a device id.
   virtual MemoryOps* memory() noexcept { return nullptr; }
-  /// The kernels that run in memory of `device`; nullptr where there are none.
+  /// The kernels that run on memory of `device`; nullptr if there are none.
   virtual KernelOps* kernels(const Device&) noexcept { return nullptr; }
   /// Why `streams` or `memory` is nullptr, and what to do; completes "cannot copy on opencl:0: ".
   virtual const char* limits() const noexcept { return ""; }
@@ -53,57 +52,57 @@ class Backend {
 /// GPU streams and the events that are recorded on them.
 class StreamOps {
  public:
-  /// A new event for the work that `stream` holds now. Does not wait.
+  /// Records a new event for the work that `stream` holds now. Does not wait.
   virtual EventHandle record(const Device& device, StreamHandle stream) = 0;
   /// Later work on `stream` waits for `event`; the host does not.
   virtual void wait(const Device& device, StreamHandle stream, EventHandle event) = 0;
-  /// The host waits for the work that `stream` holds now, without memory of ours where the runtime
-  /// allows: for callers that have none.
+  /// The host waits for the work that `stream` holds now. Allocates nothing if the runtime allows
+  /// that, for callers that are out of memory.
   virtual void synchronize_stream(const Device& device, StreamHandle stream) = 0;
   /// Frees an event of `record`, which may be pending.
   virtual void destroy(const Device& device, EventHandle event) noexcept = 0;
-  /// One event for all of `events`; null when they are complete.
+  /// One event that completes after all of `events`; null if they are complete.
   virtual EventHandle join(const Device& device, const std::vector<EventHandle>& events) = 0;
 
-  /// `stream` as a handle that stays valid when its owner drops it, where the runtime counts
+  /// A handle of `stream` that stays valid after its owner releases it, if the runtime counts
   /// references to its streams; else `stream` itself. `release_stream` undoes it.
   virtual StreamHandle retain_stream(const Device&, StreamHandle stream) { return stream; }
   virtual void release_stream(const Device&, StreamHandle) noexcept {}
   /// Whether two handles name one stream.
   virtual bool is_same_stream(StreamHandle a, StreamHandle b) noexcept { return a == b; }
-  /// Whether `stream` is being captured into a graph: then nothing may be recorded or waited for.
+  /// Whether `stream` is being captured into a graph: no event may be recorded or waited for then.
   virtual bool is_capturing(const Device&, StreamHandle) { return false; }
 
  protected:
   ~StreamOps() = default;
 };
 
-/// Streams, memory and copies of arrowdl's own, for runtimes where a device's number is enough.
+/// Streams, memory and copies of arrowdl's own, for runtimes that need only a device id for them.
 class MemoryOps : public StreamOps {
  public:
-  /// A stream of ours on `device` that holds no work and waits for no other stream, for a producer
-  /// to order its work before. `return_stream` takes it back, with work on it or without.
+  /// A stream of ours on `device` without work, which waits for no other stream: a producer orders
+  /// its work before it. `return_stream` takes it back, with or without work.
   virtual StreamHandle acquire_stream(const Device& device) = 0;
   virtual void return_stream(const Device& device, StreamHandle stream) noexcept = 0;
   /// The one stream of ours on `device` that the DLPack exchange API names as the current one.
   virtual StreamHandle work_stream(const Device& device) = 0;
-  /// Raises BufferError where `stream` is known to belong to another device or context than memory
-  /// on `device`, and could neither allocate nor reach that memory.
+  /// Raises BufferError if `stream` is known to belong to another device or context, so that it can
+  /// neither allocate nor access memory on `device`.
   virtual void require_stream_of(const Device&, StreamHandle) {}
 
   /// `size` bytes on `device`, valid for work on `stream`.
   virtual void* allocate(const Device& device, int64_t size, StreamHandle stream) = 0;
   /// Frees memory of `allocate` once the work that `stream` holds now is done.
   virtual void free(const Device& device, void* memory, StreamHandle stream) noexcept = 0;
-  /// The device of this backend whose host memory `copy` reads without a wait on the host (pinned
-  /// memory); none where `copy` reads any host memory so.
+  /// The device of this backend whose memory is pinned host memory, which `copy` reads without a
+  /// wait on the host; empty if `copy` reads all host memory so.
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
-  /// Whether host memory at an address is known to be pinned, whoever allocated it.
+  /// Whether the host memory at an address is known to be pinned, by any allocator.
   virtual bool is_pinned(const void*) noexcept { return false; }
-  /// Whether `copy` reaches both devices, without a stop on the CPU.
+  /// Whether `copy` can copy between the two devices, without the CPU in between.
   virtual bool can_copy(const Device&, const Device&) { return true; }
-  /// Copies `size` bytes on `stream`, a stream of the device that is not the CPU (of `to` when
-  /// neither is). Waits only where the runtime has to.
+  /// Copies `size` bytes on `stream`, a stream of the device that is not the CPU (of `to` if
+  /// neither is). Waits only if the runtime has to.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,
                     int64_t size, StreamHandle stream) = 0;
 

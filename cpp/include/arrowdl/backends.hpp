@@ -1,4 +1,4 @@
-// The device runtimes that arrowdl knows, opened on first use, and synchronizers for others.
+// Finds the backends of device types, and registers synchronizers for types without one.
 #pragma once
 
 #include <cstdint>
@@ -11,38 +11,38 @@
 
 namespace arrowdl {
 
-/// The backend of `device_type`, opened by the first call. nullptr when there is none: arrowdl has
-/// none for the type, a library is missing, or the runtime has no device. `*why_not`, if given,
-/// says which, and what to do. It lives as long as the process.
+/// The backend of `device_type`, opened by the first call; it lives as long as the process. nullptr
+/// if arrowdl has none for the type, a library is missing, or the runtime has no device.
+/// `*why_not`, if given, says which, and what to do.
 Backend* find_backend(int32_t device_type, std::string* why_not = nullptr) noexcept;
 
-/// The same; raises BufferError, "cannot `verb` on cuda:0: …", when there is none.
+/// The same. Raises BufferError, "cannot `verb` on cuda:0: …", if there is none.
 Backend& require_backend(const Device& device, const char* verb);
 
 /// The streams, or the memory, of the backend of `device`. Raise BufferError, "cannot `verb` on
-/// cuda:0: …", when there is none.
+/// cuda:0: …", if there are none.
 StreamOps& require_streams(const Device& device, const char* verb);
 MemoryOps& require_memory(const Device& device, const char* verb);
 
-/// The kernels that run in memory of `device`, or nullptr.
+/// The kernels that run on memory of `device`, or nullptr.
 KernelOps* find_kernels(const Device& device) noexcept;
 
-/// The same; raises BufferError when there are none.
+/// The same. Raises BufferError if there are none.
 KernelOps& require_kernels(const Device& device);
 
 /// The device types of each runtime that arrowdl has a backend for, its first type first.
 std::vector<std::vector<int32_t>> list_runtimes();
 
-/// Whether the process has loaded a library of the type's runtime: without one, no memory of that
-/// type can have pending work here, whatever a tensor says of itself.
+/// Whether the process has loaded a library of the type's runtime. Without one, no memory of that
+/// type can have pending work.
 bool has_runtime(int32_t device_type);
 
 /// Waits on the host for an event of a device type that arrowdl has no backend for.
 using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
 
-/// Lets arrays of `device_type` carry events: `synchronizer` waits for each of them, on the host.
-/// An empty one removes the last. Raises ValueError for a type whose events are always NULL, or
-/// that has a backend.
+/// Lets arrays of `device_type` carry events: `synchronizer` waits for each of them on the host. An
+/// empty one removes the registered one. Raises ValueError for a type whose events are always NULL,
+/// or that has a backend.
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer);
 
 }  // namespace arrowdl

@@ -1,4 +1,4 @@
-// Deferred release: memory returns to its owner when no GPU stream reads it any more.
+// Deferred release: memory returns to its owner after GPU streams have finished reading it.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace arrowdl {
 
-/// A GPU stream whose handle stays valid: retained where the runtime counts references to its
-/// streams (`StreamOps::retain_stream`); elsewhere `owner` keeps it, if the caller knows one.
+/// A GPU stream whose handle stays valid: retained if the runtime counts references to its streams
+/// (`StreamOps::retain_stream`), else kept alive by `owner`, if the caller has one.
 class RetainedStream {
  public:
   RetainedStream(StreamOps& streams, const Device& device, StreamHandle stream,
@@ -57,18 +57,19 @@ class RecordedStreams {
   RecordedStreams& operator=(const RecordedStreams&) = delete;
   ~RecordedStreams();
 
-  /// The memory stays until the work that `stream` holds at the release is done. `owner`, if given,
-  /// keeps the handle valid. Raises BufferError where no backend can tell when the work is done.
+  /// Delays the release until the work that `stream` holds at that time is done. `owner`, if given,
+  /// keeps the handle valid. Raises BufferError if no backend can tell when the work is done.
   void add(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner = {});
   bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
-  /// Drops `owner` once the work that the streams hold now is done: at once if it is, else on the
+  /// Drops `owner` after the work that the streams hold now: at once if that is done, else on the
   /// release thread. The host waits here with `set_blocking_release`, above the limit of
-  /// `set_release_limit`, and without memory to defer the release. A stream that is captured into a
-  /// graph is polled after the capture, and never waited for. A forked child, which cannot call the
-  /// runtime, never drops `owner`. `bytes` is the size of what `owner` frees; 0: unknown.
+  /// `set_release_limit`, and without memory to defer the release. A stream that is being captured
+  /// into a graph is polled after the capture, and never waited for. A forked child, which cannot
+  /// call the runtime, never drops `owner`. `bytes` is the size of the memory that `owner` frees;
+  /// 0: unknown.
   void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
-  /// Waits on the host for the work that the streams hold now, without memory of ours: for when
-  /// there is none to defer the release. False where nobody may wait, and the memory has to stay.
+  /// Waits on the host for the work that the streams hold now, without allocating: for callers that
+  /// have no memory to defer the release. False if nobody may wait, so that the memory has to stay.
   bool wait() noexcept;
 
  private:
@@ -86,25 +87,25 @@ bool is_blocking_release() noexcept;
 
 constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
 
-/// Limits the bytes of pending releases, 1 GiB by default. One release may always be pending,
-/// however large. A release above the limit waits on the host, through the wait guard, until its
-/// own streams are done or others have made room. Raises ValueError for less than 0.
+/// Limits the bytes of pending releases, 1 GiB by default. One release of any size may always be
+/// pending. A release above the limit waits on the host, through the wait guard, until its own
+/// streams or enough other releases are done. Raises ValueError for less than 0.
 void set_release_limit(int64_t bytes);
 int64_t release_limit() noexcept;
 
 /// Ends the release thread, for the rest of the process. Releases that are not due are abandoned.
 /// For bindings whose interpreter ends before the process does: after this call that thread drops
-/// no owner any more, unless dropping one takes longer than a second.
+/// no owner, unless one takes longer than a second to drop.
 void stop_releases() noexcept;
 
 /// The number of pending releases.
 int64_t pending_releases() noexcept;
 
-/// Their bytes, as far as the callers of `release` gave them.
+/// Their size in bytes, as far as it is known.
 int64_t pending_release_bytes() noexcept;
 
-/// The number of abandoned releases of this process: their owners are never dropped, since the
-/// device or stream failed, or could not be called any more, in a forked child or at exit.
+/// The number of abandoned releases of this process. Their owners are never dropped, since the
+/// device or stream failed, or could no longer be called (in a forked child, or at exit).
 int64_t abandoned_releases() noexcept;
 
 }  // namespace arrowdl

@@ -10,7 +10,7 @@
 namespace arrowdl {
 
 /// The device of some memory. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
-/// number; `id` is DLPack's (0 for the CPU, where Arrow writes -1).
+/// number; `id` is DLPack's (0 for the CPU; Arrow's is -1).
 struct Device {
   int32_t type = kDLCPU;
   int64_t id = 0;

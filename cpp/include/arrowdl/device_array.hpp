@@ -1,4 +1,4 @@
-// The central object of the bridge: an ArrowDeviceArray with its ArrowSchema, owned and immutable.
+// DeviceArray: an ArrowDeviceArray with its ArrowSchema, owned and immutable.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Storage : private Counted {
   /// Releases the structs once the recorded streams have done their work.
   ~Storage();
 
-  /// Bytes of the buffers as far as the structs tell them. Reads no memory: the data of strings and
-  /// binary, whose size is in the offsets, does not count.
+  /// The bytes of the buffers as far as the structs tell. Reads no memory, so the data of strings
+  /// and binary, whose size is in the offsets, does not count.
   int64_t known_nbytes() const;
 
   std::shared_ptr<const ParsedSchema> schema;
@@ -40,10 +40,9 @@ class DeviceArray {
  public:
   DeviceArray() = default;
 
-  /// Takes over `schema` and `array`, and checks everything that the structs tell without reading
-  /// buffers. Nobody can check that buffers are as long as the lengths say. Raises ValueError for
-  /// structs that are malformed or contradict each other, and releases them. `releaser` releases
-  /// both instead of their own callbacks.
+  /// Takes over `schema` and `array`, and checks the structs without reading buffers. The sizes of
+  /// buffers cannot be checked. Raises ValueError for structs that are malformed or contradict each
+  /// other, and releases them. `releaser`, if given, releases both instead of their own callbacks.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
                             Releaser releaser = nullptr);
   /// The same for one of many arrays of one `schema`.
@@ -79,10 +78,10 @@ class DeviceArray {
     if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
     return buffer_as<uint8_t>(0);
   }
-  /// Nulls in the window. Waits for the event and counts the bitmap unless the count is known.
-  /// Raises BufferError where the host cannot read the bitmap.
+  /// The number of nulls in the window. Waits for the event and counts the bitmap unless the count
+  /// is known. Raises BufferError if the host cannot read the bitmap.
   int64_t null_count() const;
-  /// The same where it is known without reading memory, else -1.
+  /// The same if it is known without reading memory, else -1.
   int64_t known_null_count() const noexcept;
   /// Whether null_count() is not 0. Reads the bitmap up to the first null.
   bool has_nulls() const;
@@ -93,9 +92,9 @@ class DeviceArray {
   /// Later work on `stream` waits for the event; the host does not. Also records the stream
   /// (`record_stream`).
   void wait(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
-  /// Delays the release of the memory until the work that `stream` has at that time is done. For a
-  /// stream that reads the memory unknown to arrowdl. The stream must outlive the memory; `owner`,
-  /// if given, keeps it alive. Raises BufferError where the device has no backend.
+  /// Delays the release of the memory until the work that `stream` holds at that time is done. For
+  /// a stream that reads the memory without arrowdl's knowledge. The stream must outlive the
+  /// memory; `owner`, if given, keeps it alive. Raises BufferError if the device has no backend.
   void record_stream(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
   /// The owner of the memory.
   const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
@@ -111,7 +110,7 @@ class DeviceArray {
   /// nulls of this node.
   DeviceArray child(int64_t i) const;
   /// Field `i` of a struct, which is `child(i)` with the nulls of the struct. Makes a new bitmap
-  /// where the struct has nulls or, on a device, may have nulls; see `with_nulls_of`.
+  /// if the struct has nulls or, on a device, may have nulls; see `with_nulls_of`.
   DeviceArray field(int64_t i) const;
   /// The same rows, null also where `parent` is null. `parent` has as many rows on the same device.
   /// On a device, kernels make the bitmap: it is ready when the result's event completes, and its
@@ -149,9 +148,9 @@ class DeviceArray {
 
   /// Imports `array`, which shares this one's memory, with its device and event.
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
-  /// Whether all rows are valid; false where telling it would mean to wait.
+  /// Whether all rows are known to be valid without a wait.
   bool is_known_to_be_valid() const;
-  /// Waits for the bitmap. Raises BufferError where the host cannot read it.
+  /// Waits for the bitmap. Raises BufferError if the host cannot read it.
   const uint8_t* wait_for_validity() const;
   /// `with_nulls_of` by the kernels of a device.
   DeviceArray with_nulls_on_device(const DeviceArray& parent) const;
@@ -170,8 +169,8 @@ class DeviceArray {
   int64_t length_ = 0;
 };
 
-/// The window as an ArrowArray, for building a larger array around it. It has no device and no
-/// event: the caller passes both on.
+/// The window as an ArrowArray, to be part of a larger array. It has no device and no event: the
+/// caller passes both on.
 OwnedArray share_array(const DeviceArray& array);
 
 /// A struct array of `fields` named `names`. Raises ValueError, naming the field, when lengths or

@@ -59,7 +59,7 @@ TextPart make_text_part(const Part& part) noexcept {
           [](std::ostream& out, const void* value) { out << *static_cast<const Part*>(value); }};
 }
 
-/// One function for literals of every length, since hundreds of errors have several each.
+/// One function for literals of all lengths: a template instance per length would be hundreds.
 void write_literal(std::ostream& out, const void* text);
 
 template <std::size_t kSize>

@@ -1,4 +1,4 @@
-// GPU events: they order the work of one GPU stream after another's without a wait on the host.
+// GPU events, which order work of GPU streams without a wait on the host.
 #pragma once
 
 #include <utility>
@@ -26,8 +26,8 @@ class OwnedEvent {
   /// An event for the work that `stream` holds now. Raises BufferError without a backend,
   /// RuntimeError when the runtime fails, BufferError while the stream is captured into a graph.
   static OwnedEvent record(const Device& device, StreamHandle stream);
-  /// An event that completes after all of `events`, which anybody may own and which may be null.
-  /// Raises BufferError when nobody can wait for an event on `device`.
+  /// An event that completes after all of `events`, which may be null and stay their owners'.
+  /// Raises BufferError if nobody can wait for an event on `device`.
   static OwnedEvent join(const Device& device, std::vector<EventHandle> events);
 
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
@@ -46,17 +46,17 @@ class OwnedEvent {
   EventHandle handle_;
 };
 
-// These take any sync_event, whoever recorded it. A null one is complete, on any device. All raise
-// BufferError when nobody can wait for an event on `device`.
+// These take any sync_event, also those that arrowdl did not record. A null one is complete. All
+// raise BufferError if nobody can wait for an event on `device`.
 
-/// Later work on `stream` waits for `event`. The host waits instead where the runtime has no
-/// streams (a registered synchronizer).
+/// Later work on `stream` waits for `event`. The host waits instead if the runtime has no streams
+/// (a registered synchronizer).
 void wait_event(const Device& device, StreamHandle stream, EventHandle event);
 
-/// Waits on the host for `event`. Raises RuntimeError when the work before it failed.
+/// Waits on the host for `event`. Raises RuntimeError if the work before it failed.
 void synchronize_event(const Device& device, EventHandle event);
 
-/// Whether `event` is complete; false where the runtime cannot tell without waiting.
+/// Whether `event` is complete; false if the runtime cannot tell without a wait.
 bool is_complete(const Device& device, EventHandle event);
 
 }  // namespace arrowdl

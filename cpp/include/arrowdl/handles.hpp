@@ -5,10 +5,9 @@
 
 namespace arrowdl {
 
-/// A GPU stream, a queue of work on a device: what its runtime calls a CUstream, hipStream_t,
-/// DPCTLSyclQueueRef or cl_command_queue. Borrows it. The small numbers that DLPack gives a meaning
-/// to (CUDA: 1 legacy default, 2 per-thread default) are the runtime's own handles of those
-/// streams; a null handle is the default stream of CUDA and ROCm.
+/// A GPU stream: a CUstream, hipStream_t, DPCTLSyclQueueRef or cl_command_queue. Borrows it.
+/// DLPack's small numbers (CUDA: 1 legacy default, 2 per-thread default) are the runtime's own
+/// handles of those streams; a null handle is the default stream of CUDA and ROCm.
 class StreamHandle {
  public:
   constexpr StreamHandle() noexcept = default;
@@ -30,8 +29,8 @@ class StreamHandle {
   void* raw_ = nullptr;
 };
 
-/// A GPU event as ArrowDeviceArray.sync_event holds it: a pointer to what the column `event_type`
-/// of the device table says. Borrows it. A null event stands for work that is done.
+/// A GPU event as in ArrowDeviceArray.sync_event: a pointer to the type in the column `event_type`
+/// of the device table. Borrows it. A null event is complete.
 class EventHandle {
  public:
   constexpr EventHandle() noexcept = default;

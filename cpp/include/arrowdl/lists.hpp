@@ -12,7 +12,7 @@ DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets);
 
 /// The values and offsets of lists, binary or strings.
 struct ListParts {
-  DeviceArray values;   ///< only the rows that the window refers to; uint8 for binary and string
+  DeviceArray values;   ///< only the values of the window's rows; uint8 for binary and string
   DeviceArray offsets;  ///< length + 1 of int32 or int64, the first one 0
 };
 

@@ -1,9 +1,9 @@
-// What a conversion to tensors does about nulls.
+// How a conversion to tensors treats nulls.
 #pragma once
 
 namespace arrowdl {
 
-/// What a conversion does about nulls.
+/// How a conversion treats nulls.
 enum class Nulls {
   kRaise,  ///< BufferError if there is a null, at any level
   kFill,   ///< zero (False) in their place: a copy if there may be nulls

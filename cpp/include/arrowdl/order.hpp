@@ -1,4 +1,4 @@
-// The order of a consumer after an array's event.
+// Orders a consumer after an array's event.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,7 @@ struct Order {
   std::shared_ptr<const void> owner = {};  ///< keeps `stream` alive, if known
 };
 
-/// Orders a consumer of `array` after its event. Raises BufferError where nobody can wait for that
-/// event.
+/// Orders a consumer of `array` after its event. Raises BufferError if nobody can wait for it.
 void order_consumer(const DeviceArray& array, const Order& order);
 
 }  // namespace arrowdl

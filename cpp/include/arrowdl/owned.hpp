@@ -18,12 +18,12 @@ using OwnedArrayStream = nanoarrow::UniqueArrayStream;
 using OwnedDeviceArray = nanoarrow::device::UniqueDeviceArray;
 using OwnedDeviceArrayStream = nanoarrow::device::UniqueDeviceArrayStream;
 
-/// Releases what a producer gave, on any thread: a schema or an array, the other is nullptr.
-/// Bindings pass one that takes the interpreter lock, for producers whose release needs it.
+/// Releases a producer's schema or array, on any thread; the other one is nullptr. Bindings pass
+/// one that takes the interpreter lock, for producers whose release needs it.
 using Releaser = void (*)(OwnedSchema*, OwnedDeviceArray*) noexcept;
 
-/// The number of live objects that own foreign or exported memory in this process: zero when
-/// nothing is leaked. For tests and `arrowdl._core.live_objects()`.
+/// The number of live objects in this process that own foreign or exported memory: zero if nothing
+/// leaks. For tests and `arrowdl.debug.live_objects()`.
 int64_t live_objects() noexcept;
 
 /// Base of everything that `live_objects` counts.
@@ -35,8 +35,8 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
 };
 
-/// Owns a DLPack tensor, legacy or versioned, and calls its deleter once, on any thread. A NULL
-/// deleter is legal: there is nothing to free.
+/// Owns a DLPack tensor, legacy or versioned, and calls its deleter once, on any thread. The
+/// deleter may be NULL.
 class OwnedTensor {
  public:
   OwnedTensor() noexcept = default;
@@ -67,7 +67,7 @@ class OwnedTensor {
     std::swap(legacy_, other.legacy_);
     std::swap(versioned_, other.versioned_);
   }
-  /// The struct, which the caller owns then; nullptr when it is of the other kind or empty.
+  /// Passes ownership of the struct to the caller; nullptr if it is of the other kind or empty.
   DLManagedTensorVersioned* take_versioned() noexcept { return std::exchange(versioned_, nullptr); }
   DLManagedTensor* take_legacy() noexcept { return std::exchange(legacy_, nullptr); }
 
@@ -86,8 +86,8 @@ class Buffer {
       : owner_(std::move(owner)), data_(static_cast<const uint8_t*>(data)), size_(size) {}
 
   /// New host memory of `size` bytes, uninitialised, aligned to 64 bytes (Arrow's recommendation
-  /// and what JAX wants of a zero-copy import) and padded to a multiple of it; `*writable` is its
-  /// address, to be filled before the Buffer is shared. A size of 0 still gives an address.
+  /// and JAX's condition for a zero-copy import) and padded to a multiple of it; `*writable` is its
+  /// address, to be filled before the Buffer is shared. A size of 0 has an address too.
   /// Raises MemoryError.
   static Buffer allocate(int64_t size, uint8_t** writable);
 

@@ -1,4 +1,4 @@
-// A parsed ArrowSchema: everything that converters ask of a type, read and checked once.
+// Parses an ArrowSchema once, into checked types that converters read.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,7 @@ struct Type {
   bool has_validity() const noexcept;
 };
 
-/// How deep types may nest: deeper than data is, and shallow enough for any thread's stack.
+/// The deepest nesting of types: deeper than real data, and shallow enough for any thread's stack.
 constexpr int kMaxDepth = 64;
 
 /// Parses and checks `schema`, which must outlive the result. Raises ValueError for a released
@@ -113,8 +113,8 @@ struct ParsedSchema {
 /// Takes over `schema` and parses it. Raises as parse_schema does, and then releases it.
 std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser releaser = nullptr);
 
-/// Reads the JSON of one of the two tensor extensions. Raises ValueError for what the
-/// specification does not allow. Ignores unknown keys.
+/// Reads the JSON of one of the two tensor extensions. Raises ValueError if it breaks the
+/// specification. Ignores unknown keys.
 TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension);
 
 /// The JSON of a fixed shape tensor, in the form that pyarrow writes.
@@ -128,7 +128,7 @@ std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::st
 void visit_metadata(const ArrowSchema& schema,
                     const std::function<void(std::string_view, std::string_view)>& visit);
 
-/// The type as a person would write it: "fixed_size_list<float32>[768]", "timestamp[us, UTC]".
+/// The type as text: "fixed_size_list<float32>[768]", "timestamp[us, UTC]".
 std::string to_string(const Type& type);
 
 // Schemas that arrowdl makes: nullable fields, with an empty name unless `name` is given.

@@ -64,8 +64,8 @@ struct StreamReleasers {
   StreamReleaser stream = nullptr;
 };
 
-/// Takes over `stream` and reads its schema. Raises RuntimeError with the producer's message where
-/// the producer fails, here and in `next`; ValueError for a malformed stream.
+/// Takes over `stream` and reads its schema. Raises RuntimeError with the producer's message if the
+/// producer fails, here and in `next`; ValueError for a malformed stream.
 OwnedStream import_stream(OwnedArrayStream stream, const StreamReleasers& releasers = {});
 OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& releasers = {});
 
@@ -95,26 +95,26 @@ void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceAr
 /// names that are missing or ambiguous, TypeError unless the stream is of structs.
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names);
 
-/// Arrays of `rows` rows; the last array has the rest, and `drop_last` drops it if it is smaller.
-/// Rows of one array are a slice, rows of several arrays are copied once. Raises ValueError unless
-/// rows >= 1.
-OwnedStream rebatch(OwnedStream&& stream, int64_t rows, bool drop_last = false);
+/// Arrays of `batch_size` rows; the last array has the rest, and `drop_last` drops it if it is
+/// smaller. Rows of one array are a slice, rows of several arrays are copied once. Raises
+/// ValueError unless batch_size >= 1.
+OwnedStream rebatch(OwnedStream&& stream, int64_t batch_size, bool drop_last = false);
 
 /// Rows `start` to `start + length`, or to the end. Reads no more arrays than that takes. Raises
 /// ValueError for negative numbers.
 OwnedStream slice_stream(OwnedStream&& stream, int64_t start, int64_t length);
 
-/// Permutes the rows within windows of `window_rows` consecutive rows. The order depends only on
-/// `seed`, `window_rows` and the row index, on every machine. The first window is number
+/// Permutes the rows within windows of `buffer_size` consecutive rows. The order depends only on
+/// `seed`, `buffer_size` and the row index, on every machine. The first window is number
 /// `first_window`: a stream that starts at the first row of a later window gets the same order as
-/// the whole stream. Holds one window. Raises ValueError unless 1 <= window_rows < 2^32.
-OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
+/// the whole stream. Holds one window. Raises ValueError unless 1 <= buffer_size < 2^32.
+OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
                     uint64_t first_window = 0);
 
-/// Part `index` of `count` of every array. Sizes of parts differ by at most one row, larger parts
-/// first. A part without rows repeats the array's last row with `pad`. Raises ValueError unless
-/// 0 <= index < count.
-OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad = false);
+/// Part `index` of `num_shards` of every array. Sizes of parts differ by at most one row, larger
+/// parts first. A part without rows repeats the array's last row with `pad`. Raises ValueError
+/// unless 0 <= index < num_shards.
+OwnedStream shard(OwnedStream&& stream, int64_t num_shards, int64_t index, bool pad = false);
 
 /// Casts the arrays as cast_to_schema does. The types alone decide, before the first array: where
 /// the type cannot be cast to `requested`, this returns `stream` itself; where it can, `next`

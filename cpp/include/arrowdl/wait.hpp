@@ -1,4 +1,4 @@
-// Waiting on the host, without holding a lock of the caller's that others may need.
+// Waits on the host, without the caller's locks that other threads may need.
 #pragma once
 
 #include <chrono>
@@ -12,27 +12,27 @@ namespace arrowdl {
 /// Calls `wait`, which may wait for other threads or for a device.
 using WaitGuard = void (*)(const std::function<void()>& wait);
 
-/// Runs every wait on the host, and the callbacks of every exported stream, through `guard` from
-/// now on. For bindings, which release the interpreter lock meanwhile, since the other side may
-/// need it. nullptr: no guard.
+/// Runs every later wait on the host, and the callbacks of every exported stream, through `guard`.
+/// For bindings, whose guard releases the interpreter lock, which the other side may need. nullptr:
+/// no guard.
 void set_wait_guard(WaitGuard guard) noexcept;
 
-/// Every few milliseconds, a thread that waits for another thread calls `check`, with no lock of
-/// ours held; what it throws ends the wait. For bindings whose signals the waiting thread has to
-/// look at. nullptr: nothing.
+/// A thread that waits for another thread calls `check` every few milliseconds, with no lock of
+/// ours held; an exception of `check` ends the wait. For bindings in which the waiting thread has
+/// to handle signals. nullptr: no check.
 void set_interrupt_check(void (*check)()) noexcept;
 
 namespace detail {
 void call_guarded(const std::function<void()>& wait);
 }
 
-/// Proof that the caller's locks are released. Every wait of arrowdl needs one, so that no wait can
-/// forget the guard.
+/// Proves that the caller's locks are released. Every wait takes one, so that none forgets the
+/// guard.
 class Waiting {
  public:
   /// For a thread of arrowdl's own, which holds no lock of a caller.
   static Waiting on_own_thread() noexcept { return Waiting(); }
-  /// For a wait for threads of arrowdl's own that compute, and need no lock of a caller.
+  /// For a wait for arrowdl's own computing threads, which need no lock of a caller.
   static Waiting for_own_threads() noexcept { return Waiting(); }
 
   void sleep(std::chrono::nanoseconds duration) const { std::this_thread::sleep_for(duration); }
@@ -48,7 +48,7 @@ class Waiting {
                 const Duration& duration) const {
     changed.wait_for(lock, duration);
   }
-  /// Whether `is_over()` at the end.
+  /// Returns `is_over()` at the end of the wait.
   template <typename Duration, typename Predicate>
   bool wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                 const Duration& duration, const Predicate& is_over) const {

@@ -1,4 +1,4 @@
-// New trees of C structs that share the memory of a tree which an owner keeps.
+// Makes trees of C structs that share the memory of another tree.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace arrowdl {
 
-/// What one node of an exported tree holds. A consumer may move any node out of the tree and
-/// release it on its own (Arrow "C Data Interface", moving an array), so each node has an owner.
+/// The private data of one node of an exported tree. A consumer may move any node out of the tree
+/// and release it alone (Arrow "C Data Interface", moving an array), so each node has an owner.
 template <typename Node>  // ArrowArray or ArrowSchema
 struct SharedNode : private Counted {
   SharedNode(std::shared_ptr<const void> from, std::size_t n_children)
@@ -46,10 +46,10 @@ extern template void share_tree(const ArrowArray&, const std::shared_ptr<const v
 extern template void share_tree(const ArrowSchema&, const std::shared_ptr<const void>&,
                                 ArrowSchema*);
 
-/// Changes in `shared`, a tree of share_tree in host memory, what strict consumers refuse. Arrays
-/// without rows get the one offset that the format asks for, and binary and views without rows get
-/// offset 0: producers leave those buffers NULL, and pyarrow refuses rows before the window in
-/// them. Arrays of the null type lose the buffer that polars gives them.
+/// Corrects `shared`, a tree of share_tree in host memory, for strict consumers. Arrays without
+/// rows, whose buffers producers leave NULL, get the one offset that the format requires; binary
+/// arrays and views without rows get offset 0, since pyarrow refuses another one there. Arrays of
+/// the null type lose the buffer that polars gives them.
 void tidy_for_export(const Type& type, ArrowArray* shared);
 
 /// Moves the offset of `shared`, a struct of share_tree without nulls, into its fields: pyarrow

@@ -7,7 +7,7 @@
 namespace arrowdl {
 namespace {
 
-/// Whether offsets and sizes may be read from memory; else what they count is left out.
+/// Whether to read offsets and sizes from memory; otherwise the bytes that they count are left out.
 enum class Reads { kHost, kNothing };
 
 int64_t count_bytes(const DeviceArray& array, Reads reads);
@@ -53,7 +53,7 @@ int64_t variadic_bytes(const DeviceArray& array, Reads reads) {
   return total;
 }
 
-/// The buffers whose sizes the number of rows tells, without the validity.
+/// The buffers whose size follows from the number of rows, without the validity.
 int64_t fixed_bytes(const DeviceArray& array) {
   const LayoutRow& row = layout_row(array.type().layout);
   int64_t total = 0;
@@ -66,8 +66,8 @@ int64_t fixed_bytes(const DeviceArray& array) {
 int64_t layout_bytes(const DeviceArray& array, Reads reads) {
   const LayoutRow& row = layout_row(array.type().layout);
   if (row.has_offsets()) {
-    return row.buffers[1].width == sizeof(int32_t) ? offset_layout_bytes<int32_t>(array, reads)
-                                                   : offset_layout_bytes<int64_t>(array, reads);
+    return visit_offset(
+        array.type(), [&](auto zero) { return offset_layout_bytes<decltype(zero)>(array, reads); });
   }
   return fixed_bytes(array) + children_bytes(array, reads) +
          (row.is_variadic ? variadic_bytes(array, reads) : 0);

@@ -1,4 +1,4 @@
-// Gives the rows of an array another validity bitmap.
+// Replaces the validity bitmap of an array.
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "device/device_pointer.hpp"
@@ -34,7 +34,7 @@ DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) cons
 }
 
 DeviceArray DeviceArray::replace_validity(Buffer bits, int64_t null_count, OwnedEvent event) const {
-  const int64_t kept = offset_ % 8;  // bits that no pointer to the bitmap can skip
+  const int64_t kept = offset_ % 8;  // bits that an address in the bitmap cannot skip
   const int64_t moved = offset_ - kept;
   ArrayParts parts;
   parts.length = length_;

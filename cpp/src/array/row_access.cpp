@@ -89,8 +89,10 @@ Range read_list(const DeviceArray& array, int64_t i, int64_t child_length) {
       return read_list_view<int32_t>(array, i, child_length);
     case Layout::kLargeListView:
       return read_list_view<int64_t>(array, i, child_length);
-    default:
+    case Layout::kFixedSizeList:
       return Range{i * array.type().list_size, array.type().list_size};
+    default:
+      raise_type_error("rows of ", to_string(array.type()), " are not read as lists");
   }
 }
 
@@ -126,9 +128,11 @@ std::string_view read_bytes(const DeviceArray& array, int64_t i) {
       return read_binary<int64_t>(array, i);
     case Layout::kBinaryView:
       return read_view_bytes(array, i);
-    default:
+    case Layout::kFixedWidth:
       return {array.buffer_as<char>(1) + (array.offset() + i) * type.byte_width,
               static_cast<std::size_t>(type.byte_width)};
+    default:
+      raise_type_error("rows of ", to_string(type), " are not read as bytes");
   }
 }
 

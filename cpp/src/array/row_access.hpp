@@ -1,5 +1,5 @@
-// Reads where the values of single rows are. A producer wrote the offsets, sizes and views, so each
-// is checked against the memory that it refers to before it is followed.
+// Reads offsets, sizes and views of single rows. A producer wrote them, so each is checked against
+// the memory that it refers to before it is used.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class RowValidity {
   int64_t offset_;
 };
 
-/// No limit: for offsets into the data of binary and string, whose size no struct tells.
+/// No limit: for offsets into the data of binary and string, whose size is not in the structs.
 constexpr int64_t kNoLimit = INT64_MAX;
 
 /// The range between the first and the last offset of `rows`, which must not be empty. Raises
@@ -72,7 +72,7 @@ extern template Range read_offsets<int64_t>(const DeviceArray&, Range, int64_t);
 Range read_list(const DeviceArray& array, int64_t i, int64_t child_length);
 
 /// Row `i` of a binary view; all zero for a null row. Raises ValueError unless it is within the
-/// data buffers. An inline view has its bytes in place of prefix, buffer_index and offset.
+/// data buffers. The bytes of an inline view replace prefix, buffer_index and offset.
 ArrowBinaryViewRef read_view(const DeviceArray& array, int64_t i);
 
 inline bool is_inline(const ArrowBinaryViewRef& view) noexcept {

@@ -46,7 +46,7 @@ class RunReader {
     return Range{first, run + 1 - first};
   }
 
-  /// The end of run `run` of find_runs(rows), counted from the first of `rows`.
+  /// The end of run `run` of find_runs(rows), relative to the first of `rows`.
   int64_t end_within(int64_t run, Range rows) const {
     return std::min<int64_t>(ends_[run] - (array_.offset() + rows.start), rows.length);
   }

@@ -1,4 +1,4 @@
-// Releases the memory of an imported array when its last user is gone.
+// Releases the memory of an imported array after its last use.
 #include <new>
 
 #include "arrowdl/device_array.hpp"

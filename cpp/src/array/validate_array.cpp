@@ -1,38 +1,27 @@
-// Checks what the structs of an array say against its type, without reading buffers.
+// Checks the structs of an array against its type, without reading buffers.
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "schema/layout.hpp"
+#include "schema/schema_path.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// The node of an array at which an error is, and those above it.
-struct Path {
-  const Path* parent;
-  const Type* type;
-};
-
-std::string to_string(const Path& path) {
-  const char* name = path.type->name();
-  std::string own = *name == '\0' ? "(unnamed)" : name;
-  return path.parent == nullptr ? own : concat(to_string(*path.parent), " > ", own);
-}
-
 template <typename... Parts>
-[[noreturn]] void raise_array_error(const Path& path, const Parts&... parts) {
+[[noreturn]] void raise_array_error(const TypePath& path, const Parts&... parts) {
   raise_value_error("malformed Arrow array at ", to_string(path), " of type ",
                     to_string(*path.type), ": ", parts...);
 }
 
-int64_t multiply(const Path& path, int64_t a, int64_t b) {
+int64_t multiply(const TypePath& path, int64_t a, int64_t b) {
   int64_t product;
   if (!checked_multiply(a, b, &product)) raise_array_error(path, "its size overflows");
   return product;
 }
 
 /// One past the last row that the node's buffers must hold.
-int64_t checked_end(const Path& path, const ArrowArray& array) {
+int64_t checked_end(const TypePath& path, const ArrowArray& array) {
   if (array.length < 0) raise_array_error(path, "length ", array.length);
   if (array.offset < 0) raise_array_error(path, "offset ", array.offset);
   int64_t end;
@@ -42,7 +31,7 @@ int64_t checked_end(const Path& path, const ArrowArray& array) {
   return end;
 }
 
-void check_null_count(const Path& path, const ArrowArray& array) {
+void check_null_count(const TypePath& path, const ArrowArray& array) {
   if (array.null_count < -1 || array.null_count > array.length) {
     raise_array_error(path, "null_count ", array.null_count, " for length ", array.length);
   }
@@ -51,8 +40,8 @@ void check_null_count(const Path& path, const ArrowArray& array) {
   }
 }
 
-/// Bytes that buffer `i` must have for `end` rows; 0 when it may be NULL.
-int64_t required_bytes(const Path& path, int64_t i, int64_t end) {
+/// Bytes that buffer `i` must have for `end` rows; 0 if it may be NULL.
+int64_t required_bytes(const TypePath& path, int64_t i, int64_t end) {
   if (buffer_row(*path.type, i).kind == BufferKind::kValidity) return 0;
   int64_t size = 0;
   if (!checked_buffer_size(*path.type, i, end, &size)) {
@@ -61,7 +50,7 @@ int64_t required_bytes(const Path& path, int64_t i, int64_t end) {
   return size;
 }
 
-void check_buffers(const Path& path, const ArrowArray& array, int64_t end) {
+void check_buffers(const TypePath& path, const ArrowArray& array, int64_t end) {
   const int64_t expected = path.type->buffer_count();
   // polars gives the null type a validity buffer, which nobody reads.
   const bool is_odd_null = path.type->layout == Layout::kNull && array.n_buffers == 1;
@@ -83,7 +72,7 @@ void check_buffers(const Path& path, const ArrowArray& array, int64_t end) {
   }
 }
 
-void check_child_lengths(const Path& path, const ArrowArray& array, int64_t end) {
+void check_child_lengths(const TypePath& path, const ArrowArray& array, int64_t end) {
   const Type& type = *path.type;
   const auto require = [&](int64_t i, int64_t rows) {
     if (array.children[i]->length < rows) {
@@ -108,7 +97,7 @@ void check_child_lengths(const Path& path, const ArrowArray& array, int64_t end)
   }
 }
 
-void validate_node(const Path& path, const ArrowArray& array) {
+void validate_node(const TypePath& path, const ArrowArray& array) {
   const Type& type = *path.type;
   if (array.release == nullptr) raise_array_error(path, "it has been released");
   const int64_t end = checked_end(path, array);
@@ -121,21 +110,21 @@ void validate_node(const Path& path, const ArrowArray& array) {
   }
   for (int64_t i = 0; i < array.n_children; ++i) {
     if (array.children[i] == nullptr) raise_array_error(path, "child ", i, " is NULL");
-    validate_node(Path{&path, &type.children[static_cast<std::size_t>(i)]}, *array.children[i]);
+    validate_node(TypePath{&path, &type.children[static_cast<std::size_t>(i)]}, *array.children[i]);
   }
   check_child_lengths(path, array, end);
   if ((array.dictionary != nullptr) != (type.dictionary != nullptr)) {
     raise_array_error(path, "only one of array and schema has a dictionary");
   }
   if (array.dictionary != nullptr) {
-    validate_node(Path{&path, type.dictionary.get()}, *array.dictionary);
+    validate_node(TypePath{&path, type.dictionary.get()}, *array.dictionary);
   }
 }
 
 }  // namespace
 
 void validate_array(const Type& type, const ArrowArray& array) {
-  validate_node(Path{nullptr, &type}, array);
+  validate_node(TypePath{nullptr, &type}, array);
 }
 
 }  // namespace arrowdl

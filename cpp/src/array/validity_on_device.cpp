@@ -1,4 +1,4 @@
-// Folds the nulls of a struct into a field by the kernels of a device.
+// Folds the nulls of a struct into a field, with the kernels of a device.
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -11,8 +11,8 @@ DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   KernelOps* const kernels = find_kernels(device());
   if (kernels == nullptr) {
     raise_buffer_error(
-        "the struct on ", to_string(device()), " has nulls or may have, and ",
-        "nothing on that device folds them into its field \"", type_->name(),
+        "the struct on ", to_string(device()), " may have nulls, and ",
+        "no kernel of that device can fold them into its field \"", type_->name(),
         "\": use to_torch() or to_jax() with nulls=\"fill\", \"nan\" or \"mask\", or "
         "copy it to the CPU first");
   }

@@ -1,10 +1,10 @@
-// NVIDIA's driver as a backend.
+// The backend of CUDA, on NVIDIA's driver.
 #include "backends/cuda.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
 #include "backends/kernels/bitmap_ptx.hpp"
 
-// The driver's API is declared after its documentation, since no build needs a toolkit.
+// The driver's API is declared from its documentation, so that no build needs a toolkit.
 // tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.
 
 namespace arrowdl {
@@ -38,7 +38,7 @@ constexpr Symbol<CudaCalls> row(const char* name, bool is_optional = false) {
 
 constexpr bool kOptional = true;
 
-// Where a name has a version, the one without is of CUDA 3 and other types.
+// The names without a version suffix are those of CUDA 3, with other types.
 constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::init>("cuInit"),
     row<&CudaCalls::get_version>("cuDriverGetVersion"),
@@ -94,8 +94,8 @@ class CudaRuntime final : public CudaLikeRuntime {
   CudaRuntime(std::string library_name, const CudaCalls& calls)
       : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
-  /// The per-thread default stream (2) differs on every thread, and memory may be freed on any: the
-  /// legacy default stream (1) waits for the work of all of them.
+  /// The per-thread default stream (2) differs per thread, and memory may be freed on any thread.
+  /// The legacy default stream (1) waits for all of them.
   StreamHandle retain_stream(const Device&, StreamHandle stream) override {
     return stream == kPerThreadDefault ? kLegacyDefault : stream;
   }
@@ -158,9 +158,9 @@ class CudaRuntime final : public CudaLikeRuntime {
   }
 
  private:
-  /// The device's primary context, which the CUDA runtime of every framework uses. Retained by the
-  /// first use of the device, for as long as the process lives: retaining one takes device memory,
-  /// so devices that nobody uses are not touched.
+  /// The device's primary context, which the CUDA runtime of every framework uses. Retained at the
+  /// first use of the device until the process ends: retaining one takes device memory, so unused
+  /// devices are left alone.
   void* find_context(const Device& device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     void*& context = contexts_[static_cast<std::size_t>(device.id)];

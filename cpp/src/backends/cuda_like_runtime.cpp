@@ -1,4 +1,4 @@
-// The work that the backends of CUDA and HIP share.
+// Implements the operations that the backends of CUDA and HIP share.
 #include "backends/cuda_like_runtime.hpp"
 
 #include <algorithm>
@@ -24,10 +24,10 @@ constexpr unsigned kAttachGlobal = 1;
 constexpr int kRelaxedCapture = 2;
 constexpr int kDeviceOrdinal = 9;
 
-/// More idle streams are of no use: nobody has that many imports in flight at once.
+/// Returned streams above this number are destroyed.
 constexpr std::size_t kMaxIdleStreams = 32;
 
-// The kernels of bitmap.cu; those that fill items are in the order of 1, 2, 4, 8 and 16 bytes.
+// The kernels of bitmap.cu; fill_unset_* in the order of their itemsize.
 constexpr const char* kKernelNames[] = {"unpack_bits",  "fill_unset_1", "fill_unset_2",
                                         "fill_unset_4", "fill_unset_8", "fill_unset_16",
                                         "and_bits"};
@@ -41,10 +41,10 @@ std::size_t find_fill(int64_t itemsize) noexcept {
 }
 
 constexpr unsigned kBlock = 256;
-/// Enough to fill any GPU; each thread handles several elements.
+/// Enough to fill any GPU; in larger launches each thread handles several elements.
 constexpr int64_t kMaxBlocks = 65535;
 
-/// A sync_event points to the driver's handle.
+/// The driver's handle, to which a sync_event points.
 void* driver_event(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
 
 enum class Memory { kDevice, kHost, kManaged };
@@ -65,15 +65,15 @@ Memory find_memory(const Device& device) noexcept {
 
 struct CudaLikeRuntime::DeviceState {
   std::mutex mutex;
-  std::deque<StreamHandle> idle;  ///< streams of ours that nobody holds, some still at work
+  std::deque<StreamHandle> idle;  ///< returned streams, some with pending work
   std::optional<StreamHandle> work;
-  std::atomic<bool> has_pools{false};  ///< true until an allocation finds that it has none
+  std::atomic<bool> has_pools{false};  ///< set to false if an allocation finds no pool
   void* module = nullptr;              ///< the kernels, loaded on first use
   void* kernels[std::size(kKernelNames)] = {};
 };
 
-/// Makes the device current on this thread, and relaxes the capture mode so that events can be
-/// queried while a graph is captured elsewhere. Restores both when destroyed.
+/// Makes the device current on this thread, and relaxes the capture mode, so that events can be
+/// queried while another thread captures a graph. The destructor restores both.
 class CudaLikeRuntime::Scope {
  public:
   Scope(CudaLikeRuntime& runtime, const Device& device) : runtime_(runtime) {
@@ -129,15 +129,15 @@ std::string CudaLikeRuntime::start() {
     call = &calls_.count_devices;
     status = run(calls_.count_devices, &count);
   }
-  // HIP 5 has no device 0 where it has none at all.
+  // HIP 5 returns kInvalidDevice if there is no device.
   if (status == kNoDevice || status == kInvalidDevice || (status == 0 && count == 0)) {
     return concat(library_name_,
-                  " finds no device: see whether the kernel's driver is loaded, and ", "whether ",
-                  text_.visible, " hides the devices");
+                  " finds no device: check that the kernel's driver is loaded, and that ",
+                  text_.visible, " does not hide the devices");
   }
   if (status != 0) {
-    return concat(library_name_, " does not start, ", call->name, " says ", describe(status),
-                  ": see whether the kernel's driver is loaded and of its version");
+    return concat(library_name_, " does not start, ", call->name, " failed with ", describe(status),
+                  ": check that the kernel's driver is loaded and has the same version");
   }
   device_count_ = count;
   devices_ = std::make_unique<DeviceState[]>(static_cast<std::size_t>(count));
@@ -166,7 +166,7 @@ bool CudaLikeRuntime::has_type(const Device& device) const noexcept {
 
 CudaLikeRuntime::DeviceState& CudaLikeRuntime::find_state(const Device& device) {
   if (device.id < 0 || device.id >= device_count_) {
-    raise_buffer_error("there is no ", to_string(device), ": ", text_.name, " sees ", device_count_,
+    raise_buffer_error("there is no ", to_string(device), ": ", text_.name, " has ", device_count_,
                        device_count_ == 1 ? " device" : " devices", ", the last one ",
                        to_string(Device{device.type, device_count_ - 1}), " (", text_.visible,
                        " may hide others)");
@@ -177,7 +177,7 @@ CudaLikeRuntime::DeviceState& CudaLikeRuntime::find_state(const Device& device) 
 // ---------------------------------------------------------------- events
 
 EventHandle CudaLikeRuntime::record(const Device& device, StreamHandle stream) {
-  const Scope scope(*this, device, stream);  // an event is recorded on streams of its own device
+  const Scope scope(*this, device, stream);      // an event and its stream are of one device
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
   require(device, calls_.create_event, cell.get(), kDisableTiming);
   const int status = run(calls_.record_event, *cell, stream.get());
@@ -221,7 +221,7 @@ void CudaLikeRuntime::destroy(const Device& device, EventHandle event) noexcept 
   try {
     const Scope scope(*this, device);
     run(calls_.destroy_event, *cell);
-  } catch (...) {  // the driver has ended, and with it the event
+  } catch (...) {  // the driver has ended, and has freed the event
   }
 }
 
@@ -246,10 +246,10 @@ StreamHandle CudaLikeRuntime::make_stream(const Device& device) {
 
 std::optional<StreamHandle> CudaLikeRuntime::find_idle_stream(DeviceState& state) {
   for (auto it = state.idle.begin(); it != state.idle.end(); ++it) {
-    // A producer may have drawn the stream into a graph capture, which a query would break.
+    // A producer may have joined the stream to a graph capture, which a query would break.
     int capture = 0;
     if (run(calls_.is_capturing, it->get(), &capture) != 0 || capture != 0) continue;
-    // At work; a failure shows where the stream is used.
+    // Has pending work, or failed: the stream's next use reports the failure.
     if (run(calls_.query_stream, it->get()) != 0) continue;
     const StreamHandle stream = *it;
     state.idle.erase(it);
@@ -275,9 +275,9 @@ void CudaLikeRuntime::return_stream(const Device& device, StreamHandle stream) n
     if (state.idle.size() < kMaxIdleStreams) {
       state.idle.push_back(stream);
     } else {
-      run(calls_.destroy_stream, stream.get());  // the driver does so once its work is done
+      run(calls_.destroy_stream, stream.get());  // the driver destroys it after its work
     }
-  } catch (...) {  // the driver has ended, or there is no memory: the stream stays with it
+  } catch (...) {  // the driver has ended, or there is no memory: the stream is leaked
   }
 }
 
@@ -293,7 +293,7 @@ bool CudaLikeRuntime::is_capturing(const Device& device, StreamHandle stream) {
   const Scope scope(*this, device);
   int capture = 0;
   const int status = run(calls_.is_capturing, stream.get(), &capture);
-  // The default stream may not even be asked while another one is captured.
+  // While another stream is captured, the default stream cannot be queried.
   if (status == kStreamCaptureImplicit) return true;
   if (status != 0) raise(device, calls_.is_capturing.name, status);
   return capture != 0;
@@ -304,7 +304,7 @@ void CudaLikeRuntime::require_stream_of(const Device& device, StreamHandle strea
   const Scope scope(*this, device);
   if (is_stream_of(device, stream)) return;
   raise_buffer_error("the stream is not of ", to_string(device),
-                     " or not of its primary context: pass one that is, or None for a stream of "
+                     " or not of its primary context: pass a stream of both, or None for one of "
                      "arrowdl's");
 }
 
@@ -324,9 +324,8 @@ Device CudaLikeRuntime::find_device(const void* memory) {
   }
   const std::optional<int> id = find_attribute(kDeviceOrdinal, memory);
   if (!id || *id < 0 || *id >= device_count_) {
-    raise_buffer_error(
-        text_.name, " knows no memory of a device at ", memory,
-        ": the address must be that of an allocation of this process which is alive");
+    raise_buffer_error(text_.name, " knows no device memory at ", memory,
+                       ": the address must be inside of a live allocation of this process");
   }
   return {find_type(memory), *id};
 }
@@ -339,7 +338,7 @@ void* CudaLikeRuntime::allocate_on_device(const Device& device, std::size_t size
     const int status = run(calls_.allocate_async, &memory, size, stream.get());
     if (status == 0) return memory;
     if (status != kNotSupported) raise(device, calls_.allocate_async.name, status);
-    state.has_pools = false;  // virtual GPUs and old cards
+    state.has_pools = false;  // on virtual GPUs and old cards
   }
   require(device, calls_.allocate, &memory, size);
   return memory;
@@ -372,12 +371,12 @@ void CudaLikeRuntime::free(const Device& device, void* memory, StreamHandle stre
       run(calls_.free_async, memory, stream.get());
       return;
     }
-    wait_guarded([&](const Waiting&) {  // for the stream, and to free for the whole device
-      // The stream may still use the memory: rather leak it than reuse it.
+    wait_guarded([&](const Waiting&) {  // free() may wait for the whole device
+      // If this fails, the stream may still use the memory, which is leaked then.
       if (run(calls_.synchronize_stream, stream.get()) != 0) return;
       run(kind == Memory::kHost ? calls_.free_host : calls_.free, memory);
     });
-  } catch (...) {  // the driver has ended, and with it the memory
+  } catch (...) {  // the driver has ended, and has freed the memory
   }
 }
 
@@ -401,7 +400,7 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   if (size <= 0) return;
   const Device& device = to.type == kDLCPU ? from : to;
   const Scope scope(*this, device, stream);
-  // Addresses are unified: the driver finds the device of each by itself.
+  // Addresses are unified: the driver finds the device of each.
   const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
   if (status != 0) raise(device, copy_name(), status);
 }
@@ -412,7 +411,7 @@ KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
   return text_.kernels != nullptr && find_memory(device) == Memory::kDevice ? this : nullptr;
 }
 
-/// Requires that the device is entered. A module belongs to a context, and lives as long.
+/// Requires a Scope of the device. A module belongs to its context, and lives as long.
 void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);

@@ -1,5 +1,5 @@
-// The common part of the CUDA and HIP backends: the same calls under two names, with the same
-// numbers for the same states. cuda.cpp and hip.cpp have the names and the differences.
+// The common part of the CUDA and HIP backends: the same calls and status codes under two names.
+// cuda.cpp and hip.cpp have the names and the differences.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ struct StreamCalls {
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
   Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
 
-  // Only of runtimes with kernels.
+  // Only for runtimes with kernels.
   Call<void**, const void*> load_module;
   Call<void**, void*, const char*> find_kernel;
   Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
@@ -59,9 +59,9 @@ struct StreamCalls {
 
 /// The facts and texts of a runtime.
 struct RuntimeText {
-  int32_t types[3];       ///< the device types of its memory; 0 ends them
+  int32_t types[3];       ///< the device types of its memory, ended by 0
   const char* name;       ///< "CUDA"
-  const char* library;    ///< its name for people: "NVIDIA's driver"
+  const char* library;    ///< its library's display name: "NVIDIA's driver"
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
@@ -100,23 +100,23 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   /// Waits on the host for the stream unless the memory came from a pool of the device.
   void free(const Device& device, void* memory, StreamHandle stream) noexcept override;
   std::optional<Device> find_pinned(const Device& device) const noexcept override;
-  /// Memory of the CPU that the driver does not know (pageable) goes through a staging area of the
-  /// driver: a copy from it returns when `source` has been read, one to it may return only when it
-  /// is done. Pinned memory (CUDA_HOST) never waits.
+  /// The driver copies pageable host memory through its own staging area: a copy from it returns
+  /// after reading `source`, a copy to it may return only when it is done. Copies of pinned memory
+  /// (CUDA_HOST) do not wait.
   void copy(const Device& to, void* target, const Device& from, const void* source, int64_t size,
             StreamHandle stream) override;
 
-  /// Finds the devices. The reason where that fails, else an empty string.
+  /// Finds the devices. Returns why that fails, or an empty string.
   std::string start();
 
  protected:
   CudaLikeRuntime(const RuntimeText& text, std::string library_name, const StreamCalls& calls);
 
-  /// Makes the device, which exists, the calling thread's current one. Returns what `leave` needs
-  /// to undo that; throws with nothing changed.
+  /// Makes an existing device current on the calling thread. Returns the argument for `leave`,
+  /// which undoes it. Changes nothing if it throws.
   virtual int enter(const Device& device) = 0;
-  /// The same for the device of `stream`, which may be another one: pinned memory is used on all
-  /// devices. Numbers of default streams stand for those of `device`.
+  /// The same for the device of `stream`, which may be another one, since pinned memory is used on
+  /// all devices. The handles of default streams mean those of `device`.
   virtual int enter_stream(const Device& device, StreamHandle stream) = 0;
   virtual void leave(int before) noexcept = 0;
   /// Whether `stream` belongs to `device`, which has been entered.
@@ -127,13 +127,13 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   virtual std::string format_version(int version) const = 0;
   /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
   virtual std::string describe(int status) const = 0;
-  /// Clears the error state that a failed call leaves for the next caller.
+  /// Clears the runtime's last error, which a failed call sets.
   virtual void forget_error() noexcept {}
   /// The device type of `memory`, an address that the runtime knows.
   virtual int32_t find_type(const void* memory) = 0;
-  /// An attribute of `memory`; no value where the runtime does not know the address.
+  /// An attribute of `memory`; empty if the runtime does not know the address.
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
-  /// Called once the number of devices is known.
+  /// Called after the devices are counted.
   virtual void prepare_devices(int64_t) {}
 
   template <typename... Args, typename... Given>
@@ -142,7 +142,7 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
     if (status != 0) forget_error();
     return status;
   }
-  /// The same; a failure becomes an Error that names the call.
+  /// The same; raises an Error that names the call if it fails.
   template <typename... Args, typename... Given>
   void require(const Device& device, const Call<Args...>& call, Given... args) {
     const int status = run(call, args...);

@@ -75,8 +75,8 @@ std::string find_bundled(const char* name) {
 }
 #endif
 
-/// Asks the system for `name`, once: that takes a while, and every use of a device without a
-/// library would repeat it. A library that is loaded later is found without the system.
+/// Searches the system for `name` once: a search is slow, and each use of a device without a
+/// library would repeat it. A library that is loaded later is found without a search.
 void* search(const char* name) {
   static auto* const mutex = new std::mutex;  // never freed: libraries are opened at exit, too
   static auto* const missing = new std::set<std::string, std::less<>>;

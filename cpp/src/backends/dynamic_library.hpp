@@ -1,4 +1,4 @@
-// Shared libraries that are opened at run time.
+// Opens shared libraries at run time.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace arrowdl {
 
-/// A function of a library, to be cast to its type.
+/// A function of a library, which the caller casts to its type.
 using LibraryFunction = void (*)();
 
-/// A loaded library, closed with it. Empty when there is none.
+/// Owns a loaded library, and closes it. May be empty.
 class DynamicLibrary {
  public:
   DynamicLibrary() noexcept = default;
@@ -23,9 +23,9 @@ class DynamicLibrary {
   }
   ~DynamicLibrary();
 
-  /// The first of `names` that the process has loaded already (see `find_loaded`), so that one
-  /// runtime serves all; else the first that the system finds. Empty when there is none. The system
-  /// is asked once for each name: a later call finds a missing name only once it is loaded.
+  /// The first of `names` that the process has loaded already (see `find_loaded`), so that all use
+  /// one runtime; else the first that the system finds; else empty. Searches the system once for
+  /// each name: later calls find a missing name only after the process has loaded it.
   static DynamicLibrary open(const std::vector<const char*>& names);
 
   /// The library `name`, or its copy from a wheel, if the process has loaded it already.
@@ -35,7 +35,7 @@ class DynamicLibrary {
   const std::string& name() const noexcept { return name_; }
   /// The function `symbol`, or nullptr.
   LibraryFunction find(const char* symbol) const noexcept;
-  /// Leaves the library in the process for good.
+  /// Never unloads the library.
   void keep() noexcept { handle_ = nullptr; }
 
  private:

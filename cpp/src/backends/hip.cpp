@@ -1,9 +1,9 @@
-// AMD's HIP runtime as a backend.
+// The backend of ROCm, on AMD's HIP runtime.
 #include "backends/hip.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
 
-// HIP's API is declared after its documentation, since no build needs ROCm.
+// HIP's API is declared from its documentation, so that no build needs ROCm.
 
 namespace arrowdl {
 namespace {
@@ -14,7 +14,7 @@ constexpr RuntimeText kText = {
     "AMD's HIP runtime",
     "HIP_VISIBLE_DEVICES",
     "the runtime is older than ROCm 5: install a newer one",
-    "install ROCm's HIP runtime, or import a framework that brings it",
+    "install ROCm's HIP runtime, or import a framework that contains it",
     nullptr,  // what HIP loads is machine code of one GPU
 };
 
@@ -101,8 +101,8 @@ class HipRuntime final : public CudaLikeRuntime {
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
 
-  /// The numbers of the memory types differ between ROCm 5 and 6, and all that has a device is
-  /// memory that the device may use.
+  /// Always device memory: ROCm 5 and 6 number the memory types differently, and memory that has a
+  /// device can be used on it.
   int32_t find_type(const void*) override { return kDLROCM; }
 
   std::string format_version(int version) const override {
@@ -114,7 +114,7 @@ class HipRuntime final : public CudaLikeRuntime {
                   text_of(calls_.get_error_string, status));
   }
 
-  // As in CUDA's runtime API: otherwise the next check of a framework finds our failure.
+  // Otherwise the framework's next check for errors finds ours.
   void forget_error() noexcept override { calls_.get_last_error(); }
 
  private:

@@ -8,8 +8,8 @@
 
 namespace arrowdl {
 
-/// The runtime's backend, which the caller owns; nullptr and the reason in `*why_not` where it
-/// cannot be opened.
+/// The backend of HIP, owned by the caller; nullptr, with the reason in `*why_not`, if it cannot be
+/// opened.
 Backend* open_hip(std::string* why_not);
 
 /// The same for the first of `library_names` that can be loaded.

@@ -1,6 +1,6 @@
-// SYCL as a backend, through the C interface of dpctl once that is loaded: it has one flat name
-// where the SYCL runtime has a mangled one for each version. A DPCTLSyclEventRef is a sycl::event*,
-// a DPCTLSyclQueueRef a sycl::queue*.
+// The backend of SYCL, through dpctl's C interface: its names are plain, while those of the SYCL
+// runtime are mangled and differ between versions. A DPCTLSyclEventRef is a sycl::event*, a
+// DPCTLSyclQueueRef a sycl::queue*.
 #include "backends/oneapi.hpp"
 
 #include <deque>
@@ -94,7 +94,7 @@ class OneApi final : public Backend, private MemoryOps {
  public:
   OneApi(const std::string&, const Functions& functions) : f_(functions) {}
 
-  /// Nothing to find: dpctl knows the devices.
+  /// Does nothing: dpctl knows the devices.
   static std::string start() { return {}; }
 
   const char* name() const noexcept override { return "oneAPI"; }
@@ -111,7 +111,7 @@ class OneApi final : public Backend, private MemoryOps {
   StreamOps* streams() noexcept override { return this; }
   MemoryOps* memory() noexcept override { return this; }
 
-  /// dpctl's wait swallows what SYCL throws: only the status tells of a failure.
+  /// dpctl's wait drops the exceptions of SYCL: only the status shows a failure.
   void synchronize(const Device& device, EventHandle event) override {
     process_.require_current(device, name());
     f_.event_wait(event.get());
@@ -172,7 +172,7 @@ class OneApi final : public Backend, private MemoryOps {
     return make_queue(device);
   }
 
-  /// Keeps the queue: Intel's runtime hangs when a queue is deleted while its work runs, since that
+  /// Keeps the queue: Intel's runtime hangs if a queue is deleted while its work runs, since that
   /// work then drops the last reference.
   void return_stream(const Device& device, StreamHandle queue) noexcept override {
     if (!process_.is_current()) return;
@@ -180,7 +180,7 @@ class OneApi final : public Backend, private MemoryOps {
       void* last = require(f_.queue_barrier(queue.get()), device, "submit a barrier");
       const std::lock_guard<std::mutex> lock(mutex_);
       idle_[device.id].push_back({queue, last});
-    } catch (...) {  // the runtime has ended, or there is no memory: the queue stays with it
+    } catch (...) {  // the runtime has ended, or there is no memory: the queue is leaked
     }
   }
 
@@ -240,7 +240,7 @@ class OneApi final : public Backend, private MemoryOps {
     }
   }
 
-  /// Each device has a context, and a queue reaches only the memory of its own.
+  /// Each device has a context, and a queue can use only memory of its own context.
   bool can_copy(const Device& from, const Device& to) override {
     return from.type == kDLCPU || to.type == kDLCPU || from.id == to.id;
   }
@@ -286,7 +286,7 @@ class OneApi final : public Backend, private MemoryOps {
     return StreamHandle(require(queue, device, "make a queue"));
   }
 
-  /// A queue of ours that nobody holds, and an event for its last work.
+  /// A returned queue of ours, and an event for its last work.
   struct Idle {
     StreamHandle queue;
     void* last;

@@ -1,4 +1,4 @@
-// Opens SYCL, by way of dpctl as a backend.
+// Opens SYCL as a backend, through dpctl.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// The runtime's backend, which the caller owns; nullptr and the reason in `*why_not` where it
-/// cannot be opened.
+/// The backend of SYCL, owned by the caller; nullptr, with the reason in `*why_not`, if it cannot
+/// be opened.
 Backend* open_oneapi(std::string* why_not);
 
 }  // namespace arrowdl

@@ -1,7 +1,7 @@
-// OpenCL through its ICD loader, as a backend. A sync_event is a cl_event*, a GPU stream a
-// cl_command_queue, a data pointer a cl_mem. Arrow and DLPack give only the number of a device,
-// which names no context, and OpenCL makes neither queue nor memory without one: arrowdl works on
-// the queues and events that it is given.
+// The backend of OpenCL, through its ICD loader. A sync_event is a cl_event*, a GPU stream a
+// cl_command_queue, a data pointer a cl_mem. OpenCL makes queues and memory only in a context,
+// which the device ids of Arrow and DLPack do not name: arrowdl uses the queues and events of
+// others.
 #include "backends/opencl.hpp"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ constexpr Symbol<OpenClCalls> kSymbols[] = {
     row<&OpenClCalls::release_event>("clReleaseEvent"),
 };
 
-/// A sync_event points to the cl_event.
+/// The cl_event to which a sync_event points.
 void* handle_of(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
 
 class OpenCl final : public Backend, private StreamOps {
@@ -84,7 +84,7 @@ class OpenCl final : public Backend, private StreamOps {
   OpenCl(std::string library_name, const OpenClCalls& calls)
       : library_name_(std::move(library_name)), calls_(calls) {}
 
-  /// Finds the devices. The reason where that fails, else an empty string.
+  /// Finds the devices. Returns why that fails, or an empty string.
   std::string start();
 
   const char* name() const noexcept override { return "OpenCL"; }
@@ -160,7 +160,7 @@ class OpenCl final : public Backend, private StreamOps {
   int64_t device_count_ = 0;
 };
 
-/// A queue of ours in a context, which OpenCL keeps until the work on it is done.
+/// A queue of ours in a context. OpenCL keeps it until its work is done.
 class OpenCl::OwnQueue {
  public:
   OwnQueue(const OpenCl& opencl, const Device& device, void* context) : opencl_(opencl) {
@@ -210,7 +210,7 @@ std::string OpenCl::start() {
   return {};
 }
 
-/// "3.0 PoCL 3.1": what OpenCL gives has its own name before it.
+/// "3.0 PoCL 3.1", without the "OpenCL " that the runtime writes before it.
 std::string OpenCl::find_version(void* platform) const {
   std::size_t size = 0;
   if (calls_.get_platform_info(platform, kPlatformVersion, 0, nullptr, &size) != 0) return "?";
@@ -282,7 +282,7 @@ int OpenCl::find_status(const Device& device, void* handle) const {
   require(device, calls_.get_event_info, handle, kEventStatus, sizeof(status), &status, nullptr);
   if (status < 0) raise_failed(device, status);
   if (status != kQueued) return status;
-  // Perhaps nobody has flushed the queue yet: without a flush its work would never run.
+  // The queue may not be flushed yet, and without a flush its work would never run.
   void* const queue = find_handle(device, calls_.get_event_info, handle, kEventQueue);
   if (queue != nullptr) require(device, calls_.flush, queue);
   return status;
@@ -294,7 +294,7 @@ EventHandle OpenCl::mark(const Device& device, StreamHandle queue,
   auto cell = std::make_unique<void*>(nullptr);  // sync_event points to the event's handle
   require(device, calls_.enqueue_marker, queue.get(), static_cast<unsigned>(handles.size()),
           handles.empty() ? nullptr : handles.data(), cell.get());
-  const int status = calls_.flush(queue.get());  // else nobody may ever run it
+  const int status = calls_.flush(queue.get());  // otherwise it may never run
   if (status != 0) {
     calls_.release_event(*cell);
     raise(device, calls_.flush.name, status);

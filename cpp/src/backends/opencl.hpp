@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// The runtime's backend, which the caller owns; nullptr and the reason in `*why_not` where it
-/// cannot be opened.
+/// The backend of OpenCL, owned by the caller; nullptr, with the reason in `*why_not`, if it cannot
+/// be opened.
 Backend* open_opencl(std::string* why_not);
 
 }  // namespace arrowdl

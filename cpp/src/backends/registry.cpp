@@ -1,4 +1,4 @@
-// The list of the backends: one row for each runtime.
+// Lists the backends, one row for each runtime, and opens them.
 #include <algorithm>
 #include <iterator>
 #include <mutex>
@@ -74,7 +74,7 @@ Backend* find_backend(int32_t device_type, std::string* why_not) noexcept {
     if (Backend* registered = find_synchronizer(device_type)) return registered;
     *reason =
         "arrowdl has no backend for this device type: synchronize the data in its own library "
-        "first, or teach arrowdl to wait with register_synchronizer()";
+        "first, or register a synchronizer with register_synchronizer()";
   } catch (const std::exception& error) {
     *reason = error.what();
   }

@@ -1,4 +1,4 @@
-// The error of a device runtime that is used in a forked child.
+// Refuses the use of a device runtime in a forked child.
 #include "backends/runtime_process.hpp"
 
 #include "arrowdl/error.hpp"

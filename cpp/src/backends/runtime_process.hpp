@@ -1,4 +1,4 @@
-// The process that opened a device runtime: runtimes do not survive a fork.
+// Remembers the process that opened a device runtime, since runtimes do not survive a fork.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class RuntimeProcess {
  public:
   /// False in a forked child, which must not call the runtime.
   bool is_current() const noexcept { return forks_ == fork_count(); }
-  /// Raises RuntimeError in a forked child; `runtime` is its name for people.
+  /// Raises RuntimeError in a forked child; `runtime` is the runtime's display name.
   void require_current(const Device& device, const char* runtime) const {
     if (!is_current()) raise_forked(device, runtime);
   }

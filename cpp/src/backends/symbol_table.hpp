@@ -19,9 +19,8 @@ struct AnyCall {
   LibraryFunction function = nullptr;
 };
 
-/// A function that takes `Args` and returns `Result`. The drivers' own types are declared as what
-/// they are to the calling convention: handles and device addresses are pointers, enumerations are
-/// ints.
+/// A function that takes `Args` and returns `Result`. The drivers' types are declared as the
+/// calling convention passes them: handles and device addresses as pointers, enumerations as ints.
 template <typename Result, typename... Args>
 struct Function : AnyCall {
   Result operator()(Args... args) const noexcept {
@@ -61,14 +60,14 @@ const char* find_missing(const DynamicLibrary& library, const Symbol<Calls> (&sy
 
 /// Texts about a library that is missing or too old.
 struct LibraryText {
-  const char* library;    ///< its name for people: "NVIDIA's driver"
+  const char* library;    ///< its display name: "NVIDIA's driver"
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
 };
 
 /// `library` as a `Runtime`, whose constructor takes the library's name and the `Calls` of
-/// `symbols`. nullptr, with the reason in `*why_not`, when that fails: only the library stays
-/// loaded then, and it can be tried again.
+/// `symbols`. nullptr, with the reason in `*why_not`, if that fails: only the library stays
+/// loaded then, and a later call may try again.
 template <typename Runtime, typename Text, typename Calls, std::size_t kCount>
 Backend* start_runtime(DynamicLibrary library, const Text& text,
                        const Symbol<Calls> (&symbols)[kCount], std::string* why_not) {

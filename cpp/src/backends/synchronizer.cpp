@@ -1,4 +1,4 @@
-// A backend that can only wait on the host, by a function of the user's.
+// A backend that can only wait on the host, with a function of the user.
 #include "backends/synchronizer.hpp"
 
 #include <map>
@@ -15,7 +15,7 @@ using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
 
 class SynchronizerBackend final : public Backend {
  public:
-  /// Returns the last one, to be dropped when no lock is held: its deleter may run any code.
+  /// Returns the previous one, which the caller drops without a lock: its deleter may run any code.
   std::shared_ptr<Synchronizer> set(Synchronizer synchronizer) {
     auto next = std::make_shared<Synchronizer>(std::move(synchronizer));
     const std::lock_guard<std::mutex> lock(mutex_);

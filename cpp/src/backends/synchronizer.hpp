@@ -1,4 +1,4 @@
-// Backends of device types whose events a function of the user's waits for.
+// Backends of device types for whose events a function of the user waits.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace arrowdl {
 /// The backend around the synchronizer of `device_type`, or nullptr.
 Backend* find_synchronizer(int32_t device_type);
 
-/// Sets it; an empty one removes it.
+/// Sets the synchronizer; an empty one removes it.
 void set_synchronizer(int32_t device_type,
                       std::function<void(EventHandle event, int64_t device_id)> synchronizer);
 

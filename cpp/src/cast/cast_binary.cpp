@@ -6,6 +6,7 @@
 #include "array/row_access.hpp"
 #include "cast/value_offsets.hpp"
 #include "compute/allocate_elements.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {

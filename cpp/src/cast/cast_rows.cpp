@@ -58,7 +58,7 @@ void cast_indices(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   parts->dictionary = cast_rows(array.dictionary(), *to.dictionary, false);
 }
 
-/// Keeps the offset: run ends count from the first row of the whole array.
+/// Keeps the offset, since run ends count from the first row of the whole array.
 void cast_runs(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   parts->offset = array.offset();
   for (int64_t i = 0; i < 2; ++i) {

@@ -6,8 +6,8 @@
 
 namespace arrowdl {
 
-/// Appends the elements of `array` in the units of `to`. Raises Misfit for values that are no whole
-/// number of these units, or too large.
+/// Appends the elements of `array` in the units of `to`. Raises Misfit for values that are not a
+/// whole number of these units, or are too large.
 void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts);
 
 }  // namespace arrowdl

@@ -7,25 +7,26 @@
 #include "cast/has_null_rows.hpp"
 #include "cast/layout_families.hpp"
 #include "cast/misfit.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// The values that the rows of a list refer to, or all of them if the host cannot tell; `*is_whole`
-/// becomes false then.
+/// The values that the rows of a list refer to. If the host cannot tell, all values, and sets
+/// `*is_whole` to false.
 DeviceArray find_items(const DeviceArray& array, bool* is_whole) {
   DeviceArray items = array.child(0);
   const Layout layout = array.type().layout;
   if (layout == Layout::kFixedSizeList) return items;
-  const bool has_offsets = layout == Layout::kList || layout == Layout::kLargeList;
-  if (!has_offsets || !is_host_readable(array.device())) {
+  if (!layout_row(layout).has_offsets() || !is_host_readable(array.device())) {
     *is_whole = false;
     return items;
   }
   if (array.length() == 0) return items.slice(0, 0);
   const Range rows{0, array.length()};
-  const Range used = layout == Layout::kList ? read_offsets<int32_t>(array, rows, items.length())
-                                             : read_offsets<int64_t>(array, rows, items.length());
+  const Range used = visit_offset(array.type(), [&](auto zero) {
+    return read_offsets<decltype(zero)>(array, rows, items.length());
+  });
   return items.slice(used.start, used.length);
 }
 

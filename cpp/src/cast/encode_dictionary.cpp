@@ -9,8 +9,8 @@
 #include "array/row_access.hpp"
 #include "cast/misfit.hpp"
 #include "compute/allocate_elements.hpp"
+#include "compute/encoded_rows.hpp"
 #include "compute/gather.hpp"
-#include "compute/row_encoder.hpp"
 #include "util/visit_integer.hpp"
 
 namespace arrowdl {

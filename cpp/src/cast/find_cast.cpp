@@ -1,6 +1,7 @@
 // Finds the cast from one node of a type to another one.
 #include "cast/find_cast.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -76,6 +77,7 @@ bool is_wider(const Dtype& from, const Dtype& to) {
   const bool is_integer = from.code == kDLInt || from.code == kDLUInt;
   const bool is_real = from.code == kDLFloat || from.code == kDLBfloat;
   if (!is_integer && !is_real) return false;
+  if (std::max(from.bits, to.bits) > 64) return false;  // cast_numbers has no such elements
   const bool holds = count_digits(to) >= count_digits(from);
   if (to.code == kDLFloat) return holds && to.bits >= 32;
   if (!is_integer || to.bits <= from.bits) return false;
@@ -98,7 +100,7 @@ std::string_view without_zone(std::string_view format) { return format.substr(0,
 Cast find_temporal_cast(std::string_view from, std::string_view to) {
   if (from[1] != to[1] || from[1] == 'i') return Cast::kNone;
   if (from[1] == 's') {
-    // The zone of an instant is only how it is shown; a local time is no instant.
+    // The zone of an instant only matters for display; a local time is not an instant.
     const bool has_zone = from.size() > 4;
     if (has_zone != (to.size() > 4)) return Cast::kNone;
   }

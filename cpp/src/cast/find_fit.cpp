@@ -10,22 +10,13 @@
 #include "cast/find_cast.hpp"
 #include "cast/layout_families.hpp"
 #include "cast/match_fields.hpp"
+#include "schema/schema_path.hpp"
 
 namespace arrowdl {
 namespace {
 
-/// The path to a node of a type.
-struct Path {
-  const Path* parent;
-  const Type* type;
-};
-
-std::string to_string(const Path& path) {
-  const std::string own = *path.type->name() == '\0' ? "(unnamed)" : path.type->name();
-  return path.parent == nullptr ? own : concat(to_string(*path.parent), " > ", own);
-}
-
-[[noreturn]] void raise_incompatible(const Path& path, const Type& to, const std::string& why_not) {
+[[noreturn]] void raise_incompatible(const TypePath& path, const Type& to,
+                                     const std::string& why_not) {
   raise_value_error(
       "the requested schema is incompatible with the data at ", to_string(path), ": ",
       to_string(*path.type), " is requested as ", to_string(to),
@@ -34,7 +25,7 @@ std::string to_string(const Path& path) {
       "the result");
 }
 
-Fit find_fit_at(const Path& path, const Type& to);
+Fit find_fit_at(const TypePath& path, const Type& to);
 
 /// Calls visit(child of `from`, child of `to`) for the pairs that a cast of the node leaves to
 /// cast.
@@ -73,17 +64,17 @@ Fit fit_of(const Type& from, const Type& to, Cast cast) {
   return is_in_order(match_fields(from, to)) ? Fit::kSame : Fit::kShared;
 }
 
-Fit find_fit_at(const Path& path, const Type& to) {
+Fit find_fit_at(const TypePath& path, const Type& to) {
   const Type& from = *path.type;
   const FoundCast found = find_cast(from, to);
   if (found.cast == Cast::kIncompatible) raise_incompatible(path, to, found.why_not);
   Fit children = Fit::kSame;
   visit_pairs(from, to, found.cast, [&](const Type& child, const Type& wanted) {
     children =
-        std::max(children, find_fit_at(&child == &from ? path : Path{&path, &child}, wanted));
+        std::max(children, find_fit_at(&child == &from ? path : TypePath{&path, &child}, wanted));
   });
   if (children == Fit::kNone) return children;
-  // Unions are not made anew around other children; nodes other than structs are copied for that.
+  // Unions are not rebuilt around other children, and nodes other than structs are copied for it.
   if (children > Fit::kSame && is_union(from)) return Fit::kNone;
   if (children == Fit::kShared && found.cast != Cast::kStruct) children = Fit::kConverted;
   return std::max(children, fit_of(from, to, found.cast));
@@ -91,7 +82,7 @@ Fit find_fit_at(const Path& path, const Type& to) {
 
 }  // namespace
 
-Fit find_fit(const Type& from, const Type& to) { return find_fit_at(Path{nullptr, &from}, to); }
+Fit find_fit(const Type& from, const Type& to) { return find_fit_at(TypePath{nullptr, &from}, to); }
 
 bool narrows_nullability(const Type& from, const Type& to) {
   if (from.is_nullable() && !to.is_nullable()) return true;

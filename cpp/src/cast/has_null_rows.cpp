@@ -1,10 +1,12 @@
-// Looks for null rows, also for those that have no validity bit of their own.
+// Looks for null rows, also in dictionaries and runs.
 #include "cast/has_null_rows.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "array/row_access.hpp"
 #include "array/run_ends.hpp"
+#include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
@@ -15,23 +17,48 @@ std::optional<bool> has_unset_validity(const DeviceArray& array) {
   return known < 0 ? std::nullopt : std::optional<bool>(known > 0);
 }
 
-/// Which rows of `values`, in host memory, are null.
-std::vector<bool> find_null_rows(const DeviceArray& values) {
-  std::vector<bool> nulls;
-  nulls.reserve(static_cast<std::size_t>(values.length()));
-  for (int64_t i = 0; i < values.length(); ++i) {
-    nulls.push_back(has_null_rows(values.slice(i, 1)).value_or(false));
-  }
-  return nulls;
-}
+std::vector<bool> find_null_rows(const DeviceArray& array);
 
-/// Whether an index, none of which is null, is of a null value.
-bool has_null_values(const DeviceArray& array, const DeviceArray& values) {
+/// Adds to `nulls` the rows whose dictionary value is null.
+void add_null_values(const DeviceArray& array, std::vector<bool>* nulls) {
+  const DeviceArray values = array.dictionary();
   const std::vector<bool> is_null = find_null_rows(values);
   for (int64_t i = 0; i < array.length(); ++i) {
-    if (is_null[static_cast<std::size_t>(read_index(array, i, values.length()))]) return true;
+    const auto row = static_cast<std::size_t>(i);
+    if ((*nulls)[row]) continue;
+    (*nulls)[row] = is_null[static_cast<std::size_t>(read_index(array, i, values.length()))];
   }
-  return false;
+}
+
+/// Adds to `nulls` the rows of null runs.
+void add_null_runs(const DeviceArray& array, std::vector<bool>* nulls) {
+  const Range rows{0, array.length()};
+  visit_run_ends(array.type(), [&](auto zero) {
+    const RunReader<decltype(zero)> reader(array);
+    const Range runs = reader.find_runs(rows);
+    const std::vector<bool> is_null = find_null_rows(array.child(1).slice(runs.start, runs.length));
+    int64_t row = 0;
+    for (int64_t i = 0; i < runs.length; ++i) {
+      const int64_t end = reader.end_within(runs.start + i, rows);
+      for (; row < end; ++row) {
+        (*nulls)[static_cast<std::size_t>(row)] = is_null[static_cast<std::size_t>(i)];
+      }
+    }
+  });
+}
+
+/// Which rows of `array`, in host memory, are null.
+std::vector<bool> find_null_rows(const DeviceArray& array) {
+  std::vector<bool> nulls(static_cast<std::size_t>(array.length()),
+                          array.type().layout == Layout::kNull);
+  if (array.length() == 0) return nulls;
+  if (array.validity() != nullptr) {
+    for_each_unset_bit(array.validity(), array.offset(), array.length(),
+                       [&](int64_t i) { nulls[static_cast<std::size_t>(i)] = true; });
+  }
+  if (array.type().dictionary != nullptr) add_null_values(array, &nulls);
+  if (array.type().layout == Layout::kRunEndEncoded) add_null_runs(array, &nulls);
+  return nulls;
 }
 
 std::optional<bool> has_null_values(const DeviceArray& array) {
@@ -41,7 +68,8 @@ std::optional<bool> has_null_values(const DeviceArray& array) {
   const std::optional<bool> has_nulls = has_null_rows(values);
   if (!has_nulls.value_or(true)) return false;
   if (!is_host_readable(array.device())) return std::nullopt;
-  return has_null_values(array, values);
+  const std::vector<bool> nulls = find_null_rows(array);
+  return std::find(nulls.begin(), nulls.end(), true) != nulls.end();
 }
 
 std::optional<bool> has_null_runs(const DeviceArray& array) {

@@ -1,4 +1,4 @@
-// Looks for null rows, also for those that have no validity bit of their own.
+// Looks for null rows, also in dictionaries and runs.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace arrowdl {
 
 /// Whether a row is null: by its validity bit, its dictionary value or the value of its run. Empty
-/// if only the memory of a device would tell. Waits for the event of memory that the host reads.
+/// if that takes reading memory of a device. Waits for the event of host-readable memory.
 /// Raises ValueError for malformed indices and run ends.
 std::optional<bool> has_null_rows(const DeviceArray& array);
 

@@ -8,7 +8,7 @@
 
 namespace arrowdl {
 
-/// Values that do not fit a type which other values of their type fit: a time that is no whole
+/// Values that do not fit a type which other values of their type fit: a time that is not a whole
 /// number of the requested units, lists of different lengths.
 class Misfit : public Error {
  public:

@@ -33,19 +33,6 @@ void require_offset(const Type& to, int64_t offset) {
                to_string(to), " can count");
 }
 
-/// Calls `visit` with a zero of the type of the offsets of `type`.
-template <typename Visit>
-auto visit_offset(const Type& type, const Visit& visit) {
-  switch (type.layout) {
-    case Layout::kLargeBinary:
-    case Layout::kLargeList:
-    case Layout::kLargeListView:
-      return visit(int64_t{});
-    default:
-      return visit(int32_t{});
-  }
-}
-
 /// Offsets of `length` rows of `size` values each. Raises Misfit if `to` cannot count the values.
 template <typename Offset>
 Buffer make_even_offsets(int64_t length, int64_t size, const Type& to);

@@ -8,11 +8,11 @@
 
 namespace arrowdl {
 
-/// New host memory for `count` elements of `width` bytes, from `*target` on. Raises MemoryError,
-/// also where the size overflows.
+/// New host memory for `count` elements of `width` bytes, at `*target`. Raises MemoryError, also if
+/// the size overflows.
 inline Buffer allocate_elements(int64_t count, int64_t width, uint8_t** target) {
   int64_t size = 0;
-  if (!checked_multiply(count, width, &size)) size = -1;  // which no memory has
+  if (!checked_multiply(count, width, &size)) size = -1;  // no memory has this size
   return Buffer::allocate(size, target);
 }
 

@@ -105,7 +105,7 @@ OwnedSchema merge_schemas(const std::vector<DeviceArray>& arrays) {
 }  // namespace
 
 DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
-  if (arrays.empty()) raise_value_error("cannot concatenate nothing: give at least one array");
+  if (arrays.empty()) raise_value_error("cannot concatenate no arrays: pass at least one");
   if (arrays.size() == 1) return arrays.front();
   OwnedSchema schema = merge_schemas(arrays);
   for (const DeviceArray& array : arrays) require_host_readable(array, "concatenate arrays");

@@ -4,6 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "compute/gather_elements.hpp"
 #include "compute/gather_offsets.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
@@ -32,11 +33,8 @@ void gather_offset_binary(const Selection& selection, ArrayParts* parts) {
 }  // namespace
 
 void gather_binary(const Selection& selection, ArrayParts* parts) {
-  if (selection.type().layout == Layout::kBinary) {
-    gather_offset_binary<int32_t>(selection, parts);
-  } else {
-    gather_offset_binary<int64_t>(selection, parts);
-  }
+  visit_offset(selection.type(),
+               [&](auto zero) { gather_offset_binary<decltype(zero)>(selection, parts); });
 }
 
 }  // namespace arrowdl

@@ -8,8 +8,8 @@
 
 namespace arrowdl {
 
-/// Appends type ids and offsets to the buffers of `parts`. Returns the rows of each child: what a
-/// range refers to is moved as one span. Raises ValueError for malformed ids and offsets,
+/// Appends type ids and offsets to the buffers of `parts`. Returns the rows of each child; those
+/// that a range refers to are one span. Raises ValueError for malformed ids and offsets,
 /// BufferError if int32 offsets cannot count the rows of a child.
 std::vector<ChildRows> gather_dense_unions(const Selection& selection, ArrayParts* parts);
 

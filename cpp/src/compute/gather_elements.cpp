@@ -10,7 +10,7 @@
 namespace arrowdl {
 namespace {
 
-/// How many ranges ahead memory is fetched: no processor foresees ranges in any order.
+/// How many ranges ahead to prefetch: processors cannot predict ranges in random order.
 constexpr std::size_t kAhead = 3;
 
 /// The bytes that one thread copies at a time.

@@ -8,8 +8,8 @@
 
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
+#include "compute/encoded_rows.hpp"
 #include "compute/gather_elements.hpp"
-#include "compute/row_encoder.hpp"
 #include "util/visit_integer.hpp"
 
 namespace arrowdl {

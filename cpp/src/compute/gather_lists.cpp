@@ -5,6 +5,7 @@
 
 #include "compute/allocate_elements.hpp"
 #include "compute/gather_offsets.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
@@ -33,7 +34,7 @@ Range find_span(const DeviceArray& source, Range rows, int64_t child_length) {
   return end == 0 ? Range{} : Range{start, end - start};
 }
 
-/// The span that a range refers to moves as one, so that gaps and overlaps stay.
+/// Moves the span that a range refers to as one, so that gaps and overlaps stay.
 template <typename Offset>
 ChildRows gather_list_views(const Selection& selection, ArrayParts* parts) {
   std::vector<DeviceArray> children = select_child(selection.sources, 0);
@@ -63,16 +64,12 @@ ChildRows gather_list_views(const Selection& selection, ArrayParts* parts) {
 }  // namespace
 
 ChildRows gather_lists(const Selection& selection, ArrayParts* parts) {
-  switch (selection.type().layout) {
-    case Layout::kList:
-      return gather_offset_lists<int32_t>(selection, parts);
-    case Layout::kLargeList:
-      return gather_offset_lists<int64_t>(selection, parts);
-    case Layout::kListView:
-      return gather_list_views<int32_t>(selection, parts);
-    default:
-      return gather_list_views<int64_t>(selection, parts);
-  }
+  return visit_offset(selection.type(), [&](auto zero) {
+    using Offset = decltype(zero);
+    return layout_row(selection.type().layout).has_offsets()
+               ? gather_offset_lists<Offset>(selection, parts)
+               : gather_list_views<Offset>(selection, parts);
+  });
 }
 
 }  // namespace arrowdl

@@ -12,6 +12,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
+#include "schema/layout.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
@@ -36,8 +37,8 @@ struct Shift {
   }
 };
 
-/// The buffer that tensors share; -1 if they share none: bits are unpacked, offsets are written
-/// anew, views are gathered.
+/// The index of the buffer that tensors share; -1 if they share none, since bits are unpacked,
+/// offsets are rewritten, and views are gathered.
 int64_t find_elements(const Type& type) {
   switch (type.layout) {
     case Layout::kFixedWidth:
@@ -62,8 +63,9 @@ int64_t read_end(const ArrowArray& node) {
 
 /// The bytes that the node takes of the buffer of `find_elements`; -1 if they overflow.
 int64_t count_bytes(const Type& type, const ArrowArray& node) {
-  if (type.layout == Layout::kBinary) return read_end<int32_t>(node);
-  if (type.layout == Layout::kLargeBinary) return read_end<int64_t>(node);
+  if (layout_row(type.layout).has_offsets()) {
+    return visit_offset(type, [&](auto zero) { return read_end<decltype(zero)>(node); });
+  }
   int64_t bytes = 0;
   return checked_multiply(node.offset + node.length, type.byte_width, &bytes) ? bytes : -1;
 }

@@ -1,4 +1,4 @@
-// What a gather takes from which arrays.
+// Selects rows one level down.
 #include "compute/selection.hpp"
 
 namespace arrowdl {

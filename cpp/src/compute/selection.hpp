@@ -1,4 +1,4 @@
-// What a gather takes from which arrays.
+// The rows that a gather takes from several arrays.
 #pragma once
 
 #include <cstdint>

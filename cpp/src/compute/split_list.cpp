@@ -10,6 +10,7 @@
 #include "compute/gather.hpp"
 #include "compute/gather_offsets.hpp"
 #include "schema/copy_schema.hpp"
+#include "schema/layout.hpp"
 
 namespace arrowdl {
 namespace {
@@ -129,23 +130,22 @@ ListParts split_binary_views(const DeviceArray& array) {
 
 ListParts split_list(const DeviceArray& array, bool empty_nulls) {
   const Type& type = array.type();
-  require_host_readable(array, "take lists apart");
+  require_host_readable(array, "split lists");
   switch (type.layout) {
     case Layout::kBinary:
-    case Layout::kList:
-      return split_offsets<int32_t>(array, empty_nulls);
     case Layout::kLargeBinary:
+    case Layout::kList:
     case Layout::kLargeList:
-      return split_offsets<int64_t>(array, empty_nulls);
+      return visit_offset(
+          type, [&](auto zero) { return split_offsets<decltype(zero)>(array, empty_nulls); });
     case Layout::kListView:
-      return split_list_views<int32_t>(array);
     case Layout::kLargeListView:
-      return split_list_views<int64_t>(array);
+      return visit_offset(type, [&](auto zero) { return split_list_views<decltype(zero)>(array); });
     case Layout::kBinaryView:
       return split_binary_views(array);
     default:
-      raise_type_error("a list, map, list view, binary or string array (or a view of those) is ",
-                       "needed to take apart into values and offsets, not ", to_string(type));
+      raise_type_error("values and offsets need a list, map, list view, binary or string array ",
+                       "(or a view of those), got ", to_string(type));
   }
 }
 

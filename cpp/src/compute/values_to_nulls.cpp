@@ -1,4 +1,4 @@
-// Makes values that stand for nulls null.
+// Makes sentinel values null.
 #include "compute/values_to_nulls.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ DeviceArray null_where_item(const DeviceArray& array, std::string_view item) {
   return null_where<Item>(array, [null](Item element) { return element == null; });
 }
 
-/// NaN by its bits: more than infinity, whatever the sign. Source: IEEE 754.
+/// Whether the bits are a NaN: without the sign, more than infinity. Source: IEEE 754.
 template <typename Bits>
 DeviceArray null_where_above(const DeviceArray& array, Bits infinity) {
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);

@@ -1,4 +1,4 @@
-// Makes values that stand for nulls null.
+// Makes sentinel values null.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
-// Makes new tensors in memory that the host cannot read. The work runs on the stream of the
-// consumer, or on one of arrowdl's, after the array's event. The host waits for it if the consumer
-// has asked for no order.
+// Makes new tensors in memory that the host cannot read. The work runs on the consumer's stream, or
+// on one of arrowdl's, after the array's event. The host waits for it if the consumer has no
+// stream.
 #pragma once
 
 #include "arrowdl/device_array.hpp"

@@ -43,7 +43,7 @@ Item make_nan(const Dtype& dtype) {
 Item make_fill_value(const Dtype& dtype, Nulls nulls) {
   if (nulls == Nulls::kNan) return make_nan(dtype);
   if (dtype.code == kDLFloat8_e8m0fnu) {
-    raise_buffer_error("nulls=\"fill\" puts zeros, and ", dtype.name,
+    raise_buffer_error("nulls=\"fill\" writes zeros, and ", dtype.name,
                        " has none: use nulls=\"nan\" or \"mask\"");
   }
   return Item{};

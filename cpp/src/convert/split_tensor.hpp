@@ -19,8 +19,8 @@ struct BitParts {
   int64_t repeat;
 };
 
-/// What the tensor of an array is made of, zero-copy: for consumers that unpack bits and replace
-/// nulls with operations of their own, on a device without arrowdl's kernels.
+/// The parts of the tensor of an array, zero-copy, for consumers that unpack bits and replace nulls
+/// themselves, on a device without arrowdl's kernels.
 struct TensorParts {
   std::optional<TensorView> values;  ///< the elements in physical order, 1-D; empty for booleans
   std::optional<BitParts> bits;      ///< the elements of booleans

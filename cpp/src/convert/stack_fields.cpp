@@ -8,7 +8,7 @@
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "compute/decoded_field.hpp"
+#include "compute/read_field.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "convert/host_tensor.hpp"

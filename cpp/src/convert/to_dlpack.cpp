@@ -72,8 +72,9 @@ OwnedTensor share_memory(const TensorView& view, const DeviceArray& array, DLMan
   return make_legacy_tensor(view, array.storage());
 }
 
-OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
-OwnedTensor to_vintage(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
+/// `copy` as a struct of that version.
+OwnedTensor to_version(OwnedTensor copy, DLManagedTensorVersioned*) { return copy; }
+OwnedTensor to_version(OwnedTensor copy, DLManagedTensor*) { return to_legacy(std::move(copy)); }
 
 template <typename Managed>
 OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& options) {
@@ -95,7 +96,7 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
   OwnedTensor copy = reading.view.device.type == kDLCPU
                          ? copy_elements(reading, nulls)
                          : copy_on_device(reading, nulls, reason, options.order);
-  return to_vintage(std::move(copy), static_cast<Managed*>(nullptr));
+  return to_version(std::move(copy), static_cast<Managed*>(nullptr));
 }
 
 /// Whether the elements are a CPU tensor as they are: the common case, found quickly.

@@ -68,8 +68,8 @@ void CopyPlanner::plan_layout(const DeviceArray& array, CopyPlan& node) {
   const LayoutRow& row = layout_row(array.type().layout);
   if (row.is_variadic) return plan_views(array, node);
   if (row.has_offsets()) {
-    return row.buffers[1].width == sizeof(int32_t) ? plan_offsets<int32_t>(array, node)
-                                                   : plan_offsets<int64_t>(array, node);
+    return visit_offset(array.type(),
+                        [&](auto zero) { plan_offsets<decltype(zero)>(array, node); });
   }
   for (int64_t i = row.has_validity() ? 1 : 0; i < row.buffer_count; ++i) {
     node.buffers.push_back(add_buffer(array, i));

@@ -1,4 +1,4 @@
-// Keeps pinned blocks, and bounds their bytes.
+// Keeps pinned blocks for reuse, and bounds their size.
 #include "copy/staging_pool.hpp"
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace arrowdl {
 namespace {
 
-/// A block that is lost with its device is waited for no longer.
+/// The interval at which a waiting copy checks again, since a lost block notifies nobody.
 constexpr std::chrono::milliseconds kLongestWait{1};
-/// And if blocks never come back, from a device that fails or at the end of the process, copies go
-/// on without them.
+/// The longest wait for blocks in use. If they never return, since the device fails or the process
+/// ends, copies go on without pinned memory.
 constexpr std::chrono::seconds kPatience{5};
 
 int64_t round_up(int64_t size) noexcept {
@@ -89,9 +89,10 @@ StagingPool::OwnedBlock StagingPool::allocate(MemoryOps& memory, const Device& d
   }
 }
 
-/// Whether there may be another block of `size` bytes, which is counted then: its caller makes it.
+/// Whether the limit allows another block of `size` bytes. If so, counts the block, and the caller
+/// allocates it.
 bool StagingPool::reserve(int64_t size) {
-  // Where no release waits, blocks are with threads that fill one each, or lost with their device.
+  // Without pending releases, each block is being filled by a thread, or is lost with its device.
   const bool comes_back = pending_releases() > 0;
   make_room(size);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -102,7 +103,7 @@ bool StagingPool::reserve(int64_t size) {
   return true;
 }
 
-/// Those that nobody uses, the oldest first, until `size` bytes more are within the limit.
+/// Takes out idle blocks, the least recently used first, until the limit allows `size` more bytes.
 std::vector<StagingPool::OwnedBlock> StagingPool::make_room(int64_t size) {
   std::vector<OwnedBlock> dropped;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -159,7 +160,7 @@ int64_t StagingPool::bytes() noexcept {
 }
 
 void set_staging_limit(int64_t bytes) {
-  if (bytes < 0) raise_value_error("a staging limit of ", bytes, " bytes: it is 0 or more");
+  if (bytes < 0) raise_value_error("a staging limit of ", bytes, " bytes: pass 0 or more");
   StagingPool::get().set_limit(bytes);
 }
 

@@ -1,4 +1,4 @@
-// Pinned memory that bytes of the host pass through on their way to a device.
+// Pinned memory through which pageable host memory is copied to devices.
 #pragma once
 
 #include <condition_variable>
@@ -13,21 +13,22 @@
 
 namespace arrowdl {
 
-/// Blocks of pinned memory of any device, kept to be used again: pinning takes longer than many
-/// copies do. Bounded as `set_staging_limit` says. What is left at exit goes with the process.
+/// Blocks of pinned memory of any device. Copies reuse them, since pinning takes longer than many
+/// copies. Bounded as `set_staging_limit` says. Blocks that are left at exit are not freed.
 class StagingPool {
  public:
   static constexpr int64_t kMinBlock = int64_t{64} << 10;
-  /// Enough for the full bandwidth, and what the host fills while earlier blocks are on their way.
+  /// Large enough for the full bandwidth, and small enough that the host fills a block while
+  /// earlier ones are copied.
   static constexpr int64_t kMaxBlock = int64_t{4} << 20;
 
-  /// That of this process.
+  /// The pool of this process.
   static StagingPool& get();
 
-  /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `memory`. They are back in
-  /// the pool when the last owner is gone, who sees to it that nothing uses them then. Waits on the
-  /// host while others have all that there may be, for some seconds. nullptr then, and where the
-  /// runtime has no more.
+  /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `memory`. The last owner
+  /// returns them to the pool, and must make sure that nothing uses them then. While other copies
+  /// use all blocks that the limit allows, the host waits for some seconds. nullptr after that, and
+  /// if the runtime has no memory.
   std::shared_ptr<uint8_t> take(MemoryOps& memory, const Device& device, int64_t size);
 
   void set_limit(int64_t bytes);
@@ -49,9 +50,9 @@ class StagingPool {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<OwnedBlock> idle_;  ///< the one used last at the end; has room for every block
-  std::size_t count_ = 0;         ///< of blocks, those in use included
-  int64_t bytes_ = 0;             ///< of those
+  std::vector<OwnedBlock> idle_;  ///< most recently used last; has capacity for every block
+  std::size_t count_ = 0;         ///< number of blocks, those in use included
+  int64_t bytes_ = 0;             ///< their size
   int64_t limit_ = kDefaultStagingLimit;
 };
 

@@ -1,4 +1,4 @@
-// Defaults of the interfaces of a device runtime.
+// The defaults of the interfaces of a device runtime.
 #include "arrowdl/backend.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,4 +1,4 @@
-// Refuses arithmetic on opaque handles.
+// Offsets data pointers, and refuses offsets into opaque handles.
 #include "device/device_pointer.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,4 +1,4 @@
-// Pointer arithmetic on data of any device: the only place for it.
+// Offsets data pointers of any device. No other file does pointer arithmetic on them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// Raises BufferError where data on `device` is an opaque handle (OpenCL's cl_mem): an offset of
-/// `bytes` into it is impossible.
+/// Raises BufferError if data on `device` is an opaque handle (OpenCL's cl_mem), into which an
+/// offset of `bytes` is impossible.
 void require_pointers(const Device& device, int64_t bytes);
 
 /// `data` plus `bytes`; nullptr stays nullptr. Raises BufferError for a handle, unless `bytes` is

@@ -1,4 +1,4 @@
-// The check before anything that runs on the CPU.
+// Refuses work of the CPU on memory that it cannot read.
 #pragma once
 
 #include "arrowdl/device.hpp"

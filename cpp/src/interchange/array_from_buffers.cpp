@@ -11,7 +11,7 @@
 namespace arrowdl {
 namespace {
 
-/// The memory of one of BufferParts' buffers.
+/// The memory of a buffer of BufferParts.
 Buffer share_bytes(const DeviceArray& bytes) {
   if (!bytes) return {};
   const int64_t width = bytes.type().byte_width;
@@ -26,7 +26,8 @@ Buffer share_bytes(const DeviceArray& bytes) {
 /// Bytes that buffer `i` must have for `end` rows; 0 for the data of strings.
 int64_t required_bytes(const Type& type, int64_t i, int64_t end) {
   if (!type.children.empty() || layout_row(type.layout).is_variadic) {
-    raise_type_error("an array of ", to_string(type), " is not made of buffers alone");
+    raise_type_error("an array of ", to_string(type),
+                     " has children: only arrays of buffers alone are supported");
   }
   return buffer_size(type, i, end);
 }
@@ -44,8 +45,9 @@ void check_sizes(const DeviceArray& array, const std::vector<Buffer>& buffers) {
   if (buffers.size() != 3 || array.length() == 0 || !is_host_readable(array.device())) return;
   array.synchronize();
   const Range rows{0, array.length()};
-  if (type.layout == Layout::kBinary) read_offsets<int32_t>(array, rows, buffers[2].size());
-  if (type.layout == Layout::kLargeBinary) read_offsets<int64_t>(array, rows, buffers[2].size());
+  if (!layout_row(type.layout).has_offsets()) return;
+  visit_offset(type,
+               [&](auto zero) { read_offsets<decltype(zero)>(array, rows, buffers[2].size()); });
 }
 
 Device find_common_device(const std::vector<DeviceArray>& parts) {

@@ -1,4 +1,4 @@
-// Aligned blocks of host memory, and a cache of freed ones.
+// Allocates aligned host memory, and keeps freed blocks for reuse.
 #include "memory/aligned_alloc.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-/// From here on it pays: malloc looks some 0.5 us for an aligned block of a few pages, and gives
-/// those of 128 KiB and more back to the system, which clears them before they are used again.
+/// The smallest size that is worth reusing: malloc takes some 0.5 us for an aligned block of a few
+/// pages, and returns blocks of 128 KiB and more to the system, which clears them before reuse.
 constexpr std::size_t kKeptSize = std::size_t{4} << 10;
 /// A few times the size of the unused blocks of a shuffle.
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
@@ -56,7 +56,7 @@ class BlockCache {
  public:
   void* take(std::size_t size) noexcept {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (!lock) return nullptr;  // held, maybe for ever: by a thread that a forked child lacks
+    if (!lock) return nullptr;  // in a forked child, a missing thread may hold it forever
     for (std::size_t i = count_; i-- > 0;) {
       if (blocks_[i].size == size) return remove(i);
     }

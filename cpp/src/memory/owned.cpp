@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<int64_t> live{0};
 
-/// What an array of our making holds until its release: the parts, and the pointer tables that
-/// its struct refers to.
+/// The private data of an array that arrowdl makes: its parts, and the pointer tables of its
+/// struct.
 struct ArrayHolder : private Counted {
   explicit ArrayHolder(ArrayParts&& from) : parts(std::move(from)) {
     buffers.reserve(parts.buffers.size());

@@ -1,4 +1,4 @@
-// From a schema's format string to its layout.
+// Reads the format string of a schema.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct FormatRow {
   DLDataType physical;  ///< what the elements are read as, or kNoDtype
 };
 
-/// The row of the format at `path`; of the indices, where it has a dictionary. Raises ValueError
-/// for a format that Arrow does not define.
+/// The row of the format at `path`; with a dictionary, that of the indices. Raises ValueError for a
+/// format that Arrow does not define.
 const FormatRow& require_format(const SchemaPath& path);
 
 /// The number after ':' in "w:16" and "+w:3". Raises ValueError.

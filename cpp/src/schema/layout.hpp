@@ -1,4 +1,4 @@
-// What an array of each layout consists of: buffers, widths of their elements, children.
+// The table of layouts: the buffers, element widths and children of each.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace arrowdl {
 
-/// What one buffer of an array holds, which tells its size.
+/// The content of one buffer of an array, which determines its size.
 enum class BufferKind : uint8_t {
   kAbsent,    ///< the layout has no such buffer
   kValidity,  ///< 1 bit per row; may be NULL
   kBits,      ///< 1 bit per row
   kElements,  ///< `width` bytes per row
   kOffsets,   ///< `width` bytes per row, and `width` bytes more
-  kData,      ///< bytes whose number other buffers tell; may be NULL
+  kData,      ///< bytes whose number is in other buffers; may be NULL
 };
 
 struct BufferRow {
   BufferKind kind = BufferKind::kAbsent;
-  int8_t width = 0;  ///< of kElements and kOffsets; 0 stands for `Type::byte_width`
+  int8_t width = 0;  ///< bytes, for kElements and kOffsets; 0: `Type::byte_width`
 };
 
 constexpr int8_t kAnyChildren = -1;
@@ -29,11 +29,11 @@ constexpr int8_t kAnyChildren = -1;
 /// One row of the layout table.
 struct LayoutRow {
   Layout layout;
-  const char* name;      ///< as error messages and `to_string` write it
-  int8_t buffer_count;   ///< the least number, where `is_variadic`
+  const char* name;      ///< in error messages and `to_string`
+  int8_t buffer_count;   ///< the smallest number, if `is_variadic`
   BufferRow buffers[3];  ///< in Arrow's order
-  int8_t children;       ///< how many, or kAnyChildren
-  bool is_variadic;      ///< has any number of data buffers before its last buffer
+  int8_t children;       ///< their number, or kAnyChildren
+  bool is_variadic;      ///< whether any number of data buffers precede the last buffer
 
   constexpr bool has_validity() const noexcept { return buffers[0].kind == BufferKind::kValidity; }
   constexpr bool has_offsets() const noexcept { return buffers[1].kind == BufferKind::kOffsets; }
@@ -130,7 +130,14 @@ constexpr int64_t element_width(const Type& type, int64_t i) noexcept {
   return row.width == 0 ? type.byte_width : row.width;
 }
 
-/// How many bytes into buffer `i` row `row` is, a multiple of 8 for bits; 0 for data.
+/// Calls `visit` with a zero of the type of the offsets of `type`, which is binary, a list or a
+/// list view.
+template <typename Visit>
+auto visit_offset(const Type& type, const Visit& visit) {
+  return element_width(type, 1) == sizeof(int64_t) ? visit(int64_t{}) : visit(int32_t{});
+}
+
+/// The offset in bytes of row `row` in buffer `i`; 0 for data. For bits `row` is a multiple of 8.
 constexpr int64_t byte_offset(const Type& type, int64_t i, int64_t row) noexcept {
   const BufferKind kind = buffer_row(type, i).kind;
   const bool is_bits = kind == BufferKind::kValidity || kind == BufferKind::kBits;
@@ -138,7 +145,7 @@ constexpr int64_t byte_offset(const Type& type, int64_t i, int64_t row) noexcept
 }
 
 /// Sets `*size` to the bytes that `rows` rows take in buffer `i`; 0 for data, and for the offsets
-/// of no rows, which may be missing. False when that overflows.
+/// of no rows, which may be missing. False if that overflows.
 inline bool checked_buffer_size(const Type& type, int64_t i, int64_t rows, int64_t* size) noexcept {
   switch (buffer_row(type, i).kind) {
     case BufferKind::kValidity:

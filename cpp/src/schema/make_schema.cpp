@@ -9,7 +9,7 @@
 namespace arrowdl {
 namespace {
 
-/// Raises what a builder of nanoarrow reports, which is a lack of memory: the arguments are ours.
+/// Raises the error of a builder of nanoarrow: a lack of memory, since the arguments are ours.
 void check(ArrowErrorCode code) {
   if (code == NANOARROW_OK) return;
   if (code == ENOMEM) throw std::bad_alloc();

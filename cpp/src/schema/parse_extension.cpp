@@ -57,14 +57,13 @@ void parse_dtype_extension(Type& type, const SchemaPath& path, const Dtype& row)
            part->bits * 2 == row.bits;
   }
   if (!fits) {
-    const bool is_complex = row.code == kDLComplex;
+    const DLDataType part{kDLFloat, static_cast<uint8_t>(row.bits / 2), 1};
     const bool has_items = !type.children.empty();
-    raise_schema_error(path, row.extension, " over the storage \"", format, "\"",
-                       has_items ? concat(" of \"", type.children[0].schema->format, "\"") : "",
-                       ": it needs \"", row.format, "\"",
-                       !is_complex      ? ""
-                       : row.bits == 64 ? " of \"f\""
-                                        : " of \"g\"");
+    raise_schema_error(
+        path, row.extension, " over the storage \"", format, "\"",
+        has_items ? concat(" of \"", type.children[0].schema->format, "\"") : "", ": it needs \"",
+        row.format, "\"",
+        row.code == kDLComplex ? concat(" of \"", find_dtype(part)->format, "\"") : "");
   }
   type.extension = Extension::kDtype;
   type.dtype = &row;

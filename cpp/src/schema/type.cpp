@@ -1,4 +1,4 @@
-// Facts about a type that its layout tells.
+// Derives the buffers of a type from its layout.
 #include "arrowdl/schema.hpp"
 #include "schema/layout.hpp"
 

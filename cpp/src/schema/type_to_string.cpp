@@ -1,4 +1,4 @@
-// Writes types as a person would: "fixed_size_list<float32>[768]".
+// Writes types as text: "fixed_size_list<float32>[768]".
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
 #include "schema/layout.hpp"

@@ -34,10 +34,10 @@ int to_errno(ErrorKind kind) noexcept {
   }
 }
 
-/// What an exported stream owns, shared with the thread that is reading it: a release does not
-/// wait for that. Consumers hold the interpreter lock when they call and may count on it to let one
-/// thread in at a time; a read gives that lock up, so it takes `mutex`. `last_error` is written
-/// with the consumer's lock held.
+/// The state of an exported stream, shared with the thread that is reading it, since a release does
+/// not wait for that thread. Consumers may count on the interpreter lock to admit one thread at a
+/// time; a read releases that lock, so it takes `mutex`. `last_error` is written with the
+/// consumer's lock held.
 struct Exported {
   std::timed_mutex mutex;
   std::atomic<std::thread::id> holder{};  ///< of the mutex
@@ -58,9 +58,9 @@ bool try_lock(std::timed_mutex& mutex) {
 #endif
 }
 
-/// Lets one thread at a time read. Waits for the thread that reads; that thread never returns if
-/// its interpreter has ended or if it is in the parent of a fork, and then the interrupt check or
-/// the fork count ends the wait. Raises RuntimeError where this thread is reading already.
+/// Lets one thread at a time read, and waits for the reading thread. If that thread never returns,
+/// since its interpreter has ended or it is in the parent of a fork, the interrupt check or the
+/// fork count ends the wait. Raises RuntimeError if this thread is reading already.
 class ReadLock {
  public:
   explicit ReadLock(Exported& exported) : exported_(exported) {
@@ -166,7 +166,7 @@ void release(CStream* self) noexcept {
   wait_guarded([exported](const Waiting&) { delete exported; });
 }
 
-/// Moves `from` into `exported`. Where memory runs out, the caller keeps `from`.
+/// Moves `from` into `exported`. If memory runs out, the caller keeps `from`.
 template <typename CStream>
 void export_into(OwnedStream&& from, CStream* exported) {
   auto owner = std::make_unique<SharedExported>(std::make_shared<Exported>());

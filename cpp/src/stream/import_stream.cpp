@@ -83,7 +83,7 @@ int32_t find_device_type(const ArrowDeviceArrayStream* stream) {
   return from_arrow_device(stream->device_type, 0).type;
 }
 
-/// Owns a producer's stream, and releases it by its bindings' releaser.
+/// Owns a producer's stream, and releases it with the releaser of the bindings.
 template <typename Owned>
 class Producer {
  public:
@@ -133,7 +133,7 @@ class ImportedStream final : public ArrayStream {
       producer_.close();
       throw;
     }
-    producer_.close();  // releases the source at its end, not when the stream is destroyed
+    producer_.close();  // releases the source at its end, rather than in the destructor
     return {};
   }
 

@@ -1,4 +1,4 @@
-// A stream that is being read does not survive a fork.
+// Refuses streams that are being read in the parent of a forked process.
 #pragma once
 
 #include <cstdint>

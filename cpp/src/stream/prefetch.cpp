@@ -23,8 +23,8 @@
 namespace arrowdl {
 namespace {
 
-/// How long a closed stream waits for its thread to release the source, which the caller may want
-/// to open again.
+/// The longest wait of a closed stream for its thread to release the source, which the caller may
+/// want to open again.
 constexpr std::chrono::seconds kPatience{1};
 
 /// The state that the reader and its thread share. The thread may outlive the reader while it is in
@@ -42,7 +42,7 @@ struct Queue {
   const std::size_t depth;
 };
 
-/// The queues whose threads are running, for the end of the process.
+/// The queues with running threads, which are closed at the end of the process.
 class Running {
  public:
   void add(const std::shared_ptr<Queue>& queue) {
@@ -109,7 +109,7 @@ void read_ahead(const std::shared_ptr<Queue>& queue) {
     while (wait_for_room(*queue) && put(*queue, queue->source->next())) {
     }
 #if defined(__GLIBCXX__)
-  } catch (const abi::__forced_unwind&) {  // an interpreter that ends stops its threads
+  } catch (const abi::__forced_unwind&) {  // a finalizing interpreter ends its threads
     throw;
 #endif
   } catch (...) {
@@ -148,7 +148,7 @@ class Prefetch final : public ArrayStream {
       close(*queue_);
       wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
     } else {  // abandons a queue that the parent's thread may have had locked at the fork
-      // A reference that nobody drops, without an allocation, which could fail.
+      // A reference that is never dropped, made without an allocation, which could fail.
       alignas(std::shared_ptr<Queue>) unsigned char kept[sizeof(std::shared_ptr<Queue>)];
       new (kept) std::shared_ptr<Queue>(std::move(queue_));
     }

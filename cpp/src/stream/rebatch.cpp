@@ -9,16 +9,16 @@ namespace {
 
 class Rebatch final : public ArrayStream {
  public:
-  Rebatch(RowReader reader, int64_t rows, bool drop_last)
+  Rebatch(RowReader reader, int64_t batch_size, bool drop_last)
       : ArrayStream(reader.schema(), reader.device_type()),
         reader_(std::move(reader)),
-        rows_(rows),
+        batch_size_(batch_size),
         drop_last_(drop_last) {}
 
   DeviceArray next(int64_t) override {
-    const std::vector<DeviceArray> parts = reader_.read(rows_);
+    const std::vector<DeviceArray> parts = reader_.read(batch_size_);
     if (parts.empty()) return {};
-    if (drop_last_ && count_rows(parts) < rows_) return {};
+    if (drop_last_ && count_rows(parts) < batch_size_) return {};
     return concatenate(parts);
   }
 
@@ -30,15 +30,15 @@ class Rebatch final : public ArrayStream {
   }
 
   RowReader reader_;
-  int64_t rows_;
+  int64_t batch_size_;
   bool drop_last_;
 };
 
 }  // namespace
 
-OwnedStream rebatch(OwnedStream&& stream, int64_t rows, bool drop_last) {
-  if (rows < 1) raise_value_error("rows=", rows, ": an array has at least 1 row");
-  return std::make_unique<Rebatch>(RowReader(std::move(stream)), rows, drop_last);
+OwnedStream rebatch(OwnedStream&& stream, int64_t batch_size, bool drop_last) {
+  if (batch_size < 1) raise_value_error("batch_size=", batch_size, ": a batch has 1 row or more");
+  return std::make_unique<Rebatch>(RowReader(std::move(stream)), batch_size, drop_last);
 }
 
 }  // namespace arrowdl

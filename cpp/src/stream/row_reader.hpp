@@ -7,8 +7,8 @@
 
 namespace arrowdl {
 
-/// Slices the arrays of a stream. Labels host memory of other device types as CPU memory, in which
-/// rows of several arrays are gathered.
+/// Slices the arrays of a stream. Labels host-readable memory of other device types as CPU memory,
+/// since rows of several arrays are gathered in CPU memory.
 class RowReader {
  public:
   explicit RowReader(OwnedStream source);

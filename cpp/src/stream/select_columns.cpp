@@ -54,7 +54,7 @@ class Select final : public ArrayStream {
   DeviceArray next(int64_t max_rows) override {
     const DeviceArray array = source_->next(max_rows);
     if (!array) return {};
-    // A bitmap starts at a byte, so the fields start at the first row of the bitmap.
+    // A bitmap starts at a byte, so the fields start at the row of its first bit.
     const int64_t lead = array.validity() == nullptr ? 0 : array.offset();
     const DeviceArray whole = array.widened(lead);
     ArrayParts parts;
@@ -87,7 +87,7 @@ OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>&
   for (const std::string& name : names) {
     const int64_t column = find_column(type, name);
     for (const int64_t other : columns) {
-      if (other == column) raise_value_error("the column \"", name, "\" is asked for twice");
+      if (other == column) raise_value_error("the column \"", name, "\" is selected twice");
     }
     columns.push_back(column);
   }

@@ -9,18 +9,18 @@ namespace {
 
 class Shard final : public ArrayStream {
  public:
-  Shard(OwnedStream source, int64_t index, int64_t count, bool pad)
+  Shard(OwnedStream source, int64_t num_shards, int64_t index, bool pad)
       : ArrayStream(source->schema(), source->device_type()),
         source_(std::move(source)),
+        num_shards_(num_shards),
         index_(index),
-        count_(count),
         pad_(pad) {}
 
   DeviceArray next(int64_t) override {
     const DeviceArray array = source_->next();
     if (!array) return {};
-    const int64_t smaller = array.length() / count_;
-    const int64_t larger_parts = array.length() % count_;
+    const int64_t smaller = array.length() / num_shards_;
+    const int64_t larger_parts = array.length() % num_shards_;
     const int64_t start = index_ * smaller + std::min(index_, larger_parts);
     const int64_t length = smaller + (index_ < larger_parts ? 1 : 0);
     if (length == 0 && pad_ && array.length() > 0) return array.slice(array.length() - 1, 1);
@@ -29,18 +29,19 @@ class Shard final : public ArrayStream {
 
  private:
   OwnedStream source_;
+  int64_t num_shards_;
   int64_t index_;
-  int64_t count_;
   bool pad_;
 };
 
 }  // namespace
 
-OwnedStream shard(OwnedStream&& stream, int64_t index, int64_t count, bool pad) {
-  if (count < 1 || index < 0 || index >= count) {
-    raise_value_error("shard ", index, " of ", count, ": count from 0 to the number of shards - 1");
+OwnedStream shard(OwnedStream&& stream, int64_t num_shards, int64_t index, bool pad) {
+  if (index < 0 || index >= num_shards) {
+    raise_value_error("num_shards=", num_shards, ", index=", index,
+                      ": the index of a shard is 0 to num_shards - 1");
   }
-  return std::make_unique<Shard>(std::move(stream), index, count, pad);
+  return std::make_unique<Shard>(std::move(stream), num_shards, index, pad);
 }
 
 }  // namespace arrowdl

@@ -88,10 +88,10 @@ class Window {
 
 class Shuffle final : public ArrayStream {
  public:
-  Shuffle(RowReader reader, int64_t window_rows, uint64_t seed, uint64_t first_window)
+  Shuffle(RowReader reader, int64_t buffer_size, uint64_t seed, uint64_t first_window)
       : ArrayStream(reader.schema(), kDLCPU),
         reader_(std::move(reader)),
-        window_rows_(window_rows),
+        buffer_size_(buffer_size),
         seed_(seed),
         number_(first_window) {}
 
@@ -121,7 +121,7 @@ class Shuffle final : public ArrayStream {
   }
 
   bool open_window() {
-    if (parts_.empty()) parts_ = reader_.read(window_rows_);
+    if (parts_.empty()) parts_ = reader_.read(buffer_size_);
     if (parts_.empty()) return false;
     window_ = Window(parts_, seed_, number_);
     parts_.clear();
@@ -130,7 +130,7 @@ class Shuffle final : public ArrayStream {
   }
 
   RowReader reader_;
-  int64_t window_rows_;
+  int64_t buffer_size_;
   uint64_t seed_;
   uint64_t number_;
   std::vector<DeviceArray> parts_;  // of the next window; kept where making it fails
@@ -140,12 +140,12 @@ class Shuffle final : public ArrayStream {
 
 }  // namespace
 
-OwnedStream shuffle(OwnedStream&& stream, int64_t window_rows, uint64_t seed,
+OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
                     uint64_t first_window) {
-  if (window_rows < 1 || window_rows >= kMaxRows) {
-    raise_value_error("window_rows=", window_rows, ": shuffle windows of 1 to 2^32 - 1 rows");
+  if (buffer_size < 1 || buffer_size >= kMaxRows) {
+    raise_value_error("buffer_size=", buffer_size, ": the buffer has 1 to 2^32 - 1 rows");
   }
-  return std::make_unique<Shuffle>(RowReader(std::move(stream)), window_rows, seed, first_window);
+  return std::make_unique<Shuffle>(RowReader(std::move(stream)), buffer_size, seed, first_window);
 }
 
 std::vector<uint32_t> permute(int64_t count, uint64_t seed) {

@@ -63,7 +63,8 @@ OwnedStream make_stream(std::shared_ptr<const ParsedSchema> schema,
 }
 
 OwnedStream make_stream(std::vector<DeviceArray> arrays) {
-  if (arrays.empty()) raise_value_error("a stream of no arrays has no schema: give an empty one");
+  if (arrays.empty())
+    raise_value_error("a stream of no arrays has no schema: pass one empty array");
   auto schema = share_schema(arrays.front().export_schema());
   return make_stream(std::move(schema), std::move(arrays));
 }

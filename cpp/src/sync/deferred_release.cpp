@@ -15,8 +15,8 @@ namespace {
 
 std::atomic<bool> is_blocking{false};
 
-/// Until others have made room, or the release is due: whichever is first. A stream that is stuck
-/// delays only what has to wait for it.
+/// Waits until other releases are done or this one is due, whichever is first. A stream that is
+/// stuck delays only memory that depends on it.
 void wait_for_room(const Waiting& waiting, Release& release) {
   ReleaseThread& thread = ReleaseThread::get();
   for (auto pause = kShortestPause; !release.is_due() && !thread.take(release, true);
@@ -50,7 +50,7 @@ bool may_wait_here() {
          !ReleaseThread::get().is_stopped();
 }
 
-/// As wait_for_streams, for a stream that is in no list.
+/// As wait_for_streams, for one stream.
 bool wait_for_stream(const Device& device, StreamHandle stream) noexcept {
   try {
     StreamOps& streams = require_streams(device, "wait for a stream");
@@ -62,7 +62,8 @@ bool wait_for_stream(const Device& device, StreamHandle stream) noexcept {
   }
 }
 
-/// Without memory to defer the release: waits now, if the streams may be waited for.
+/// For a release that cannot be deferred for lack of memory: waits now, unless a stream is
+/// captured.
 void finish_without_memory(Release release) noexcept {
   try {
     if (may_wait_here() && wait_for_streams(release.streams.get())) return;

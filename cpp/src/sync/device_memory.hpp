@@ -1,4 +1,4 @@
-// Memory that arrowdl allocates on a device.
+// Owns memory that arrowdl allocates on a device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A release of memory: its events, and its end.
+// Records, awaits and completes the release of memory.
 #include "sync/release.hpp"
 
 #include <atomic>
@@ -59,8 +59,8 @@ bool wait_for_streams(const RecordedStream* streams) {
   return true;
 }
 
-/// Abandoned releases stay where leak checkers find them, in a list without a lock, which a fork
-/// could copy while it is held.
+/// Keeps abandoned releases reachable, for leak checkers. The list has no lock, which a fork could
+/// copy while it is held.
 void abandon(Release release) noexcept {
   struct Abandoned {
     Release release;
@@ -95,7 +95,7 @@ bool try_finish(Release& release) noexcept {
   try {
     if (!release.is_due()) return false;
     const Release done = std::move(release);
-  } catch (const std::bad_alloc&) {  // there may be memory the next time
+  } catch (const std::bad_alloc&) {  // try again later
     return false;
   } catch (...) {
     abandon(std::move(release));

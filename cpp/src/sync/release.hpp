@@ -9,8 +9,7 @@
 
 namespace arrowdl {
 
-/// A stream in the list of those that use some memory; from the release on, with an event for its
-/// work.
+/// A stream that uses some memory. From the release on it has an event for its work.
 struct RecordedStream {
   RetainedStream stream;
   OwnedEvent event;
@@ -23,8 +22,8 @@ struct Release {
   std::shared_ptr<const void> owner;
   int64_t bytes = 0;
 
-  /// Whether every stream's work has an event. A stream that is captured into a graph gets one when
-  /// the capture is over; it then covers later work too, which is as safe.
+  /// Records an event for the work of each stream. Returns whether all have one: a stream that is
+  /// being captured gets its event after the capture, which covers later work too, and is as safe.
   bool record();
   /// Whether the work of every stream is done. Does not wait.
   bool is_due();
@@ -32,21 +31,21 @@ struct Release {
   void wait() const;
 };
 
-/// Waits on the host for the work of `streams`, also of those without an event. False, without
-/// waiting, where one is captured into a graph.
+/// Waits on the host for the work of `streams`, also of those without an event. False, without a
+/// wait, if one is being captured into a graph.
 bool wait_for_streams(const RecordedStream* streams);
 
-/// Never drops the owner: its device has failed or ended, and what the work may have read stays.
+/// Never drops the owner, since its device has failed or ended and may still read the memory.
 void abandon(Release release) noexcept;
 
 /// Counts one release as abandoned.
 void count_abandoned() noexcept;
 
-/// Waits for the release on the host, and drops the owner; abandons it where the device fails.
+/// Waits for the release on the host, and drops the owner; abandons it if the device fails.
 void finish(Release release) noexcept;
 
-/// Drops the owner if the release is due; abandons it where the device fails. Whether the release
-/// is over. Does not wait.
+/// Drops the owner if the release is due; abandons it if the device fails. Returns whether the
+/// release is over. Does not wait.
 bool try_finish(Release& release) noexcept;
 
 }  // namespace arrowdl

@@ -14,7 +14,7 @@
 namespace arrowdl {
 namespace {
 
-/// More releases wait only when a device is far behind: then the host waits too.
+/// The largest number of pending releases. Above it a device is far behind, and the host waits too.
 constexpr int64_t kMaxPending = 1024;
 std::atomic<int64_t> byte_limit{kDefaultReleaseLimit};
 
@@ -98,7 +98,7 @@ void ReleaseThread::run() noexcept {
     lock.unlock();
     const Clock::time_point start = Clock::now();
     const ReleaseLoad finished = finish_due();
-    // However many wait, most of the time is not spent on polling.
+    // Sleeps longer than a poll takes, however many releases are pending.
     pause = finished.count > 0 ? kShortestPause : std::min(2 * pause, kLongestPause);
     pause = std::max(pause, 4 * (Clock::now() - start));
     lock.lock();
@@ -131,7 +131,7 @@ void ReleaseThread::after_fork_in_child() {
 }
 
 void set_release_limit(int64_t bytes) {
-  if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: it is 0 or more");
+  if (bytes < 0) raise_value_error("a release limit of ", bytes, " bytes: pass 0 or more");
   byte_limit = std::min(bytes, kMaxReleaseBytes);
 }
 
@@ -140,7 +140,7 @@ int64_t release_limit() noexcept { return byte_limit; }
 void stop_releases() noexcept {
   try {
     wait_guarded([](const Waiting& waiting) { ReleaseThread::get().stop(waiting); });
-  } catch (...) {  // a lock that fails: the thread goes with the process
+  } catch (...) {  // the lock failed: the thread ends with the process
   }
 }
 

@@ -14,7 +14,7 @@
 
 namespace arrowdl {
 
-/// How long whoever polls a release sleeps: twice as long each time, between these two.
+/// The sleep between two polls of a release: doubled each time, between these two.
 constexpr std::chrono::steady_clock::duration kShortestPause = std::chrono::microseconds(20);
 constexpr std::chrono::steady_clock::duration kLongestPause = std::chrono::milliseconds(1);
 
@@ -43,7 +43,7 @@ class ReleaseThread {
  public:
   static ReleaseThread& get();
 
-  /// Takes `release`. False when there is no room (if `needs_room`) or the thread cannot start.
+  /// Takes `release`. False if there is no room (and `needs_room`) or the thread cannot start.
   bool take(Release& release, bool needs_room);
 
   ReleaseLoad pending();

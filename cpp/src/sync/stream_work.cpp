@@ -1,4 +1,4 @@
-// Work of arrowdl on a device.
+// Runs work of arrowdl on a GPU stream.
 #include "sync/stream_work.hpp"
 
 #include "arrowdl/error.hpp"

@@ -1,4 +1,4 @@
-// Work of arrowdl on a device: the GPU stream that runs it, and what it uses until it is done.
+// Work of arrowdl on a GPU stream, and the owners that it holds until it is done.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace arrowdl {
 
-/// Work on one GPU stream, the caller's or one of ours. What the work uses is held until the work
-/// is done, whatever happens.
+/// Work on one GPU stream, the caller's or one of ours. Holds the owners of the memory that the
+/// work uses until it is done, also after an error.
 class StreamWork {
  public:
   /// Raises BufferError for a stream that is not of `device` or is captured into a graph.
@@ -26,7 +26,7 @@ class StreamWork {
   MemoryOps& memory() const noexcept { return memory_; }
   StreamHandle stream() const noexcept { return stream_; }
   void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
-  /// Releases what was held last once the work so far is done, before the rest.
+  /// Releases the owner that was held last after the work so far, before the others.
   void release_last() noexcept;
   /// `size` bytes of the device, held until the work is done.
   std::shared_ptr<DeviceMemory> allocate(const Device& device, int64_t size);

@@ -1,4 +1,4 @@
-// Copies a tensor to an aligned address where it has none.
+// Copies tensors to aligned memory.
 #include "tensor/align_tensor.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Gives a tensor the alignment that a consumer needs.
+// Copies tensors to aligned memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace arrowdl {
 
-/// `tensor` itself, or a contiguous copy where its CPU memory does not start at a multiple of
+/// `tensor` itself, or a contiguous copy if its CPU memory does not start at a multiple of
 /// `alignment` bytes, which is 64 at most.
 OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment);
 

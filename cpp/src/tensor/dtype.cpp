@@ -8,7 +8,7 @@
 namespace arrowdl {
 namespace {
 
-// Order matters to find_dtype_of_format alone, which takes the first row without an extension.
+// The order matters only to find_dtype_of_format, which takes the first row without an extension.
 // Sources of the NaNs: IEEE 754; dlpack.h has the names of ml_dtypes, whose README lists the
 // encodings.
 constexpr Dtype kDtypes[] = {
@@ -48,10 +48,11 @@ static_assert(every_row_is_whole_bytes(), "a dtype takes whole bytes: sub-byte t
 constexpr bool every_float_has_its_nan() {
   for (const Dtype& row : kDtypes) {
     if (row.is_floating() != (row.nan != 0)) return false;
+    if (row.is_floating() && row.bits > (row.code == kDLComplex ? 128 : 64)) return false;
   }
   return true;
 }
-static_assert(every_float_has_its_nan(), "a floating dtype has a NaN, for nulls=\"nan\"");
+static_assert(every_float_has_its_nan(), "a floating dtype has a NaN, of 64 bits at most");
 
 constexpr const char* kCodeNames[] = {
     "int",

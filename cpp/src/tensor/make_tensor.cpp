@@ -1,4 +1,4 @@
-// Makes DLPack tensors over memory that an owner keeps.
+// Makes DLPack tensors that share the memory of an owner.
 #include "arrowdl/make_tensor.hpp"
 
 #include <cstring>

@@ -95,7 +95,7 @@ bool TensorView::is_countable() const noexcept {
 
 void TensorView::push_dim(int64_t extent) {
   if (ndim == kMaxDims) {
-    raise_buffer_error("more than ", kMaxDims, " dimensions: no tensor may have as many; ",
+    raise_buffer_error("more than ", kMaxDims, " dimensions, more than a tensor may have; ",
                        "flatten the inner lists");
   }
   shape[ndim++] = extent;

@@ -1,4 +1,4 @@
-// Bitmaps of the CPU: least significant bit first, at any bit offset.
+// Reads and writes bitmaps in host memory: least significant bit first, at any bit offset.
 //
 // None of these reads a byte of a bitmap without a bit of the range, or writes a byte of the target
 // behind the range.

@@ -1,4 +1,4 @@
-// The texts of errors.
+// Writes the messages of errors.
 #include "arrowdl/error.hpp"
 
 #include <sstream>
@@ -9,7 +9,7 @@ void write_literal(std::ostream& out, const void* text) { out << static_cast<con
 
 std::string join_text(std::initializer_list<TextPart> parts) {
   std::ostringstream out;
-  out.exceptions(std::ios_base::badbit);  // without memory no half of a text
+  out.exceptions(std::ios_base::badbit);  // raises without memory, rather than cut the text
   for (const TextPart& part : parts) part.write(out, part.value);
   return out.str();
 }

@@ -62,7 +62,7 @@ class Loop {
 /// The helper threads of this process. Idle ones end, and start again when needed.
 class Helpers {
  public:
-  /// False where they work for another thread; then nobody waits for them.
+  /// False if they work for another thread, for which this thread does not wait.
   bool run(Loop& loop, int64_t wanted) noexcept {
     const std::unique_lock<std::mutex> turn(turn_, std::try_to_lock);
     if (!turn) return false;
@@ -134,7 +134,7 @@ void detail::run_chunks(int64_t count, ChunkCall call, const void* context) {
 }
 
 void set_thread_limit(int64_t threads) {
-  if (threads < 1) raise_value_error("a limit of ", threads, " threads: it is 1 or more");
+  if (threads < 1) raise_value_error("a limit of ", threads, " threads: pass 1 or more");
   limit() = threads;
 }
 

@@ -1,4 +1,4 @@
-// A loop over several threads, for work on memory that is too slow on one.
+// Runs a loop on several threads, for work on memory that is too slow on one.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,8 @@ void run_chunks(int64_t count, ChunkCall call, const void* context);
 }  // namespace detail
 
 /// Calls `work(i)` for every i in [0, count), in any order, on this thread and on idle helper
-/// threads
-/// (`set_thread_limit`). Returns when all calls have. A chunk should take 50 us or more. `work`
-/// must not call parallel_for, wait for another thread or touch Python.
+/// threads (`set_thread_limit`). Returns when all calls have returned. A chunk should take 50 us or
+/// more. `work` must not call parallel_for, wait for another thread or use Python.
 template <typename Work>
 void parallel_for(int64_t count, const Work& work) {
   static_assert(std::is_nothrow_invocable_v<const Work&, int64_t>,

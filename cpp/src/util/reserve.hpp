@@ -1,4 +1,4 @@
-// std::vector::reserve with an error that says how much was asked for.
+// std::vector::reserve with an error that contains the size.
 #pragma once
 
 #include <new>
@@ -16,7 +16,7 @@ void reserve(std::vector<T>* items, int64_t count) {
     items->reserve(static_cast<std::size_t>(count));
   } catch (const std::bad_alloc&) {
     raise_memory_error(count * static_cast<int64_t>(sizeof(T)));
-  } catch (const std::length_error&) {  // more than any memory holds
+  } catch (const std::length_error&) {  // more than max_size()
     throw Error(ErrorKind::kMemory, concat("cannot allocate memory for ", count, " items"));
   }
 }

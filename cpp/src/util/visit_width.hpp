@@ -1,4 +1,4 @@
-// From a width in bytes to a type of that size.
+// Dispatches on a width in bytes to a C++ type of that size.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 
 namespace arrowdl {
 
-/// A width in bytes that is known to the compiler.
+/// A width in bytes, known at compile time.
 template <std::size_t kBytes>
 using Width = std::integral_constant<std::size_t, kBytes>;
 
-/// The element of `kBytes` bytes: an unsigned integer where there is one.
+/// The element of `kBytes` bytes: an unsigned integer if one has that size.
 template <std::size_t kBytes>
 struct ElementOf;
 template <>

@@ -78,7 +78,7 @@ TEST(DeviceArray, NewValidityFitsAnyOffset) {
 TEST(DeviceArray, NewValidityMovesNoHandle) {
   const DeviceArray array = counting(40).import(Device{kDLOpenCL, 0});
   const DeviceArray masked = array.slice(7, 16).with_validity(bits("0101010110101010"), 8);
-  EXPECT_EQ(masked.buffer(1), array.buffer(1));  // seven rows are left to the offset
+  EXPECT_EQ(masked.buffer(1), array.buffer(1));  // seven rows stay in the offset
   expect_error(ErrorKind::kBuffer, "an offset of 8 bytes into memory on opencl:0",
                [&] { array.slice(8, 16).with_validity(bits("0101010110101010"), 8); });
 }

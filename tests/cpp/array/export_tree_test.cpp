@@ -1,4 +1,4 @@
-// Tests what exports change in the buffers of an array.
+// Tests the changes of exports to the buffers of an array.
 #include "array/export_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Structs made of their fields.
+// Tests structs made of fields.
 #include <gtest/gtest.h>
 
 #include "arrowdl/device_array.hpp"

@@ -1,4 +1,4 @@
-// The contract of backend.hpp and backends.hpp, on the fake drivers of CUDA and HIP.
+// Tests the contract of backend.hpp and backends.hpp, on the fake drivers of CUDA and HIP.
 #include <memory>
 #include <set>
 
@@ -37,7 +37,7 @@ TEST_P(BackendTest, AWaitOrdersTheConsumerAndOutlivesTheEvent) {
   const StreamHandle consumer = take_stream();
   backend_->streams()->wait(device_, consumer, event);
   EXPECT_FALSE(backend_->is_complete(device_, event));
-  backend_->streams()->destroy(device_, event);  // pending, and for the consumer still there
+  backend_->streams()->destroy(device_, event);  // pending, and the consumer still waits for it
   const auto read = read_on(consumer, memory.get(), 1);
   fake_->open_gate(producer.gate);
   fake_->drain(0, {});
@@ -207,7 +207,7 @@ TEST_P(BackendTest, EveryDeviceHasItsOwnStreamsAndEvents) {
 
 TEST_P(BackendTest, AnIdThatIsNoDevice) {
   for (const int64_t id : {int64_t{-1}, int64_t{2}, int64_t{1} << 40}) {
-    expect_error(ErrorKind::kBuffer, "sees 2 devices",
+    expect_error(ErrorKind::kBuffer, "has 2 devices",
                  [&] { backend_->memory()->acquire_stream(Device{GetParam().device, id}); });
   }
   EXPECT_EQ(backend_->device_count(), 2);
@@ -245,7 +245,7 @@ TEST_P(BackendTest, FreedMemoryIsThereUntilTheStreamIsDone) {
 TEST_P(BackendTest, FreeWaitsWhereItHasTo) {
   fake_->set_pools(false);
   std::vector<Device> devices = {Device{GetParam().host, 0}};
-  // Whether there are pools is asked once: this device is another one's.
+  // Each device is queried for pools once, so this test uses another device.
   devices.push_back(Device{GetParam().device, 1});
   if (GetParam().device == kDLCUDA) devices.push_back(Device{kDLCUDAManaged, 0});
   for (const Device& device : devices) {
@@ -302,7 +302,7 @@ TEST_P(BackendTest, CopiesThereAndBack) {
   backend_->memory()->free(second, far, backend_->memory()->work_stream(second));
 }
 
-TEST_P(BackendTest, AnAddressSaysWhereItsMemoryLies) {
+TEST_P(BackendTest, AnAddressHasTheDeviceOfItsMemory) {
   std::vector<Device> devices = {device_, Device{GetParam().device, 1}};
   if (GetParam().device == kDLCUDA) {
     devices.push_back(Device{kDLCUDAHost, 0});
@@ -314,12 +314,14 @@ TEST_P(BackendTest, AnAddressSaysWhereItsMemoryLies) {
     EXPECT_EQ(backend_->find_device(memory), device) << to_string(device);
     EXPECT_EQ(backend_->find_device(memory + 7), device);
     backend_->memory()->free(device, memory, stream);
-    expect_error(ErrorKind::kBuffer, "knows no memory", [&] { backend_->find_device(memory); });
+    expect_error(ErrorKind::kBuffer, "knows no device memory",
+                 [&] { backend_->find_device(memory); });
     fake_->drain(static_cast<int>(device.id), stream);
   }
   int own = 0;
   for (const void* address : {static_cast<const void*>(nullptr), static_cast<const void*>(&own)}) {
-    expect_error(ErrorKind::kBuffer, "knows no memory", [&] { backend_->find_device(address); });
+    expect_error(ErrorKind::kBuffer, "knows no device memory",
+                 [&] { backend_->find_device(address); });
   }
   expect_error(ErrorKind::kBuffer, "by the address", [&] { backend_->Backend::find_device(&own); });
 }
@@ -369,7 +371,7 @@ TEST_P(BackendTest, AStreamOfOursThatIsCapturedIsNotGivenOutAgain) {
   EXPECT_NE(take_stream(), drawn_in);
   EXPECT_FALSE(fake_->is_capture_broken());
   fake_->set_capturing(drawn_in, false);
-  bool is_back = false;  // behind those that are idle already
+  bool is_back = false;  // after the streams that are idle already
   for (int i = 0; i < 100 && !is_back; ++i) is_back = take_stream() == drawn_in;
   EXPECT_TRUE(is_back) << "once the capture is over";
 }

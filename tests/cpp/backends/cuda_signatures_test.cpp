@@ -1,5 +1,4 @@
-// The calls as cuda.cpp writes them down, against cuda.h where a toolkit is at hand (CMake looks
-// for it; nothing needs it).
+// Compares the declarations of cuda.cpp with cuda.h, if CMake finds a toolkit.
 #include <gtest/gtest.h>
 
 #ifdef HAS_CUDA_H

@@ -1,4 +1,4 @@
-// A forked child must leave the driver of its parent alone.
+// Tests that a forked child does not call the driver of its parent.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The calls as hip.cpp writes them down, against HIP's header where ROCm is at hand.
+// Compares the declarations of hip.cpp with HIP's header, if CMake finds ROCm.
 #include <gtest/gtest.h>
 
 #ifdef HAS_HIP_H

@@ -1,4 +1,4 @@
-// Opening a driver that is missing, too old, without a device, or that fails half-way.
+// Tests the opening of a driver that is missing, too old, without a device, or fails half-way.
 #include <unistd.h>
 
 #include <filesystem>
@@ -39,13 +39,13 @@ TEST(Open, AMissingLibrary) {
   expect_reason(open(open_hip, "libnone_either.so"), "AMD's HIP runtime is not installed");
 }
 
-/// The system is not searched twice; what somebody else loads is found.
+/// The system is not searched twice; a library that others load is found.
 TEST(Open, ALibraryThatComesLater) {
   const auto folder = std::filesystem::temp_directory_path() / "arrowdl-open-test";
   const std::string later = folder / ("later" + std::to_string(getpid()) + ".so");
   expect_reason(open(open_cuda, later.c_str()), "is not installed");
   std::filesystem::create_directories(folder);
-  // What is asked for by name alone later is the first library of that name: not the copy.
+  // Later, the name alone finds the first library of that name, not the copy.
   testing::load_library(FAKE_CUDA_LIBRARY);
   std::filesystem::copy_file(FAKE_CUDA_LIBRARY, later);
   expect_reason(open(open_cuda, later.c_str()), "is not installed");

@@ -1,5 +1,4 @@
-// The calls as opencl.cpp writes them down, against CL/cl.h where it is at hand (CMake looks for
-// it; nothing needs it).
+// Compares the declarations of opencl.cpp with CL/cl.h, if CMake finds it.
 #include <gtest/gtest.h>
 
 #ifdef HAS_OPENCL_H

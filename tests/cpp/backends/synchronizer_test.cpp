@@ -1,4 +1,4 @@
-// Devices that arrowdl has no backend for: a registered function waits for their events.
+// Tests synchronizers: functions that wait for events of devices without a backend.
 #include "arrowdl/backends.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/event.hpp"

@@ -21,7 +21,7 @@ DeviceArray cast_as(const DeviceArray& array, const OwnedSchema& schema) {
   return cast_to_schema(array, share_schema(copy(schema)));
 }
 
-/// `array` as an array of `schema`, which it has to be given as.
+/// `array` cast to `schema`, which must not be refused.
 DeviceArray expect_given(const DeviceArray& array, const OwnedSchema& schema) {
   const SharedSchema requested = share_schema(copy(schema));
   const DeviceArray given = cast_to_schema(array, requested);
@@ -36,7 +36,7 @@ class CastTest : public ::testing::TestWithParam<NamedSchema> {
   void SetUp() override { objects_ = live_objects(); }
   void TearDown() override { EXPECT_EQ(live_objects(), objects_); }
 
-  /// Gives arrays of `from` as `to`, with rubbish around and under what counts: the rows stay.
+  /// Casts arrays of `from` to `to`, with garbage around the rows and under nulls: the rows stay.
   void expect_same_rows(const OwnedSchema& from, const OwnedSchema& to) {
     const Type type = parse_schema(*from.get());
     for (unsigned seed = 0; seed < 25; ++seed) {
@@ -116,7 +116,7 @@ TEST_P(CastTest, FieldsInAnotherOrder) {
   }
 }
 
-/// Fields that are made anew, beside one of each type.
+/// Fields that are converted, beside a field of each type.
 TEST_P(CastTest, FieldsBesideOnesThatAreConverted) {
   expect_same_rows(field("+s", GetParam().make(), field("i"), field("u")),
                    field("+s", GetParam().make(), field("l"), field("vu")));
@@ -195,7 +195,7 @@ TEST(CastToSchema, UnitsAreExact) {
   EXPECT_EQ(to_string(given("ttn", "tts", (int64_t{1} << 31) * 1000000000).type()), "time64[ns]");
 }
 
-/// A list whose values are more than 32-bit offsets count is not read past its memory.
+/// A list with more values than 32-bit offsets can count is not read past its memory.
 TEST(CastToSchema, OffsetsThatDoNotFit) {
   const int64_t many = int64_t{std::numeric_limits<int32_t>::max()} + 1;
   ArrayParts parts;
@@ -230,7 +230,7 @@ TEST(CastStream, TheTypeDecides) {
   EXPECT_TRUE(kept->next()) << "the caller keeps a stream that is refused";
 }
 
-/// Memory that the host cannot read: what shares it, and nothing else.
+/// In memory that the host cannot read, only casts that share it work.
 class DeviceCastTest : public ::testing::Test {
  protected:
   static DeviceArray on_device(const OwnedSchema& schema, const Values& rows) {

@@ -1,4 +1,4 @@
-// Tests which rows count as null.
+// Tests has_null_rows.
 #include "cast/has_null_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -75,6 +75,27 @@ TEST(HasNullRows, ByRunsOfDictionaryValues) {
   const DeviceArray runs = make_runs({2, 3}, make_codes({0, 1}, make_values({1, -1})));
   EXPECT_EQ(has_null_rows(runs), true);
   EXPECT_EQ(has_null_rows(runs.slice(0, 2)), false);
+}
+
+TEST(HasNullRows, ByDictionaryValuesThatAreRunsOrCodes) {
+  const DeviceArray runs = make_runs({2, 3, 70}, make_values({1, -1, 3}));
+  const DeviceArray of_runs = make_codes({0, 1, 69, 2}, runs);
+  EXPECT_EQ(has_null_rows(of_runs), true);
+  EXPECT_EQ(has_null_rows(of_runs.slice(0, 3)), false);
+  const DeviceArray of_codes =
+      make_codes({0, 2, 1}, make_codes({0, 1, 2}, make_values({1, -1, 3})));
+  EXPECT_EQ(has_null_rows(of_codes), true);
+  EXPECT_EQ(has_null_rows(of_codes.slice(0, 2)), false);
+}
+
+TEST(HasNullRows, ByDictionaryValuesBeyondOneWordOfTheBitmap) {
+  std::vector<int32_t> values(100, 1);
+  values[0] = values[63] = values[64] = values[99] = -1;
+  const DeviceArray dictionary = make_values(values).slice(1, 98);
+  for (int64_t i = 0; i < dictionary.length(); ++i) {
+    const DeviceArray codes = make_codes({static_cast<int8_t>(i)}, dictionary);
+    EXPECT_EQ(has_null_rows(codes), values[static_cast<std::size_t>(i) + 1] < 0) << i;
+  }
 }
 
 TEST(HasNullRows, OnADeviceOnlyValidValuesAreKnown) {

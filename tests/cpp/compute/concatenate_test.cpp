@@ -23,7 +23,7 @@ class ConcatenateTest : public ::testing::TestWithParam<NamedSchema> {
   int64_t objects_ = 0;
 };
 
-/// Rows of several chunks, slices of arrays of any shape, come out one after the other.
+/// Rows of several chunks, which are slices of any arrays, follow one another.
 TEST_P(ConcatenateTest, RowsOfAllChunks) {
   const OwnedSchema schema = GetParam().make();
   const Type type = parse_schema(*schema.get());
@@ -95,7 +95,7 @@ TEST(Concatenate, EmptyChunksCostNoCopy) {
 }
 
 TEST(Concatenate, NothingIsAnError) {
-  expect_error(ErrorKind::kValue, "at least one array", [] { concatenate({}); });
+  expect_error(ErrorKind::kValue, "pass at least one", [] { concatenate({}); });
 }
 
 TEST(Concatenate, TypesThatDifferAreNamed) {
@@ -167,7 +167,7 @@ TEST(Concatenate, KeysStaySortedOnlyWhereAllAre) {
   EXPECT_EQ(flags(concatenate({import(sorted, rows), import(plain, rows)})), 0);
 }
 
-/// A binary or list array of one row that says it has `size` values and has none.
+/// A binary or list array of one row with `size` values, whose memory is missing.
 DeviceArray claim(OwnedSchema schema, int32_t size) {
   ArrayParts parts;
   parts.length = 1;

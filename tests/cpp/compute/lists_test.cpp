@@ -1,4 +1,4 @@
-// Tests lists: made, split, padded, measured.
+// Tests making, splitting, padding and measuring lists.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -166,7 +166,7 @@ TEST(SplitList, StringWhoseDataIsMissing) {
 }
 
 TEST(SplitList, OtherTypesAreRefused) {
-  expect_error(ErrorKind::kType, "not int32", [] { split_list(make_ints({1})); });
+  expect_error(ErrorKind::kType, "got int32", [] { split_list(make_ints({1})); });
 }
 
 TEST(SplitList, MemoryElsewhere) {

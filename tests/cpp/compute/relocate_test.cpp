@@ -1,4 +1,4 @@
-// Record batches whose elements lie in other memory than those that they were made of.
+// Tests record batches that are moved to another mapping of their memory.
 #include "compute/relocate.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSize = 64;
 
-/// 64 bytes, the number of each, as a file would be mapped.
+/// 64 bytes, each its own index, in place of a mapped file.
 DeviceArray make_block() {
   std::vector<uint8_t> bytes(kSize);
   std::iota(bytes.begin(), bytes.end(), uint8_t{0});
@@ -31,7 +31,7 @@ Buffer part(const DeviceArray& block, int64_t start, int64_t length) {
   return Buffer(block.storage(), start_of(block) + start, length);
 }
 
-/// Numbers, bytes in pairs and texts, all of them in `block`, and numbers elsewhere.
+/// Numbers, pairs of bytes and texts in `block`, and numbers in other memory.
 DeviceArray make_batch(const DeviceArray& block) {
   Sample numbers = sample(make_schema(*find_dtype("uint8"), "numbers"), {4, "1011"},
                           {bits("1011"), part(block, 8, 4)});
@@ -96,7 +96,7 @@ TEST(Relocate, KeepsBothMemories) {
       moved = relocate(make_batch(first), start_of(first), make_block());
     }
     EXPECT_EQ(read_rows(moved.child(0)), (Values{number(8), null(), number(10), number(11)}));
-    // A child may be moved out of what is exported, and outlive it.
+    // A child may be moved out of the exported array, and outlive it.
     OwnedArray exported = moved.export_array();
     moved = DeviceArray();
     OwnedArray child;

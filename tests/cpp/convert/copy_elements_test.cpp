@@ -101,7 +101,7 @@ TEST(ToRowMask, ReadsAnyType) {
 }
 
 TEST(ReadAsTensor, RefusesRowsThatCannotBeCounted) {
-  // No memory stands behind any of these elements, and the structs contradict nothing.
+  // These elements have no memory, and the structs are consistent.
   for (const char* innermost : {"+w:0", "+w:2147483647"}) {
     Sample array = primitive<float>("float32", {}, {0}, "item");
     for (const char* format : {innermost, "+w:2147483647", "+w:2147483647", "+w:2147483647"}) {
@@ -176,7 +176,7 @@ TEST(CopyElements, KnowsTheNanOfEveryFloatingType) {
   expect_nan_bits<uint8_t>("float8_e8m0fnu", 0xFF);
 }
 
-/// Any values, of which every third bit pattern of rows is null, in buffers that end with them.
+/// Random values with different patterns of nulls, in buffers of exactly their size.
 template <typename T>
 void expect_substitutes(const char* dtype, Nulls nulls, T expected) {
   std::mt19937_64 random(sizeof(T));

@@ -1,4 +1,4 @@
-// Tests the fields of a struct as a matrix.
+// Tests matrices of the fields of a struct.
 #include <gtest/gtest.h>
 
 #include <cmath>

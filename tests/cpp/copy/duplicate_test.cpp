@@ -1,10 +1,10 @@
-// The rows of an array of the CPU in memory of their own.
+// Tests copies of arrays within host memory.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "arrowdl/copy.hpp"
-#include "support/sample_arrays.hpp"
+#include "support/random_slice.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {
@@ -12,9 +12,8 @@ namespace {
 
 using testing::Builder;
 using testing::read_rows;
-using testing::Values;
 
-/// Where the buffers of `array` lie, with those below it.
+/// The addresses of all buffers of `array`, children and dictionary included.
 void collect(const ArrowArray& array, std::set<const void*>* found) {
   for (int64_t i = 0; i < array.n_buffers; ++i) {
     if (array.buffers[i] != nullptr) found->insert(array.buffers[i]);
@@ -30,26 +29,20 @@ std::set<const void*> buffers_of(const DeviceArray& array) {
   return found;
 }
 
-/// Nulls, offsets and rubbish around the rows; buffers of exactly the size that their rows need.
 TEST(Duplicate, EveryTypeInOtherMemory) {
   const int64_t objects = live_objects();
   for (const testing::NamedSchema& named : testing::every_type()) {
     SCOPED_TRACE(named.name);
     const OwnedSchema schema = named.make();
-    const Type type = parse_schema(*schema.get());
     for (unsigned seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE(seed);
       Builder builder(seed);
-      const Values rows = builder.make_values(type, builder.pick(0, 20));
-      const auto count = static_cast<int64_t>(rows.size());
-      const int64_t start = builder.pick(0, count);
-      const int64_t length = builder.pick(0, count - start);
-      DeviceArray array = builder.import(schema, rows).slice(start, length);
+      auto [array, expected] = testing::make_slice(builder, schema);
       const DeviceArray copied = duplicate(array);
       const std::set<const void*> sources = buffers_of(array);
       for (const void* buffer : buffers_of(copied)) EXPECT_EQ(sources.count(buffer), 0U);
       array = DeviceArray();
-      ASSERT_EQ(read_rows(copied), Values(rows.begin() + start, rows.begin() + start + length));
+      ASSERT_EQ(read_rows(copied), expected);
     }
   }
   EXPECT_EQ(live_objects(), objects);

@@ -1,4 +1,4 @@
-// The device table, and devices as DLPack and Arrow write them.
+// Tests the device table, and conversions from and to the devices of DLPack and Arrow.
 #include "arrowdl/device.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Handles of GPU streams and events cost what a pointer costs, and do not mix.
+// Tests that handles of GPU streams and events cost as much as pointers, and do not mix.
 #include "arrowdl/handles.hpp"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 namespace fake = arrowdl::testing::fake;
 
-// Named in the build of a library that plays a driver of before CUDA 10.
+// Defined in the build of the library that imitates a driver before CUDA 10.
 #ifndef FAKE_OLD_DRIVER
 FAKE_EXPORT int cuStreamIsCapturing(void* s, int* status) { return fake::is_capturing(s, status); }
 #endif

@@ -1,6 +1,6 @@
 // The controls of a fake device driver that runs on the CPU. It is built twice, as libcuda.so.1 and
-// as libamdhip64.so.6. Each stream has a worker thread, so that work without a wait is late, and
-// memory that is freed too early is overwritten.
+// as libamdhip64.so.6. Each stream has a worker thread, so that a missing wait shows, and freed
+// memory is overwritten, so that a use after free shows.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace arrowdl::testing {
 
-/// The live objects of callers.
+/// The numbers of live objects.
 struct FakeCounts {
   int events = 0;
   int streams = 0;
   int allocations = 0;
-  int contexts = 0;  ///< counted once for each retain
+  int contexts = 0;  ///< one for each retain
 
   friend bool operator==(const FakeCounts& a, const FakeCounts& b) {
     return a.events == b.events && a.streams == b.streams && a.allocations == b.allocations &&
@@ -31,7 +31,7 @@ class FakeDriver {
 
   virtual ~FakeDriver() = default;
 
-  // Work that only a fake driver has.
+  // Work for streams that only the fake driver has.
   /// A gate: streams that reach it stop until it is opened.
   virtual int close_gate() = 0;
   virtual void open_gate(int gate) = 0;
@@ -40,7 +40,7 @@ class FakeDriver {
                             std::size_t size) = 0;
   virtual void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
                             std::size_t size) = 0;
-  /// Work that fails: then every call that reports failures of `device` does.
+  /// Work that fails: every later call that reports failures of `device` fails.
   virtual void enqueue_failure(int device, StreamHandle stream) = 0;
   /// Waits for a stream, or for all streams with a null handle.
   virtual void drain(int device, StreamHandle stream) = 0;
@@ -69,7 +69,7 @@ class FakeDriver {
   virtual int calls_of_forked_child() = 0;
   /// Events and streams that were destroyed twice, or used after that.
   virtual int misuses() = 0;
-  /// This thread's context, a number of its own for each context; 0: none.
+  /// The number of this thread's current context; 0: none.
   virtual int64_t current_context() = 0;
   /// Makes that of `device` current on this thread; -1: none (HIP has no such state: device 0).
   virtual void set_current_context(int device) = 0;

@@ -1,4 +1,4 @@
-// Compiles bitmap.cu for the CPU, with stand-ins for the words of CUDA.
+// Compiles bitmap.cu for the CPU, with replacements for CUDA's keywords and built-in variables.
 #include "kernels.hpp"
 
 #include <cstddef>

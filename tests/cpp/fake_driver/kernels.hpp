@@ -11,14 +11,14 @@ struct Grid {
   unsigned threads;
 };
 
-/// A call of a kernel with the arguments that it was launched with, copied.
+/// A launch of a kernel, with a copy of its arguments.
 using Run = std::function<void(const Grid& grid)>;
 struct Kernel {
   const char* name;
   Run (*bind)(void** arguments);
 };
 
-/// nullptr: no kernel has that name.
+/// The kernel of that name, or nullptr.
 const Kernel* find_kernel(const char* name) noexcept;
 
 }  // namespace arrowdl::testing::fake

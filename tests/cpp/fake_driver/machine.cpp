@@ -37,31 +37,31 @@ constexpr bool kHasContexts = false;
 constexpr bool kHasContexts = true;
 #endif
 
-/// A point in a stream, passed or not.
+/// A point in a stream, and whether the stream has passed it.
 struct Mark {
   bool is_passed = false;
 };
 using MarkPtr = std::shared_ptr<Mark>;
 
 struct Operation {
-  std::function<bool()> is_ready;  ///< called under the lock; none: ready
-  std::function<void()> run;       ///< called without it
-  MarkPtr mark;                    ///< passed when it has run
+  std::function<bool()> is_ready;  ///< called under the lock; empty: ready
+  std::function<void()> run;       ///< called without the lock
+  MarkPtr mark;                    ///< passed after `run`
 };
 
 struct FakeStream {
   int device = 0;
-  bool is_blocking = false;  ///< takes turns with the default stream
+  bool is_blocking = false;  ///< synchronizes with the default stream
   bool is_default = false;
   bool is_destroyed = false;
   bool is_capturing = false;
-  std::deque<Operation> operations;  ///< the first of them may be running
+  std::deque<Operation> operations;  ///< the first may be running
 };
 using StreamPtr = std::shared_ptr<FakeStream>;
 
 struct Event {
   int device = 0;
-  MarkPtr mark;  ///< none: never recorded
+  MarkPtr mark;  ///< nullptr: never recorded
 };
 
 enum class Memory { kDevice, kHost, kManaged };
@@ -74,7 +74,7 @@ struct Allocation {
   bool is_freed = false;
 };
 
-/// A loaded module of one context; its text names its kernels.
+/// A loaded module of one context. Its text contains the names of its kernels.
 struct Module {
   int device = 0;
   const char* text = nullptr;
@@ -98,7 +98,7 @@ int current_device() {
   return this_thread.contexts.empty() ? -1 : this_thread.contexts.back();
 }
 
-/// The whole driver behind one lock. Only the work of streams runs outside of it.
+/// The state of the driver behind one lock. Only the work of streams runs without the lock.
 struct Machine {
   std::mutex mutex;
   std::condition_variable changed;
@@ -116,9 +116,9 @@ struct Machine {
   int fail_in = 0;
   int fail_status = 0;
   bool has_failed = false;
-  int failures[kDevices] = {};  ///< of work: permanent
+  int failures[kDevices] = {};  ///< status of failed work, never cleared
 
-  uintptr_t next_handle = 0x10000;  // handles are never used twice
+  uintptr_t next_handle = 0x10000;  // handles are never reused
   char contexts[kDevices] = {};
   int retained[kDevices] = {};
   std::map<void*, Event> events;
@@ -163,7 +163,7 @@ struct Machine {
     return stream;
   }
 
-  /// The stream of a handle; the small numbers are those of `device`. nullptr: no such stream.
+  /// The stream of a handle, or nullptr. The handles of default streams mean those of `device`.
   StreamPtr find_stream(void* handle, int device) {
     const auto number = reinterpret_cast<uintptr_t>(handle);
     if (number > 2) {
@@ -247,10 +247,10 @@ Machine& machine() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// What a call may not do when it is made.
+/// A condition under which the fake driver refuses a call.
 enum Kind { kAnyCall, kGivesBack, kMaySynchronize };
 
-/// One call of the driver: counted, failed on demand, refused where it has no right to be.
+/// One call of the driver: counts it, fails it on demand, and refuses it if it is not allowed.
 template <typename Body>
 int call(Kind kind, const Body& body) {
   Machine& m = machine();
@@ -280,7 +280,7 @@ int call(Kind kind, const Body& body) {
   return status;
 }
 
-/// The same for calls that work in the current context.
+/// The same for calls that need a current context.
 template <typename Body>
 int call_in_context(Kind kind, const Body& body) {
   return call(kind, [&body](Machine& m, Lock& lock) {
@@ -480,7 +480,7 @@ int query_event(void* handle) {
 int synchronize_event(void* handle) {
   return call_on_event(kMaySynchronize, handle, [&](Machine& m, Lock& lock, const Event& event) {
     const MarkPtr mark = event.mark;
-    const int device = event.device;  // the event may go meanwhile
+    const int device = event.device;  // the event may be destroyed during the wait
     if (mark != nullptr) m.changed.wait(lock, [&mark] { return mark->is_passed; });
     return failure_of(m, device);
   });
@@ -501,7 +501,7 @@ int wait_for_event(void* stream, void* event, unsigned) {
       ++m.misuses;
       return kInvalidHandle;
     }
-    const MarkPtr mark = found->second.mark;  // a later record is another one
+    const MarkPtr mark = found->second.mark;  // a later record replaces it in the event
     if (mark != nullptr) {
       m.submit(waiting, {[mark] { return mark->is_passed; }, nullptr, nullptr});
     }
@@ -536,7 +536,7 @@ int synchronize_stream(void* handle) {
 
 int destroy_stream(void* handle) {
   return call_on_stream(kGivesBack, handle, [&](Machine& m, Lock&, const StreamPtr& stream) {
-    stream->is_destroyed = true;  // its worker ends once the work is done
+    stream->is_destroyed = true;  // its worker ends after the work
     m.streams.erase(handle);
     m.changed.notify_all();
     return kSuccess;

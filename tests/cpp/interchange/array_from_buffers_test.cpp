@@ -1,4 +1,4 @@
-// Arrays made of buffers, taken apart into them, and nulls that are marked among the values.
+// Tests arrays made of buffers, buffers of arrays, and sentinel values that become nulls.
 #include "interchange/array_from_buffers.hpp"
 
 #include <gtest/gtest.h>

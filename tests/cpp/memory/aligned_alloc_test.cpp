@@ -1,4 +1,4 @@
-// Aligned blocks and their reuse.
+// Tests aligned blocks and their reuse.
 #include "memory/aligned_alloc.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(BlockCache, BlocksAreAlignedAndHaveTheirSize) {
       void* block = allocate_aligned(size);
       ASSERT_NE(block, nullptr);
       EXPECT_EQ(misalignment(block), 0U);
-      std::memset(block, 1, size);  // what AddressSanitizer looks at
+      std::memset(block, 1, size);  // AddressSanitizer checks the write
       free_aligned(block, size);
     }
   }
@@ -42,7 +42,7 @@ TEST(BlockCache, NoBlockIsGivenOutTwice) {
   }
 }
 
-TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer knows what is not
+TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer finds blocks that are not freed
   for (const auto& [size, count] : {std::pair{kMega, 50}, std::pair{std::size_t{5000}, 600}}) {
     std::vector<void*> blocks;
     for (int i = 0; i < count; ++i) blocks.push_back(allocate_aligned(size));

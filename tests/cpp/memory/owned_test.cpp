@@ -1,4 +1,4 @@
-// Owners of C structs release them once.
+// Tests that owners release their C structs once.
 #include "arrowdl/owned.hpp"
 
 #include <gtest/gtest.h>

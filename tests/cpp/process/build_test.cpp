@@ -1,4 +1,4 @@
-// The build uses the nanoarrow and DLPack that it pins.
+// Tests that the build uses its pinned versions of nanoarrow and DLPack.
 
 #include <dlpack/dlpack.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Many threads over the same memory, for ThreadSanitizer.
+// Tests many threads on the same memory, for ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>

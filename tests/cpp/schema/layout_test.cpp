@@ -1,4 +1,4 @@
-// The layout table against nanoarrow's own, and the sizes that follow from it.
+// Compares the layout table with nanoarrow's, and tests the sizes that follow from it.
 #include "schema/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace arrowdl::testing {
 namespace {
 
-/// Buffers are alike that hold the same number of elements of one width.
+/// Whether two buffers have the same number of elements of the same width.
 BufferKind kind_of(const ArrowSchemaView& view, int i) {
   switch (view.layout.buffer_type[i]) {
     case NANOARROW_BUFFER_TYPE_NONE:

@@ -1,4 +1,4 @@
-// Schemas as parsed types, and the refusal of malformed ones.
+// Tests the parsing of schemas, and the refusal of malformed ones.
 #include <gtest/gtest.h>
 
 #include "arrowdl/error.hpp"

@@ -108,10 +108,10 @@ TEST_P(AdaptorTest, ShufflePermutesWindows) {
     Source source(GetParam().make(), seed);
     const int64_t window = source.builder.pick(1, 40);
     const Values shuffled = read_values(shuffle(source.open(), window, seed));
-    // However it is cut on both sides.
+    // The chunks before and after do not matter.
     ASSERT_EQ(read_values(rebatch(shuffle(rebatch(source.open(), 3), window, seed), 5)), shuffled);
     ASSERT_EQ(shuffled.size(), source.rows.size());
-    // Whatever the type: rows go where the numbers of a plain column go.
+    // The type does not matter: a column of numbers has the same order.
     ASSERT_EQ(shuffled, select(source.rows, [&] {
                 std::vector<uint32_t> order;
                 for (const Value& value :
@@ -137,7 +137,7 @@ TEST_P(AdaptorTest, SlicesAndShardsAreAllRows) {
     Values dealt;
     for (const DeviceArray& array : source.arrays) {
       for (int64_t i = 0; i < shards; ++i) {
-        const OwnedStream part = shard(make_stream(source.shared, {array}), i, shards);
+        const OwnedStream part = shard(make_stream(source.shared, {array}), shards, i);
         const Values rows = read_values(part);
         dealt.insert(dealt.end(), rows.begin(), rows.end());
       }
@@ -204,7 +204,7 @@ TEST(Rebatch, NoCopyInsideAnArray) {
 }
 
 TEST(Shuffle, TheOrderIsForAllTime) {
-  // Written down: another machine, compiler or version of arrowdl must give the same.
+  // Fixed: another machine, compiler or version of arrowdl must give the same order.
   EXPECT_EQ(permute(10, 7), (std::vector<uint32_t>{8, 5, 6, 0, 7, 3, 1, 9, 4, 2}));
   EXPECT_EQ(permute(0, 7), std::vector<uint32_t>{});
   const Values shuffled = read_values(shuffle(count_up({25}), 10, 7));
@@ -233,9 +233,9 @@ TEST(Shuffle, EveryPlaceIsAsLikely) {
 }
 
 TEST(Shard, PartsAreEvenAndPadded) {
-  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 0, 3)), (std::vector<int64_t>{3, 1, 0}));
-  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 2, 3)), (std::vector<int64_t>{2, 0, 0}));
-  EXPECT_EQ(read_values(shard(count_up({7, 2, 0}), 2, 3, true)), numbers({5, 6, 8}));
+  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 3, 0)), (std::vector<int64_t>{3, 1, 0}));
+  EXPECT_EQ(read_lengths(shard(count_up({7, 2, 0}), 3, 2)), (std::vector<int64_t>{2, 0, 0}));
+  EXPECT_EQ(read_values(shard(count_up({7, 2, 0}), 3, 2, true)), numbers({5, 6, 8}));
 }
 
 TEST(Adaptors, ArgumentsThatMeanNothing) {
@@ -244,11 +244,13 @@ TEST(Adaptors, ArgumentsThatMeanNothing) {
     expect_error(ErrorKind::kValue, text, adapt);
     ASSERT_NE(stream, nullptr) << "a wrong argument loses the stream";
   };
-  expect_value_error("rows=0", [&] { rebatch(std::move(stream), 0); });
-  expect_value_error("window_rows=0", [&] { shuffle(std::move(stream), 0, 1); });
-  expect_value_error("window_rows", [&] { shuffle(std::move(stream), int64_t{1} << 32, 1); });
-  expect_value_error("shard 2 of 2", [&] { shard(std::move(stream), 2, 2); });
-  expect_value_error("shard -1", [&] { shard(std::move(stream), -1, 2); });
+  expect_value_error("batch_size=0", [&] { rebatch(std::move(stream), 0); });
+  expect_value_error("buffer_size=0", [&] { shuffle(std::move(stream), 0, 1); });
+  expect_value_error("buffer_size=4294967296",
+                     [&] { shuffle(std::move(stream), int64_t{1} << 32, 1); });
+  expect_value_error("num_shards=2, index=2", [&] { shard(std::move(stream), 2, 2); });
+  expect_value_error("index=-1", [&] { shard(std::move(stream), 2, -1); });
+  expect_value_error("num_shards=0", [&] { shard(std::move(stream), 0, 0); });
   expect_value_error("count from 0", [&] { slice_stream(std::move(stream), -1, 2); });
   expect_value_error("depth=0", [&] { prefetch(std::move(stream), 0); });
   expect_error(ErrorKind::kValue, "count=-1", [] { permute(-1, 0); });
@@ -273,7 +275,7 @@ TEST(Adaptors, WhatTheHostCannotReadIsNotMoved) {
 
 // ---------------------------------------------------------------- prefetch
 
-/// Gives one row after another, and may be held up or fail.
+/// Returns one row after another, and can be blocked or fail.
 class Gate {
  public:
   void open() {
@@ -317,7 +319,7 @@ OwnedStream generate(TestStream::Next next) {
   return std::make_unique<TestStream>(std::move(next));
 }
 
-/// Threads end by themselves: whatever a test left comes back within a while.
+/// Threads end by themselves: all objects are released within a while.
 void expect_objects(int64_t objects) {
   stop_prefetching(20);
   EXPECT_EQ(live_objects(), objects);
@@ -335,7 +337,7 @@ TEST(Prefetch, ReadsAheadSoFarAndNoFurther) {
     EXPECT_EQ(made, 0) << "nothing is read before it is asked for";
     for (int64_t i = 0; i < 50; ++i) {
       ASSERT_EQ(read_rows(stream->next()), numbers({i}));
-      ASSERT_LE(made, i + 1 + 3 + 1);  // given out, held, and the one in its hands
+      ASSERT_LE(made, i + 1 + 3 + 1);  // returned, queued, and being read
     }
   }
   expect_objects(objects);

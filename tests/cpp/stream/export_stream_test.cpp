@@ -1,4 +1,4 @@
-// An export that memory runs out in leaves the stream with its caller.
+// Tests that the caller keeps the stream if memory runs out during an export.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -39,8 +39,8 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace arrowdl::testing {
 namespace {
 
-/// Calls `export_it` with one stream until it succeeds, failing its allocations in turn; each
-/// failure must leave the stream. Returns how many there were.
+/// Calls `export_it` with one stream until it succeeds, failing its allocations in turn. The caller
+/// must keep the stream after each failure. Returns the number of failures.
 template <typename Export>
 int64_t fail_each_allocation(const Export& export_it) {
   OwnedStream stream = make_stream({Builder(1).import(field("i"), numbers({1, 2}))});

@@ -12,7 +12,7 @@
 namespace arrowdl::testing {
 namespace {
 
-/// A producer that hands out `arrays`, then fails with `error` if that is not 0.
+/// A producer that returns `arrays`, then fails with `error` if that is not 0.
 template <typename Array>
 struct Producer {
   OwnedSchema schema;
@@ -29,15 +29,15 @@ Producer<Array>& producer_of(void* private_data) {
 }
 
 /// The callbacks that both kinds of stream have. The producer outlives the stream.
-template <typename Array, typename StreamHandle>
-void fill_stream(Producer<Array>* producer, StreamHandle* stream) {
+template <typename Array, typename Stream>
+void fill_stream(Producer<Array>* producer, Stream* stream) {
   stream->private_data = producer;
-  stream->get_schema = [](StreamHandle* self, ArrowSchema* out) -> int {
+  stream->get_schema = [](Stream* self, ArrowSchema* out) -> int {
     auto& from = producer_of<Array>(self->private_data);
     if (from.schema_error != 0) return from.schema_error;
     return ArrowSchemaDeepCopy(from.schema.get(), out);
   };
-  stream->get_next = [](StreamHandle* self, auto* out) -> int {
+  stream->get_next = [](Stream* self, auto* out) -> int {
     auto& from = producer_of<Array>(self->private_data);
     if (from.position < from.arrays.size()) {
       from.arrays[from.position++].move(out);
@@ -46,10 +46,10 @@ void fill_stream(Producer<Array>* producer, StreamHandle* stream) {
     *out = {};
     return from.error;
   };
-  stream->get_last_error = [](StreamHandle* self) {
+  stream->get_last_error = [](Stream* self) {
     return producer_of<Array>(self->private_data).message;
   };
-  stream->release = [](StreamHandle* self) { self->release = nullptr; };
+  stream->release = [](Stream* self) { self->release = nullptr; };
 }
 
 OwnedArrayStream open(Producer<OwnedArray>* producer) {
@@ -77,8 +77,8 @@ Producer<OwnedArray> produce(OwnedSchema schema, const std::vector<Values>& chun
   return producer;
 }
 
-template <typename StreamHandle>
-Chunks read_all(StreamHandle stream) {
+template <typename Stream>
+Chunks read_all(Stream stream) {
   return read_stream(*import_stream(std::move(stream)));
 }
 

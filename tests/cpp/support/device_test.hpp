@@ -1,5 +1,5 @@
-// A fixture for tests of devices: one fake driver, arrowdl's backend on top of it, and the checks
-// that nothing is left behind and that the caller's context is its own.
+// A fixture for tests of devices: one fake driver, arrowdl's backend on it, and checks that all is
+// released and that the caller's context is restored.
 #pragma once
 
 #include <dlfcn.h>
@@ -50,7 +50,7 @@ inline FakeDriver& load_fake(const char* file) {
   return *reinterpret_cast<FakeDriver* (*)()>(symbol)();
 }
 
-/// Waits, for long at most, until `condition` holds.
+/// Waits until `condition` holds, 20 s at most. Returns whether it holds.
 template <typename Condition>
 bool eventually(const Condition& condition) {
   for (int i = 0; i < 20000; ++i) {
@@ -87,18 +87,26 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     set_release_limit(kDefaultReleaseLimit);
   }
 
+  /// Excludes from the checks what failures of the driver made arrowdl abandon so far.
+  void accept_abandoned() {
+    EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+    abandoned_ = fake_->count().events - before_.events;
+    empty_staging_pool();  // abandoned releases keep their blocks
+    before_.allocations = fake_->count().allocations;
+  }
+
   static void empty_staging_pool() {
     set_staging_limit(0);
     set_staging_limit(kDefaultStagingLimit);
   }
 
-  /// A stream of arrowdl's that the test gives back.
+  /// A stream of arrowdl's that the test returns at its end.
   StreamHandle take_stream() {
     streams_.push_back(backend_->memory()->acquire_stream(device_));
     return streams_.back();
   }
 
-  /// A stream with a gate in it, closed.
+  /// A stream with a closed gate.
   struct Gated {
     StreamHandle stream;
     int gate;
@@ -109,7 +117,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     return gated;
   }
 
-  /// Device memory, given back in order after all that `stream` holds when the last owner is gone.
+  /// Device memory. The last owner frees it, after the work that `stream` holds then.
   std::shared_ptr<uint8_t> make_memory(int64_t size, StreamHandle stream = {}) {
     const StreamHandle at = stream.is_null() ? backend_->memory()->work_stream(device_) : stream;
     auto* const memory = static_cast<uint8_t*>(backend_->memory()->allocate(device_, size, at));
@@ -121,7 +129,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
     fake_->enqueue_fill(0, stream, memory.get(), value, size);
   }
 
-  /// What a consumer's stream reads, where the test can look at it.
+  /// The bytes that a consumer's stream reads.
   std::shared_ptr<std::vector<uint8_t>> read_on(StreamHandle stream, const void* memory,
                                                 std::size_t size) {
     auto target = std::make_shared<std::vector<uint8_t>>(size);
@@ -134,7 +142,7 @@ class DeviceTest : public ::testing::TestWithParam<Runtime> {
   Backend* backend_ = nullptr;
   Device device_;
   FakeCounts before_;
-  int abandoned_ = 0;  ///< events that a test leaves behind on purpose
+  int abandoned_ = 0;  ///< events that a test does not release, on purpose
   std::vector<StreamHandle> streams_;
   std::vector<std::shared_ptr<std::vector<uint8_t>>> read_;
 };

@@ -1,4 +1,4 @@
-// Memory of exactly the bytes asked for, so that AddressSanitizer sees the first byte too many.
+// Memory of exactly the requested size, so that AddressSanitizer sees any access past its end.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 
 namespace arrowdl::testing {
 
-/// A float32 tensor over `values`, the numbers from 0 on, with the given shape and strides.
+/// A float32 tensor with the values 0, 1, 2, … in memory, and the given shape and strides.
 struct Producer {
   std::vector<float> values;
   std::vector<int64_t> shape;

@@ -1,4 +1,4 @@
-// Arrays for tests, over buffers of exactly the bytes they need.
+// Makes arrays for tests, with buffers of exactly the size that they need.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ inline Buffer bits(const std::string& text) {
   return share(std::move(bytes));
 }
 
-/// How a sample's rows lie in it: `length` of them from `offset` on, null where `validity` has a
-/// '0' (counted from the start of the buffer, "" for no bitmap).
+/// The rows of a sample: `length` rows from `offset` on, null where `validity` has a '0' (relative
+/// to the start of the buffer; "" means no bitmap).
 struct Rows {
   int64_t length;
   std::string validity = "";

@@ -1,5 +1,5 @@
-// Whether a function of a vendor's header is called as arrowdl writes it down: as many arguments,
-// each passed the same way.
+// Compares arrowdl's declaration of a function with that of a vendor's header: the number of
+// arguments, and how each is passed.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace arrowdl::testing {
 
-/// How the calling convention sees a type: a pointer or an integer of some size.
+/// How the calling convention passes a type: as a pointer or as an integer of some size.
 template <typename T>
 constexpr std::size_t passed_as() {
   static_assert(std::is_pointer_v<T> || std::is_integral_v<T> || std::is_enum_v<T>);

@@ -1,11 +1,12 @@
-// Arrays of any type from plain values and back, with everything around them that Arrow allows
-// and code forgets: offsets at every level, rubbish before, behind and under nulls, missing
-// bitmaps, unknown null counts, views in any order. Buffers have exactly the bytes they need.
+// Makes arrays of any type from plain values, and reads them back. Uses all that Arrow allows:
+// offsets at every level, garbage around rows and under nulls, missing bitmaps, unknown null
+// counts, views in any order. Buffers have exactly the size that they need.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -110,7 +111,7 @@ inline OwnedSchema copy(const OwnedSchema& schema) {
 
 // ---------------------------------------------------------------- building
 
-/// `bytes` in memory of just that size, which AddressSanitizer guards.
+/// `bytes` in memory of exactly that size, which AddressSanitizer guards.
 inline Buffer exact(const std::string& bytes) {
   std::shared_ptr<char[]> memory(new char[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), memory.get());
@@ -133,7 +134,8 @@ inline Buffer exact_bits(const std::vector<bool>& bits, bool rubbish = false) {
   return exact(bytes);
 }
 
-/// Builds arrays, with rubbish where none of it may be read. `seed` decides what and where.
+/// Builds arrays, with garbage in memory that must not be read. `seed` determines everything
+/// random.
 class Builder {
  public:
   explicit Builder(unsigned seed) : random_(seed) {}
@@ -229,7 +231,7 @@ class Builder {
     return make_array(std::move(parts));
   }
 
-  /// Bits of `all`; a dictionary's null lies in the index or in the value.
+  /// Bits of `all`; a null of a dictionary array is in its index or its value.
   std::vector<bool> make_validity(const Type& type, const Values& all) {
     std::vector<bool> bits;
     for (const Value& value : all) {

@@ -1,4 +1,4 @@
-// Deferred release: memory that a stream may still read is not freed.
+// Tests deferred release: memory that a stream may still read is not freed.
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -13,10 +13,10 @@ using testing::eventually;
 
 using Bytes = std::vector<uint8_t>;
 
-class UsedStreamsTest : public DeviceTest {
+class DeferredReleaseTest : public DeviceTest {
  protected:
-  /// Memory full of 5s that is poisoned at once, in no stream's order, when it is dropped: what an
-  /// allocator does that hands a block out again.
+  /// Memory full of 5s that is overwritten at once, without stream order, when it is dropped, like
+  /// memory that an allocator reuses.
   std::shared_ptr<uint8_t> make_poisoned(std::size_t size) {
     const auto memory = make_memory(static_cast<int64_t>(size));
     std::fill_n(memory.get(), size, uint8_t{5});
@@ -28,21 +28,21 @@ class UsedStreamsTest : public DeviceTest {
 
   std::atomic<int> dropped_{0};
 };
-INSTANTIATE_DEVICE_TESTS(UsedStreamsTest);
+INSTANTIATE_DEVICE_TESTS(DeferredReleaseTest);
 
-TEST_P(UsedStreamsTest, WithoutItTheConsumerReadsPoison) {
+TEST_P(DeferredReleaseTest, WithoutItTheConsumerReadsPoison) {
   const Gated consumer = take_gated_stream();
   auto memory = make_poisoned(4);
   const auto read = read_on(consumer.stream, memory.get(), 4);
   memory.reset();
   fake_->drain(
-      0, backend_->memory()->work_stream(device_));  // what frees it is done before the late reader
+      0, backend_->memory()->work_stream(device_));  // the free is done before the late reader
   fake_->open_gate(consumer.gate);
   fake_->drain(0, consumer.stream);
   EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
 }
 
-TEST_P(UsedStreamsTest, MemoryStaysUntilTheConsumerHasReadIt) {
+TEST_P(DeferredReleaseTest, MemoryStaysUntilTheConsumerHasReadIt) {
   const Gated consumer = take_gated_stream();
   auto memory = make_poisoned(4);
   const auto read = read_on(consumer.stream, memory.get(), 4);
@@ -59,7 +59,7 @@ TEST_P(UsedStreamsTest, MemoryStaysUntilTheConsumerHasReadIt) {
   EXPECT_EQ(*read, Bytes(4, 5));
 }
 
-TEST_P(UsedStreamsTest, EveryStreamCounts) {
+TEST_P(DeferredReleaseTest, EveryStreamCounts) {
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
   RecordedStreams used;
@@ -76,7 +76,7 @@ TEST_P(UsedStreamsTest, EveryStreamCounts) {
   EXPECT_EQ(*read, Bytes(4, 5));
 }
 
-TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
+TEST_P(DeferredReleaseTest, AStreamOfAnotherDeviceCountsToo) {
   const Device other{GetParam().device, 1};
   const StreamHandle stream = backend_->memory()->acquire_stream(other);
   const int gate = fake_->close_gate();
@@ -92,12 +92,12 @@ TEST_P(UsedStreamsTest, AStreamOfAnotherDeviceCountsToo) {
   backend_->memory()->return_stream(other, stream);
 }
 
-TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
+TEST_P(DeferredReleaseTest, AStreamsOwnerIsKeptAsLong) {
   const Gated consumer = take_gated_stream();
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> kept = owner;
   RecordedStreams used;
-  used.add(device_, consumer.stream);  // somebody may have named the handle alone before
+  used.add(device_, consumer.stream);  // a caller may have recorded the handle alone before
   used.add(device_, consumer.stream, std::move(owner));
   used.release(make_poisoned(4));
   EXPECT_FALSE(kept.expired());
@@ -105,7 +105,7 @@ TEST_P(UsedStreamsTest, AStreamsOwnerIsKeptAsLong) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 1 && kept.expired(); }));
 }
 
-TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
+TEST_P(DeferredReleaseTest, WorkThatIsDoneIsNotWaitedFor) {
   RecordedStreams used;
   used.add(device_, take_stream());
   fake_->drain(0, {});
@@ -118,7 +118,7 @@ TEST_P(UsedStreamsTest, WorkThatIsDoneIsNotWaitedFor) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }
 
-TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
+TEST_P(DeferredReleaseTest, AStreamThatIsBehindHoldsNobodyElseUp) {
   const Gated stuck = take_gated_stream();
   const Gated quick = take_gated_stream();
   RecordedStreams one;
@@ -134,7 +134,7 @@ TEST_P(UsedStreamsTest, AStreamThatIsBehindHoldsNobodyElseUp) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-TEST_P(UsedStreamsTest, BlockingReleaseWaitsHere) {
+TEST_P(DeferredReleaseTest, BlockingReleaseWaitsHere) {
   set_blocking_release(true);
   const Gated consumer = take_gated_stream();
   auto memory = make_poisoned(4);
@@ -148,7 +148,7 @@ TEST_P(UsedStreamsTest, BlockingReleaseWaitsHere) {
   opener.join();
 }
 
-TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
+TEST_P(DeferredReleaseTest, VeryManyMakeTheHostWait) {
   const Gated consumer = take_gated_stream();
   constexpr int kReleases = 1100;
   std::atomic<int> released{0};
@@ -168,7 +168,7 @@ TEST_P(UsedStreamsTest, VeryManyMakeTheHostWait) {
   EXPECT_TRUE(eventually([&] { return dropped_ == kReleases; }));
 }
 
-/// Releases `bytes` that `stream` may use, of memory that is dropped with the rest.
+/// Releases `bytes` of memory that `stream` may use.
 void release_bytes(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner,
                    int64_t bytes) {
   release_after(device, stream, std::move(owner), {}, bytes);
@@ -184,7 +184,7 @@ void count_guarded_waits() {
   });
 }
 
-TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
+TEST_P(DeferredReleaseTest, ManyBytesMakeTheHostWait) {
   set_release_limit(100);
   const Gated consumer = take_gated_stream();
   release_bytes(device_, consumer.stream, make_poisoned(1), 60);
@@ -207,7 +207,7 @@ TEST_P(UsedStreamsTest, ManyBytesMakeTheHostWait) {
   EXPECT_TRUE(eventually([] { return pending_release_bytes() == 0; }));
 }
 
-TEST_P(UsedStreamsTest, OnePieceMayAlwaysWait) {
+TEST_P(DeferredReleaseTest, OnePieceMayAlwaysWait) {
   set_release_limit(0);
   const Gated consumer = take_gated_stream();
   release_bytes(device_, consumer.stream, make_poisoned(1), 1000);
@@ -216,7 +216,7 @@ TEST_P(UsedStreamsTest, OnePieceMayAlwaysWait) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }
 
-TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenOthersMakeRoom) {
+TEST_P(DeferredReleaseTest, WhoeverWaitsGoesOnWhenOthersMakeRoom) {
   set_release_limit(100);
   const Gated stuck = take_gated_stream();
   const Gated quick = take_gated_stream();
@@ -229,7 +229,7 @@ TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenOthersMakeRoom) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenItsOwnWorkIsDone) {
+TEST_P(DeferredReleaseTest, WhoeverWaitsGoesOnWhenItsOwnWorkIsDone) {
   set_release_limit(100);
   const Gated stuck = take_gated_stream();
   const Gated quick = take_gated_stream();
@@ -242,7 +242,7 @@ TEST_P(UsedStreamsTest, WhoeverWaitsGoesOnWhenItsOwnWorkIsDone) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-TEST_P(UsedStreamsTest, ACaptureIsNotWaitedForWhateverTheLimit) {
+TEST_P(DeferredReleaseTest, ACaptureIsNotWaitedForWhateverTheLimit) {
   set_release_limit(0);
   const Gated consumer = take_gated_stream();
   const StreamHandle captured = take_stream();
@@ -255,11 +255,11 @@ TEST_P(UsedStreamsTest, ACaptureIsNotWaitedForWhateverTheLimit) {
   fake_->open_gate(consumer.gate);
 }
 
-TEST_P(UsedStreamsTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
+TEST_P(DeferredReleaseTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
   set_release_limit(10);
   const Gated first = take_gated_stream();
   const Gated second = take_gated_stream();
-  // What is dropped when the first is done is itself read by the second, and more than fits.
+  // The owner that is dropped after the first stream is read by the second, and is above the limit.
   std::shared_ptr<const void> owner(this, [&, inner = make_poisoned(1)](const void*) mutable {
     release_bytes(device_, second.stream, std::move(inner), 100);
   });
@@ -271,7 +271,7 @@ TEST_P(UsedStreamsTest, TheThreadThatLooksAfterReleasesWaitsForNone) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-TEST_P(UsedStreamsTest, TheWaitGoesThroughTheGuard) {
+TEST_P(DeferredReleaseTest, TheWaitGoesThroughTheGuard) {
   set_release_limit(1);
   const Gated consumer = take_gated_stream();
   release_bytes(device_, consumer.stream, make_poisoned(1), 1);
@@ -284,11 +284,11 @@ TEST_P(UsedStreamsTest, TheWaitGoesThroughTheGuard) {
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
 }
 
-TEST_P(UsedStreamsTest, ALimitIsNotNegative) {
+TEST_P(DeferredReleaseTest, ALimitIsNotNegative) {
   testing::expect_error(ErrorKind::kValue, "-1 bytes", [] { set_release_limit(-1); });
 }
 
-TEST_P(UsedStreamsTest, ManyThreads) {
+TEST_P(DeferredReleaseTest, ManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 50;
   std::vector<StreamHandle> streams;
@@ -315,10 +315,10 @@ TEST_P(UsedStreamsTest, ManyThreads) {
   for (const auto& read : reads) EXPECT_EQ(*read, Bytes(64, 5));
 }
 
-TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
+TEST_P(DeferredReleaseTest, AProcessEndsWithWhatWaits) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto exit_with_pending = [this] {
-    const Gated consumer = take_gated_stream();  // a gate that nobody opens
+    const Gated consumer = take_gated_stream();  // a gate that stays closed
     RecordedStreams used;
     used.add(device_, consumer.stream);
     used.release({this, [](const void*) { std::_Exit(2); }});
@@ -327,7 +327,7 @@ TEST_P(UsedStreamsTest, AProcessEndsWithWhatWaits) {
   EXPECT_EXIT(exit_with_pending(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
+TEST_P(DeferredReleaseTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
   const Gated consumer = take_gated_stream();
   RecordedStreams used;
   used.add(device_, consumer.stream);
@@ -341,7 +341,7 @@ TEST_P(UsedStreamsTest, AFailedDeviceKeepsWhatItsWorkMayRead) {
   before_.allocations += 1;
 }
 
-TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
+TEST_P(DeferredReleaseTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
   for (const bool blocking : {false, true}) {
     set_blocking_release(blocking);
     dropped_ = 0;
@@ -359,7 +359,7 @@ TEST_P(UsedStreamsTest, MemoryOfACapturedStreamStaysUntilTheCaptureIsOver) {
   }
 }
 
-TEST_P(UsedStreamsTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
+TEST_P(DeferredReleaseTest, TheDefaultStreamWaitsForTheCapturesOfOthers) {
   RecordedStreams used;
   used.add(device_, GetParam().default_stream);
   auto memory = make_poisoned(4);

@@ -1,5 +1,5 @@
-// Events and streams at the level of DeviceArray: import carries the producer's event, export
-// orders the consumer after it, and release waits for the consumer's stream.
+// Tests events and streams of DeviceArrays: an import keeps the producer's event, an export orders
+// the consumer after it, and a release waits for the consumer's stream.
 #include <memory>
 
 #include "arrowdl/device_array.hpp"
@@ -44,7 +44,7 @@ class DeviceArrayEventsTest : public DeviceTest {
     return make_tensor(view, std::move(owner), 0);
   }
 
-  /// The producer: its stream is held by a gate and writes 7s behind it.
+  /// The producer: its stream waits at a gate, and then writes 7s.
   struct Produced {
     DeviceArray array;
     Gated producer;
@@ -70,7 +70,7 @@ class DeviceArrayEventsTest : public DeviceTest {
 INSTANTIATE_DEVICE_TESTS(DeviceArrayEventsTest);
 
 TEST_P(DeviceArrayEventsTest, ImportAndExportDoNotWait) {
-  for (const int64_t columns : {1, 3}) {  // plain arrays have a path of their own
+  for (const int64_t columns : {1, 3}) {  // primitive arrays take a faster path
     Produced produced = produce(device_, columns);
     EXPECT_TRUE(produced.array.sync_event());
     EXPECT_FALSE(produced.array.is_ready());
@@ -201,7 +201,7 @@ TEST_P(DeviceArrayEventsTest, ACapturedConsumerIsRefusedAndNothingIsLost) {
   EXPECT_FALSE(fake_->is_capture_broken());
   fake_->set_capturing(consumer, false);
   fake_->open_gate(produced.producer.gate);
-  produced.array.synchronize();  // its own work is the producer's to look after
+  produced.array.synchronize();  // the producer orders its own work
   produced.array = DeviceArray();
   EXPECT_TRUE(eventually([&] { return released_ == 1; })) << "that stream never got the memory";
 }
@@ -237,7 +237,7 @@ TEST_P(DeviceArrayEventsTest, EveryCallFailsInTurn) {
     EXPECT_EQ(fake_->current_context(), context);
     fake_->set_current_context(-1);
     EXPECT_LE(released_, 1);
-    // What may still be in use where nobody could be asked stays; nothing else does.
+    // Memory whose last use cannot be known stays; everything else is released.
     const testing::FakeCounts after = fake_->count();
     EXPECT_LE(after.events - before.events, 2) << "call " << n;
     EXPECT_LE(after.allocations - before.allocations, 1) << "call " << n;

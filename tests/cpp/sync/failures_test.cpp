@@ -1,4 +1,4 @@
-// Every call of the driver fails in turn, in everything that a backend does.
+// Tests every operation of a backend while each call of the driver fails in turn.
 #include <functional>
 #include <memory>
 
@@ -26,9 +26,8 @@ class FailuresTest : public DeviceTest {
                                                                  : open_hip(names, &why_not));
   }
 
-  /// Runs `make` and `undo` on fresh backends; the first, second, … call of `make` fails. Either it
-  /// throws, with nothing made, or has made what `undo` takes back. Returns how many calls it
-  /// takes.
+  /// Runs `make` and `undo` on new backends; the first, second, … call of `make` fails. It either
+  /// throws and makes nothing, or succeeds. Returns the number of its calls.
   int fail_making(const Make& make, const Undo& undo) {
     for (int n = 1;; ++n) {
       const std::unique_ptr<Backend> backend = open();
@@ -48,8 +47,9 @@ class FailuresTest : public DeviceTest {
     }
   }
 
-  /// The same where the calls of `undo` fail, which has no way to say so. Drivers give things back
-  /// and report earlier failures then; what cannot even be asked for stays with the driver.
+  /// The same with failures of the calls of `undo`, which cannot report them. Drivers free an
+  /// object even if they report an earlier failure; an object whose device cannot be entered is
+  /// leaked.
   int fail_undoing(const Make& make, const Undo& undo) {
     for (int n = 1;; ++n) {
       const std::unique_ptr<Backend> backend = open();  // what it learns is its own

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ExactBytes;
 
-/// A view of memory that holds exactly what its strides reach.
+/// A view of memory that ends with the last element that the strides reach.
 struct Strided {
   Strided(const char* dtype, const std::vector<int64_t>& shape, std::vector<int64_t> strides,
           unsigned seed = 0)

@@ -1,4 +1,4 @@
-// The dtype table.
+// Tests the dtype table.
 #include "arrowdl/dtype.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tensors over memory that an owner keeps.
+// Tests tensors that share the memory of an owner.
 #include "arrowdl/make_tensor.hpp"
 
 #include <gtest/gtest.h>

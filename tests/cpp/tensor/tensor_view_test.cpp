@@ -177,7 +177,7 @@ using Order = std::vector<int32_t>;
 
 TEST(DenseRowOrder, FindsTheOrderInMemory) {
   EXPECT_EQ((Order{0, 1, 2}), dense_row_order(Sample({5, 2, 3}).view()));
-  // channels_last: (N, C, H, W) lies as N, H, W, C.
+  // channels_last: (N, C, H, W) is stored as N, H, W, C.
   EXPECT_EQ((Order{0, 2, 3, 1}), dense_row_order(Sample({5, 2, 3, 4}, {24, 1, 8, 2}).view()));
   EXPECT_EQ((Order{0, 2, 1}), dense_row_order(Sample({5, 3, 3}, {9, 1, 3}).view()));
   EXPECT_EQ((Order{0}), dense_row_order(Sample({5}).view()));

@@ -1,4 +1,4 @@
-// Bitmap kernels against a bit-by-bit model, at every offset.
+// Compares the bitmap functions with a bit-by-bit model, at every offset.
 #include "util/bit_util.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Errors: their kinds and texts.
+// Tests the kinds and messages of errors.
 #include "arrowdl/error.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The JSON parser: what RFC 8259 allows, and errors for the rest.
+// Tests the JSON parser: it reads what RFC 8259 allows, and raises for anything else.
 #include "util/json.hpp"
 
 #include <gtest/gtest.h>

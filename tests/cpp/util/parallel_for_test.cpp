@@ -1,4 +1,4 @@
-// parallel_for and the thread limit of threads.hpp.
+// Tests parallel_for, and the thread limit of threads.hpp.
 #include "util/parallel_for.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class Parallel : public ::testing::Test {
   const int64_t limit_ = thread_limit();
 };
 
-/// Shares that wait for each other: so many threads are needed.
+/// Chunks that wait for each other, so that each needs a thread.
 class Meeting {
  public:
   explicit Meeting(int64_t size) : size_(size) {}
@@ -50,7 +50,7 @@ class Meeting {
   std::condition_variable all_here_;
 };
 
-/// The threads that work, where `count` shares are taken by so many at once.
+/// The threads that run `count` chunks at once.
 std::set<std::thread::id> find_threads(int64_t count) {
   Meeting meeting(count);
   std::vector<std::thread::id> ids(static_cast<std::size_t>(count));
@@ -78,7 +78,7 @@ TEST_F(Parallel, SeveralThreadsWork) {
 }
 
 TEST_F(Parallel, NoMoreThanTheLimit) {
-  EXPECT_EQ(find_threads(4).size(), 4U);  // that are there now
+  EXPECT_EQ(find_threads(4).size(), 4U);  // threads that run now
   for (const int64_t limit : {2, 1}) {
     set_thread_limit(limit);
     std::atomic<int64_t> inside{0};
@@ -104,9 +104,9 @@ TEST_F(Parallel, ALimitOfOneIsTheOwnThread) {
   expect_error(ErrorKind::kValue, "a limit of 0 threads", [] { set_thread_limit(0); });
 }
 
-/// Whoever finds the helpers with another thread does all of it alone.
+/// A thread that finds the helpers busy works alone.
 TEST_F(Parallel, NobodyWaitsForAnother) {
-  Meeting begun(3);  // both shares of the first section, and this thread
+  Meeting begun(3);  // both chunks of the first loop, and this thread
   Meeting done(3);
   std::thread first([&] {
     parallel_for(2, [&](int64_t) noexcept {

@@ -1,4 +1,4 @@
-// Every wait, and every callback that may wait, releases the locks of its caller.
+// Tests that every wait, and every callback that may wait, releases the caller's locks.
 #include "arrowdl/wait.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class WaitTest : public ::testing::Test {
   void TearDown() override { set_wait_guard(nullptr); }
 };
 
-/// One array of no rows, given when the test says so.
+/// One array without rows, which is returned when the test allows it.
 class GatedStream final : public ArrayStream {
  public:
   explicit GatedStream(const DeviceArray& array, std::atomic<bool>& is_dropped)

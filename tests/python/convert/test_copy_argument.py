@@ -41,7 +41,7 @@ COPIED: dict[str, tuple[Any, dict[str, Any], str]] = {
         "have to be gathered",
     ),
     "padded": (pa.array([[1], [2, 3]]), {"ragged": "padded"}, "rows have to be padded"),
-    "stack": (pa.record_batch({"a": [1.0], "b": [2.0]}), {"stack": True}, "side by side"),
+    "stack": (pa.record_batch({"a": [1.0], "b": [2.0]}), {"stack": True}, "copied into one matrix"),
     "chunks": (pa.chunked_array([[1], [2]]), {}, "2 chunks"),
     "field": (pa.record_batch({"a": [True]}), {}, 'field "a".*bit-packed'),
 }

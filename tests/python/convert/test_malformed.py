@@ -913,7 +913,7 @@ def test_without_an_event_any_stream_of_the_device_will_do(device, stream):
 
 @pytest.mark.parametrize("dl_device", [(2**32 + 1, 0), (1, 2**33), (2, 2**32)], ids=str)
 def test_device_numbers_are_of_32_bits(dl_device):
-    with pytest.raises(ValueError, match="no int32"):
+    with pytest.raises(ValueError, match="does not fit int32"):
         on_device((2, 0)).__dlpack__(dl_device=dl_device)
 
 

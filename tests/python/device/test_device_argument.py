@@ -31,7 +31,7 @@ def test_a_torch_device_is_one() -> None:
 
 def test_a_device_that_a_framework_has_not_is_refused() -> None:
     for function, reason in [
-        (arrowdl.to_torch, "the framework gives no memory on metal:0 for 3 elements of int32"),
+        (arrowdl.to_torch, "the framework cannot allocate 3 elements of int32 on metal:0"),
         (arrowdl.to_jax, "jax has no device metal:0"),
         (arrowdl.to_numpy, "numpy's arrays lie on the CPU, not on metal:0"),
     ]:

@@ -241,11 +241,11 @@ def test_a_block_needs_its_room() -> None:
 def test_a_table_of_another_block_is_refused() -> None:
     message = write([torch.ones(3), torch.ones(100)])
     half = message.block[:256]
-    with pytest.raises(ValueError, match="not of a block of 256 bytes"):
+    with pytest.raises(ValueError, match="does not fit a block of 256 bytes"):
         _core.read_tensors(half, message.table, message.layout.frameworks)
     moved = np.frombuffer(message.table, np.int64).copy()
     moved[3] += 4  # the position of the first: entries are dimensions, code, bits, position, shape
-    with pytest.raises(ValueError, match="not of a block"):
+    with pytest.raises(ValueError, match="does not fit a block"):
         _core.read_tensors(message.block, moved.tobytes(), message.layout.frameworks)
     with pytest.raises(ValueError, match="too short"):
         _core.read_tensors(message.block, message.table[:-1], message.layout.frameworks)
@@ -400,7 +400,7 @@ def test_tensors_on_a_device_are_not_handed_over(on_fake_cuda: Callable[[str], N
     on_fake_cuda("""
 from arrowdl import _core
 there = cuda.tensor(cuda.allocate(12), (3,))
-refused(BufferError, "the transform gave a tensor on cuda:0: leave it on the host",
+refused(BufferError, "the transform returned a tensor on cuda:0: leave it on the host",
         lambda: _core.TensorBlock([there], ["torch"]))
 """)
 

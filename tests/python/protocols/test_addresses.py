@@ -232,7 +232,7 @@ def test_a_stream_is_released_with_what_was_not_read() -> None:
             [pa.array([["a"]]), pa.array([["a"]], pa.list_(pa.dictionary("int8", "string")))],
             "one schema",
         ),
-        ([], "no arrays has no schema"),
+        ([], "empty list of arrays has no schema"),
     ],
 )
 def test_chunks_of_several_types(chunks: list[Any], says: str) -> None:

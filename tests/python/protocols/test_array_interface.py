@@ -35,7 +35,7 @@ MALFORMED = [
     ({**CUDA, "shape": 3}, "'shape' is 3, expected a tuple"),
     ({**CUDA, "shape": "33"}, "'shape' is '33', expected a tuple"),
     ({**CUDA, "shape": (3.0,)}, "'shape' has 3.0 in it, expected an integer"),
-    ({**CUDA, "shape": (2**64,)}, "no int64"),
+    ({**CUDA, "shape": (2**64,)}, "does not fit int64"),
     ({**CUDA, "shape": (-3,)}, "negative extent -3"),
     ({**CUDA, "shape": (2**40, 2**40)}, "overflow"),
     ({**CUDA, "strides": (4, 4)}, "'strides' has 2 entries, 'shape' 1"),
@@ -44,7 +44,7 @@ MALFORMED = [
     ({**CUDA, "data": 4096}, "'data' is 4096"),
     ({**CUDA, "data": (4096,)}, r"expected \(address, read_only\)"),
     ({**CUDA, "data": ("4096", False)}, "expected an integer"),
-    ({**CUDA, "data": (2**64, False)}, "no int64"),
+    ({**CUDA, "data": (2**64, False)}, "does not fit int64"),
     ({**CUDA, "data": (0, False)}, "data is NULL"),
     ({**CUDA, "typestr": 4}, "'typestr' is 4, expected a str"),
     ({**CUDA, "version": "3"}, "'version' has '3' in it"),
@@ -116,7 +116,7 @@ def test_without_a_runtime_nobody_knows_the_device() -> None:
             __cuda_array_interface__ = {CUDA}
         class Memory:
             __sycl_usm_array_interface__ = {{**{CUDA}, "version": 1, "syclobj": "cpu"}}
-        for tensor, says in (Tensor(), "needs CUDA or ROCm"), (Memory(), "import dpctl"):
+        for tensor, says in (Tensor(), "neither CUDA nor ROCm"), (Memory(), "import dpctl"):
             try:
                 arrowdl.to_arrow_device(tensor)
             except BufferError as error:
@@ -217,7 +217,7 @@ for memory, device in (pinned, "cuda_host:0"), (managed, "cuda_managed:1"), (sec
     array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=1))
     assert f"{array.device.name}:{array.device.id}" == device
 own = ctypes.create_string_buffer(16)
-refused(BufferError, "CUDA knows no memory of a device",
+refused(BufferError, "CUDA knows no device memory",
         lambda: arrowdl.to_arrow_device(cuda.tensor(ctypes.addressof(own), (4,))))
 
 array = arrowdl.to_arrow_device(cuda.tensor(0, (0, 3), stream=cuda.make_stream()))

@@ -39,7 +39,9 @@ def test_devices_of_no_possible_number(device: Any, dl_device: Any) -> None:
 
 @pytest.mark.parametrize("dl_device", [(2**70, 0), (1, 2**70), (1, -(2**70))])
 def test_numbers_that_are_none_of_a_device(dl_device: Any) -> None:
-    with pytest.raises(ValueError, match=r"dl_device\[[01]\] is -?\d{22}, which is no int64"):
+    with pytest.raises(
+        ValueError, match=r"dl_device\[[01]\] is -?\d{22}, which does not fit int64"
+    ):
         on_device((1, 0)).__dlpack__(dl_device=dl_device)
 
 

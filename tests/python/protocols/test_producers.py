@@ -706,7 +706,7 @@ def test_of_another_major_version_only_the_deleter_is_used(version):
     tensor = made.managed.dl_tensor
     ctypes.memset(ctypes.addressof(tensor), 0xFF, ctypes.sizeof(tensor))
     capsule = made.capsule()
-    with pytest.raises(BufferError, match=rf"DLPack {version[0]}\.{version[1]}"):
+    with pytest.raises(BufferError, match=rf"DLPack version {version[0]}\.{version[1]}"):
         arrowdl.to_arrow_device(capsule)
     del capsule
     assert made.released == 1

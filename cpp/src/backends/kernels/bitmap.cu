@@ -1,6 +1,6 @@
 // CUDA kernels over bitmaps. tools/make_ptx.py compiles them to bitmap_ptx.hpp, which the library
-// carries, so that no build needs a toolkit. The fake driver of the tests compiles this file for the
-// CPU.
+// carries, so that no build needs a toolkit. The fake driver of the tests compiles this file for
+// the CPU.
 
 namespace {
 
@@ -11,7 +11,7 @@ struct Bits {
   long long repeat;
 
   __device__ bool is_set(long long element) const {
-    // A 64-bit division takes as long as everything else here.
+    // A 64-bit division takes as long as the rest of the kernel.
     const long long i = offset + (repeat == 1 ? element : element / repeat);
     return (bytes[i >> 3] >> (i & 7) & 1) != 0;
   }
@@ -48,11 +48,11 @@ extern "C" __global__ void unpack_bits(unsigned char* target, long long size,
 }
 
 /// Sets `target[i]` to `item` where the bit is not set: one kernel for each width of an element.
-#define FILL_UNSET(width, Item)                                                               \
-  extern "C" __global__ void fill_unset_##width(Item* target, long long size,                 \
-                                                const unsigned char* bits, long long offset,  \
-                                                long long repeat, Item item) {                \
-    fill_unset(target, size, Bits{bits, offset, repeat}, item);                               \
+#define FILL_UNSET(width, Item)                                                              \
+  extern "C" __global__ void fill_unset_##width(Item* target, long long size,                \
+                                                const unsigned char* bits, long long offset, \
+                                                long long repeat, Item item) {               \
+    fill_unset(target, size, Bits{bits, offset, repeat}, item);                              \
   }
 
 FILL_UNSET(1, unsigned char)

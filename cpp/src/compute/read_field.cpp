@@ -1,5 +1,5 @@
 // Reads a field of a struct with its run ends decoded.
-#include "compute/decoded_field.hpp"
+#include "compute/read_field.hpp"
 
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"

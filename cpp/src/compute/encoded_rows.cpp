@@ -1,5 +1,5 @@
 // Encodes rows of any type as byte strings that are equal if and only if the rows are.
-#include "compute/row_encoder.hpp"
+#include "compute/encoded_rows.hpp"
 
 #include "array/row_access.hpp"
 #include "array/run_ends.hpp"
