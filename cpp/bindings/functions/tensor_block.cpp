@@ -178,7 +178,7 @@ bool TableReader::next(TensorView* view) {
 void register_tensor_block(py::module_& m) {
   py::class_<TensorBlock> type(m, "TensorBlock", py::is_final(),
                                "TensorBlock(leaves, frameworks)\n--\n\n"
-                               "Tensors of the host on their way into one block of memory.\n\n"
+                               "Host tensors that `write` copies into one block of memory.\n\n"
                                "`frameworks` has None where a leaf is no tensor.");
   define_constructor(
       type,
@@ -186,13 +186,15 @@ void register_tensor_block(py::module_& m) {
         return TensorBlock(leaves, frameworks);
       },
       py::arg("leaves"), py::arg("frameworks"));
-  type.def_property_readonly("nbytes", &TensorBlock::nbytes, "Of the block.")
-      .def_property_readonly("table", &TensorBlock::table, "What `read_tensors` finds them by.")
+  type.def_property_readonly("nbytes", &TensorBlock::nbytes, "The size of the block in bytes.")
+      .def_property_readonly(
+          "table", &TensorBlock::table,
+          "Offset, dtype and shape of each tensor in the block, for `read_tensors`.")
       .def_property_readonly("left_out", &TensorBlock::left_out,
-                             "Indices of the leaves that are not in the block: no tensors, and "
-                             "those that cannot be read.")
+                             "The indices of the leaves that are not in the block: those that are "
+                             "no tensors, or that the host cannot read.")
       .def("write", &TensorBlock::write, py::arg("target"),
-           "Copy them into a writable buffer, which is contiguous.");
+           "Copy the tensors into a writable, contiguous buffer of `nbytes`.");
 }
 
 }  // namespace arrowdl::python

@@ -105,42 +105,44 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   return tensors;
 }
 
-#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
-  "to_" name                                                                                     \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"     \
-  "Read an Arrow array or table as " tensor                                                      \
-  ", zero-copy where the layout allows.\n\n"                                                     \
-  "Parameters\n----------\n"                                                                     \
-  "obj : DeviceArray or Arrow producer\n"                                                        \
-  "    Anything that `from_arrow` takes.\n"                                                      \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                   \
-  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"     \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                      \
-  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                   \
-  "    Lists, strings and binary as " ragged                                                     \
-  ",\n"                                                                                          \
-  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"      \
-  "stack : bool\n"                                                                               \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"        \
-  "device : Device, str, tuple, device object or None\n"                                         \
-  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
-  "there,\n"                                                                                     \
-  "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
-  "lies.\n"                                                                                      \
-  "copy : bool, optional\n"                                                                      \
-  "    None: tensors share the memory of `obj` where the layout allows, and must not be "        \
-  "written to.\n"                                                                                \
-  "    True: they are in new memory, the caller's own. False: BufferError where the values "     \
-  "would\n"                                                                                      \
-  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"  \
-  "Returns\n-------\n"                                                                           \
-  "tensor, tuple or dict\n"                                                                      \
-  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \
-  "Raises\n------\n"                                                                             \
-  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that " \
-  "the\n"                                                                                        \
-  "    framework or arrowdl cannot copy to.\n"                                                   \
-  "TypeError\n    Not an Arrow object."
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                             \
+  "to_" name                                                                                       \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"       \
+  "Convert an Arrow array or table to " tensor                                                     \
+  ", zero-copy where the layout allows.\n\n"                                                       \
+  "Parameters\n----------\n"                                                                       \
+  "obj : DeviceArray or Arrow producer\n"                                                          \
+  "    What `from_arrow` takes. A tensor has shape (rows, ...).\n"                                 \
+  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                     \
+  "    Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), "   \
+  "or\n"                                                                                           \
+  "    make each tensor a pair (values, mask), where the mask is True for valid values.\n"         \
+  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                     \
+  "    Lists, strings and binary as " ragged                                                       \
+  ",\n"                                                                                            \
+  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"        \
+  "stack : bool\n"                                                                                 \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"          \
+  "device : Device, str, tuple, device object or None\n"                                           \
+  "    The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The\n" \
+  "    framework allocates the memory for data that the CPU can read. None: the device of "        \
+  "`obj`.\n"                                                                                       \
+  "copy : bool, optional\n"                                                                        \
+  "    None: tensors share the memory of `obj` where the layout allows; do not write to them.\n"   \
+  "    True: tensors are in new memory, which the caller may write to. False: raise BufferError\n" \
+  "    if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined "            \
+  "chunks).\n\n"                                                                                   \
+  "Returns\n-------\n"                                                                             \
+  "tensor, tuple or dict\n"                                                                        \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"      \
+  "Raises\n------\n"                                                                               \
+  "BufferError\n"                                                                                  \
+  "    The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy\n"  \
+  "    that is needed, or the framework and arrowdl cannot copy to `device`.\n"                    \
+  "ValueError\n"                                                                                   \
+  "    `obj` is malformed.\n"                                                                      \
+  "TypeError\n"                                                                                    \
+  "    `obj` is not Arrow data."
 
 PyMethodDef functions[] = {
     {"to_torch", as_method(to_framework<0>), kFastCall,
@@ -156,8 +158,8 @@ PyMethodDef functions[] = {
 
 void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
-        "The tensors that a `TensorBlock` wrote, where `block` is an array of its bytes on any "
-        "device: views of it, of the framework that is named for each. None for those left out.");
+        "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
+        "on any device. `frameworks` names the framework of each; None for those left out.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 
