@@ -37,7 +37,7 @@ NUMBERS = [
 ]
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
-# ---------------------------------------------------------------- what the demo reports
+# ---------------------------------------------------------------- report
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Step:
 
 
 class Report:
-    """The steps of the demo: what each took, and whether it copied."""
+    """The steps of the demo: the time of each, and whether it copied."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -86,7 +86,7 @@ def title(text: str) -> None:
 
 
 def address(array: pa.Array) -> int:
-    """The address of the first element, as pyarrow says."""
+    """Return the address of the first element, from pyarrow."""
     width = array.type.bit_width // 8
     return array.buffers()[1].address + array.offset * width
 
@@ -159,7 +159,7 @@ def to_one_batch(table: pa.Table, report: Report) -> pa.RecordBatch:
 
 @dataclass
 class Inputs:
-    """What the model sees: tensors of one element for each flight."""
+    """The inputs of the model: tensors of one element for each flight."""
 
     numbers: Tensor  # (flights, len(NUMBERS))
     present: Tensor  # where `numbers` is not null
@@ -266,7 +266,7 @@ def pinball(predicted: Tensor, actual: Tensor) -> Tensor:
 
 
 def to_example(batch: dict[str, tuple[Tensor, Tensor]]) -> tuple[Inputs, Tensor]:
-    """A batch of the Loader as what the model sees and what it should say.
+    """Split a batch of the Loader into the inputs and the targets of the model.
 
     Each column is a pair, of values and of where they are valid, since `nulls="mask"`.
     """

@@ -112,7 +112,7 @@ TensorLike: TypeAlias = (
     "SupportsDLPack | SupportsCudaArrayInterface | SupportsSyclUsmArrayInterface"
     " | Buffer | CapsuleType | Mapping[str, Any]"
 )
-"""What `to_arrow_device` takes beside Arrow data."""
+"""What `to_arrow_device` takes besides Arrow data."""
 
 MaskLike: TypeAlias = "TensorLike | ArrowLike"
 """A tensor or an Arrow array of bool, of shape (rows,)."""
