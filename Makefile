@@ -60,7 +60,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build test-cpp test-python test-package test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -89,14 +89,17 @@ test-cpp: build
 	cmake --build build/dev --target arrowdl_tests
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
-test-python: build
+# Tests of devices skip without them.
+fake-drivers: build
 	cmake --build build/dev --target fake_cuda fake_hip
+
+test-python: fake-drivers
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
-test-package: build dist/.wheel $(VENV)/.demo
+test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
-test-random: build  ## RANDOM_CASES random cases of each kind, against plain Python
+test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
@@ -154,7 +157,7 @@ ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchan
   loader/test_messages.py)
 ASAN_PYTEST = tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
 
-build-asan: $(VENV)/.dev
+build-asan: fake-drivers
 	cmake --preset asan
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests

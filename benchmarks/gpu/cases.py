@@ -67,7 +67,7 @@ def make_call_names() -> Names:
 
 @dataclass(frozen=True)
 class Direction:
-    """Copies in one direction: `others` reach a fraction of `pinned`, at least that in `targets`."""
+    """Copies in one direction: `others` reach a fraction of `pinned`, at least `targets` of it."""
 
     name: str
     pinned: str

@@ -150,7 +150,7 @@ tensor : tensor, mapping of str to tensor, or DLPack capsule
     of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. Dicts and
     TensorDicts become structs, a torch jagged nested tensor becomes a list array. Arrow data is
     imported as by `from_arrow`; options of tensors raise BufferError if it has more than a tensor
-    has: a unit, a dictionary, an extension type.
+    has: a unit, a dictionary, names of dimensions, an unknown extension type.
 copy : bool, optional
     None copies if the layout requires it (strided rows), False raises BufferError then, True always
     copies.
