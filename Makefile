@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/pip install -qq
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
-# Clones, worktrees and presets share what was compiled.
+# ccache: clones, worktrees and presets share object files.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
@@ -41,13 +41,13 @@ test-more:  ## the rest: docs, long random tests, peers, fuzzing, sanitizers
 
 test-all: test test-more  ## everything
 
-bench: build dist/.wheel $(VENV)/.bench  ## our numbers beside those of peers, to benchmarks/results
+bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/results
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.loader
 	$(MAKE) bench-peers
 	$(BIN)/python -m benchmarks.overview
 
-bench-peers: .venv-training/.dev dist/.wheel  ## the loader beside Hugging Face and Ray
+bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face and Ray
 	.venv-training/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-training/bin/python -m benchmarks.loader --peers
 
@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build test-cpp test-python test-package test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -90,14 +90,17 @@ test-cpp: build
 	cmake --build build/dev --target arrowdl_tests
 	ctest --test-dir build/dev --output-on-failure -j $(JOBS)
 
-test-python: build
+# Tests of devices skip without them.
+fake-drivers: build
 	cmake --build build/dev --target fake_cuda fake_hip
+
+test-python: fake-drivers
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
-test-package: build dist/.wheel $(VENV)/.demo
+test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
 
-test-random: build  ## RANDOM_CASES random cases of each kind, against plain Python
+test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
 test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
@@ -108,17 +111,17 @@ test-peer-%: .venv-%/.dev dist/.wheel
 
 # ---- on a machine with a GPU -----------------------------------------------
 
-# It needs no network: `make gpu-carry` elsewhere, copy .gpu/ to it, `make test-gpu` on it.
-# These run that machine's own Python, with its torch, jax, cupy and numba.
+# It needs no network: run `make gpu-carry` on another machine, copy .gpu/, run `make test-gpu`.
+# These targets run that machine's own Python, with its torch, jax, cupy and numba.
 .PHONY: gpu-carry build-gpu test-gpu test-gpu-sanitize bench-gpu
 GPU_TARGETS := build-gpu test-gpu test-gpu-sanitize bench-gpu
 $(GPU_TARGETS): export PATH := $(subst $(CURDIR)/$(BIN):,,$(PATH))
 $(GPU_TARGETS): export PYTHONPATH := $(CURDIR)/build/gpu/site
 GPU_PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu
-# Not the tests of what waits for what: under compute-sanitizer every call may wait.
+# Without tests of ordering: under compute-sanitizer every call may wait.
 SANITIZED = -m "cuda and sanitize"
 
-gpu-carry: $(VENV)/.dev  ## .gpu/: what a build without a network needs
+gpu-carry: $(VENV)/.dev  ## .gpu/: the inputs of a build without a network
 	rm -rf .gpu
 	mkdir -p .gpu/include
 	$(BIN)/python cmake/fetch_nanoarrow.py extract .gpu/nanoarrow
@@ -137,14 +140,14 @@ test-gpu-sanitize: build-gpu  ## a part of them under compute-sanitizer
 	  --track-stream-ordered-races all --error-exitcode 9 $(GPU_PYTEST) $(SANITIZED)
 	compute-sanitizer --tool racecheck --error-exitcode 9 $(GPU_PYTEST) $(SANITIZED)
 
-bench-gpu: build-gpu  ## what crossing costs on a GPU, to benchmarks/results/gpu.md
+bench-gpu: build-gpu  ## time calls and copies on a GPU, into benchmarks/results/gpu.md
 	$(PYTHON) -m benchmarks.gpu
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
 .PHONY: asan asan-all build-asan tsan fuzz
-# Slow tests too, except those of installed packages and of the demo, and those that fork while
-# threads work: a lock of the sanitizer's own allocator stays taken in the child (GCC 12).
+# Runs slow tests too, except those of installed packages and the demo, and those that fork while
+# threads work: in the child, a lock of the sanitizer's allocator stays locked (GCC 12).
 ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/loader/test_fork.py \
   --deselect tests/python/project/test_examples.py::test_flights \
   --deselect tests/python/loader/test_loader.py::test_dataloader_workers_share_the_rows \
@@ -155,7 +158,7 @@ ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchan
   loader/test_messages.py)
 ASAN_PYTEST = tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
 
-build-asan: $(VENV)/.dev
+build-asan: fake-drivers
 	cmake --preset asan
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests
@@ -183,7 +186,7 @@ fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 SYSTEM_BUILD := g++ cmake ccache
 SYSTEM_TESTS := libgtest-dev opencl-c-headers
 
-# What the build needs; the demo adds its libraries, the development environment all the others.
+# Requirements of the build; the demo adds its libraries, the development environment all others.
 $(VENV)/.build: requirements/build.txt requirements/constraints.txt
 	tools/setup-system.sh $(SYSTEM_BUILD)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -205,7 +208,7 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 
 .PRECIOUS: .venv-%/.dev
 
-# OpenCL's CPU device. The other peers bring theirs.
+# OpenCL's CPU device. The other peers include their devices.
 SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 
 .venv-%/.dev: requirements/peers/%.txt
@@ -221,21 +224,21 @@ build/.dev: $(VENV)/.dev pyproject.toml build/.modules
 	$(INSTALL_EDITABLE)
 	touch $@
 
-# The editable install knows each module's path: it is renewed where files have come, gone or moved.
+# The editable install lists each module's path, so it is repeated when files are added or moved.
 build/.modules: .FORCE
 	@mkdir -p build && find python -name '*.py*' -not -path '*/__pycache__/*' | sort > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: .FORCE
 
-# Without the tests, which need more of the system; build/.dev reuses the object files. Libraries are
-# installed while the extension compiles: that takes the longest.
+# Without the C++ tests, which need more packages; build/.dev reuses the object files. Libraries are
+# installed while the extension compiles, which takes longest.
 build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/constraints.txt
 	$(PIP_INSTALL) -r requirements/demo.txt & libraries=$$!; \
 	  { test -e build/.dev || { $(INSTALL_EDITABLE) -C cmake.define.ARROWDL_TESTS=OFF; }; }; \
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
-# Built as a user builds it: in isolation, from scratch.
+# Built as users build it: in isolation, from scratch.
 dist/.wheel: pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
 	rm -rf dist
 	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist .

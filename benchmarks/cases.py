@@ -26,9 +26,9 @@ class Case:
     ours, peer : str
         The two statements.
     target : float
-        The most that `ours` may take, as a multiple of `peer`.
+        The largest allowed ratio of the time of `ours` to that of `peer`.
     make_names : callable
-        The data, made just before the case runs, and what else the statements name.
+        Returns the names that the statements use; called just before the case runs.
     """
 
     name: str

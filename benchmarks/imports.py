@@ -19,7 +19,7 @@ _LINE = re.compile(r"^import time:\s*\d+ \|\s*(\d+) \| arrowdl$", re.MULTILINE)
 def measure_import(repeats: int) -> list[float]:
     """Seconds of each import with all that it brings in, as `-X importtime` counts them.
 
-    It is the wheel's: an editable install would first look for what to rebuild.
+    It imports the wheel: an editable install would first check what to rebuild.
     """
     (wheel,) = WHEELS.glob("*.whl")  # `make bench` builds it
     with tempfile.TemporaryDirectory() as site:

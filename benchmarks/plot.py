@@ -18,7 +18,7 @@ INK = "#333333"
 
 
 def plot(data: dict[str, Any], path: Path) -> None:
-    """A bar per row: our time as a part of the peer's, which is the line at 1."""
+    """Draw a bar for each row: our time as a fraction of the peer's, which is the line at 1."""
     rows = data["rows"][::-1]
     figure, axes = plt.subplots(figsize=(10, 0.72 * len(rows) + 1.4), layout="constrained")
     colors = [REACHED if row["reached"] else MISSED for row in rows]
@@ -39,7 +39,7 @@ def plot(data: dict[str, Any], path: Path) -> None:
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows], fontsize=9)
     axes.set_xlim(0, max(max(row["ratio"], row["target"]) for row in rows) * 1.25)
     axes.set_xlabel("our time : the peer's time (a black mark is the target, shorter is better)")
-    axes.set_title("arrowdl on the CPU beside its peers, medians of one run", loc="left")
+    axes.set_title("arrowdl compared with its peers on the CPU, medians of one run", loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(left=False)
     figure.savefig(path, dpi=150)

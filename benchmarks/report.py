@@ -11,7 +11,7 @@ from benchmarks.timing import Timing, format_seconds
 
 @dataclass(frozen=True)
 class Result:
-    """One row: a case and what was measured."""
+    """One row: a case and its times."""
 
     case: Case
     ours: Timing
@@ -45,7 +45,7 @@ def to_json(
 
 def to_markdown(data: dict[str, Any]) -> str:
     lines = [
-        "| call | median | beside | median | ratio | at most | reached |",
+        "| call | median | peer | median | ratio | at most | reached |",
         "|---|--:|---|--:|--:|--:|---|",
     ]
     for row in data["rows"]:

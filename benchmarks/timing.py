@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to measure: what one call may take of each round, and all of them together."""
+    """How long to measure: seconds of one statement in each round, and of all rounds together."""
 
     loop_seconds: float
     total_seconds: float

@@ -1,4 +1,4 @@
-"""Bring nanoarrow's C sources: bundled beside this project, or pinned from pip's index.
+"""Provides nanoarrow's C sources: bundled with this project, or pinned from pip's index.
 
     fetch_nanoarrow.py bundle FOLDER     put the source distribution into FOLDER
     fetch_nanoarrow.py extract FOLDER    unpack its C library into FOLDER

@@ -30,13 +30,13 @@ def write_embeddings(path: Path, rows: int) -> None:
 
 @jax.jit
 def step(weights: jax.Array, batch: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """The weights after a step, and how many rows were right before it."""
+    """Return the weights after a step, and how many predictions were right before it."""
 
     def loss(weights: jax.Array) -> tuple[jax.Array, jax.Array]:
         scores = batch["embedding"] @ weights
         chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), batch["label"][:, None], axis=1)
         right = (scores.argmax(axis=1) == batch["label"]) & batch["valid"]
-        # Leave out the rows that only fill up the last batch.
+        # Ignore the padding rows of the last batch.
         return -jnp.mean(chosen[:, 0], where=batch["valid"]), right.sum()
 
     slope, right = jax.grad(loss, has_aux=True)(weights)
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     write_embeddings(path, 10_000)
     # pad_last: the last batch has the shape of the others, so JAX compiles once.
     loader = arrowdl.Loader(path, 256, framework="jax", shuffle=True, pad_last=True)
-    # On a named device, as the batches are: uncommitted arrays would compile a second time.
+    # On a named device, like the batches: uncommitted arrays would compile a second time.
     weights = jax.device_put(jnp.zeros((WIDTH, CLASSES)), jax.devices()[0])
     for _ in range(2):
         rows = right = 0

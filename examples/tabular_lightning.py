@@ -43,8 +43,8 @@ def main(folder: Path) -> None:
     write_rows(folder / "train.parquet", 10_000, 1)
     write_rows(folder / "test.parquet", 1_000, 2)
     options = {"stack": {"features": FEATURES}}
-    # Every rank finds out which one it is, and each epoch has an order of its own: no sampler, no
-    # set_epoch, no num_workers.
+    # Each Loader finds its rank, and each epoch has another order: no sampler, no set_epoch, no
+    # num_workers.
     train = arrowdl.Loader(folder / "train.parquet", 250, shuffle=True, **options)
     test = arrowdl.Loader(folder / "test.parquet", 250, **options)
 

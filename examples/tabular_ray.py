@@ -1,4 +1,4 @@
-"""A regression with Ray Train: Ray reads and deals the blocks, two workers train on them."""
+"""A regression with Ray Train: Ray reads and distributes the blocks, two workers train on them."""
 
 import json
 import tempfile
@@ -28,7 +28,7 @@ def write_rows(path: Path, rows: int, seed: int) -> None:
 
 
 def train(config: dict[str, Any]) -> None:
-    """What each worker does: its loader reads the Arrow blocks where the object store has them."""
+    """Train on one worker: its loader reads the Arrow blocks in the object store."""
     torch.manual_seed(0)
     model = prepare_model(nn.Linear(3, 1))
     optimizer = torch.optim.Adam(model.parameters(), 0.05)

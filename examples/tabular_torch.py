@@ -14,7 +14,7 @@ FEATURES = ["distance", "hour", "delay"]
 
 
 def write_flights(folder: Path, rows: int, seed: int) -> None:
-    """Flights whose time in the air depends on the distance and on the hour."""
+    """Make flights whose time in the air depends on the distance and the hour."""
     random = np.random.default_rng(seed)
     distance = random.uniform(0.1, 2.5, rows).astype("float32")
     hour = random.uniform(0, 1, rows).astype("float32")
@@ -32,7 +32,7 @@ def write_flights(folder: Path, rows: int, seed: int) -> None:
 
 
 def make_loader(folder: Path, **arguments: object) -> arrowdl.Loader:
-    # One (rows, 3) matrix of the features. Nulls become 0, since the policy says so.
+    # One (rows, 3) matrix of the features. The policy replaces nulls by 0.
     return arrowdl.Loader(
         folder, batch_size=500, stack={"features": FEATURES}, nulls="fill", **arguments
     )

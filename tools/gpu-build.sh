@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds arrowdl without a network, for a machine with a GPU and the array libraries.
 #
-#   tools/gpu-build.sh        needs the folder .gpu/, which `make gpu-carry` makes elsewhere
+#   tools/gpu-build.sh        needs the folder .gpu/, which `make gpu-carry` makes on another machine
 #
-# It installs the package into build/gpu/site, for PYTHONPATH, and nothing into the Python itself.
+# It installs the package into build/gpu/site, for PYTHONPATH, and does not change the Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

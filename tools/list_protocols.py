@@ -47,7 +47,7 @@ def _arrow(kind: str) -> Any:
     }[kind]
 
 
-# Library and object: what makes one, given the library's module.
+# Library and object: a function that makes the object, given the library's module.
 PRODUCERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("pyarrow", "Table"): lambda _: _arrow("Table"),
     ("pyarrow", "RecordBatch"): lambda _: _arrow("RecordBatch"),
@@ -69,7 +69,7 @@ MODULES = {"arro3-core": "arro3.core"}
 
 
 def find_taken(producer: Any) -> str:
-    """The protocol that `from_arrow` asks `producer` for, seen through an object in between."""
+    """Return the protocol that `from_arrow` calls on `producer`, seen by a proxy object."""
     asked: list[str] = []
 
     def pass_on(name: str) -> Any:
@@ -87,7 +87,7 @@ def find_taken(producer: Any) -> str:
 
 
 def find_rows(libraries: Sequence[str] = ()) -> dict[tuple[str, str], list[str]]:
-    """The rows of the libraries that are installed, by library and object."""
+    """Return the rows of the installed libraries, by library and object."""
     rows = {}
     for (library, kind), make in PRODUCERS.items():
         if libraries and library not in libraries:
@@ -109,7 +109,7 @@ def _code(name: str) -> str:
 
 
 def read_rows() -> dict[tuple[str, str], list[str]]:
-    """What the file has."""
+    """Return the rows of the file, by library and object."""
     if not FILE.exists():
         return {}
     with FILE.open(newline="") as file:

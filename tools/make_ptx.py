@@ -1,7 +1,7 @@
 """Compiles cpp/src/backends/kernels/bitmap.cu to the PTX of bitmap_ptx.hpp.
 
-The library carries the PTX, so that no build needs a toolkit. This script needs nvcc and ptxas.
-`--check` writes nothing, and fails where the file differs from what this toolkit makes.
+The library contains the PTX, so builds need no CUDA toolkit. This script needs nvcc and ptxas.
+`--check` writes nothing, and fails if the file differs from the result of this toolkit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1] / "cpp/src/backends/kernels/bitmap.cu"
 HEADER = SOURCE.with_name("bitmap_ptx.hpp")
 
-# The oldest that run such code: GPUs since Maxwell, drivers since CUDA 9. A driver compiles PTX for
-# its own GPU. nvcc writes newer versions than the code needs; ptxas checks the lower ones.
+# The oldest GPUs (Maxwell) and drivers (CUDA 9) that run such code. A driver compiles PTX for its
+# own GPU. nvcc writes newer versions than the code needs; ptxas checks the older ones.
 VERSION = "6.0"
 TARGET = "sm_52"
 OLDEST_OF_NVCC = "compute_75"
@@ -44,7 +44,7 @@ def run(*command: str | Path) -> str:
 
 
 def find_release() -> str:
-    """The toolkit's "13.0"."""
+    """Return the toolkit's release, such as "13.0"."""
     match = re.search(r"release (\d+\.\d+)", run("nvcc", "--version"))
     assert match is not None
     return match.group(1)
@@ -66,7 +66,7 @@ def compile_ptx(folder: Path) -> str:
 def make_header() -> str:
     with tempfile.TemporaryDirectory() as folder:
         ptx = compile_ptx(Path(folder))
-    # One literal for each kernel: MSVC takes no longer ones than 16,380 bytes.
+    # One literal for each kernel: MSVC's literals have at most 16,380 bytes.
     literals = ptx.replace("\n.visible", '\n)ptx"\n    R"ptx(.visible')
     return TEMPLATE.format(release=find_release(), ptx=literals)
 

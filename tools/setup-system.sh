@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Installs those of the named Debian packages that are missing, or says which they are.
-# It installs as root only. On another system it names what a stage needs and goes on: packages have
-# other names there, and may be installed.
+# Installs the named Debian packages that are missing, as root; otherwise says which are missing.
+# On other systems, where packages have other names, it names what the stage needs and goes on.
 #
 #   tools/setup-system.sh PACKAGE...
 set -euo pipefail

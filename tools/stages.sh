@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs make's targets one after the other and prints the time of each. The first failure ends it,
-# and the last line says how to run the failed one alone.
+# Runs make targets one after the other and prints the time of each. Stops at the first failure; the
+# last line then says how to run the failed target alone.
 #
 #   tools/stages.sh TARGET...
 set -uo pipefail

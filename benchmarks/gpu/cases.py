@@ -18,9 +18,9 @@ SIZES = [MEGABYTE << shift for shift in (0, 2, 4, 6, 8, 10)]
 
 @dataclass(frozen=True)
 class Call:
-    """A statement of ours beside one that costs what has to be done anyway.
+    """A statement of ours, and a peer's statement that does the same necessary work.
 
-    There is no target yet: these have never run on a GPU.
+    It has no target yet, since it has not run on a GPU.
     """
 
     name: str
@@ -41,7 +41,7 @@ CALLS = [
     ),
     Call("wait", "array.wait(other)", "other.wait_event(event)"),
     Call(
-        "there-and-back",
+        "round-trip",
         "torch.from_dlpack(to_arrow_device(tensor))",
         "torch.from_dlpack(tensor)",
     ),
@@ -67,7 +67,7 @@ def make_call_names() -> Names:
 
 @dataclass(frozen=True)
 class Direction:
-    """Copies one way: `pinned` is what the others are a share of, at least that in `targets`."""
+    """Copies in one direction: `others` reach a fraction of `pinned`, at least `targets` of it."""
 
     name: str
     pinned: str

@@ -84,7 +84,7 @@ def _make_table() -> pa.Table:
 
 
 def _make_pinned_copy() -> Any:
-    """As many bytes by torch alone, into memory that is there already."""
+    """Copy as many bytes with torch alone, into existing memory."""
     source = torch.ones(BATCH_ROWS, WIDTH).pin_memory()
     target = torch.empty_like(source, device="cuda")
 

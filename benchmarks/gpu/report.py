@@ -75,7 +75,7 @@ def to_markdown(data: dict[str, Any]) -> str:
         f"`{data['command']}`",
     ]
     if data["calls"]:
-        lines += ["", "| call | median | beside | median | ratio |", "|---|--:|---|--:|--:|"]
+        lines += ["", "| call | median | peer | median | ratio |", "|---|--:|---|--:|--:|"]
         lines += [_format_call(row) for row in data["calls"]]
     if data["copies"]:
         lines += ["", "| copy | MiB | median | GB/s | of pinned | at least |"]

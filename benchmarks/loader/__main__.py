@@ -11,7 +11,7 @@ from benchmarks.loader import peers
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
-from benchmarks.loader.handover import measure_rows
+from benchmarks.loader.worker_batches import measure_rows
 from benchmarks.machine import describe_machine
 from benchmarks.timing import Budget, format_seconds, measure
 
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="two rounds each, rough; writes no files"
     )
-    parser.add_argument("--peers", action="store_true", help="beside Hugging Face and Ray")
+    parser.add_argument("--peers", action="store_true", help="compare with Hugging Face and Ray")
     arguments = parser.parse_args()
     write_files(DATA)
     budget = QUICK if arguments.quick else FULL
@@ -70,7 +70,7 @@ def _run(case: Case, budget: Budget) -> dict[str, Any]:
 
 def _to_markdown(data: dict[str, Any]) -> str:
     lines = [
-        "| pass | median | beside | median | ratio | at most | reached |",
+        "| pass | median | peer | median | ratio | at most | reached |",
         "|---|--:|---|--:|--:|--:|---|",
     ]
     for row in data["rows"]:

@@ -43,7 +43,7 @@ def _make_floats(random: np.random.Generator, rows: int, has_nulls: bool) -> pa.
 
 
 def write_files(folder: Path) -> None:
-    """`NAME.parquet` and `NAME.arrow` for each data set, where they are not there yet."""
+    """`NAME.parquet` and `NAME.arrow` for each data set, if they do not exist yet."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in BATCH_ROWS:
         parquet, ipc = folder / f"{name}.parquet", folder / f"{name}.arrow"

@@ -33,7 +33,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
                 py::multiple_interpreters::not_supported()) {
   using namespace arrowdl::python;
   if (!is_main_interpreter()) throw py::import_error(kMainOnly);
-  m.doc() = "arrowdl's compiled core. Use it through `arrowdl`.";
+  m.doc() = "arrowdl's compiled core. Import its public names from `arrowdl`.";
   m.attr("__version__") = arrowdl::version();
   register_errors();
   register_wait_guard();

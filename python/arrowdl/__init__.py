@@ -1,8 +1,8 @@
 """Arrow and DLPack, one bridge, every device.
 
-`to_arrow_device` takes tensors to Arrow, `from_arrow` takes Arrow arrays in, and a `DeviceArray`
-speaks every protocol of both sides. `to_torch`, `to_jax` and `to_numpy` read whole arrays and
-tables as tensors.
+`to_arrow_device` converts tensors to Arrow arrays, `from_arrow` imports Arrow data; both return a
+`DeviceArray`, which supports the protocols of both sides. `to_torch`, `to_jax` and `to_numpy`
+convert Arrow arrays and tables to tensors.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from arrowdl import loader as loader
     from arrowdl.loader import Loader
 
-# Loaded on first use (PEP 562): the Loader alone imports more than all the rest.
+# Loaded on first use (PEP 562): the Loader imports more than all other modules together.
 _MODULES = ("c_data", "debug", "loader")
 
 
@@ -51,15 +51,15 @@ if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
 
 
 def doctor() -> str:
-    """Report what arrowdl finds on this machine, and how it reads each library.
+    """Report what arrowdl finds on this machine, and how it imports from each library.
 
-    The first thing to paste into a bug report; ``python -m arrowdl doctor`` prints it. Imports the
-    array libraries that are installed.
+    Paste it into a bug report; ``python -m arrowdl doctor`` prints it. Imports all installed array
+    libraries.
 
     Returns
     -------
     str
-        Versions, device runtimes, array libraries and Arrow libraries, a line for each.
+        Versions, device runtimes, array libraries and Arrow libraries, one line each.
     """
     from arrowdl import _doctor
 

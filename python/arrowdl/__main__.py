@@ -1,4 +1,4 @@
-"""``python -m arrowdl doctor``."""
+"""The command ``python -m arrowdl doctor``, which prints a report for bug reports."""
 
 import sys
 

@@ -29,8 +29,8 @@ class Config:
     def blocking_release(self) -> bool:
         """Whether the release of memory waits on the host for the GPU streams that used it.
 
-        False, the default: a thread of arrowdl's releases the memory once that work is done. True:
-        whoever drops the last reference waits.
+        False, the default: arrowdl's own thread releases the memory when that work is done. True:
+        the thread that drops the last reference waits.
         """
         return _core.blocking_release()
 
@@ -42,11 +42,12 @@ class Config:
 
     @property
     def num_threads(self) -> int:
-        """The most threads that copy rows in parallel: to shuffle, to rebatch, to pin memory.
+        """The maximum number of threads that copy rows in parallel, the calling thread included.
 
-        The calling thread counts. By default ``OMP_NUM_THREADS``, else one for each processor of
-        this process, 8 at most; 1 in worker processes of a Loader. Copies from some 512 KiB on use
-        them, one operation at a time; they end when they are idle. ValueError for less than 1.
+        Shuffles, rebatches and copies to pinned memory use them, from some 512 KiB on and one
+        operation at a time. Idle threads end. The default is ``OMP_NUM_THREADS``, else the number
+        of processors of this process, 8 at most; 1 in worker processes of a Loader. ValueError for
+        less than 1.
         """
         return _core.num_threads()
 
@@ -56,11 +57,11 @@ class Config:
 
     @property
     def release_limit(self) -> int:
-        """How many bytes may wait for GPU streams before they are released, 1 GiB by default.
+        """The bytes of memory that may wait for GPU streams before release, 1 GiB by default.
 
-        Whoever drops the last reference to memory beyond the limit waits on the host, until the
-        work on that memory is done or less memory waits. One piece may always wait, however large.
-        ValueError for less than 0.
+        A thread that drops the last reference to memory beyond the limit waits on the host, until
+        the work on that memory is done or less memory waits. One block may always wait, whatever
+        its size. ValueError for less than 0.
         """
         return _core.release_limit()
 
@@ -70,12 +71,12 @@ class Config:
 
     @property
     def staging_limit(self) -> int:
-        """How many bytes of pinned memory copies from pageable memory to a device go through.
+        """The bytes of pinned memory for copies of pageable memory to devices, 256 MiB by default.
 
-        256 MiB by default. The memory is allocated as copies need it, in blocks of 64 KiB to
-        4 MiB, and used again. A copy that finds all of it in use waits on the host until an earlier
-        one is done. One block is always allowed, and one for each further thread that copies.
-        Memory beyond a lower limit is released once no copy uses it. ValueError for less than 0.
+        Copies allocate the memory in blocks of 64 KiB to 4 MiB, and reuse it. A copy that finds all
+        blocks in use waits on the host for an earlier copy. Each thread that copies may always have
+        one block. A lower limit releases blocks when no copy uses them. ValueError for less than
+        0.
         """
         return _core.staging_limit()
 

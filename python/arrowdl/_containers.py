@@ -1,4 +1,4 @@
-"""Tensors inside other things: dicts, TensorDicts and torch's nested tensors."""
+"""Converts containers of tensors to Arrow: dicts, TensorDicts and torch's nested tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from arrowdl import _core
 
 
 def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceArray:
-    """`to_arrow_device` for containers: a struct for mappings, a list array for nested tensors."""
+    """`to_arrow_device` of a container: mappings become structs, nested tensors list arrays."""
     array = _nested(tensor, options) if hasattr(tensor, "is_nested") else _mapping(tensor, options)
     if mask is not None:
         array = _core.apply_mask(array, mask)
@@ -18,8 +18,8 @@ def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceAr
 def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
     if getattr(type(tensors), "_is_non_tensor", False):  # of tensordict
         raise TypeError(
-            f"{type(tensors).__name__} holds data that is no tensor, and Arrow would have no rows "
-            "of it: leave it out, TensorDict.exclude()"
+            f"{type(tensors).__name__} has data that is no tensor, which has no rows for Arrow: "
+            "leave it out, TensorDict.exclude()"
         )
     if not len(tensors) and options.get("stream") is not None:
         raise BufferError(f"stream={options['stream']!r}: a dict without tensors has no work")
@@ -29,11 +29,11 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
         if not isinstance(name, str):
             raise TypeError(f"the fields of a struct are named by str, got the key {name!r}")
         if not name.isprintable() and not _is_unicode(name):
-            raise ValueError(f"the field {name!r} has no name in UTF-8, which Arrow writes")
+            raise ValueError(f"the field name {name!r} is not valid UTF-8, which Arrow requires")
         try:
             arrays.append(_core.to_arrow_device(value, **options))
         except (BufferError, TypeError, ValueError) as error:
-            # A producer's own class may not take a message alone: its base does.
+            # A producer's own class may need other arguments than a message: raise its base.
             kind = next(k for k in (BufferError, TypeError, ValueError) if isinstance(error, k))
             raise kind(f'field "{name}": {error}') from error
         names.append(name)
@@ -41,8 +41,8 @@ def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
     size = getattr(tensors, "batch_size", ())  # of a TensorDict
     if not names and size and size[0] > 0:
         raise ValueError(
-            f"{type(tensors).__name__} has {size[0]} rows and no tensors, and a struct has the "
-            "rows of its fields: leave it out"
+            f"{type(tensors).__name__} has {size[0]} rows and no tensors, and a struct without "
+            "fields has no rows: leave it out"
         )
     return array
 
@@ -60,7 +60,7 @@ def _nested(tensor: Any, options: dict[str, Any]) -> _core.DeviceArray:
 
     if tensor.layout != torch.jagged:
         raise BufferError(
-            "a nested tensor of the strided layout has no Arrow reading: build it with "
+            "a nested tensor of the strided layout has no Arrow type: make it with "
             "layout=torch.jagged"
         )
     if tensor.requires_grad:

@@ -1,4 +1,4 @@
-"""The compiled core. Use it through `arrowdl`: the docstrings of the API are there."""
+"""Types of the compiled core. Its docstrings are in cpp/bindings; `help()` shows them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, final, overload
@@ -58,7 +58,7 @@ class Schema:
 @final
 class DeviceArray:
     __dlpack_c_exchange_api__: CapsuleType
-    # what it is
+    # description
     @property
     def type(self) -> str: ...
     @property
@@ -78,7 +78,7 @@ class DeviceArray:
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
     def _repr_html_(self) -> str: ...
-    # its parts
+    # parts
     def __getitem__(self, key: slice | str, /) -> DeviceArray: ...
     def field(self, key: str | int, /) -> DeviceArray: ...
     @property
@@ -101,7 +101,7 @@ class DeviceArray:
     def __arrow_c_device_array__(
         self, requested_schema: CapsuleType | None = None, **kwargs: Any
     ) -> tuple[CapsuleType, CapsuleType]: ...
-    @property  # of structs alone: AttributeError otherwise
+    @property  # structs only: AttributeError otherwise
     def __arrow_c_stream__(self) -> Callable[..., CapsuleType]: ...
     @property
     def __arrow_c_device_stream__(self) -> Callable[..., CapsuleType]: ...
@@ -120,7 +120,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]: ...
-    # life
+    # lifetime and devices
     def __copy__(self) -> DeviceArray: ...
     def __deepcopy__(self, memo: Any, /) -> DeviceArray: ...
     def is_ready(self) -> bool: ...
@@ -164,7 +164,7 @@ class DeviceStream:
 
 @final
 class Tensor:
-    """A tensor on its way to a consumer: good for one `__dlpack__`."""
+    """A tensor for one consumer: `__dlpack__` exports it once."""
 
     @property
     def dtype(self) -> str: ...
@@ -180,7 +180,7 @@ class Tensor:
 
 @final
 class TensorBlock:
-    """Tensors of the host on their way into one block of memory."""
+    """Host tensors that `write` copies into one block of memory."""
 
     def __init__(self, leaves: Sequence[Any], frameworks: Sequence[str | None]) -> None: ...
     @property
@@ -219,8 +219,8 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream: 
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream: ...
 def permute(count: int, seed: int) -> list[int]: ...
 
-# A tensor, a pair, or a dict by field names, as the data has it. Only stack=True and nulls="mask"
-# together are one shape for all data: a matrix and its mask.
+# The result depends on the data: a tensor, a pair, or a dict by field names. Only stack=True with
+# nulls="mask" always returns a pair: a matrix and its mask.
 @overload
 def to_torch(
     obj: ArrowLike,

@@ -6,9 +6,9 @@ from enum import IntEnum
 
 
 class DeviceType(IntEnum):
-    """DLPack's device types, DLDeviceType. ArrowDeviceType has the same numbers.
+    """DLPack's device types (DLDeviceType), which have the numbers of Arrow's ArrowDeviceType.
 
-    `Device` and every ``device=`` take a member or its name.
+    `Device` and every ``device=`` take a member, its number or its name.
     """
 
     cpu = 1

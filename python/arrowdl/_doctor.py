@@ -1,4 +1,4 @@
-"""What arrowdl finds on this machine: the first thing to paste into a bug report."""
+"""Reports what arrowdl finds on this machine, for bug reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from arrowdl import _core
 
-# A small array of each library, to see what it exports.
+# Each library's module, and how to make a small array, which shows what the library exports.
 _ARRAY_LIBRARIES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "numpy": ("numpy", lambda np: np.zeros(1)),
     "torch": ("torch", lambda torch: torch.zeros(1)),
@@ -29,7 +29,8 @@ _DISTRIBUTIONS["paddle"] = ("paddlepaddle", "paddlepaddle-gpu")
 
 
 def report() -> str:
-    libraries = _installed(_ARRAY_LIBRARIES, _array_library)  # some bring a runtime with them
+    """Return the report of `arrowdl.doctor`."""
+    libraries = _installed(_ARRAY_LIBRARIES, _array_library)  # first: some load a device runtime
     sections = [
         ("arrowdl", _own()),
         ("device runtimes", [_runtime(found) for found in _core.list_backends()]),
@@ -77,13 +78,13 @@ def _array_library(name: str, version: str) -> str:
     module, make = _ARRAY_LIBRARIES[name]
     try:
         array = make(importlib.import_module(module))
-        return f"{name} {version}: {_door(array)}"
-    except Exception as error:  # a library that fails on this machine is what doctor is for
-        return f"{name} {version}: does not work here: {type(error).__name__}: {error}"
+        return f"{name} {version}: {_find_entry_point(array)}"
+    except Exception as error:  # the report says which library fails, and goes on
+        return f"{name} {version}: does not work: {type(error).__name__}: {error}"
 
 
-def _door(array: Any) -> str:
-    """How arrowdl takes a tensor of this class."""
+def _find_entry_point(array: Any) -> str:
+    """Return the protocol by which arrowdl imports a tensor of this class."""
     if hasattr(type(array), "__dlpack_c_exchange_api__"):
         return "DLPack's C exchange API"
     try:

@@ -1,7 +1,7 @@
 """Arrow's C structs at given addresses: for cffi, ctypes, R, Julia and other languages.
 
-Importing moves out of a struct and marks it released. Exporting fills a struct, whose new owner
-calls its ``release``. Addresses are integers.
+An import moves out of a struct and marks it released. An export fills a struct, whose new owner
+calls ``release``. Addresses are integers.
 """
 
 from arrowdl._core import (

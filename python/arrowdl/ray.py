@@ -1,8 +1,8 @@
 """A `Loader` over shards of a Ray dataset: Ray reads and moves the blocks, arrowdl makes batches.
 
 Ray's own ``iter_batches(batch_size)`` copies the rows of every batch. A `ShardLoader` reads the
-Arrow blocks in the object store, which is read-only: batches in order are copies of the rows, or,
-with ``writable=False``, slices of the blocks. A block returns to Ray when no batch uses it.
+Arrow blocks in the object store, which is read-only: batches in order are copies of the rows, or
+slices of the blocks with ``writable=False``. A block returns to Ray when no batch uses it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class ShardLoader(Loader):
     Parameters
     ----------
     shard : ray.data.DataIterator or ray.data.Dataset
-        Of ``Dataset.streaming_split(n, equal=True)`` or ``ray.train.get_dataset_shard()``. With
-        `equal`, all ranks have the same number of rows and of batches.
+        From ``Dataset.streaming_split(n, equal=True)`` or ``ray.train.get_dataset_shard()``. With
+        `equal`, all ranks have the same number of rows and batches.
     batch_size : int
         Rows of a batch on this worker.
     **options
         As in `Loader`, without `rank` and `world_size`: the shard already belongs to one rank.
-        `shuffle` permutes the rows within each buffer; Ray decides on the order of the blocks.
+        `shuffle` permutes the rows within each buffer; Ray chooses the order of the blocks.
 
     Raises
     ------
@@ -58,11 +58,11 @@ class ShardLoader(Loader):
         super().__init__(partial(_read_blocks, shard), batch_size, rank=0, world_size=1, **options)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in the epoch, for information: `load_state_dict` does not take it."""
+        """Return the position in the epoch, for information: no loader can resume from it."""
         return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> NoReturn:
-        """Not supported: Ray assigns the blocks to the shards anew in each epoch.
+        """Not supported: Ray assigns blocks to shards anew in each epoch.
 
         Raises
         ------
@@ -70,9 +70,9 @@ class ShardLoader(Loader):
             Always.
         """
         raise NotImplementedError(
-            "Ray assigns the blocks of a dataset to the shards anew in each epoch, so that rows "
-            "would be lost or read twice: resume at the start of an epoch, or give a Loader the "
-            "files themselves"
+            "Ray assigns the blocks of a dataset to the shards anew in each epoch, so rows would "
+            "be lost or read twice: resume at the start of an epoch, or give a Loader the files "
+            "themselves"
         )
 
 
@@ -84,7 +84,7 @@ def get_dataset_loader(batch_size: int, dataset_name: str = "train", **options: 
     batch_size : int
         Rows of a batch on this worker.
     dataset_name : str
-        As in ``datasets=`` of the trainer.
+        The key in ``datasets=`` of the trainer.
     **options
         As in `ShardLoader`.
 
@@ -108,7 +108,7 @@ def _read_blocks(shard: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _use_fixed_shapes(table: pa.Table) -> pa.Table:
-    """Make Ray's tensors of one shape Arrow's fixed-shape tensors, zero-copy."""
+    """Convert Ray's tensors of one shape to Arrow's fixed-shape tensors, zero-copy."""
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):

@@ -53,7 +53,7 @@ class SupportsDataFrame(Protocol):
 
 
 class SupportsDLPack(Protocol):
-    """DLPack's Python protocol. The C exchange API is looked for on the class beside it."""
+    """DLPack's Python protocol. arrowdl prefers the C exchange API if the class has it."""
 
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
@@ -112,7 +112,7 @@ TensorLike: TypeAlias = (
     "SupportsDLPack | SupportsCudaArrayInterface | SupportsSyclUsmArrayInterface"
     " | Buffer | CapsuleType | Mapping[str, Any]"
 )
-"""What `to_arrow_device` takes beside Arrow data."""
+"""What `to_arrow_device` takes besides Arrow data."""
 
 MaskLike: TypeAlias = "TensorLike | ArrowLike"
 """A tensor or an Arrow array of bool, of shape (rows,)."""
@@ -123,7 +123,7 @@ ArraysLike: TypeAlias = "ArrowLike | Sequence[ArrowLike]"
 DeviceLike: TypeAlias = (
     "TypedDevice | str | tuple[DeviceType | int | str, int | None] | TorchDevice | JaxDevice"
 )
-"""What names a device in every ``device=``."""
+"""What every ``device=`` takes."""
 
 __all__ = [
     "ArraysLike",

@@ -18,6 +18,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -776,22 +777,18 @@ def test_nulls_among_the_values_of_a_device_are_refused() -> None:
 # ---------------------------------------------------------------- bits and nulls
 
 
-OPERATIONS = ("unpack_bits", "fill", "all_valid", "copy", "arrange")
-
-
 @pytest.fixture
 def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     """dpctl.tensor in the place of a framework: its own operations, on the device."""
     from arrowdl import _frameworks
+    from arrowdl._frameworks.numpy_like import make_operations
 
-    operations = _frameworks._array_operations(dpt)
-    entries = dataclasses.replace(
-        _frameworks.load("numpy"),
-        from_dlpack=dpt.from_dlpack,
-        **dict(zip(OPERATIONS, operations, strict=True)),
+    framework = dataclasses.replace(
+        _frameworks.load("numpy"), from_dlpack=dpt.from_dlpack, **make_operations(dpt)
     )
     # The core keeps what it has loaded: this is the first and only use in this process.
-    monkeypatch.setitem(_frameworks._LOADERS, "jax", lambda: entries)
+    module = SimpleNamespace(FRAMEWORK=framework)
+    monkeypatch.setitem(sys.modules, "arrowdl._frameworks.jax", module)
 
 
 @pytest.mark.usefixtures("dpctl_as_framework")

@@ -98,31 +98,31 @@ void register_device(py::module_& m) {
 
 A device that holds memory: a DLPack device type and an id.
 
-Compares equal to the tuple of ``__dlpack_device__`` and unpacks as it. Immutable and hashable.
+Compares and unpacks as the tuple of ``__dlpack_device__``. Immutable and hashable.
 
 Parameters
 ----------
 type : str, DeviceType, int, tuple, torch.device or jax.Device
-    A name, alone or with the id (``"cuda"``, ``"cuda:1"``), a `DeviceType`, or what names the id
-    too: a pair (type, id), a Device, or a framework's device object.
+    A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
+    a Device, or a framework's device object.
 id : int, optional
-    Which device of the type, 0 by default. There is one CPU, whatever its number.
+    The index of the device among those of its type, 0 by default. The CPU's id is always 0.
 
 Raises
 ------
 ValueError
-    An unknown type, a negative id, or two ids.
+    The type is unknown, the id is negative, or `type` already has an id.
 TypeError
-    None of these.
+    `type` names no device.
 BufferError
-    A framework's device that Arrow and DLPack have no type for.)");
+    Arrow and DLPack have no type for the framework's device.)");
   define_constructor(type, &construct, py::arg("type"), py::arg("id") = py::none());
   type.def_property_readonly(
           "type", [](const Device& self) { return self.type; },
           "The DLDeviceType, a number of `DeviceType`; ArrowDeviceType has the same numbers.")
       .def_property_readonly(
           "id", [](const Device& self) { return self.id; },
-          "Which device of the type; 0 for the CPU.")
+          "The index of the device among those of its type; 0 for the CPU.")
       .def_property_readonly(
           "name", [](const Device& self) { return find_device_type(self.type)->name; },
           "The type's name, such as \"cpu\" or \"cuda\".")

@@ -6,13 +6,14 @@ namespace arrowdl::python::device_array_docs {
 constexpr const char* kClass =
     R"(An Arrow array with its schema, on any device: owned, immutable, cheap to slice.
 
-Made by `to_arrow_device`, `from_arrow` and `c_data`. Speaks the Arrow PyCapsule protocols, DLPack
-and its C exchange API, numpy's `__array__`, and on CUDA and SYCL devices their array interfaces.)";
+`to_arrow_device`, `from_arrow` and the functions of `c_data` return it. It supports the Arrow
+PyCapsule protocols, DLPack and its C exchange API, NumPy's ``__array__``, and on CUDA and SYCL
+devices their array interfaces.)";
 
 constexpr const char* kField = R"(field($self, key, /)
 --
 
-Take a field of a struct array, without a copy.
+Return a field of a struct array, zero-copy.
 
 Parameters
 ----------
@@ -22,21 +23,21 @@ key : str or int
 Returns
 -------
 DeviceArray
-    Shares the memory. It is null wherever the struct is.
+    Shares the memory. Its rows are null where the struct is null.
 
 Raises
 ------
 ValueError
-    A name that no field has, or several have.
+    No field has the name, or several fields have it.
 IndexError
-    No such field.
+    The index is out of range.
 TypeError
-    Not a struct.)";
+    The array is not a struct.)";
 
 constexpr const char* kIsReady = R"(is_ready($self, /)
 --
 
-Say whether the memory is ready: the array has no event, or its event has completed.
+Return whether the memory is ready: the array has no event, or its event has completed.
 
 Does not wait.
 
@@ -54,25 +55,26 @@ constexpr const char* kWait = R"(wait($self, stream, /)
 
 Make later work on `stream` wait until the memory is ready; the host does not wait.
 
-The memory is kept until that work is done, as `record_stream` does.
+Keeps the memory alive until that work is done, as `record_stream` does.
 
 Parameters
 ----------
 stream : int or stream object
-    A stream or queue of the array's device: its handle as in ``__dlpack__``, or the object of
-    torch, cupy, numba, dpctl or pyopencl.
+    A stream or queue of the array's device: a handle as in ``__dlpack__``, or an object of torch,
+    cupy, numba, dpctl or pyopencl.
 
 Raises
 ------
 BufferError
-    Not a stream of the device.)";
+    `stream` is not a stream of the array's device.)";
 
 constexpr const char* kRecordStream = R"(record_stream($self, stream, /)
 --
 
-Keep the memory until the work that `stream` has now is done.
+Keep the memory alive until the current work of `stream` is done.
 
-For streams that read the memory and that arrowdl does not know. The stream must live as long.
+Call it for a stream that reads the memory and that arrowdl does not know. The stream must live
+until that work is done.
 
 Parameters
 ----------
@@ -82,46 +84,48 @@ stream : int or stream object
 Raises
 ------
 BufferError
-    Not a stream of the device.)";
+    `stream` is not a stream of the array's device.)";
 
 constexpr const char* kTo = R"(to($self, device, *, stream=None, non_blocking=True, pin_memory=True)
 --
 
 Copy the rows to another device.
 
-Copies the bytes of these rows, nested values and dictionaries included, into one piece of new
-memory. On a device it carries one event for all of them.
+Copies the bytes of these rows, with nested values and dictionaries, into one block of new memory.
+On a device, the result has one event for all copies.
 
 Parameters
 ----------
 device : Device, str, tuple, torch.device or jax.Device
     ``Device("cuda", 0)``, ``"cuda:0"``, ``(2, 0)`` or ``torch.device("cuda")``.
 stream : int or stream object, optional
-    The stream that runs the copies, of whichever device is not the CPU, or of the target if
-    neither is. None: a stream of arrowdl's own.
+    Runs the copies. A stream of the device that is not the CPU, or of the target if neither is the
+    CPU. None: arrowdl's own stream.
 non_blocking : bool
-    Return while the copies may still be under way. Copies to the CPU are complete on return.
+    Return before the copies are complete. Copies to the CPU are always complete on return.
 pin_memory : bool
-    Copy pageable memory to CUDA and ROCm devices through pinned memory of arrowdl's, which is
-    used again (see `config.staging_limit`): the source has been read on return, and nobody waits
-    for the device. Otherwise the driver copies it. Memory that is known to be pinned is copied
-    directly.
+    Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused
+    (see `config.staging_limit`): the source has been read on return, and the host does not wait for
+    the device. False: the driver copies. Pinned memory is always copied directly.
 
 Returns
 -------
 DeviceArray
-    The same memory if it is on `device` already. Host memory of a device (cuda_host,
-    cuda_managed) becomes the CPU's without a copy.
+    Shares the memory if it already is on `device`. cuda_host and cuda_managed memory becomes CPU
+    memory without a copy.
 
 Raises
 ------
 BufferError
-    A device without a runtime, a stream that is captured into a graph, string and binary views.)";
+    The device has no runtime, `stream` is being captured into a graph, or the array has string or
+    binary views.)";
 
 constexpr const char* kRelease = R"(release($self, /)
 --
 
-Drop this object's reference to the memory now. Exports made before stay valid.)";
+Drop this object's reference to the memory now.
+
+Earlier exports stay valid. Later uses of this object raise ValueError.)";
 
 constexpr const char* kArrowCSchema = R"(__arrow_c_schema__($self, /)
 --
@@ -131,13 +135,13 @@ Arrow PyCapsule interface: export the schema.)";
 constexpr const char* kArrowCArray = R"(__arrow_c_array__($self, requested_schema=None)
 --
 
-Arrow PyCapsule interface: export schema and array, of memory that the host can read.
+Arrow PyCapsule interface: export the schema and the array, in memory that the host can read.
 
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The array is cast to this schema where the same buffers or a cheap conversion serve, and
-    exported as it is otherwise.
+    The schema to cast to. The array keeps its own schema if the cast needs more than the same
+    buffers or a cheap conversion.
 
 Returns
 -------
@@ -147,82 +151,124 @@ tuple of PyCapsule
 Raises
 ------
 ValueError
-    A schema that is incompatible with the data, or has been consumed.
+    The schema is incompatible with the data, or was consumed before.
 TypeError
-    Not a schema capsule.
+    `requested_schema` is not a schema capsule.
 BufferError
-    Memory that the host cannot read.)";
+    The host cannot read the memory.)";
 
 constexpr const char* kArrowCDeviceArray =
     R"(__arrow_c_device_array__($self, requested_schema=None, **kwargs)
 --
 
-Arrow PyCapsule interface: export schema and device array, without a wait.
+Arrow PyCapsule interface: export the schema and the device array, with its event.
+
+Does not wait.
 
 Parameters
 ----------
 requested_schema : PyCapsule, optional
     As in ``__arrow_c_array__``.
 **kwargs
-    None, by the protocol: other values raise NotImplementedError.
+    Reserved by the protocol; every value has to be None.
 
 Returns
 -------
 tuple of PyCapsule
-    (schema, device array). The array shares the memory and keeps it alive.)";
+    (schema, device array). The array shares the memory and keeps it alive.
+
+Raises
+------
+ValueError, TypeError
+    As in ``__arrow_c_array__``.
+NotImplementedError
+    A keyword has a value other than None.)";
 
 constexpr const char* kDlpack =
     R"(__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
-DLPack: export the tensor, without a copy and read-only where the layout allows.
+DLPack: export the tensor, without a copy where the layout allows. Shared memory is read-only.
 
 Parameters
 ----------
 stream : int or stream object, optional
-    The consumer's stream, which waits for the array's event. -1: no order. None: the default
-    stream on CUDA and ROCm, elsewhere the host waits.
+    The consumer's stream, which waits for the array's event. -1: no ordering. None: the default
+    stream on CUDA and ROCm; on other devices the host waits.
 max_version : tuple of int, optional
-    (major, minor) of the newest DLPack that the consumer reads. None: a legacy capsule.
+    (major, minor) of the newest DLPack version that the consumer reads. None: a legacy capsule,
+    which has no read-only flag.
 dl_device : tuple of int, optional
     (device_type, device_id): the array's own device, or the CPU.
 copy : bool, optional
-    None copies if it has to, False never, True always.
+    None copies if needed, False never, True always.
 
 Returns
 -------
 PyCapsule
+    Owns the tensor until a consumer takes it. The tensor keeps the memory alive.
 
 Raises
 ------
 BufferError
-    Nulls, a type without a tensor, a copy that `copy` forbids, or another device.)";
+    The array has nulls, its type is not one tensor, `copy` forbids a copy that is needed, or
+    `dl_device` is another device.)";
 
 constexpr const char* kDlpackDevice = R"(__dlpack_device__($self, /)
 --
 
-DLPack: (device_type, device_id).)";
+DLPack: return (device_type, device_id).)";
 
 constexpr const char* kArray = R"(__array__($self, dtype=None, copy=None)
 --
 
-Convert to a numpy array, which is read-only if it is not a copy.)";
+NumPy's protocol: return an array, read-only if it shares the memory.
+
+Parameters
+----------
+dtype : numpy.dtype, optional
+    The type to convert to.
+copy : bool, optional
+    None copies if needed, False never, True always.
+
+Returns
+-------
+numpy.ndarray
+
+Raises
+------
+BufferError
+    The array has nulls, or NumPy has no such type.
+ValueError
+    ``copy=False``, and a copy is needed.)";
 
 constexpr const char* kDataFrame = R"(__dataframe__($self, nan_as_null=False, allow_copy=True)
 --
 
-Dataframe interchange protocol, for a struct: its fields are the columns.
+Dataframe interchange protocol: return a frame with the fields of a struct as its columns.
 
-Without a copy for numbers, booleans, dates and times, strings and dictionaries, on any device;
-string views are gathered. Memory that the host cannot read has no ``ptr`` under
-``allow_copy=False``, and that of a copy on the host otherwise; its ``__dlpack__`` is on the device.
+Numbers, booleans, dates, times, strings and dictionaries are shared, on any device. String views
+are gathered. ``ptr`` of a buffer that the host cannot read is the address of a host copy; its
+``__dlpack__`` exports the memory on the device.
+
+Parameters
+----------
+nan_as_null : bool
+    Only False: the protocol deprecates True.
+allow_copy : bool
+    False raises BufferError where exporting a column, or ``ptr`` of a buffer, needs a copy.
+
+Returns
+-------
+object
+    A frame of the protocol, which shares the memory and keeps it alive.
 
 Raises
 ------
 TypeError
-    An array that is not a struct.
+    The array is not a struct.
 BufferError
-    ``nan_as_null=True``, which the protocol gave up; later, columns of a type that it has not.)";
+    ``nan_as_null=True``. Accessing a column raises it if the protocol lacks the column's type.)";
 
 constexpr const char* kReprHtml = R"(_repr_html_($self, /)
 --
@@ -237,17 +283,21 @@ Return the array itself, which is immutable.)";
 constexpr const char* kDeepCopy = R"(__deepcopy__($self, memo, /)
 --
 
-Copy the rows into new memory of the same device, nested values, dictionaries and the data of views
-included.)";
+Copy the rows into new memory on the same device, with nested values, dictionaries and the data of
+views.)";
 
 constexpr const char* kArrowCStream =
-    "Of a struct alone: the method of the Arrow PyCapsule interface that exports a stream of this\n"
-    "one array, of memory that the host can read.";
+    "Arrow PyCapsule interface, of structs only: the method that exports a stream of this one "
+    "array,\n"
+    "in memory that the host can read.";
 constexpr const char* kArrowCDeviceStream =
-    "Of a struct alone: the method that exports a device stream of this one array.";
+    "Arrow PyCapsule interface, of structs only: the method that exports a device stream of this "
+    "one\n"
+    "array.";
 constexpr const char* kType = "The Arrow type, as text.";
 constexpr const char* kSchema = "The Arrow schema.";
-constexpr const char* kShape = "The shape of the tensor, or (len,) for types without one.";
+constexpr const char* kShape =
+    "The shape of the tensor, rows first, in elements; (rows,) for types without a tensor.";
 constexpr const char* kDtype =
     "The name of the tensor's element type, or None for types without a tensor.";
 constexpr const char* kDevice = "The device that holds the memory.";
@@ -264,28 +314,30 @@ constexpr const char* kOffsets =
 constexpr const char* kIndices = "The indices of a dictionary array.";
 constexpr const char* kDictionary = "The values of a dictionary array.";
 constexpr const char* kValidity = "The validity bitmap as a boolean array, or None without one.";
-constexpr const char* kIsReleased = "Whether release() was called.";
+constexpr const char* kIsReleased = "Whether `release` was called.";
 
 constexpr const char* kCudaArrayInterface =
     R"(The memory as the CUDA array interface, version 3, describes it.
 
-Read-only. A consumer orders its work after ``stream``, which is None if the memory is ready. By the
-protocol, whoever uses the memory keeps this array alive.
+Read-only. A consumer orders its work after ``stream``, which is None if the memory is ready. The
+consumer has to keep this array alive while it uses the memory.
 
 Raises
 ------
 AttributeError
-    Other devices than cuda and cuda_managed, nulls, and types without a typestr.)";
+    The device is not cuda or cuda_managed, or the array has nulls or a type without a typestr.)";
 
 constexpr const char* kSyclUsmArrayInterface =
     R"(The memory as dpctl's protocol for SYCL's unified shared memory, version 1, describes it.
 
-Read-only. ``syclobj`` is dpctl's own queue of the device. The protocol has no order: the host waits
-until the memory is ready. By the protocol, whoever uses the memory keeps this array alive.
+Read-only. ``syclobj`` is dpctl's own queue of the device. The protocol defines no ordering, so the
+host waits until the memory is ready. The consumer has to keep this array alive while it uses the
+memory.
 
 Raises
 ------
 AttributeError
-    Other devices than oneapi, nulls, types without a typestr, and if dpctl cannot be imported.)";
+    The device is not oneapi, the array has nulls or a type without a typestr, or dpctl cannot be
+    imported.)";
 
 }  // namespace arrowdl::python::device_array_docs

@@ -262,11 +262,11 @@ void register_device_stream(py::module_& m) {
   m.def("from_arrow_stream", &from_arrow_stream, py::arg("obj"), py::pos_only(),
         docs::kFromArrowStream);
   m.def("chain", &chain, py::arg("arrays"),
-        "chain(arrays)\n--\n\nMake a stream of at least one DeviceArray, without Python between "
+        "chain(arrays)\n--\n\nReturn a stream of one or more DeviceArrays, without Python between "
         "them.");
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
-        "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends on "
-        "`seed` and `count` alone.");
+        "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends "
+        "only on `seed` and `count`.");
   set_interrupt_check(check_signals);
 }
 

@@ -5,34 +5,33 @@ namespace arrowdl::python::device_stream_docs {
 
 constexpr const char* kClass = R"(A stream of Arrow arrays of one type, on one type of device.
 
-Made by `from_arrow_stream`. An iterator of `DeviceArray`, and itself an Arrow stream for any
-consumer (``__arrow_c_stream__``, ``__arrow_c_device_stream__``). Each adaptor returns a new
-DeviceStream and consumes this one, as a consumer does. Nothing is read before an array is asked
-for, and the interpreter lock is released while streams work. One thread at a time reads a stream;
-others wait.)";
+`from_arrow_stream` returns it. It is an iterator of `DeviceArray`, and an Arrow stream for any
+consumer (``__arrow_c_stream__``, ``__arrow_c_device_stream__``). Adaptors and consumers consume the
+stream: it can be read once. Each adaptor returns a new DeviceStream. Reading starts with the first
+array that is requested, and releases the GIL. One thread at a time reads a stream; others wait.)";
 
 constexpr const char* kArrowCStream = R"(__arrow_c_stream__(self, /, requested_schema=None)
 --
 
-Arrow PyCapsule interface: export the stream, of memory that the host can read.
+Arrow PyCapsule interface: export the stream, in memory that the host can read.
 
 Consumes this object.
 
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The stream is cast to this schema where its type allows a cheap cast, and exported as it is
-    otherwise. An array whose values cannot be cast is a ValueError of the reading.
+    The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
+    Reading raises ValueError at an array whose values cannot be cast.
 
 Returns
 -------
 PyCapsule
-    Named ``arrow_array_stream``.
+    Named ``arrow_array_stream``. Owns the stream until a consumer takes it.
 
 Raises
 ------
 ValueError
-    An incompatible schema, or a stream that was consumed before.)";
+    The schema is incompatible, or the stream was consumed before.)";
 
 constexpr const char* kArrowCDeviceStream =
     R"(__arrow_c_device_stream__(self, /, requested_schema=None, **kwargs)
@@ -45,25 +44,49 @@ Parameters
 requested_schema : PyCapsule, optional
     As in ``__arrow_c_stream__``.
 **kwargs
-    None, by the protocol: other values raise NotImplementedError.
+    Reserved by the protocol; every value has to be None.
 
 Returns
 -------
 PyCapsule
-    Named ``arrow_device_array_stream``.)";
+    Named ``arrow_device_array_stream``. Owns the stream until a consumer takes it.
+
+Raises
+------
+ValueError
+    As in ``__arrow_c_stream__``.
+NotImplementedError
+    A keyword has a value other than None.)";
 
 constexpr const char* kDataFrame =
     R"(__dataframe__(self, /, nan_as_null=False, allow_copy=True)
 --
 
-Dataframe interchange protocol: read a stream of structs to its end, each array a chunk.
+Dataframe interchange protocol: read a stream of structs to its end, and return a frame.
 
-Consumes this object.)";
+Consumes this object.
+
+Parameters
+----------
+nan_as_null, allow_copy : bool
+    As in `DeviceArray`.
+
+Returns
+-------
+object
+    A frame of the protocol with a chunk for each array.
+
+Raises
+------
+TypeError
+    The arrays are not structs.
+BufferError
+    As in `DeviceArray`.)";
 
 constexpr const char* kSelect = R"(select(self, /, columns)
 --
 
-Select columns by name, in the given order, without a copy.
+Select columns by name, in the given order, zero-copy.
 
 Parameters
 ----------
@@ -76,17 +99,17 @@ DeviceStream
 Raises
 ------
 ValueError
-    A name that no column has, or several have.
+    No column has the name, or several columns have it.
 TypeError
-    A stream of anything but structs.)";
+    The arrays are not structs.)";
 
 constexpr const char* kRebatch = R"(rebatch(self, /, batch_size, *, drop_last=False)
 --
 
 Cut the rows into arrays of `batch_size` rows; the last one may have fewer.
 
-An array is a slice of its source where one source array holds all of its rows, and one copy of
-each buffer where several do.
+An array whose rows are in one source array is a slice of it. An array whose rows are in several is
+a copy.
 
 Parameters
 ----------
@@ -102,7 +125,7 @@ DeviceStream
 Raises
 ------
 BufferError
-    From the iteration: rows of several arrays on a device that the host cannot read. Rebatch
+    During iteration: rows of several arrays are on a device that the host cannot read. Rebatch
     first, then copy with `to`.)";
 
 constexpr const char* kSlice = R"(slice(self, /, start, length=None)
@@ -115,7 +138,7 @@ Parameters
 start : int
     The index of the first row, 0 or more.
 length : int, optional
-    Rows, 0 or more; None for all that follow.
+    Rows, 0 or more. None: all rows that follow.
 
 Returns
 -------
@@ -126,8 +149,8 @@ constexpr const char* kShuffle = R"(shuffle(self, /, buffer_size, seed, *, first
 
 Permute the rows within windows of `buffer_size` consecutive rows.
 
-The order depends on `seed`, `buffer_size` and the index of a row alone: not on the machine, and
-not on how the source cuts its arrays. One window is held in memory.
+The order depends only on `seed`, `buffer_size` and the index of a row, not on the machine or on how
+the source divides its rows into arrays. Holds one window in memory.
 
 Parameters
 ----------
@@ -145,12 +168,12 @@ DeviceStream
 Raises
 ------
 BufferError
-    From the iteration: memory that the host cannot read.)";
+    During iteration: the host cannot read the memory.)";
 
 constexpr const char* kShard = R"(shard(self, /, num_shards, index, *, pad=False)
 --
 
-Take one shard of every array, which is cut into `num_shards` parts of equal length, or nearly so.
+Take one shard of every array: one of `num_shards` parts, whose lengths differ by one row at most.
 
 Parameters
 ----------
@@ -159,8 +182,8 @@ num_shards : int
 index : int
     0 to ``num_shards - 1``.
 pad : bool
-    Where an array has fewer rows than there are shards, repeat its last row in the shards
-    without one. Otherwise they get an array of no rows.
+    If an array has fewer rows than `num_shards`, repeat its last row for the shards without a row.
+    False: those shards get an empty array.
 
 Returns
 -------
@@ -171,14 +194,14 @@ constexpr const char* kTo = R"(to(self, /, device, *, pin_memory=True)
 
 Copy the arrays to `device`, as `DeviceArray.to` does.
 
-A stream of arrowdl's own runs the copies, with one event for each array; the host does not wait.
+arrowdl's own stream runs the copies, with one event for each array. The host does not wait.
 
 Parameters
 ----------
 device : Device, str, tuple, torch.device or jax.Device
 pin_memory : bool
-    Copy pageable memory to CUDA and ROCm devices through pinned memory of arrowdl's, which is
-    used again: see `config.staging_limit`.
+    Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused:
+    see `config.staging_limit`.
 
 Returns
 -------
@@ -189,8 +212,8 @@ constexpr const char* kPrefetch = R"(prefetch(self, /, depth=2)
 
 Read up to `depth` arrays ahead in a native thread.
 
-An error of the source is raised in its order, after the arrays before it. The thread starts with
-the first array that is asked for, and ends with the stream.
+An error of the source is raised after the arrays that precede it. The thread starts when the first
+array is requested, and ends with the stream.
 
 Parameters
 ----------
@@ -204,7 +227,7 @@ DeviceStream
 Raises
 ------
 RuntimeError
-    From the iteration, in a forked child, which has not the thread.)";
+    During iteration in a forked child, which does not have the thread.)";
 
 constexpr const char* kFromArrowStream = R"(from_arrow_stream(obj, /)
 --
@@ -214,9 +237,9 @@ Read an Arrow stream of any library, array by array.
 Parameters
 ----------
 obj : DeviceStream, Arrow producer, capsule, or iterable
-    Anything with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
-    stream capsule, whatever else `from_arrow` takes (a stream of one array), or an iterable of
-    such arrays, which must have one type and one device type.
+    An object with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
+    stream capsule, an array that `from_arrow` takes (a stream of one array), or an iterable of such
+    arrays, which must have one type and one device type.
 
 Returns
 -------
@@ -226,9 +249,9 @@ DeviceStream
 Raises
 ------
 TypeError
-    None of these.
+    `obj` is none of these.
 ValueError
-    An empty iterable.
+    `obj` is an empty iterable.
 RuntimeError
     The producer failed; its message is in the error.)";
 

@@ -57,7 +57,7 @@ void register_schema(py::module_& m) {
   options.disable_function_signatures();
   py::class_<Schema>(m, "Schema", py::is_final(), "An Arrow type with its name and metadata.")
       .def("__arrow_c_schema__", &make_schema_capsule,
-           "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: the schema.")
+           "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: export the schema.")
       .def_property_readonly("name", &name_of, "The field's name, or an empty string.")
       .def_property_readonly(
           "format", [](const Schema& self) { return self.node().format; },
@@ -65,7 +65,7 @@ void register_schema(py::module_& m) {
       .def_property_readonly(
           "nullable",
           [](const Schema& self) { return (self.node().flags & ARROW_FLAG_NULLABLE) != 0; },
-          "Whether the field may hold nulls.")
+          "Whether the field may have nulls.")
       .def_property_readonly("metadata", &read_metadata, "Key and value of each entry, as bytes.")
       .def_property_readonly("children", &list_children, "The schemas of nested fields.")
       .def_property_readonly("dictionary", &find_dictionary,
@@ -75,7 +75,7 @@ void register_schema(py::module_& m) {
           [](const Schema& self) {
             return (self.node().flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0;
           },
-          "Whether the order of a dictionary's values means something.")
+          "Whether the values of the dictionary are ordered.")
       .def("__copy__", [](py::object self) { return self; })  // it cannot change
       .def("__deepcopy__", [](py::object self, const py::object&) { return self; })
       .def("__repr__", &repr);

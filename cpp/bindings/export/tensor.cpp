@@ -37,7 +37,7 @@ py::tuple Tensor::dlpack_device() const {
 
 void register_tensor(py::module_& m) {
   py::class_<Tensor>(m, "Tensor", py::is_final(),
-                     "A tensor for one consumer, which may call `__dlpack__` once.")
+                     "A tensor for one consumer: `__dlpack__` exports it once.")
       .def("__dlpack__", &Tensor::dlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())

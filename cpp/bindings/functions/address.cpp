@@ -195,12 +195,13 @@ void register_imports(py::module_& m) {
         R"(import_schema(schema)
 --
 
-Take an Arrow schema from its C struct.
+Import an Arrow schema from its C struct.
 
 Parameters
 ----------
 schema : int
-    The address of an ArrowSchema. It is moved from: marked released on return, on failure too.
+    The address of an ArrowSchema. The struct is moved from: it is marked released on return, also
+    on errors.
 
 Returns
 -------
@@ -209,20 +210,20 @@ Schema
 Raises
 ------
 ValueError
-    A malformed or released struct. Whether an address holds a struct cannot be checked.)");
+    The struct is malformed or released. Whether an address holds a struct cannot be checked.)");
   m.def("import_array", &import_array, py::arg("array"), py::arg("schema"),
         R"(import_array(array, schema)
 --
 
-Take an array in host memory from its C structs, without a copy.
+Import an array in host memory from its C structs, zero-copy.
 
 Parameters
 ----------
 array : int
     The address of an ArrowArray.
 schema : int
-    The address of its ArrowSchema. Both structs are moved from: marked released on return, on
-    failure too, unless an address cannot be one.
+    The address of its ArrowSchema. Both structs are moved from: they are marked released on
+    return, also on errors, except if an address is NULL or not aligned.
 
 Returns
 -------
@@ -232,21 +233,21 @@ DeviceArray
 Raises
 ------
 ValueError
-    Structs that are malformed, released, or contradict each other. Whether an address holds a
+    The structs are malformed, released, or contradict each other. Whether an address holds a
     struct cannot be checked.)");
   m.def("import_device_array", &import_device_array, py::arg("array"), py::arg("schema"),
         R"(import_device_array(array, schema)
 --
 
-Take an array on any device from its C structs, without a copy and without a wait.
+Import an array on any device from its C structs, zero-copy and without waiting.
 
 Parameters
 ----------
 array : int
     The address of an ArrowDeviceArray. Uses of the memory wait for its ``sync_event``.
 schema : int
-    The address of its ArrowSchema. Both structs are moved from: marked released on return, on
-    failure too, unless an address cannot be one.
+    The address of its ArrowSchema. Both structs are moved from: they are marked released on
+    return, also on errors, except if an address is NULL or not aligned.
 
 Returns
 -------
@@ -256,7 +257,7 @@ DeviceArray
 Raises
 ------
 ValueError
-    Structs that are malformed, released, or contradict each other; an unknown device type.)");
+    The structs are malformed, released, or contradict each other, or have an unknown device type.)");
 }
 
 void register_exports(py::module_& m) {
@@ -270,21 +271,21 @@ Parameters
 ----------
 source : object with ``__arrow_c_schema__``, or what `from_arrow` takes
 schema : int
-    The address of an uninitialised or released ArrowSchema, which owns the schema afterwards. It
-    stays untouched on errors.
+    The address of an uninitialised or released ArrowSchema, which owns the schema afterwards.
+    Errors leave it unchanged.
 
 Raises
 ------
 ValueError
-    Not the address of a struct.
+    `schema` is NULL or not aligned.
 TypeError
-    A source without a schema.)");
+    `source` has no schema.)");
   m.def("export_array", &export_array, py::arg("source"), py::arg("array"),
         py::arg("schema") = py::none(),
         R"(export_array(source, array, schema=None)
 --
 
-Write an array in host memory into C structs, without a copy.
+Write an array in host memory into C structs, zero-copy.
 
 Parameters
 ----------
@@ -294,14 +295,15 @@ array : int
     The address of an uninitialised or released ArrowArray, which shares the memory of `source`
     afterwards and keeps it alive until its ``release`` is called.
 schema : int, optional
-    The address of an uninitialised or released ArrowSchema. Both structs stay untouched on errors.
+    The address of an uninitialised or released ArrowSchema. Errors leave both
+    structs unchanged.
 
 Raises
 ------
 BufferError
-    Memory that the host cannot read: use `export_device_array`.
+    The host cannot read the memory: use `export_device_array`.
 ValueError
-    Not the address of a struct.
+    An address is NULL or not aligned.
 TypeError
     `source` is not Arrow data.)");
   m.def("export_device_array", &export_device_array, py::arg("source"), py::arg("array"),
@@ -309,7 +311,7 @@ TypeError
         R"(export_device_array(source, array, schema=None)
 --
 
-Write an array on any device into C structs, without a copy.
+Write an array on any device into C structs, zero-copy.
 
 Parameters
 ----------
@@ -320,12 +322,13 @@ array : int
     `source` afterwards and keeps it alive until its ``release`` is called. A consumer waits for
     its ``sync_event`` before it reads the memory.
 schema : int, optional
-    The address of an uninitialised or released ArrowSchema. Both structs stay untouched on errors.
+    The address of an uninitialised or released ArrowSchema. Errors leave both
+    structs unchanged.
 
 Raises
 ------
 ValueError
-    Not the address of a struct.
+    An address is NULL or not aligned.
 TypeError
     `source` is not Arrow data.)");
 }

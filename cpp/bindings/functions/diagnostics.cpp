@@ -53,12 +53,12 @@ Count the objects that own foreign or exported memory.
 Returns
 -------
 int
-    Zero if nothing leaks and no array, stream or export is alive.)");
+    0 if no array, stream or export is alive and nothing leaks.)");
   m.def("pending_releases", &pending_releases,
         R"(pending_releases()
 --
 
-Count the pieces of memory that wait for the work of GPU streams before they are released.
+Count the memory blocks that wait for work of GPU streams before they are released.
 
 Returns
 -------
@@ -69,33 +69,33 @@ int)");
 
 Count the arrays of this process whose memory was never released.
 
-Their device or GPU stream failed, or could no longer be queried.
+Their device or GPU stream failed, or can no longer be queried.
 
 Returns
 -------
 int
-    Zero if nothing failed.)");
+    0 if nothing failed.)");
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --
 
-Measure the pinned memory that arrowdl keeps for copies to devices.
+Return the size of the pinned memory that arrowdl keeps for copies to devices.
 
 Returns
 -------
 int
-    Bytes, in use or not; at most ``arrowdl.config.staging_limit`` once no copy is under way.)");
+    Bytes, in use or idle; at most ``arrowdl.config.staging_limit`` while no copy runs.)");
   m.def("list_backends", &list_backends,
         R"(list_backends()
 --
 
-Describe the device runtimes of this machine.
+Return what each device runtime finds on this machine.
 
 Returns
 -------
 list of dict
-    Per runtime ``types`` (names) and ``problem`` (empty if it works), and if it works ``name``,
-    ``version`` and ``device_count``.)");
+    For each runtime ``types`` (names) and ``problem`` (empty if it works); if it works also
+    ``name``, ``version`` and ``device_count``.)");
 }
 
 }  // namespace arrowdl::python

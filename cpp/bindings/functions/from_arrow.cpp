@@ -32,34 +32,34 @@ PyObject* from_arrow(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* n
 constexpr const char* kDoc = R"(from_arrow(obj, /, *, copy=None)
 --
 
-Take an Arrow array from any library, on any device.
+Import Arrow data of any library, on any device, as one array.
 
 Parameters
 ----------
 obj : DeviceArray, Arrow producer, data frame, or capsules
-    Anything with ``__arrow_c_device_array__``, ``__arrow_c_array__``,
+    An object with ``__arrow_c_device_array__``, ``__arrow_c_array__``,
     ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a tuple of
-    capsules (schema, array), or a stream capsule. A stream is read to its end: one chunk is taken
-    as it is, several are gathered into one array. Without any of those, a frame's
-    ``__dataframe__``, the interchange protocol, gives a struct of its columns.
+    capsules (schema, array), or a stream capsule. A stream is read to its end: one chunk is shared,
+    several are gathered into one array. Otherwise an object with ``__dataframe__``, the dataframe
+    interchange protocol, becomes a struct of its columns.
 copy : bool, optional
-    False raises BufferError where several chunks or the layout of a frame's columns need a copy;
-    None copies. Copies that the producer itself makes are its own choice, but a frame is told by
-    ``allow_copy``.
+    None copies if needed. False raises BufferError if several chunks or the layout of a frame's
+    columns need a copy, and passes ``allow_copy=False`` to a frame. It does not affect copies that
+    other producers make.
 
 Returns
 -------
 DeviceArray
-    Shares the producer's memory and keeps it alive.
+    Shares the producer's memory and keeps it alive, unless it is a copy.
 
 Raises
 ------
 TypeError
-    No Arrow protocol, and no frame.
+    `obj` has no Arrow protocol and is no frame.
 ValueError
-    Malformed structs or frames, or a capsule that was consumed before.
+    A struct or frame is malformed, a capsule was consumed before, or ``copy=True``.
 BufferError
-    A copy that `copy` forbids, or that would need the host to read a device.
+    `copy` forbids a copy that is needed, or the host cannot read the memory to copy.
 RuntimeError
     The producer of a stream failed; its message is in the error.)";
 

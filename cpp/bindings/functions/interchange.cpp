@@ -113,30 +113,30 @@ py::object plain_strings(const py::object& object) {
 void register_buffers(py::module_& m) {
   m.def("assemble", &assemble_buffers, py::arg("format"), py::arg("length"), py::arg("offset"),
         py::arg("buffers"), py::arg("dictionary") = py::none(), py::arg("is_ordered") = false,
-        "Make an array of `format` that shares the memory of `buffers`, which are arrays or None.");
+        "Return an array of `format` that shares the memory of `buffers`, arrays or None.");
   m.def("share_buffer", &share_buffer_of, py::arg("array"), py::arg("i"),
         py::arg("allow_copy") = true,
-        "Return buffer `i` of `array` as an array, from its first byte; or None.");
+        "Return buffer `i` of `array`, from the first row of its memory, as an array; or None.");
   m.def("borrow_memory", &borrow_memory, py::arg("address"), py::arg("size"), py::arg("device"),
         py::arg("owner"),
-        "Return `size` bytes at `address` as an array of uint8 that keeps `owner` alive.");
+        "Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive.");
   m.def("address_of", &address_of, py::arg("array"),
         "Return the address of the first element of `array`.");
   m.def("offset_of", &offset_of, py::arg("array"),
-        "Return the number of rows in the buffers before the first row of `array`.");
+        "Return the number of rows in the memory of `array` before its first row.");
   m.def(
       "is_host_readable",
       [](const py::object& device) { return is_host_readable(read_device(device.ptr())); },
-      py::arg("device"), "Return whether the CPU may read memory on `device`.");
+      py::arg("device"), "Return whether the CPU can read memory on `device`.");
   m.def("null_where", &null_where, py::arg("array"), py::arg("item"),
-        "Make the elements of `array` null that have the bytes `item`, or are NaN for None.");
+        "Return `array` with more nulls: elements with the bytes `item`, or NaN if it is None.");
   m.def("concatenate", &concatenate_all, py::arg("arrays"),
-        "Return the rows of all `arrays` as one array.");
+        "Return the rows of all arrays as one array.");
   m.def("relocate", &relocate_to, py::arg("array"), py::arg("address"), py::arg("block"),
-        "Return the rows of `array` in writable memory: buffers in the bytes from `address` on are "
-        "views of `block`, an array of those bytes, at the same offset; others are copied.");
+        "Return the rows of `array` in memory that may be written to: in `block`, an array of the "
+        "bytes at `address`, where their memory is a part of these bytes, else in a copy.");
   m.def("plain_strings", &plain_strings, py::arg("array"),
-        "Return strings or string views as strings with offsets; copies the bytes of views.");
+        "Return strings or string views as strings with offsets; gathers the bytes of views.");
 }
 
 }  // namespace arrowdl::python

@@ -65,19 +65,20 @@ void register_settings(py::module_& m) {
         R"(register_synchronizer(device_type, function)
 --
 
-Let arrays of a device type without a backend in arrowdl carry events.
+Support events on a device type for which arrowdl has no backend.
 
 Parameters
 ----------
 device_type : DeviceType or int
 function : callable or None
     ``function(sync_event, device_id)`` waits on the host for the event at the address
-    `sync_event`. It is called on any thread that waits. None removes the registered one.
+    `sync_event`. arrowdl calls it on any thread that waits, with the GIL. None removes the
+    function.
 
 Raises
 ------
 ValueError
-    A type whose events are always NULL, or that has a backend.
+    The type's events are always NULL, or the type has a backend.
 TypeError
     `function` is not callable.)");
   // Documented as the properties of arrowdl.config.

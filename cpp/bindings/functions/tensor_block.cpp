@@ -178,8 +178,8 @@ bool TableReader::next(TensorView* view) {
 void register_tensor_block(py::module_& m) {
   py::class_<TensorBlock> type(m, "TensorBlock", py::is_final(),
                                "TensorBlock(leaves, frameworks)\n--\n\n"
-                               "Tensors in host memory that are written into one block.\n\n"
-                               "`frameworks` has None for each leaf that is not a tensor.");
+                               "Host tensors that `write` copies into one block of memory.\n\n"
+                               "`frameworks` has None where a leaf is no tensor.");
   define_constructor(
       type,
       [](const py::object&, const py::sequence& leaves, const py::sequence& frameworks) {
@@ -187,13 +187,14 @@ void register_tensor_block(py::module_& m) {
       },
       py::arg("leaves"), py::arg("frameworks"));
   type.def_property_readonly("nbytes", &TensorBlock::nbytes, "The size of the block in bytes.")
-      .def_property_readonly("table", &TensorBlock::table,
-                             "The table of the tensors, for `read_tensors`.")
+      .def_property_readonly(
+          "table", &TensorBlock::table,
+          "Offset, dtype and shape of each tensor in the block, for `read_tensors`.")
       .def_property_readonly("left_out", &TensorBlock::left_out,
-                             "The indices of the leaves that are not in the block: objects that "
-                             "are not tensors, or cannot be read.")
+                             "The indices of the leaves that are not in the block: those that are "
+                             "no tensors, or that the host cannot read.")
       .def("write", &TensorBlock::write, py::arg("target"),
-           "Copy the tensors into a writable, contiguous buffer.");
+           "Copy the tensors into a writable, contiguous buffer of `nbytes`.");
 }
 
 }  // namespace arrowdl::python

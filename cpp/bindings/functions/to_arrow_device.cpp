@@ -139,43 +139,46 @@ constexpr const char* kDoc =
     R"(to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, stream=None)
 --
 
-Turn a tensor, or a dict of tensors, into an Arrow array on the same device.
+Convert a tensor, or a dict of tensors, to an Arrow array on the same device.
 
 Parameters
 ----------
 tensor : tensor, mapping of str to tensor, or DLPack capsule
-    Anything with ``__dlpack__`` or the DLPack C exchange API; without those
-    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. Dicts and
-    TensorDicts become structs, a torch jagged nested tensor becomes a list array. Dimension 0
-    becomes the rows; a 0-D tensor becomes one row. The result keeps it alive. Arrow data is taken
-    as `from_arrow` takes it; the options are for it only if its tensor is all that it is: no unit,
-    no dictionary, no name of a type.
+    An object with ``__dlpack__`` or the DLPack C exchange API; otherwise with
+    ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. A tensor
+    of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. Dicts and
+    TensorDicts become structs, a torch jagged nested tensor becomes a list array. Arrow data is
+    imported as by `from_arrow`; options of tensors raise BufferError if it has more than a tensor
+    has: a unit, a dictionary, names of dimensions, an unknown extension type.
 copy : bool, optional
-    None copies memory that has no Arrow reading (strided rows), False raises BufferError then,
-    True always copies.
+    None copies if the layout requires it (strided rows), False raises BufferError then, True always
+    copies.
 layout : {'auto', 'fixed_shape_tensor', 'list'}
-    The type of 2-D tensors and more: arrow.fixed_shape_tensor, or nested FixedSizeLists.
+    The type of tensors with 2 and more dimensions: arrow.fixed_shape_tensor ('auto' too), or nested
+    FixedSizeLists.
 bool_as : {'bool8', 'bits'}
-    arrow.bool8 without a copy, or Arrow's own bit-packed booleans with one.
+    arrow.bool8, zero-copy, or Arrow's bit-packed booleans, a copy.
 mask : tensor or Arrow array of bool, shape (rows,), optional
-    True where a row is valid; becomes the validity bitmap. Rows that are null stay null.
+    True where a row is valid; becomes the validity bitmap. Null rows stay null.
 stream : int or stream object, optional
-    The stream or queue that the tensor's work is on, if it is not the one that its library names.
-    The result carries an event for that work; nobody waits. CPU tensors have no streams.
+    The GPU stream or queue that runs the tensor's work, if it is not the one that the tensor's
+    library names. The result has an event for that work; the host does not wait. CPU tensors have
+    no streams.
 
 Returns
 -------
 DeviceArray
-    Shares the memory unless it was copied.
+    Shares the tensor's memory and keeps it alive, unless it is a copy.
 
 Raises
 ------
 BufferError
-    A type or layout that Arrow cannot carry, or that `copy` forbids.
+    Arrow cannot represent the type, `copy` forbids a copy that is needed, or the tensor requires
+    grad.
 ValueError
-    A malformed tensor, unequal lengths in a dict, a mask of the wrong shape.
+    The tensor is malformed, the lengths in a dict differ, or the mask has another shape.
 TypeError
-    Neither a tensor nor Arrow data.)";
+    `tensor` is neither a tensor nor Arrow data.)";
 
 PyMethodDef functions[] = {
     {"to_arrow_device", as_method(to_arrow_device), kFastCall, kDoc},
@@ -187,11 +190,11 @@ PyMethodDef functions[] = {
 void register_to_arrow(py::module_& m) {
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
   m.def("make_struct", &make_struct_of, py::arg("names"), py::arg("arrays"),
-        "A struct array of `arrays`, which share their memory with it.");
+        "Return a struct array that shares the memory of `arrays`.");
   m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"), py::arg("valid") = true,
-        "`array` with the rows valid where the bool tensor `mask` is `valid`.");
+        "Return `array` with its rows valid where the bool tensor `mask` is `valid`.");
   m.def("make_list", &make_list_of, py::arg("values"), py::arg("offsets"),
-        "A list array of `values` cut at `offsets` (int32: List, int64: LargeList).");
+        "Return a list array of `values`, divided at `offsets` (int32: List, int64: LargeList).");
 }
 
 }  // namespace arrowdl::python

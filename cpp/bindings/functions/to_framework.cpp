@@ -108,14 +108,15 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                             \
   "to_" name                                                                                       \
   "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"       \
-  "Read an Arrow array or table as " tensor                                                        \
+  "Convert an Arrow array or table to " tensor                                                     \
   ", zero-copy where the layout allows.\n\n"                                                       \
   "Parameters\n----------\n"                                                                       \
   "obj : DeviceArray or Arrow producer\n"                                                          \
-  "    Anything that `from_arrow` takes.\n"                                                        \
+  "    What `from_arrow` takes. A tensor has shape (rows, ...).\n"                                 \
   "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                     \
-  "    Nulls raise BufferError, or become zeros (False, empty rows), NaN (floating types\n"        \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                        \
+  "    Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), "   \
+  "or\n"                                                                                           \
+  "    make each tensor a pair (values, mask), where the mask is True for valid values.\n"         \
   "ragged : {'jagged', 'padded', 'offsets'}\n"                                                     \
   "    Lists, strings and binary as " ragged                                                       \
   ",\n"                                                                                            \
@@ -123,20 +124,25 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   "stack : bool\n"                                                                                 \
   "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"          \
   "device : Device, str, tuple, device object or None\n"                                           \
-  "    The device of the tensors, as in `DeviceArray.to`: data on other devices is copied; from\n" \
-  "    memory that the CPU reads, into memory of the framework. None: the device of `obj`.\n"      \
+  "    The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The\n" \
+  "    framework allocates the memory for data that the CPU can read. None: the device of "        \
+  "`obj`.\n"                                                                                       \
   "copy : bool, optional\n"                                                                        \
-  "    None: tensors share the memory of `obj` where the layout allows, and must not be "          \
-  "written to.\n"                                                                                  \
-  "    True: new memory, which the caller may write to. False: BufferError if the values would\n"  \
-  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"    \
+  "    None: tensors share the memory of `obj` where the layout allows; do not write to them.\n"   \
+  "    True: tensors are in new memory, which the caller may write to. False: raise BufferError\n" \
+  "    if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined "            \
+  "chunks).\n\n"                                                                                   \
   "Returns\n-------\n"                                                                             \
   "tensor, tuple or dict\n"                                                                        \
   "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"      \
   "Raises\n------\n"                                                                               \
-  "BufferError\n    Nulls with nulls='raise', a type without a tensor, or a device to which\n"     \
-  "    neither the framework nor arrowdl can copy.\n"                                              \
-  "TypeError\n    Not an Arrow object."
+  "BufferError\n"                                                                                  \
+  "    The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy\n"  \
+  "    that is needed, or the framework and arrowdl cannot copy to `device`.\n"                    \
+  "ValueError\n"                                                                                   \
+  "    `obj` is malformed.\n"                                                                      \
+  "TypeError\n"                                                                                    \
+  "    `obj` is not Arrow data."
 
 PyMethodDef functions[] = {
     {"to_torch", as_method(to_framework<0>), kFastCall,
@@ -153,7 +159,7 @@ PyMethodDef functions[] = {
 void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
         "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
-        "on any device, each of the framework named for it. None for leaves that were left out.");
+        "on any device. `frameworks` names the framework of each; None for those left out.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 

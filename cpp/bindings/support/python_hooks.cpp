@@ -17,12 +17,12 @@ struct Row {
 constexpr Row kRows[] = {
     {"arrowdl._frameworks", "find_device"},
     {"arrowdl._frameworks", "load"},
-    {"arrowdl._frameworks", "to_array"},
+    {"arrowdl._frameworks.numpy", "to_array"},
     {"arrowdl._containers", "to_arrow"},
     {"arrowdl._interchange.export", "DataFrame"},
     {"arrowdl._interchange.import_", "from_dataframe"},
-    {"arrowdl._dpctl", "find_work"},
-    {"arrowdl._dpctl", "find_queue"},
+    {"arrowdl._frameworks.dpctl", "find_work"},
+    {"arrowdl._frameworks.dpctl", "find_queue"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 

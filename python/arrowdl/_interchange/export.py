@@ -48,7 +48,7 @@ class Buffer:
         Raises
         ------
         BufferError
-            It takes a copy, and ``allow_copy=False``.
+            The host cannot read the memory, and ``allow_copy=False``.
         """
         if not self.bufsize:
             return ctypes.addressof(_EMPTY)

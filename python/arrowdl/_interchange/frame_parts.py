@@ -1,7 +1,7 @@
 """Reads the parts of a foreign frame of the dataframe interchange protocol, and checks each.
 
-A part that is missing is a TypeError or ValueError that names it, and so is one that does not
-follow the protocol.
+A part that is missing or does not follow the protocol raises a TypeError or ValueError that names
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from arrowdl._interchange.protocol import Dtype, Kind, Null
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
-_FIRST_PAGE = 4096  # no system maps memory there
+_FIRST_PAGE = 4096  # no system maps memory at lower addresses
 
 
 def get_part(owner: Any, name: str, what: str) -> Any:
@@ -26,14 +26,14 @@ def get_part(owner: Any, name: str, what: str) -> Any:
     ----------
     owner : object
     name : str
-        Of the attribute.
+        The attribute.
     what : str
-        What `owner` should be, for the error.
+        What `owner` should be ("frame", "column" or "buffer"), for the error.
 
     Raises
     ------
     TypeError
-        There is no such attribute.
+        `owner` has no such attribute.
     """
     try:
         return getattr(owner, name)
@@ -53,7 +53,7 @@ def call_part(owner: Any, name: str, what: str, *arguments: Any) -> Any:
 
 
 def read_part(owner: Any, name: str, what: str) -> Any:
-    """Read what is an attribute in some versions of the protocol, and a method in others."""
+    """Read an attribute that is a method in some versions of the protocol."""
     value = get_part(owner, name, what)
     return value() if callable(value) else value
 

@@ -33,7 +33,7 @@ def test_a_device_that_a_framework_has_not_is_refused() -> None:
     for function, reason in [
         (arrowdl.to_torch, "the framework cannot allocate 3 elements of int32 on metal:0"),
         (arrowdl.to_jax, "jax has no device metal:0"),
-        (arrowdl.to_numpy, "numpy's arrays lie on the CPU, not on metal:0"),
+        (arrowdl.to_numpy, "numpy's arrays are on the CPU, not on metal:0"),
     ]:
         with pytest.raises(BufferError, match=reason):
             function(NUMBERS, device="metal")
@@ -57,11 +57,11 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 from arrowdl import _frameworks
-from helpers.fake_cuda import StandInFramework
+from helpers.fake_cuda import StandInFramework, replace_framework
 
 framework = StandInFramework(cuda)
 entries = dataclasses.replace(_frameworks.load("numpy"), tensor_type=framework.tensor_type)
-_frameworks._LOADERS["torch"] = lambda: entries
+replace_framework("torch", entries)
 
 def finish():
     with cuda.context(0):

@@ -91,11 +91,11 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 from arrowdl import _frameworks
-from helpers.fake_cuda import read_as_host
+from helpers.fake_cuda import read_as_host, replace_framework
 
 numpy = _frameworks.load("numpy")
 stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host)
-_frameworks._LOADERS["numpy"] = lambda: stand_in
+replace_framework("numpy", stand_in)
 arrowdl.config.staging_limit = 4 << 16
 table = pa.table({{"i": range(5000), "x": np.arange(5000) / 7}})
 loader = arrowdl.Loader(
@@ -114,11 +114,11 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 from arrowdl import _frameworks
-from helpers.fake_cuda import read_as_host
+from helpers.fake_cuda import read_as_host, replace_framework
 
 numpy = _frameworks.load("numpy")
 stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
-_frameworks._LOADERS["numpy"] = lambda: stand_in
+replace_framework("numpy", stand_in)
 
 def compare(there, here):
     if isinstance(here, dict):

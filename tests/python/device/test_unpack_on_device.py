@@ -98,7 +98,7 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 from arrowdl import _frameworks
-from helpers.fake_cuda import read_as_host
+from helpers.fake_cuda import read_as_host, replace_framework
 
 numpy = _frameworks.load("numpy")
 stand_in = dataclasses.replace(numpy, from_dlpack=read_as_host)
@@ -172,7 +172,7 @@ def compare_structs(name, array, there, nulls):
             assert one.dtype == other.numpy().dtype and one.shape == tuple(other.shape)
 
 def read(obj, nulls, framework):
-    _frameworks._LOADERS["numpy"] = lambda: framework
+    replace_framework("numpy", framework)
     try:
         return arrowdl.to_numpy(obj, nulls=nulls)
     except BufferError as error:
@@ -197,7 +197,7 @@ def here(array, nulls):
         return str(error)
     return tuple(one.numpy() for one in made) if nulls == "mask" else made.numpy()
 
-_frameworks._LOADERS["numpy"] = lambda: stand_in
+replace_framework("numpy", stand_in)
 """
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,11 @@ def refused(error, says, use):
     else:
         raise AssertionError(says)
 """
+
+
+def replace_framework(name: str, framework: Any) -> None:
+    """Make arrowdl load `framework` under this name; once, before its first use in the process."""
+    sys.modules[f"arrowdl._frameworks.{name}"] = SimpleNamespace(FRAMEWORK=framework)
 
 
 class HasInterface:

@@ -329,11 +329,11 @@ def test_batches_of_workers_lie_on_the_device(on_fake_cuda: Callable[[str], None
 import dataclasses, multiprocessing
 import pyarrow as pa
 from arrowdl import _core, _frameworks
-from helpers.fake_cuda import StandInFramework
+from helpers.fake_cuda import StandInFramework, replace_framework
 
 framework = StandInFramework(cuda)
 entries = dataclasses.replace(_frameworks.load("numpy"), tensor_type=framework.tensor_type)
-_frameworks._LOADERS["torch"] = lambda: entries  # here: the worker processes have torch
+replace_framework("torch", entries)  # here: the worker processes have torch
 
 table = pa.table({"id": range(50), "x": pa.array(range(50), pa.float32())})
 for prefetch in (0, 2):
@@ -358,11 +358,11 @@ def test_ragged_batches_are_copied_ahead(on_fake_cuda: Callable[[str], None]) ->
 import dataclasses, threading
 import pyarrow as pa
 from arrowdl import _core, _frameworks
-from helpers.fake_cuda import StandInFramework
+from helpers.fake_cuda import StandInFramework, replace_framework
 
 framework = StandInFramework(cuda)
 entries = dataclasses.replace(_frameworks.load("numpy"), tensor_type=framework.tensor_type)
-_frameworks._LOADERS["torch"] = lambda: entries
+replace_framework("torch", entries)
 
 def read():
     for i in range(10):

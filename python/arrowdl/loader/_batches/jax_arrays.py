@@ -29,7 +29,7 @@ def make_global(sharding: Any, batch: Any) -> Any:
         narrowed = jax.dtypes.canonicalize_dtype(array.dtype)
         if narrowed != array.dtype:
             raise BufferError(
-                f"jax would cut {array.dtype} down to {narrowed}: call "
+                f"jax would truncate {array.dtype} to {narrowed}: call "
                 'jax.config.update("jax_enable_x64", True) first, or cast the data'
             )
         return jax.make_array_from_process_local_data(sharding, array)

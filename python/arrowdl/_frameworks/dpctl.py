@@ -1,4 +1,4 @@
-"""What the core asks of dpctl, which knows SYCL's queues, contexts and devices."""
+"""dpctl's SYCL queues and devices, for the backend of oneAPI."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 
 
 def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
-    """The queue that a ``__sycl_usm_array_interface__`` names, and the number of its device.
+    """Return the queue that a ``__sycl_usm_array_interface__`` names, and its device's id.
 
-    A context, a device or a filter string names no queue: dpctl makes one, which holds no work.
+    For a context, a device or a filter string, dpctl makes a new queue, which has no work.
+
+    Raises
+    ------
+    BufferError
+        dpctl cannot be imported, does not find the memory, or finds it in a context other than the
+        default one of its device.
     """
     dpctl = _import_dpctl()
     syclobj = interface["syclobj"]
     if isinstance(syclobj, dpctl.SyclDevice):
         interface = {**interface, "syclobj": dpctl.SyclQueue(syclobj)}
     try:
-        # What was read is what dpctl reads: asked again, the object may answer differently.
+        # dpctl gets the dict that was read: a second read of the object may give another one.
         holder = SimpleNamespace(__sycl_usm_array_interface__=interface)
         memory = dpctl.memory.as_usm_memory(holder)
     except (TypeError, ValueError, dpctl.SyclQueueCreationError) as error:
@@ -37,7 +43,13 @@ def find_work(interface: dict[str, Any]) -> tuple[Any, int]:
 
 
 def find_queue(device_id: int) -> Any:
-    """The queue on which dpctl computes on a device unless told another one."""
+    """Return dpctl's default queue of a device.
+
+    Raises
+    ------
+    BufferError
+        dpctl cannot be imported, or has no such device.
+    """
     dpctl = _import_dpctl()
     devices = dpctl.get_devices()
     if device_id >= len(devices):

@@ -1,8 +1,8 @@
-"""A batch of 1 MB from one worker process: ours beside PyTorch's DataLoader, in alternating passes.
+"""Compares batches of 1 MB from one worker process with those of PyTorch's DataLoader.
 
-Run it with ``python -m benchmarks.loader.handover``. What both do in the worker is nothing: the
-batch is there already. So a pass is the hand-over alone, and the first batches, during which
-processes start, are not counted.
+Run it with ``python -m benchmarks.loader.worker_batches``. The workers return a batch that exists
+already, so only its transfer takes time. The passes alternate. The first batches of a pass, during
+which processes start, are not counted.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from torch.utils.data import DataLoader, IterableDataset
 from benchmarks.timing import format_seconds
 
 BATCH_BYTES = 1 << 20
-# Columns of the batch, batches of a pass of ours (the DataLoader, which is slower, has a quarter of
-# them), and the most of the DataLoader's time that ours may take.
+# Columns of the batch, batches of our pass (the DataLoader is slower, so its pass has a quarter of
+# them), and the largest allowed ratio of our time to the DataLoader's.
 ROWS = ((3, 1200, 0.1), (21, 1200, 0.015), (200, 400, 0.01))
 
 
@@ -46,7 +46,7 @@ class Repeat(IterableDataset[Any]):  # type: ignore[misc]
 
 
 def replace_batch(columns: int, batch: Any) -> dict[str, Any]:
-    """A transform that gives the same dict for every batch."""
+    """A transform that returns the same dict for every batch."""
     return make_batch(columns)
 
 
@@ -82,7 +82,7 @@ def measure_rows(passes: int = 5) -> Iterator[dict[str, Any]]:
     for columns, count, target in ROWS:
         ours, peer = measure(columns, count, passes)
         yield {
-            "name": f"hand-over-{columns}",
+            "name": f"worker-batch-{columns}",
             "ours": {"median": ours},
             "peer": {"median": peer},
             "peer_name": "DataLoader, a batch of one worker",

@@ -1,0 +1,61 @@
+"""The interface of a framework: what arrowdl calls to make its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framework:
+    """The functions that make one framework's tensors.
+
+    The operations (`unpack_bits` to `arrange`) run on the device of their arguments, where arrowdl
+    has no kernels. They return new tensors and do not change their arguments.
+
+    Attributes
+    ----------
+    tensor_type : type or None
+        The class with the DLPack C exchange API, which is faster than `from_dlpack`. None without.
+    from_dlpack : callable
+        ``(producer)`` to a tensor that shares the memory; for frameworks without the exchange API.
+    from_offsets : callable
+        `from_dlpack` for offsets and lengths, which may be narrowed to a type that holds them.
+    make_jagged : callable
+        ``(values, offsets)`` to the framework's ragged tensor, or to the pair.
+    make_variable : callable
+        ``(values, offsets, shapes, permutation)`` to tensors of varying shape, or to the first
+        three. `shapes` is (rows, dimensions); an empty `permutation` is the identity.
+    unpack_bits : callable
+        ``(bytes, offset, length, repeat)`` to a bool tensor of ``length * repeat``: the bits from
+        `offset` on, least significant first, each of them `repeat` times.
+    fill : callable
+        ``(values, valid, item)`` to `values`, with `item` (0 or NaN) where `valid` is False.
+    all_valid : callable
+        ``(values)`` to a bool tensor of the same shape, True everywhere.
+    copy : callable
+        ``(values)`` to a copy in new memory of the same device.
+    arrange : callable
+        ``(values, shape, axes)`` to the flat `values` in `shape`, then with its axes in the order
+        `axes`.
+    put : callable
+        ``(tensor, name, id)`` to a copy of a CPU tensor on that device, in memory that the
+        framework allocates; for frameworks without the exchange API.
+    alignment : int
+        The alignment in bytes that CPU memory needs so that `from_dlpack` shares it. arrowdl copies
+        large tensors that are not aligned.
+    """
+
+    tensor_type: type | None = None
+    from_dlpack: Callable[[Any], Any]
+    from_offsets: Callable[[Any], Any]
+    make_jagged: Callable[[Any, Any], Any]
+    make_variable: Callable[[Any, Any, Any, list[int]], Any]
+    unpack_bits: Callable[[Any, int, int, int], Any]
+    fill: Callable[[Any, Any, float], Any]
+    all_valid: Callable[[Any], Any]
+    copy: Callable[[Any], Any]
+    arrange: Callable[[Any, list[int], list[int]], Any]
+    put: Callable[[Any, str, int], Any]
+    alignment: int = 1

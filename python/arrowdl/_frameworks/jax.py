@@ -1,0 +1,67 @@
+"""JAX's arrays, and what names a device in JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from arrowdl._frameworks import numpy_like
+from arrowdl._frameworks.interface import Framework
+
+
+def find_device(device: jax.Device) -> tuple[str, int]:
+    """Return the name and the id of a `jax.Device`."""
+    # "gpu" is NVIDIA or AMD: jax.dlpack too reads which in the platform version.
+    name = device.platform
+    if name == "gpu":
+        name = "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
+    if name not in {"cpu", "cuda", "rocm", "metal"}:
+        raise BufferError(
+            f"Arrow and DLPack have no device type for {device!r}, of the platform {name!r}: "
+            "supported are cpu, cuda, rocm and metal"
+        )
+    return name, device.local_hardware_id or 0
+
+
+def _from_dlpack(tensor: Any) -> jax.Array:
+    # Without x64, jax truncates 64-bit values on import without a warning.
+    narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
+    if narrowed != tensor.dtype:
+        raise BufferError(
+            f"jax would truncate {tensor.dtype} to {narrowed}: call "
+            'jax.config.update("jax_enable_x64", True) first, or cast the data'
+        )
+    return jax.dlpack.from_dlpack(tensor)
+
+
+def _from_offsets(tensor: Any) -> jax.Array:
+    if tensor.dtype == "int64" and not jax.config.jax_enable_x64:
+        offsets = np.from_dlpack(tensor)
+        if offsets.size == 0 or offsets.max() <= np.iinfo(np.int32).max:
+            return jax.numpy.asarray(offsets.astype(np.int32))
+        raise BufferError(
+            "the offsets of this list array need int64: call "
+            'jax.config.update("jax_enable_x64", True) first'
+        )
+    return jax.dlpack.from_dlpack(tensor)
+
+
+def _put(array: jax.Array, name: str, index: int) -> jax.Array:
+    try:
+        device = next(one for one in jax.devices(name) if one.local_hardware_id in {index, None})
+    except (RuntimeError, StopIteration) as error:
+        raise BufferError(f"jax has no device {name}:{index}: {error}") from error
+    return jax.device_put(array, device)
+
+
+FRAMEWORK = Framework(
+    from_dlpack=_from_dlpack,
+    from_offsets=_from_offsets,
+    make_jagged=numpy_like.make_jagged,
+    make_variable=numpy_like.make_variable,
+    **numpy_like.make_operations(jax.numpy),
+    put=_put,
+    alignment=64,
+)
