@@ -265,6 +265,12 @@ class WorkerPipeline:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
 
+    def close(self) -> None:
+        """End the idle worker processes; those of an epoch end with its stream."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
     def _convert(self, message: Message) -> Any:
         return self._pipeline.finish(message.read())
 

@@ -72,6 +72,10 @@ class DatasetSource(IndexedSource):
                 self.units += map(self._count, units)
                 self._fragments += units
 
+    @property
+    def column_names(self) -> list[str]:
+        return self._query.column_names
+
     def check_unchanged(self) -> None:
         self._stamps.check()
 
@@ -336,4 +340,4 @@ def open_dataset(
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
         return DatasetSource(dataset, query, stamps or FileStamps())
-    return StreamSource(Scan(dataset, query), is_replayable=True)
+    return StreamSource(Scan(dataset, query), True, query.column_names)

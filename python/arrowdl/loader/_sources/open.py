@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from arrowdl import _core
@@ -58,9 +58,11 @@ def open_source(
 
 
 def _read_names(columns: Sequence[str]) -> list[str]:
-    if isinstance(columns, (str, Set)) or not isinstance(columns, Iterable):
+    if isinstance(columns, (str, Set, Mapping)) or not isinstance(columns, Iterable):
+        rename = "; transform= can rename the tensors" if isinstance(columns, Mapping) else ""
         raise TypeError(
             f"columns={columns!r}: give a list of names, in the order of the batch's columns"
+            + rename
         )
     names = list(columns)
     for name in names:
@@ -86,7 +88,7 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (table := find_table(source)) is not None:
         return TableSource(table, columns)
     if (opener := find_opener(source, columns)) is not None:
-        return StreamSource(opener, is_replayable=not opener.is_for_one_pass)
+        return StreamSource(opener, not opener.is_for_one_pass, columns)
     if hasattr(source, "__dataframe__"):  # of several protocols, the last choice
         table = find_batch(_core.from_arrow(source))
         return None if table is None else TableSource(table, columns)

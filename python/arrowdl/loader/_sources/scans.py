@@ -51,6 +51,11 @@ class Query:
     filter: Any
     memory_map: bool = True
 
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the batches."""
+        return list(self.schema.names if self.columns is None else self.columns)
+
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
         return dataset.scanner(columns=self.columns).projected_schema
