@@ -248,10 +248,13 @@ class EpochReader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles are made of: same position, new stats, no workers yet."""
+        kept = {key: value for key, value in self.__dict__.items() if key != "_iterators"}
         return {
-            **self.__dict__,
+            **kept,
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
             "_received": Received(valid_rows=self.valid_rows),
-            "_iterators": WeakSet(),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _iterators=WeakSet())

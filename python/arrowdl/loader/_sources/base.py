@@ -61,6 +61,10 @@ class IndexedSource(ABC):
     def describe(self) -> str:
         """Describe what decides on the order of the rows, for the check of states."""
 
+    def find_nulls(self, column: str) -> str:
+        """Return a sentence that names a file with nulls in `column`; empty if none is known."""
+        return ""
+
     def check_unchanged(self) -> None:
         """Raise OSError if a file has changed; called before each epoch."""
         return
@@ -121,6 +125,10 @@ class StreamSource:
         self.is_replayable = is_replayable
         self._is_spent = False
         self._dictionaries = Dictionaries()
+
+    def find_nulls(self, column: str) -> str:
+        """As in `IndexedSource`."""
+        return ""
 
     def open(self, epoch: int) -> _core.DeviceStream:
         """Open the stream of an epoch.
