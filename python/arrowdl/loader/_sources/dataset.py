@@ -9,12 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, check_columns
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._sources.scans import Query, naming_files, read_in_thread, scan, wait_for
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +28,8 @@ DECODE_ROWS = 131_072
 # A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
+# Each scan that counts rows holds decoded row groups.
+_SCANS_AT_ONCE = 4
 
 
 class DatasetSource(IndexedSource):
@@ -53,7 +57,7 @@ class DatasetSource(IndexedSource):
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
-        wait_for(self._read_footers)
+        self._read_footers()
         columns = set(query.columns or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
         self._options = _choose_options(dataset, self._count_batch_rows())
@@ -63,16 +67,17 @@ class DatasetSource(IndexedSource):
         self._dictionaries: Dictionaries | None = None
 
     def _read_footers(self) -> None:
-        found = list(self._dataset.get_fragments(self._query.filter))
+        found = wait_for(lambda: list(self._dataset.get_fragments(self._query.filter)))
         if self._stamps.add_fragments(found):
-            check_footers(found)
-        self._fragments: list[ds.Fragment] = []
-        self.units = []
-        for fragment in found:
-            with naming_files([fragment.path]):
-                units = split_row_groups(fragment)
-                self.units += map(self._count, units)
-                self._fragments += units
+            wait_for(lambda: check_footers(found))
+        line = OpeningLine("reads the footers", len(found))
+        files = map_in_threads(_open_file, found, FILES_AT_ONCE, line)
+        self._fragments = [fragment for file in files for fragment, _ in file]
+        self.units = [rows for file in files for _, rows in file]
+        if self._query.filter is not None:
+            line = OpeningLine("counts the rows that filter= keeps", len(files))
+            counts = map_in_threads(self._count_filtered, files, _SCANS_AT_ONCE, line)
+            self.units = [rows for file in counts for rows in file]
 
     @property
     def column_names(self) -> list[str]:
@@ -89,17 +94,14 @@ class DatasetSource(IndexedSource):
         largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
-    def _count(self, fragment: ds.Fragment) -> int:
-        if self._query.filter is not None:
-            return self._count_filtered(fragment)
-        if hasattr(fragment, "row_groups"):
-            return sum(group.num_rows for group in fragment.row_groups)
-        return int(fragment.count_rows())
-
-    def _count_filtered(self, fragment: ds.Fragment) -> int:
-        """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
+    def _count_filtered(self, file: Sequence[tuple[ds.Fragment, int]]) -> list[int]:
+        """Count by scans: pyarrow counts by statistics, which is wrong for casts and NaN."""
         query = replace(self._query, columns=[])
-        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
+        check = self._stamps.check
+        return [
+            sum(batch.num_rows for batch in query.scan_each([fragment], check))
+            for fragment, _ in file
+        ]
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)
@@ -168,6 +170,18 @@ class DatasetSource(IndexedSource):
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
+
+
+def _open_file(fragment: ds.Fragment) -> list[tuple[ds.Fragment, int]]:
+    """Read a file's footer; return its units, and the rows of each."""
+    with naming_files([fragment.path]):
+        return [(unit, _count_rows(unit)) for unit in split_row_groups(fragment)]
+
+
+def _count_rows(fragment: ds.Fragment) -> int:
+    if hasattr(fragment, "row_groups"):
+        return sum(group.num_rows for group in fragment.row_groups)
+    return int(fragment.count_rows())
 
 
 def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:
