@@ -342,6 +342,27 @@ end()
 """
 
 
+AHEAD = """
+loader = arrowdl.Loader(dataset, 4, framework="numpy")
+for options in ({}, {"shuffle": True}):
+    loader = arrowdl.Loader(dataset, 4, framework="numpy", **options)
+    barrier = threading.Barrier(6, timeout=60)
+    opened = []
+    def opening(path):
+        opened.append(path)
+        if len(opened) <= 6:
+            barrier.wait()
+    print(sum(len(batch["x"]) for batch in loader))
+    opening = None
+end()
+"""
+
+
+def test_files_of_a_slow_file_system_are_opened_ahead() -> None:
+    """pyarrow opens those of one scan one after another, if the file system is in Python."""
+    assert run_python(FILESYSTEM + AHEAD).splitlines() == ["160", "160"]
+
+
 def test_several_threads_read_footers() -> None:
     assert run_python(FILESYSTEM + TOGETHER).splitlines() == ["160", "three True"]
 

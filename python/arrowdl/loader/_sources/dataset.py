@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
@@ -28,6 +30,19 @@ DECODE_ROWS = 131_072
 # A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
+
+
+class _Limits(NamedTuple):
+    """What one scan reads at most, and how many are open if they are small."""
+
+    nbytes: int
+    files: float
+    scans: int
+
+
+_LOCAL = _Limits(_SCAN_BYTES, math.inf, 2)
+# A scan may open one file after another, as it does on a file system in Python.
+_REMOTE = _Limits(_SCAN_BYTES // 4, 1, 8)
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
 
@@ -60,6 +75,7 @@ class DatasetSource(IndexedSource):
         self._read_footers()
         columns = set(query.columns or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
+        self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
         self._options = _choose_options(dataset, self._count_batch_rows())
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
@@ -125,22 +141,42 @@ class DatasetSource(IndexedSource):
     def _cut(self, units: Sequence[int]) -> list[list[int]]:
         """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
+        files: set[str] = set()
         room = 0.0
+        limits = self._limits
         for unit in units:
-            if not scans or room < self._bytes[unit]:
+            files.add(self._fragments[unit].path)
+            if not scans or room < self._bytes[unit] or len(files) > limits.files:
                 scans.append([])
-                room = _SCAN_BYTES
+                room = limits.nbytes
+                files = {self._fragments[unit].path}
             scans[-1].append(unit)
             room -= self._bytes[unit]
         return scans
 
     def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start each before the one before it has ended."""
-        following = self._open(scans[0])
-        for units in scans[1:]:
-            present, following = following, self._open(units)
-            yield from present
-        yield from following
+        """Read one scan after another, and start the next ones before the first has ended."""
+        waiting = deque(scans)
+        opened: deque[tuple[_core.DeviceStream, float]] = deque()
+        while waiting or opened:
+            while waiting and self._has_room([nbytes for _, nbytes in opened], waiting[0]):
+                units = waiting.popleft()
+                opened.append((self._open(units), self._measure_scan(units)))
+            stream, _ = opened[0]
+            yield from stream
+            del stream
+            opened.popleft()
+
+    def _has_room(self, opened: Sequence[float], units: Sequence[int]) -> bool:
+        """Whether a scan of `units` may start beside those that are open: one may always."""
+        if len(opened) < 2:
+            return True
+        nbytes = sum(opened) + self._measure_scan(units)
+        return len(opened) < self._limits.scans and nbytes <= 2 * _SCAN_BYTES
+
+    def _measure_scan(self, units: Sequence[int]) -> float:
+        sizes = [self._bytes[unit] for unit in units]
+        return sum(sizes) if all(sizes) else _SCAN_BYTES
 
     def _open(self, units: Sequence[int]) -> _core.DeviceStream:
         fragments = _join_fragments([self._fragments[unit] for unit in units])
