@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._batches.explain import explain_errors
 from helpers.processes import run_python
 
 TABLE = pa.table({"x": range(2000), "y": [float(i * 7919 % 1000) for i in range(2000)]})
@@ -206,3 +207,22 @@ def test_a_missing_object_is_named() -> None:
         assert "/23.parquet', which cannot be opened: leave it out" in line
     assert "/23.parquet'" in third
     assert third.endswith("all can be read now: try again")
+
+
+def test_a_search_for_nulls_that_fails_hides_nothing() -> None:
+    def find(column: str) -> str:
+        raise OSError("gone")
+
+    def convert(array: Any) -> Any:
+        raise BufferError('field "x": it has nulls: choose nulls="fill"')
+
+    array = arrowdl.from_arrow(pa.record_batch({"x": [1, None]}))
+    with pytest.raises(BufferError, match='it has nulls: give the Loader nulls="fill"') as caught:
+        explain_errors(convert, find, array)
+    assert caught.value.__notes__ == ["arrowdl.Loader could not find the file with the nulls: gone"]
+
+
+def test_other_errors_of_a_conversion_stay_as_they_are() -> None:
+    assert fail(pa.table({"v": pa.nulls(2)})) == (
+        'field "v": null has no values: cast it to a type that has'
+    )

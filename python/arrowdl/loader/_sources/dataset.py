@@ -88,12 +88,13 @@ class DatasetSource(IndexedSource):
             wait_for(lambda: check_footers(found))
         line = OpeningLine("reads the footers", len(found))
         files = map_in_threads(_open_file, found, FILES_AT_ONCE, line)
-        self._fragments = [fragment for file in files for fragment, _ in file]
-        self.units = [rows for file in files for _, rows in file]
-        if self._query.filter is not None:
-            line = OpeningLine("counts the rows that filter= keeps", len(files))
-            counts = map_in_threads(self._count_filtered, files, _SCANS_AT_ONCE, line)
-            self.units = [rows for file in counts for rows in file]
+        self._fragments = [fragment for file in files for fragment in file]
+        if self._query.filter is None and all(hasattr(file, "row_groups") for file in found):
+            self.units = list(map(_count_rows, self._fragments))
+            return
+        line = OpeningLine("counts the rows", len(files))
+        counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
+        self.units = [rows for file in counts for rows in file]
 
     @property
     def column_names(self) -> list[str]:
@@ -110,14 +111,16 @@ class DatasetSource(IndexedSource):
         largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
-    def _count_filtered(self, file: Sequence[tuple[ds.Fragment, int]]) -> list[int]:
-        """Count by scans: pyarrow counts by statistics, which is wrong for casts and NaN."""
+    def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
+        with naming_files([unit.path for unit in units]):
+            if self._query.filter is None:
+                return list(map(_count_rows, units))
+            return list(map(self._count_filtered, units))
+
+    def _count_filtered(self, fragment: ds.Fragment) -> int:
+        """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
         query = replace(self._query, columns=[])
-        check = self._stamps.check
-        return [
-            sum(batch.num_rows for batch in query.scan_each([fragment], check))
-            for fragment, _ in file
-        ]
+        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
 
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)
@@ -208,10 +211,10 @@ class DatasetSource(IndexedSource):
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
 
 
-def _open_file(fragment: ds.Fragment) -> list[tuple[ds.Fragment, int]]:
-    """Read a file's footer; return its units, and the rows of each."""
+def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
+    """Read a file's footer; return its units."""
     with naming_files([fragment.path]):
-        return [(unit, _count_rows(unit)) for unit in split_row_groups(fragment)]
+        return split_row_groups(fragment)
 
 
 def _count_rows(fragment: ds.Fragment) -> int:
