@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._options import Options
+from arrowdl.loader._options import Options, require_bool
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.open import open_source
@@ -22,10 +22,11 @@ class Loader(EpochReader):
     Parameters
     ----------
     source : object
-        For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them, a
-        ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy frame (collected once),
-        a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset, a list of record
-        batches, a function that makes an Arrow stream. For one epoch: an Arrow stream.
+        For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them,
+        open file objects, a ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy
+        frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
+        a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
+        stream.
     batch_size : int
         Rows of a batch on this rank.
     columns : sequence of str, optional
@@ -112,6 +113,8 @@ class Loader(EpochReader):
     -----
     Iterating reads the current epoch from its start, or from a loaded state. The next epoch follows
     when it is complete. An epoch that was left early starts again.
+
+    ``with Loader(...) as loader:`` closes the loader at the end of the block: see `close`.
     """
 
     def __init__(
@@ -164,7 +167,10 @@ class Loader(EpochReader):
             buffer_size=buffer_size,
             progress=progress,
         )
-        super().__init__(open_source(source, columns, filter, bool(memory_map)), options)
+        opened = open_source(source, columns, filter, require_bool("memory_map", memory_map))
+        if opened.column_names is not None:
+            options.check_columns(opened.column_names)
+        super().__init__(opened, options)
 
     def torch_dataset(self) -> TorchDataset:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
@@ -197,7 +203,15 @@ class Loader(EpochReader):
         options, source = self._options, self._source
         rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
+        closed = ", closed" if self._is_closed else ""
         return (
             f"<arrowdl.Loader of {rows}batches of {self.batch_size} for {options.framework}, "
-            f"{order}, epoch {self.epoch}>"
+            f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
         )
+
+    def _describe_rank(self) -> str:
+        try:
+            rank, world_size = self._find_world()
+        except ValueError:  # iterating says what is wrong
+            return "rank unknown"
+        return f"rank {rank} of {world_size}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from copy import copy
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.file_stamps import FileStamps
+from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
+from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import TableSource
-from arrowdl.loader._sources.unify_schemas import unify_schemas
+from arrowdl.loader._sources.unify_schemas import choose_read, unify_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,26 +24,25 @@ class MappedSource(TableSource):
 
     Parameters
     ----------
-    table : pyarrow.Table
-        The rows, in the mapped memory.
-    files : list of MappedFile
+    mapped : Mapped
     columns : list of str, optional
     stamps : FileStamps
     """
 
-    def __init__(
-        self,
-        table: pa.Table,
-        files: list[MappedFile],
-        columns: list[str] | None,
-        stamps: FileStamps,
-    ) -> None:
-        super().__init__(table, columns)
-        self._files = files
+    def __init__(self, mapped: Mapped, columns: list[str] | None, stamps: FileStamps) -> None:
+        super().__init__(mapped.table, columns)
+        self._schema = mapped.schema
+        self._schemas = mapped.schemas
+        self._files = mapped.files
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
         self._private_rows: PrivateRows | None = None
+
+    def find_nulls(self, column: str) -> str:
+        return describe_missing(
+            [path for path, schema in self._schemas if column not in schema.names]
+        )
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:
@@ -84,38 +85,78 @@ def _map_again(
     paths: list[str], columns: list[str] | None, stamps: FileStamps, is_cut: bool
 ) -> TableSource:
     stamps.check()
-    mapped = map_files(paths)
+    mapped = map_files(paths, columns)
     if mapped is None:
         raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
-    source = MappedSource(*mapped, columns, stamps)
+    source = MappedSource(mapped, columns, stamps)
     return source.cut_for_shuffle() if is_cut else source
 
 
-def map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
-    """Map IPC files; None if one is compressed.
+class Mapped(NamedTuple):
+    """Mapped files.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows, in the mapped memory, without columns that differ between files and are not read.
+    schema : pyarrow.Schema
+        All columns.
+    files : list of MappedFile
+    schemas : list of (str, pyarrow.Schema)
+        Path and schema of each file.
+    """
+
+    table: pa.Table
+    schema: pa.Schema
+    files: list[MappedFile]
+    schemas: list[tuple[str, pa.Schema]]
+
+
+def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
+    """Map IPC files of which `columns` are read; None if one is compressed.
 
     Raises
     ------
     ValueError
-        The files have different types in a column.
+        The files have different types in a column that is read.
     """
     import pyarrow as pa
 
     tables = []
     files = []
     for path in paths:
-        mapped, file = map_file(path)
-        files.append(file)
-        try:
-            reader = pa.ipc.open_file(mapped)
-            if reader.num_record_batches and not _is_in(reader.get_batch(0), mapped):
+        with naming_files([path]):
+            mapped, file = map_file(path)
+            files.append(file)
+            reader = _open(path, mapped)
+            is_file = hasattr(reader, "num_record_batches") and reader.num_record_batches > 0
+            if is_file and not _is_in(reader.get_batch(0), mapped):
                 return None
+            tables.append(reader.read_all())
+    schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
+    unified = unify_schemas(schemas, choose_read(columns, None))
+    whole = [
+        table.drop_columns([name for name in table.column_names if name in unified.drifted])
+        for table in (unified.schema.empty_table(), *tables)
+    ]
+    table = pa.concat_tables(whole, promote_options="default")
+    return Mapped(table, unified.schema, files, schemas)
+
+
+def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:
+    """Open the file or the stream format."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid as error:
+        try:
+            return pa.ipc.open_stream(mapped)
         except pa.ArrowInvalid:
-            reader = pa.ipc.open_stream(mapped)
-        tables.append(reader.read_all())
-    schema = unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
-    empty = schema.empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default"), files
+            raise ValueError(
+                f"{path!r} is no Arrow IPC file, or not a whole one ({error}): write it again, or "
+                "leave it out of the Loader's paths"
+            ) from error
 
 
 def _is_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:
