@@ -21,26 +21,25 @@ namespace py = pybind11;
 constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "a function each");
 
-constexpr std::pair<const char*, NullPolicy> kNulls[] = {{"raise", NullPolicy::kRaise},
-                                                         {"fill", NullPolicy::kFill},
-                                                         {"nan", NullPolicy::kNan},
-                                                         {"mask", NullPolicy::kMask}};
-constexpr std::pair<const char*, Ragged> kRagged[] = {
-    {"jagged", Ragged::kJagged}, {"padded", Ragged::kPadded}, {"offsets", Ragged::kOffsets}};
+/// A mapping that is no dict as one.
+py::object as_dict(PyObject* value) {
+  const bool is_other = value != nullptr && !PyDict_Check(value) && !PyUnicode_Check(value) &&
+                        PyMapping_Check(value) != 0 && PyObject_HasAttrString(value, "keys") != 0;
+  return is_other ? py::dict(py::reinterpret_borrow<py::object>(value))
+                  : py::reinterpret_borrow<py::object>(value);
+}
 
-/// The arguments of to_torch and the others: the object, and what the rest asks for. `_own` is of
-/// arrowdl's own Python: the memory is nobody else's.
-ConvertOptions read_options(PyObject* nulls, PyObject* ragged, PyObject* stack, PyObject* device,
-                            PyObject* copy, PyObject* own) {
+ConvertOptions read_all(const ConvertArguments& arguments) {
   ConvertOptions options;
-  if (nulls != nullptr) options.nulls = read_choice("nulls", nulls, kNulls);
-  if (ragged != nullptr) options.ragged = read_choice("ragged", ragged, kRagged);
-  if (stack != nullptr) options.stack = read_bool("stack", stack);
-  if (device != nullptr && device != Py_None) options.device = read_device(device);
-  if (copy != nullptr && copy != Py_None) {
-    options.access = read_bool("copy", copy) ? Access::kCopied : Access::kInPlace;
+  read_options(arguments, &options);
+  if (arguments.stack != nullptr) options.stack = read_bool("stack", arguments.stack);
+  if (arguments.device != nullptr && arguments.device != Py_None) {
+    options.device = read_device(arguments.device);
   }
-  if (own != nullptr && read_bool("_own", own)) options.access = Access::kOwn;
+  if (arguments.copy != nullptr && arguments.copy != Py_None) {
+    options.access = read_bool("copy", arguments.copy) ? Access::kCopied : Access::kInPlace;
+  }
+  if (arguments.own != nullptr && read_bool("_own", arguments.own)) options.access = Access::kOwn;
   return options;
 }
 
@@ -63,13 +62,23 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   return guarded([&] {
     const Framework& framework = find_framework(index);
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
-    static const Parameters<7> parameters(
-        kFunctionNames[index], {"obj", "nulls", "ragged", "stack", "device", "copy", "_own"}, 1, 1);
-    const auto [object, nulls, ragged, stack, device, copy_asked, own] =
-        parameters.read(args, n, names);
-    ConvertOptions options = read_options(nulls, ragged, stack, device, copy_asked, own);
-    if (options.nulls == NullPolicy::kRaise && !options.stack &&
-        options.access == Access::kShared) {
+    static const Parameters<11> parameters(
+        kFunctionNames[index],
+        {"obj", "nulls", "ragged", "stack", "device", "copy", "dtype", "pad_value", "max_length",
+         "pad_to_multiple", "_own"},
+        1, 1);
+    const auto values = parameters.read(args, n, names);
+    PyObject* const object = values[0];
+    const py::object nulls = as_dict(values[1]);
+    const py::object ragged = as_dict(values[2]);
+    const py::object dtype = as_dict(values[6]);
+    const py::object pad_value = as_dict(values[7]);
+    const py::object max_length = as_dict(values[8]);
+    ConvertOptions options =
+        read_all({nulls.ptr(), ragged.ptr(), values[3], values[4], values[5], dtype.ptr(),
+                  pad_value.ptr(), max_length.ptr(), values[9], values[10]});
+    if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
+        !options.has_by_column() && options.access == Access::kShared) {
       if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
         return Converter(framework, options).convert(std::move(tensor)).release().ptr();
       }
@@ -105,41 +114,57 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   return tensors;
 }
 
-#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                           \
-  "to_" name                                                                                     \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"     \
-  "Read an Arrow array or table as " tensor                                                      \
-  ", zero-copy where the layout allows.\n\n"                                                     \
-  "Parameters\n----------\n"                                                                     \
-  "obj : DeviceArray or Arrow producer\n"                                                        \
-  "    Anything that `from_arrow` takes.\n"                                                      \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                   \
-  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"     \
-  "    only), or a pair (values, mask) with True where a value is valid.\n"                      \
-  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                   \
-  "    Lists, strings and binary as " ragged                                                     \
-  ",\n"                                                                                          \
-  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"      \
-  "stack : bool\n"                                                                               \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"        \
-  "device : Device, str, tuple, device object or None\n"                                         \
-  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "      \
-  "there,\n"                                                                                     \
-  "    from memory that the CPU reads into memory of the framework's own. None: where it "       \
-  "lies.\n"                                                                                      \
-  "copy : bool, optional\n"                                                                      \
-  "    None: tensors share the memory of `obj` where the layout allows, and must not be "        \
-  "written to.\n"                                                                                \
-  "    True: they are in new memory, the caller's own. False: BufferError where the values "     \
-  "would\n"                                                                                      \
-  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n\n"  \
-  "Returns\n-------\n"                                                                           \
-  "tensor, tuple or dict\n"                                                                      \
-  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"    \
-  "Raises\n------\n"                                                                             \
-  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that " \
-  "the\n"                                                                                        \
-  "    framework or arrowdl cannot copy to.\n"                                                   \
+#define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                            \
+  "to_" name                                                                                      \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None, "             \
+  "dtype=None, pad_value=0, max_length=None, pad_to_multiple=None)\n--\n\n"                       \
+  "Read an Arrow array or table as " tensor                                                       \
+  ", zero-copy where the layout allows.\n\n"                                                      \
+  "Parameters\n----------\n"                                                                      \
+  "obj : DeviceArray or Arrow producer\n"                                                         \
+  "    Anything that `from_arrow` takes.\n"                                                       \
+  "nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these\n"                         \
+  "    What becomes of nulls: BufferError, zeros (False, empty rows), NaN (floating types\n"      \
+  "    only), or a pair (values, mask) with True where a value is valid. A mapping names the\n"   \
+  "    policy of each column; the others raise.\n"                                                \
+  "ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these\n"                         \
+  "    Lists, strings and binary as " ragged                                                      \
+  ",\n"                                                                                           \
+  "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"       \
+  "stack : bool\n"                                                                                \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype, or\n"      \
+  "    get it by `dtype`.\n"                                                                      \
+  "device : Device, str, tuple, device object or None\n"                                          \
+  "    Where the tensors shall lie, as in `DeviceArray.to`: what lies elsewhere is copied "       \
+  "there,\n"                                                                                      \
+  "    from memory that the CPU reads into memory of the framework's own. None: where it "        \
+  "lies.\n"                                                                                       \
+  "copy : bool, optional\n"                                                                       \
+  "    None: tensors share the memory of `obj` where the layout allows, and must not be "         \
+  "written to.\n"                                                                                 \
+  "    True: they are in new memory, the caller's own. False: BufferError where the values "      \
+  "would\n"                                                                                       \
+  "    have to be copied (booleans unpacked, nulls replaced, runs decoded, chunks joined).\n"     \
+  "dtype : dtype, str, mapping of str to these, or None\n"                                        \
+  "    What integers and floats are cast to, also in lists and structs: a dtype of torch,\n"      \
+  "    NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where\n"   \
+  "    a mapping names their column. Integers and floats are rounded to the nearest float.\n"     \
+  "pad_value : int, float, bool, or mapping of str to these\n"                                    \
+  "    What padded rows end with.\n"                                                              \
+  "max_length : int, mapping of str to int, or None\n"                                            \
+  "    Values of a padded row that are kept: longer rows are cut, and so are the lengths.\n"      \
+  "pad_to_multiple : int, optional\n"                                                             \
+  "    The width of padded rows is rounded up to a multiple of this, also above "                 \
+  "`max_length`.\n\n"                                                                             \
+  "Returns\n-------\n"                                                                            \
+  "tensor, tuple or dict\n"                                                                       \
+  "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"     \
+  "Raises\n------\n"                                                                              \
+  "BufferError\n    Nulls under nulls='raise', a type with no tensor reading, or a device that "  \
+  "the\n"                                                                                         \
+  "    framework or arrowdl cannot copy to.\n"                                                    \
+  "ValueError\n    A value that `dtype` cannot hold (beyond its range; no whole number, for an\n" \
+  "    integer type), with its field and row; or an option names a column that `obj` lacks.\n"    \
   "TypeError\n    Not an Arrow object."
 
 PyMethodDef functions[] = {
@@ -158,6 +183,11 @@ void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
         "The tensors that a `TensorBlock` wrote, where `block` is an array of its bytes on any "
         "device: views of it, of the framework that is named for each. None for those left out.");
+  m.def(
+      "dtype_name", [](const py::object& dtype) { return read_dtype(dtype.ptr())->name; },
+      py::arg("dtype"),
+      "The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, "
+      "NumPy or JAX.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 
