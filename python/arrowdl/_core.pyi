@@ -1,6 +1,6 @@
 """Types of the compiled core. Its docstrings are in cpp/bindings; `help()` shows them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, final, overload
 
 from typing_extensions import Buffer, CapsuleType
@@ -9,7 +9,10 @@ from arrowdl.typing import (
     ArraysLike,
     ArrowLike,
     DeviceLike,
+    DtypeLike,
     MaskLike,
+    NullsLike,
+    RaggedLike,
     SupportsArrowSchema,
     TensorLike,
 )
@@ -227,21 +230,29 @@ def to_torch(
     /,
     *,
     nulls: Literal["mask"],
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    ragged: RaggedLike = "jagged",
     stack: Literal[True],
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
 @overload
 def to_torch(
     obj: ArrowLike,
     /,
     *,
-    nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    nulls: NullsLike = "raise",
+    ragged: RaggedLike = "jagged",
     stack: bool = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> Any: ...
 @overload
 def to_jax(
@@ -249,21 +260,29 @@ def to_jax(
     /,
     *,
     nulls: Literal["mask"],
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    ragged: RaggedLike = "jagged",
     stack: Literal[True],
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
 @overload
 def to_jax(
     obj: ArrowLike,
     /,
     *,
-    nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    nulls: NullsLike = "raise",
+    ragged: RaggedLike = "jagged",
     stack: bool = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> Any: ...
 @overload
 def to_numpy(
@@ -271,22 +290,31 @@ def to_numpy(
     /,
     *,
     nulls: Literal["mask"],
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    ragged: RaggedLike = "jagged",
     stack: Literal[True],
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> tuple[Any, Any]: ...
 @overload
 def to_numpy(
     obj: ArrowLike,
     /,
     *,
-    nulls: Literal["raise", "fill", "nan", "mask"] = "raise",
-    ragged: Literal["jagged", "padded", "offsets"] = "jagged",
+    nulls: NullsLike = "raise",
+    ragged: RaggedLike = "jagged",
     stack: bool = False,
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
+    pad_value: float | Mapping[str, float] = 0,
+    max_length: int | Mapping[str, int] | None = None,
+    pad_to_multiple: int | None = None,
 ) -> Any: ...
+def dtype_name(dtype: DtypeLike) -> str: ...
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
 def make_list(values: Any, offsets: Any) -> DeviceArray: ...
 def apply_mask(array: Any, mask: Any, valid: bool = True) -> DeviceArray: ...

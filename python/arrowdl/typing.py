@@ -6,7 +6,7 @@ implement.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from arrowdl._device_type import DeviceType
 
@@ -125,14 +125,30 @@ DeviceLike: TypeAlias = (
 )
 """What every ``device=`` takes."""
 
+NullPolicy: TypeAlias = Literal["raise", "fill", "nan", "mask"]
+NullsLike: TypeAlias = "NullPolicy | Mapping[str, NullPolicy]"
+"""What becomes of nulls: one policy, or that of each column."""
+
+RaggedForm: TypeAlias = Literal["jagged", "padded", "offsets"]
+RaggedLike: TypeAlias = "RaggedForm | Mapping[str, RaggedForm]"
+"""What becomes of lists: one form, or that of each column."""
+
+DtypeLike: TypeAlias = Any
+"""What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``."""
+
 __all__ = [
     "ArraysLike",
     "ArrowArrayLike",
     "ArrowLike",
     "ArrowStreamLike",
     "DeviceLike",
+    "DtypeLike",
     "JaxDevice",
     "MaskLike",
+    "NullPolicy",
+    "NullsLike",
+    "RaggedForm",
+    "RaggedLike",
     "SupportsArrowArray",
     "SupportsArrowDeviceArray",
     "SupportsArrowDeviceStream",

@@ -24,6 +24,22 @@ OwnedTensor allow_writes(OwnedTensor tensor) {
   return OwnedTensor(managed);
 }
 
+/// Whether rows are taken apart into values and offsets.
+bool is_split(Layout layout) {
+  switch (layout) {
+    case Layout::kBinary:
+    case Layout::kLargeBinary:
+    case Layout::kBinaryView:
+    case Layout::kList:
+    case Layout::kLargeList:
+    case Layout::kListView:
+    case Layout::kLargeListView:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// The masks of the fields, as the columns of a matrix.
 OwnedTensor stack_masks(const DeviceArray& array) {
   std::vector<std::string> names;
@@ -44,6 +60,11 @@ py::object Converter::convert(const DeviceArray& array) const {
       type.extension != Extension::kVariableShapeTensor) {
     return convert_struct(array);
   }
+  if (options_.has_by_column()) {
+    raise_value_error("options by column are for the fields of a struct or a table, this is ",
+                      to_string(type));
+  }
+  if (options_.dtype != nullptr && casts(type)) return after_cast().convert(cast(array));
   if (!parents_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
     return convert_on_device(array);
   }
@@ -59,7 +80,13 @@ py::object Converter::stack(const DeviceArray& array) const {
                       to_string(array.type()));
   }
   require_copy_allowed(array, "its fields have to be copied into one matrix");
-  return with_mask(make(stack_fields(array, value_nulls())), [&] { return stack_masks(array); });
+  check_columns(options_.by_column, array.type().children);
+  const bool casts = options_.dtype != nullptr || options_.by_column.dtype != nullptr;
+  const DeviceArray fields = casts ? cast_fields(array) : array;
+  const std::vector<Nulls> policies = list_nulls(array);
+  py::object values = make(stack_fields(fields, policies));
+  if (policies.empty() || policies[0] != Nulls::kKeep) return values;
+  return py::make_tuple(std::move(values), make(stack_masks(fields)));
 }
 
 py::object Converter::convert(const DeviceArray& array, TensorView view) const {
@@ -72,22 +99,11 @@ py::object Converter::convert(const DeviceArray& array, TensorView view) const {
 py::object Converter::convert_column(const DeviceArray& array) const {
   const Type& type = array.type();
   if (type.dictionary == nullptr) {
-    switch (type.layout) {
-      case Layout::kStruct:
-        return convert_variable(array);
-      case Layout::kBinary:
-      case Layout::kLargeBinary:
-      case Layout::kBinaryView:
-      case Layout::kList:
-      case Layout::kLargeList:
-      case Layout::kListView:
-      case Layout::kLargeListView:
-        return convert_list(array);
-      case Layout::kRunEndEncoded:
-        require_copy_allowed(array, "its runs have to be decoded");
-        return with_access_to_new().convert(decode_run_ends(array));
-      default:
-        break;
+    if (type.layout == Layout::kStruct) return convert_variable(array);
+    if (is_split(type.layout)) return convert_list(array);
+    if (type.layout == Layout::kRunEndEncoded) {
+      require_copy_allowed(array, "its runs have to be decoded");
+      return with_access_to_new().convert(decode_run_ends(array));
     }
   }
   if (!is_host_readable(array.device())) return convert_on_device(array);
@@ -96,11 +112,17 @@ py::object Converter::convert_column(const DeviceArray& array) const {
 
 py::object Converter::convert_struct(const DeviceArray& array) const {
   py::dict fields;
+  const bool by_column = options_.has_by_column();
+  if (by_column) check_columns(options_.by_column, array.type().children);
   const std::vector<Type>& children = array.type().children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const char* name = children[i].name();
     const py::str key(name);
-    const py::object value = convert_field_of(array, static_cast<int64_t>(i), name);
+    const auto index = static_cast<int64_t>(i);
+    const py::object value =
+        by_column
+            ? with_options(options_.for_column(key.ptr())).convert_field_of(array, index, name)
+            : convert_field_of(array, index, name);
     if (PyDict_SetItem(fields.ptr(), key.ptr(), value.ptr()) != 0) throw py::error_already_set();
     if (fields.size() != i + 1) {
       raise_value_error("several fields are named \"", name,
@@ -114,6 +136,8 @@ py::object Converter::convert_struct(const DeviceArray& array) const {
 py::object Converter::convert_field(const DeviceArray& array, const char* name) const {
   try {
     return convert(array);
+  } catch (const UnfitValue& error) {
+    throw error.in_field(name);
   } catch (const Error& error) {
     throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
   } catch (py::error_already_set& error) {  // the framework's error keeps its class and text
@@ -149,8 +173,78 @@ Converter Converter::with_access_to_new() const {
   return converter;
 }
 
-Nulls Converter::value_nulls() const {
-  switch (options_.nulls) {
+Converter Converter::with_options(const ConvertOptions& options) const {
+  Converter converter(framework_, options);
+  converter.parents_ = parents_;
+  return converter;
+}
+
+/// Whether `array.type()` is of values that are cast, or refused; lists cast what they are split
+/// into.
+bool Converter::casts(const Type& type) const {
+  if (type.dictionary == nullptr && is_split(type.layout)) return false;
+  return options_.cast_which == CastWhich::kAll || has_numbers(type, options_.cast_which);
+}
+
+/// The values of `array` as the dtype that is asked for.
+DeviceArray Converter::cast(const DeviceArray& array) const {
+  const bool is_cast = array.type().dtype != options_.dtype || array.type().dictionary != nullptr;
+  if (is_cast) require_copy_allowed(array, "its numbers have to be cast");
+  std::optional<py::gil_scoped_release> release;
+  if (array.nbytes() >= kLargeSize) release.emplace();
+  return cast_dtype(array, *options_.dtype, options_.cast_which);
+}
+
+/// For what `cast` returns.
+Converter Converter::after_cast() const {
+  Converter converter(*this);
+  converter.options_.dtype = nullptr;
+  return converter;
+}
+
+/// The columns of a matrix, each as its dtype. A matrix has one, so bools and codes are cast too.
+DeviceArray Converter::cast_fields(const DeviceArray& array) const {
+  std::vector<std::string> names;
+  std::vector<DeviceArray> fields;
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    names.emplace_back(array.type().children[i].name());
+    Converter column = with_options(options_.for_column(py::str(names.back()).ptr()));
+    column.options_.cast_which = CastWhich::kAll;
+    DeviceArray field = read_field(array, static_cast<int64_t>(i));
+    try {
+      fields.push_back(column.options_.dtype == nullptr ? field : column.cast(field));
+    } catch (const UnfitValue& error) {
+      throw error.in_field(names.back());
+    } catch (const Error& error) {
+      throw Error(error.kind(), concat("field \"", names.back(), "\": ", error.what()));
+    }
+  }
+  return make_struct(names, fields);
+}
+
+/// The policies of the columns of a matrix.
+std::vector<Nulls> Converter::list_nulls(const DeviceArray& array) const {
+  std::vector<Nulls> policies;
+  if (options_.by_column.nulls == nullptr) {
+    policies.assign(array.type().children.size(), value_nulls());
+    return policies;
+  }
+  std::size_t masks = 0;
+  for (const Type& field : array.type().children) {
+    const NullPolicy policy = options_.for_column(py::str(field.name()).ptr()).nulls;
+    masks += policy == NullPolicy::kMask ? 1 : 0;
+    policies.push_back(to_nulls(policy));
+  }
+  if (masks != 0 && masks != policies.size()) {
+    raise_value_error(
+        "nulls=\"mask\" makes a mask of the whole matrix: give all of its columns this policy, or "
+        "none");
+  }
+  return policies;
+}
+
+Nulls Converter::to_nulls(NullPolicy policy) {
+  switch (policy) {
     case NullPolicy::kFill:
       return Nulls::kFill;
     case NullPolicy::kNan:

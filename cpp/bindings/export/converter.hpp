@@ -13,29 +13,11 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "convert/split_tensor.hpp"
+#include "export/convert_options.hpp"
 #include "export/framework.hpp"
 #include "export/tensor.hpp"
 
 namespace arrowdl::python {
-
-enum class NullPolicy { kRaise, kFill, kNan, kMask };
-enum class Ragged { kJagged, kPadded, kOffsets };
-
-/// The memory of the tensors.
-enum class Access {
-  kShared,   ///< copy=None: the array's, read-only, or new memory
-  kInPlace,  ///< copy=False: the array's, or BufferError
-  kCopied,   ///< copy=True: new memory, which the caller may write to
-  kOwn,      ///< the array's, which the caller may write to, or new memory
-};
-
-struct ConvertOptions {
-  NullPolicy nulls = NullPolicy::kRaise;
-  Ragged ragged = Ragged::kJagged;
-  bool stack = false;
-  Access access = Access::kShared;
-  std::optional<Device> device = {};
-};
 
 /// The size in bytes from which a copy releases the GIL.
 constexpr int64_t kLargeSize = 64 << 10;
@@ -67,9 +49,16 @@ class Converter {
   pybind11::object convert_field_of(const DeviceArray& array, int64_t i, const char* name) const;
   Converter with_parent(const DeviceArray& array) const;
   Converter with_access_to_new() const;
+  Converter with_options(const ConvertOptions& options) const;
+  bool casts(const Type& type) const;
+  DeviceArray cast(const DeviceArray& array) const;
+  Converter after_cast() const;
+  DeviceArray cast_fields(const DeviceArray& array) const;
+  std::vector<Nulls> list_nulls(const DeviceArray& array) const;
 
   bool is_masked() const { return options_.nulls == NullPolicy::kMask; }
-  Nulls value_nulls() const;
+  Nulls value_nulls() const { return to_nulls(options_.nulls); }
+  static Nulls to_nulls(NullPolicy policy);
   bool moves(const Device& from) const;
   void require_copy_allowed(const DeviceArray& array, const char* reason) const;
   Copy choose_copy(const DeviceArray& array) const;
@@ -91,6 +80,7 @@ class Converter {
   // converter_lists.cpp: ragged rows
   ListParts split(const DeviceArray& array) const;
   pybind11::object convert_list(const DeviceArray& array) const;
+  pybind11::object convert_parts(const ListParts& parts, const DeviceArray& array) const;
   pybind11::object pad(const ListParts& parts) const;
   pybind11::object jag(const ListParts& parts, const DeviceArray& lists) const;
   pybind11::object convert_variable(const DeviceArray& array) const;

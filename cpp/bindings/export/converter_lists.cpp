@@ -3,6 +3,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/list_tensors.hpp"
+#include "compute/list_offsets.hpp"
 #include "export/converter.hpp"
 #include "support/objects.hpp"
 
@@ -13,6 +14,27 @@ namespace py = pybind11;
 
 bool changes_order(const std::vector<int64_t>& permutation) {
   return !std::is_sorted(permutation.begin(), permutation.end());
+}
+
+bool is_binary(const Type& type) {
+  return type.layout == Layout::kBinary || type.layout == Layout::kLargeBinary ||
+         type.layout == Layout::kBinaryView;
+}
+
+/// The values of run ends, or `type` itself.
+const Type& plain(const Type& type) {
+  return type.layout == Layout::kRunEndEncoded ? type.children[1] : type;
+}
+
+/// The row that has value `value` of lists.
+int64_t find_list_row(const DeviceArray& offsets, int64_t value) {
+  return visit_list_offsets(offsets, [&](auto zero) {
+    using Offset = decltype(zero);
+    const auto* first = offsets.buffer_as<Offset>(1) + offsets.offset();
+    const auto* end = first + offsets.length();
+    return static_cast<int64_t>(std::upper_bound(first, end, static_cast<Offset>(value)) - first) -
+           1;
+  });
 }
 
 /// Whether `split_list` made new memory for the values of `lists`.
@@ -50,8 +72,27 @@ ListParts Converter::split(const DeviceArray& array) const {
 
 py::object Converter::convert_list(const DeviceArray& array) const {
   const ListParts parts = split(array);
-  py::object rows = options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
-  return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+  try {
+    py::object rows = convert_parts(parts, array);
+    return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+  } catch (const UnfitValue& error) {
+    throw error.at_row(find_list_row(parts.offsets, error.row()));
+  }
+}
+
+/// The values are cast before they are padded or wrapped.
+py::object Converter::convert_parts(const ListParts& parts, const DeviceArray& array) const {
+  const bool is_text = is_binary(array.type());
+  if (options_.dtype != nullptr && is_text && options_.cast_which == CastWhich::kAll) {
+    raise_value_error("dtype= is for numbers, not for the bytes of ", to_string(array.type()),
+                      ": leave the column out of dtype=");
+  }
+  if (options_.dtype == nullptr || !(is_text || casts(parts.values.type()))) {
+    return options_.ragged == Ragged::kPadded ? pad(parts) : jag(parts, array);
+  }
+  const Converter after = after_cast();
+  const ListParts made{is_text ? parts.values : cast(parts.values), parts.offsets};
+  return options_.ragged == Ragged::kPadded ? after.pad(made) : after.jag(made, array);
 }
 
 py::object Converter::pad(const ListParts& parts) const {
@@ -63,7 +104,9 @@ py::object Converter::pad(const ListParts& parts) const {
   require_whole(parts.values);
   require_copy_allowed(parts.values, "its rows have to be padded");
   const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
-  return py::make_tuple(make(pad_list(parts, nulls)), make_offsets(list_lengths(parts)));
+  const Padding padding = read_padding(options_, *describe_tensor(plain(element), 0).dtype);
+  return py::make_tuple(make(pad_list(parts, nulls, padding)),
+                        make_offsets(list_lengths(parts, padding.max_length)));
 }
 
 py::object Converter::jag(const ListParts& parts, const DeviceArray& lists) const {

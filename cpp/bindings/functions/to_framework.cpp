@@ -21,26 +21,26 @@ namespace py = pybind11;
 constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "one per framework");
 
-constexpr std::pair<const char*, NullPolicy> kNulls[] = {{"raise", NullPolicy::kRaise},
-                                                         {"fill", NullPolicy::kFill},
-                                                         {"nan", NullPolicy::kNan},
-                                                         {"mask", NullPolicy::kMask}};
-constexpr std::pair<const char*, Ragged> kRagged[] = {
-    {"jagged", Ragged::kJagged}, {"padded", Ragged::kPadded}, {"offsets", Ragged::kOffsets}};
+/// A mapping that is no dict as one.
+py::object as_dict(PyObject* value) {
+  const bool is_other = value != nullptr && !PyDict_Check(value) && !PyUnicode_Check(value) &&
+                        PyMapping_Check(value) != 0 && PyObject_HasAttrString(value, "keys") != 0;
+  return is_other ? py::dict(py::reinterpret_borrow<py::object>(value))
+                  : py::reinterpret_borrow<py::object>(value);
+}
 
-/// The keyword arguments of to_torch, to_jax and to_numpy. arrowdl's own Python passes `_own` for
-/// memory that nobody else uses.
-ConvertOptions read_options(PyObject* nulls, PyObject* ragged, PyObject* stack, PyObject* device,
-                            PyObject* copy, PyObject* own) {
+/// The keyword arguments of to_torch, to_jax and to_numpy.
+ConvertOptions read_all(const ConvertArguments& arguments) {
   ConvertOptions options;
-  if (nulls != nullptr) options.nulls = read_choice("nulls", nulls, kNulls);
-  if (ragged != nullptr) options.ragged = read_choice("ragged", ragged, kRagged);
-  if (stack != nullptr) options.stack = read_bool("stack", stack);
-  if (device != nullptr && device != Py_None) options.device = read_device(device);
-  if (copy != nullptr && copy != Py_None) {
-    options.access = read_bool("copy", copy) ? Access::kCopied : Access::kInPlace;
+  read_options(arguments, &options);
+  if (arguments.stack != nullptr) options.stack = read_bool("stack", arguments.stack);
+  if (arguments.device != nullptr && arguments.device != Py_None) {
+    options.device = read_device(arguments.device);
   }
-  if (own != nullptr && read_bool("_own", own)) options.access = Access::kOwn;
+  if (arguments.copy != nullptr && arguments.copy != Py_None) {
+    options.access = read_bool("copy", arguments.copy) ? Access::kCopied : Access::kInPlace;
+  }
+  if (arguments.own != nullptr && read_bool("_own", arguments.own)) options.access = Access::kOwn;
   return options;
 }
 
@@ -63,13 +63,23 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
   return guarded([&] {
     const Framework& framework = find_framework(index);
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
-    static const Parameters<7> parameters(
-        kFunctionNames[index], {"obj", "nulls", "ragged", "stack", "device", "copy", "_own"}, 1, 1);
-    const auto [object, nulls, ragged, stack, device, copy_asked, own] =
-        parameters.read(args, n, names);
-    ConvertOptions options = read_options(nulls, ragged, stack, device, copy_asked, own);
-    if (options.nulls == NullPolicy::kRaise && !options.stack &&
-        options.access == Access::kShared) {
+    static const Parameters<11> parameters(
+        kFunctionNames[index],
+        {"obj", "nulls", "ragged", "stack", "device", "copy", "dtype", "pad_value", "max_length",
+         "pad_to_multiple", "_own"},
+        1, 1);
+    const auto values = parameters.read(args, n, names);
+    PyObject* const object = values[0];
+    const py::object nulls = as_dict(values[1]);
+    const py::object ragged = as_dict(values[2]);
+    const py::object dtype = as_dict(values[6]);
+    const py::object pad_value = as_dict(values[7]);
+    const py::object max_length = as_dict(values[8]);
+    ConvertOptions options =
+        read_all({nulls.ptr(), ragged.ptr(), values[3], values[4], values[5], dtype.ptr(),
+                  pad_value.ptr(), max_length.ptr(), values[9], values[10]});
+    if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
+        !options.has_by_column() && options.access == Access::kShared) {
       if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
         return Converter(framework, options).convert(std::move(tensor)).release().ptr();
       }
@@ -107,22 +117,26 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
 
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                             \
   "to_" name                                                                                       \
-  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None)\n--\n\n"       \
+  "(obj, /, *, nulls='raise', ragged='jagged', stack=False, device=None, copy=None, "              \
+  "dtype=None, pad_value=0, max_length=None, pad_to_multiple=None)\n--\n\n"                        \
   "Convert an Arrow array or table to " tensor                                                     \
   ", zero-copy where the layout allows.\n\n"                                                       \
   "Parameters\n----------\n"                                                                       \
   "obj : DeviceArray or Arrow producer\n"                                                          \
   "    What `from_arrow` takes. A tensor has shape (rows, ...).\n"                                 \
-  "nulls : {'raise', 'fill', 'nan', 'mask'}\n"                                                     \
+  "nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these\n"                          \
   "    Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), "   \
   "or\n"                                                                                           \
-  "    make each tensor a pair (values, mask), where the mask is True for valid values.\n"         \
-  "ragged : {'jagged', 'padded', 'offsets'}\n"                                                     \
+  "    make each tensor a pair (values, mask), where the mask is True for valid values. A "        \
+  "mapping has\n"                                                                                  \
+  "    the policies of columns by name; other columns raise.\n"                                    \
+  "ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these\n"                          \
   "    Lists, strings and binary as " ragged                                                       \
   ",\n"                                                                                            \
   "    or as (padded, lengths) with zeros after each row's end, or as (values, offsets).\n"        \
   "stack : bool\n"                                                                                 \
-  "    The fields of a struct as one matrix (rows, columns); they must have one dtype.\n"          \
+  "    The fields of a struct as one matrix (rows, columns); they must have one dtype, or\n"       \
+  "    `dtype`.\n"                                                                                 \
   "device : Device, str, tuple, device object or None\n"                                           \
   "    The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The\n" \
   "    framework allocates the memory for data that the CPU can read. None: the device of "        \
@@ -131,7 +145,18 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   "    None: tensors share the memory of `obj` where the layout allows; do not write to them.\n"   \
   "    True: tensors are in new memory, which the caller may write to. False: raise BufferError\n" \
   "    if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined "            \
-  "chunks).\n\n"                                                                                   \
+  "chunks).\n"                                                                                     \
+  "dtype : dtype, str, mapping of str to these, or None\n"                                         \
+  "    What integers and floats are cast to, also in lists and structs: a dtype of torch,\n"       \
+  "    NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where\n"    \
+  "    a mapping names their column. Integers and floats are rounded to the nearest float.\n"      \
+  "pad_value : int, float, bool, or mapping of str to these\n"                                     \
+  "    What padded rows end with.\n"                                                               \
+  "max_length : int, mapping of str to int, or None\n"                                             \
+  "    Values of a padded row that are kept: longer rows are cut, and so are the lengths.\n"       \
+  "pad_to_multiple : int, optional\n"                                                              \
+  "    The width of padded rows is rounded up to a multiple of this, also above "                  \
+  "`max_length`.\n\n"                                                                              \
   "Returns\n-------\n"                                                                             \
   "tensor, tuple or dict\n"                                                                        \
   "    A dict by field name for structs, record batches and tables; nested structs nest.\n\n"      \
@@ -140,7 +165,9 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   "    The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy\n"  \
   "    that is needed, or the framework and arrowdl cannot copy to `device`.\n"                    \
   "ValueError\n"                                                                                   \
-  "    `obj` is malformed.\n"                                                                      \
+  "    `obj` is malformed; a value does not fit `dtype` (beyond its range, or no whole number "    \
+  "for\n"                                                                                          \
+  "    an integer type), with its field and row; or an option names a column that `obj` lacks.\n"  \
   "TypeError\n"                                                                                    \
   "    `obj` is not Arrow data."
 
@@ -160,6 +187,11 @@ void register_to_framework(py::module_& m) {
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
         "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
         "on any device. `frameworks` names the framework of each; None for those left out.");
+  m.def(
+      "dtype_name", [](const py::object& dtype) { return read_dtype(dtype.ptr())->name; },
+      py::arg("dtype"),
+      "The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, "
+      "NumPy or JAX.");
   if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
 }
 

@@ -1,6 +1,7 @@
 // Tensors of lists: padded rows, lengths, checked shapes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "arrowdl/lists.hpp"
@@ -9,13 +10,22 @@
 
 namespace arrowdl {
 
-/// The rows of `parts`, padded with zeros at the end to the longest row, or to `width` if that is
-/// not negative: shape (rows, width, ...inner), new host memory. Null values become what `nulls`
-/// says. Raises ValueError if a row is longer than `width`, and otherwise as `to_dlpack` does.
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width = -1);
+/// How rows of different lengths are padded to one width.
+struct Padding {
+  int64_t width = -1;                 ///< of each row; negative: that of the longest row
+  int64_t max_length = -1;            ///< values of a row that are kept; negative: all
+  int64_t multiple = 1;               ///< the width is rounded up to a multiple of this
+  std::array<uint8_t, 16> element{};  ///< the padding, of the dtype of the values: first bytes
+};
 
-/// The lengths of the rows: int64, shape (rows,), new host memory.
-OwnedTensor list_lengths(const ListParts& parts);
+/// The rows of `parts`, padded at the end: shape (rows, width, ...inner), new host memory. Rows
+/// longer than `padding.max_length` are cut. Null values become what `nulls` says. Raises
+/// ValueError if a row is longer than `padding.width`, and otherwise as `to_dlpack` does.
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding = {});
+
+/// The lengths of the rows, at most `max_length` unless that is negative: int64, shape (rows,), new
+/// host memory.
+OwnedTensor list_lengths(const ListParts& parts, int64_t max_length = -1);
 
 /// Checks the shapes of a variable_shape_tensor, an int32 tensor (rows, ndim) in C order in host
 /// memory. Raises ValueError, naming the row, if a shape is negative, does not have as many

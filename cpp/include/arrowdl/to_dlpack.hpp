@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
@@ -50,5 +51,7 @@ OwnedTensor to_row_mask(const DeviceArray& array, const Order& order = {});
 /// Raises BufferError, naming the field, if dtypes differ, a field has no tensor or `nulls` refuses
 /// its nulls.
 OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls);
+/// The same with an entry of `nulls` for each field.
+OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls);
 
 }  // namespace arrowdl

@@ -1,4 +1,6 @@
 // Computes the lengths of lists.
+#include <algorithm>
+
 #include "array/row_access.hpp"
 #include "arrowdl/list_tensors.hpp"
 #include "arrowdl/owned.hpp"
@@ -8,7 +10,7 @@
 
 namespace arrowdl {
 
-OwnedTensor list_lengths(const ListParts& parts) {
+OwnedTensor list_lengths(const ListParts& parts, int64_t max_length) {
   check_list_offsets(parts.offsets, parts.values.length());
   TensorView view;
   view.dtype = find_dtype("int64");
@@ -19,6 +21,8 @@ OwnedTensor list_lengths(const ListParts& parts) {
     visit_list_offsets(parts.offsets, [&](auto zero) {
       const ElementReader<decltype(zero)> offsets(parts.offsets, 1);
       for (int64_t i = 0; i < view.shape[0]; ++i) lengths[i] = offsets[i + 1] - offsets[i];
+      if (max_length < 0) return;
+      for (int64_t i = 0; i < view.shape[0]; ++i) lengths[i] = std::min(lengths[i], max_length);
     });
   });
 }

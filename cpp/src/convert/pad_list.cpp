@@ -18,18 +18,34 @@
 namespace arrowdl {
 namespace {
 
+/// The number of values that are kept of a row of `length` values.
+int64_t cut(int64_t length, const Padding& padding) {
+  return padding.max_length < 0 ? length : std::min(length, padding.max_length);
+}
+
+int64_t round_up(int64_t width, int64_t multiple) {
+  if (multiple <= 1 || width % multiple == 0) return width;
+  int64_t rounded = 0;
+  if (!checked_add(width, multiple - width % multiple, &rounded)) {
+    raise_value_error("a width of ", width, " has no multiple of ", multiple, " within int64");
+  }
+  return rounded;
+}
+
 template <typename Offset>
-int64_t find_width(const DeviceArray& offsets, int64_t width) {
+int64_t find_width(const DeviceArray& offsets, const Padding& padding) {
   const ElementReader<Offset> elements(offsets, 1);
   int64_t longest = 0;
   for (int64_t i = 0; i + 1 < offsets.length(); ++i) {
     longest = std::max<int64_t>(longest, elements[i + 1] - elements[i]);
   }
+  longest = cut(longest, padding);
+  const int64_t width = padding.width;
   if (width >= 0 && longest > width) {
     raise_value_error("the longest row has ", longest, " values and the width is ", width,
                       ": give at least ", longest, ", or none to fit the longest row");
   }
-  return width >= 0 ? width : longest;
+  return round_up(width >= 0 ? width : longest, padding.multiple);
 }
 
 /// A view of shape (rows, width, ...inner), with the strides of `values` inside a value, so that a
@@ -63,35 +79,65 @@ PaddedSize measure(const TensorView& padded) {
   return {value, total};
 }
 
+/// Writes an element again and again over memory whose size is a multiple of the element's.
+class ElementFiller {
+ public:
+  ElementFiller(const Padding& padding, int64_t itemsize)
+      : element_(padding.element), itemsize_(static_cast<std::size_t>(itemsize)) {
+    is_one_byte_ = std::all_of(element_.begin(), element_.begin() + itemsize,
+                               [this](uint8_t byte) { return byte == element_[0]; });
+  }
+
+  void fill(uint8_t* target, std::size_t size) const {
+    if (is_one_byte_) {
+      std::memset(target, element_[0], size);
+      return;
+    }
+    std::size_t done = std::min(size, itemsize_);
+    std::memcpy(target, element_.data(), done);
+    while (done < size) {  // doubles what is written
+      const std::size_t more = std::min(done, size - done);
+      std::memcpy(target + done, target, more);
+      done += more;
+    }
+  }
+
+ private:
+  std::array<uint8_t, 16> element_;
+  std::size_t itemsize_;
+  bool is_one_byte_;
+};
+
 template <typename Offset>
-void fill_rows(const DeviceArray& offsets, const uint8_t* values, int64_t width, int64_t value_size,
-               uint8_t* target) {
+void fill_rows(const DeviceArray& offsets, const TensorView& values, int64_t width,
+               int64_t value_size, const Padding& padding, uint8_t* target) {
   const ElementReader<Offset> elements(offsets, 1);
+  const ElementFiller filler(padding, values.dtype->itemsize());
   for (int64_t i = 0; i + 1 < offsets.length(); ++i) {
-    const int64_t used = (elements[i + 1] - elements[i]) * value_size;
+    const int64_t used = cut(elements[i + 1] - elements[i], padding) * value_size;
     const int64_t row_size = width * value_size;
     if (used > 0) {
-      std::memcpy(target, values + elements[i] * value_size, static_cast<std::size_t>(used));
+      std::memcpy(target, values.data + elements[i] * value_size, static_cast<std::size_t>(used));
     }
-    std::memset(target + used, 0, static_cast<std::size_t>(row_size - used));
+    filler.fill(target + used, static_cast<std::size_t>(row_size - used));
     target += row_size;
   }
 }
 
 }  // namespace
 
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, int64_t width) {
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding) {
   check_list_offsets(parts.offsets, parts.values.length());
   require_host_readable(parts.values, "pad lists");
   const OwnedTensor tensor = to_dlpack(parts.values, {Copy::kIfNeeded, nulls});
   const TensorView values = view_tensor(*tensor);
   return visit_list_offsets(parts.offsets, [&](auto zero) {
     using Offset = decltype(zero);
-    const int64_t columns = find_width<Offset>(parts.offsets, width);
+    const int64_t columns = find_width<Offset>(parts.offsets, padding);
     const TensorView padded = describe_padded(values, parts.offsets.length() - 1, columns);
     const PaddedSize size = measure(padded);
     return make_host_tensor(padded, size.total, [&](uint8_t* target) {
-      fill_rows<Offset>(parts.offsets, values.data, columns, size.value, target);
+      fill_rows<Offset>(parts.offsets, values, columns, size.value, padding, target);
     });
   });
 }

@@ -25,6 +25,7 @@ struct MatrixColumn {
   int64_t width = 1;
   int64_t first = 0;           ///< its first column in the matrix
   bool replace_nulls = false;  ///< where `field`, of one element per row, is null
+  Item substitute{};           ///< for these nulls
   DeviceArray field;
   OwnedTensor copy;  ///< of elements that are not read as they are
   Buffer reordered;
@@ -35,7 +36,6 @@ struct Matrix {
   const Dtype* dtype = nullptr;
   int64_t rows = 0;
   int64_t columns = 0;
-  Item substitute{};  ///< for the nulls of columns that are not copied
 
   int64_t row_bytes() const { return columns * dtype->itemsize(); }
 };
@@ -85,16 +85,20 @@ MatrixColumn read_column(DeviceArray field, Nulls nulls, TensorView* view) {
   return column;
 }
 
-/// All fields of `array`, and in `*matrix` the shape that they make together.
-std::vector<MatrixColumn> read_columns(const DeviceArray& array, Nulls nulls, Matrix* matrix) {
+/// All fields of `array`, and in `*matrix` the shape that they make together. `nulls` has an entry
+/// for each field.
+std::vector<MatrixColumn> read_columns(const DeviceArray& array, const std::vector<Nulls>& nulls,
+                                       Matrix* matrix) {
   std::vector<MatrixColumn> columns;
   const auto n_fields = static_cast<int64_t>(array.type().children.size());
   columns.reserve(static_cast<std::size_t>(n_fields));
   for (int64_t i = 0; i < n_fields; ++i) {
     TensorView view;
+    const Nulls policy = nulls[static_cast<std::size_t>(i)];
     try {
-      columns.push_back(read_column(read_field(array, i), nulls, &view));
-      if (columns.back().replace_nulls) matrix->substitute = make_fill_value(*view.dtype, nulls);
+      columns.push_back(read_column(read_field(array, i), policy, &view));
+      MatrixColumn& column = columns.back();
+      if (column.replace_nulls) column.substitute = make_fill_value(*view.dtype, policy);
     } catch (const Error& error) {
       throw Error(error.kind(), concat(name_field(array, i), ": ", error.what()));
     }
@@ -102,7 +106,7 @@ std::vector<MatrixColumn> read_columns(const DeviceArray& array, Nulls nulls, Ma
     if (view.dtype != matrix->dtype) {
       raise_buffer_error("the fields of one matrix have one dtype: ", name_field(array, i), " is ",
                          view.dtype->name, ", ", name_field(array, 0), " is ", matrix->dtype->name,
-                         "; cast them to one type first, or take a dict of "
+                         "; cast them with dtype=, as in dtype=\"float32\", or take a dict of "
                          "tensors (stack=False)");
     }
     columns.back().first = matrix->columns;
@@ -152,13 +156,13 @@ std::size_t count_narrow(const MatrixColumn* column, std::size_t left) {
   return n;
 }
 
-/// Writes `item` wherever a row of [begin, end) is null.
+/// Writes the substitute wherever a row of [begin, end) is null.
 template <std::size_t kItemsize>
-void replace_nulls(const MatrixColumn& column, const Item& item, int64_t begin, int64_t end,
-                   int64_t row_bytes, uint8_t* target) {
+void replace_nulls(const MatrixColumn& column, int64_t begin, int64_t end, int64_t row_bytes,
+                   uint8_t* target) {
   const DeviceArray& field = column.field;
   for_each_unset_bit(field.validity(), field.offset() + begin, end - begin, [&](int64_t row) {
-    std::memcpy(target + row * row_bytes, item.data(), kItemsize);
+    std::memcpy(target + row * row_bytes, column.substitute.data(), kItemsize);
   });
 }
 
@@ -192,7 +196,7 @@ void fill_rows(const std::vector<MatrixColumn>& columns, const Matrix& matrix, i
   }
   for (const MatrixColumn& column : columns) {
     if (!column.replace_nulls) continue;
-    replace_nulls<kItemsize>(column, matrix.substitute, begin, end, row_bytes, first(column));
+    replace_nulls<kItemsize>(column, begin, end, row_bytes, first(column));
   }
 }
 
@@ -216,6 +220,10 @@ void fill(const std::vector<MatrixColumn>& columns, const Matrix& matrix, uint8_
 }  // namespace
 
 OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls) {
+  return stack_fields(array, std::vector<Nulls>(array.type().children.size(), nulls));
+}
+
+OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls) {
   if (array.type().layout != Layout::kStruct) {
     raise_buffer_error("only the fields of a struct or record batch can be stacked, this is ",
                        to_string(array.type()));

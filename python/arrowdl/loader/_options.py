@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from arrowdl import _core
-from arrowdl.loader._types import Framework, Nulls, Ragged, Stack
+from arrowdl.loader._columns import ColumnOptions
+from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
@@ -37,11 +38,16 @@ class Options:
     num_workers: int
     pad_last: bool
     sharding: Any
-    nulls: Nulls
-    ragged: Ragged
+    nulls: NullsOption
+    ragged: RaggedOption
+    dtype: Any = None
+    pad_value: Any = 0
+    max_length: Any = None
+    pad_to_multiple: int | None = None
     writable: bool
     stack: Stack | None
     transform: Callable[[Any], Any] | None
+    transform_arrow: Callable[[Any], Any] | None = None
     pin_memory: bool
     buffer_size: int
     progress: bool
@@ -56,8 +62,6 @@ class Options:
             setattr(self, name, require_bool(name, getattr(self, name)))
         self._check_framework()
         self._check_device()
-        _require_one_of("nulls", self.nulls, Nulls)
-        _require_one_of("ragged", self.ragged, Ragged)
         if self.pad_last and (self.drop_last or self.stack is True):
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
@@ -65,6 +69,18 @@ class Options:
                 "one of them"
             )
         self._check_rank()
+        self.columns = ColumnOptions(
+            nulls=self.nulls,
+            ragged=self.ragged,
+            dtype=self.dtype,
+            pad_value=self.pad_value,
+            max_length=self.max_length,
+            pad_to_multiple=self.pad_to_multiple,
+        )
+        if self.transform_arrow is not None and not callable(self.transform_arrow):
+            raise TypeError(
+                f"transform_arrow={self.transform_arrow!r}: give a function of one record batch"
+            )
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
@@ -73,6 +89,8 @@ class Options:
         """Raise ValueError unless a source with columns `names` has what the options name."""
         if self.pad_last:
             check_mask_name(names)
+        if self.columns.has_names:
+            self.columns.check_names(names, self.stack if isinstance(self.stack, Mapping) else ())
         if not isinstance(self.stack, Mapping):
             return
         stacked = [column for columns in self.stack.values() for column in columns]
@@ -173,12 +191,6 @@ def require_bool(name: str, value: Any) -> bool:
     is_seed = name == "shuffle" and hasattr(value, "__index__")
     advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""
     raise TypeError(f"{name}={value!r}: expected True or False{advice}")
-
-
-def _require_one_of(name: str, value: Any, choices: Any) -> None:
-    if value not in get_args(choices):
-        expected = ", ".join(map(repr, get_args(choices)))
-        raise ValueError(f"{name}={value!r}: expected one of {expected}")
 
 
 def _read_stack(stack: Any) -> bool | dict[str, list[str]]:

@@ -1,6 +1,7 @@
 // Tests making, splitting, padding and measuring lists.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 
 #include "arrowdl/concatenate.hpp"
@@ -224,10 +225,33 @@ TEST(PadList, ToTheLongestOrTheWidth) {
   EXPECT_EQ(shape_of(longest), (Shape{3, 3}));
   EXPECT_EQ(read_tensor<int32_t>(longest), (std::vector<int32_t>{1, 0, 0, 0, 0, 0, 2, 3, 4}));
   EXPECT_NE(longest.flags() & DLPACK_FLAG_BITMASK_IS_COPIED, 0U);
-  const OwnedTensor wide = pad_list(parts, Nulls::kRaise, 4);
+  const OwnedTensor wide = pad_list(parts, Nulls::kRaise, {4});
   EXPECT_EQ(read_tensor<int32_t>(wide), (std::vector<int32_t>{1, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 0}));
   expect_error(ErrorKind::kValue, "longest row has 3 values and the width is 2",
-               [&] { pad_list(parts, Nulls::kRaise, 2); });
+               [&] { pad_list(parts, Nulls::kRaise, {2}); });
+}
+
+TEST(PadList, CutsAndFillsToAMultiple) {
+  const ListParts parts = split_list(make_list(make_ints({1, 2, 3, 4}), make_ints({0, 1, 1, 4})));
+  Padding padding;
+  padding.max_length = 2;
+  padding.multiple = 4;
+  const int32_t element = -100;
+  std::memcpy(padding.element.data(), &element, sizeof(element));
+  const OwnedTensor padded = pad_list(parts, Nulls::kRaise, padding);
+  EXPECT_EQ(shape_of(padded), (Shape{3, 4}));
+  EXPECT_EQ(read_tensor<int32_t>(padded),
+            (std::vector<int32_t>{1, -100, -100, -100, -100, -100, -100, -100, 2, 3, -100, -100}));
+  EXPECT_EQ(read_tensor<int64_t>(list_lengths(parts, 2)), (std::vector<int64_t>{1, 0, 2}));
+}
+
+TEST(PadList, NoMultipleWithinInt64) {
+  const ListParts parts = split_list(make_list(make_ints({1, 2, 3}), make_ints({0, 3})));
+  Padding padding;
+  padding.width = std::numeric_limits<int64_t>::max();
+  padding.multiple = 2;
+  expect_error(ErrorKind::kValue, "no multiple of 2",
+               [&] { pad_list(parts, Nulls::kRaise, padding); });
 }
 
 TEST(PadList, NothingToPad) {
@@ -235,14 +259,14 @@ TEST(PadList, NothingToPad) {
   EXPECT_EQ(shape_of(pad_list(no_rows, Nulls::kRaise)), (Shape{0, 0}));
   const ListParts no_values = split_list(make_list(make_ints({}), make_ints({0, 0, 0})));
   EXPECT_EQ(shape_of(pad_list(no_values, Nulls::kRaise)), (Shape{2, 0}));
-  EXPECT_EQ(read_tensor<int32_t>(pad_list(no_values, Nulls::kRaise, 1)),
+  EXPECT_EQ(read_tensor<int32_t>(pad_list(no_values, Nulls::kRaise, {1})),
             (std::vector<int32_t>{0, 0}));
 }
 
 TEST(PadList, SizesThatOverflow) {
   const ListParts parts = split_list(make_list(make_ints({}), make_ints({0, 0, 0})));
   expect_error(ErrorKind::kBuffer, "2^63 - 1 bytes",
-               [&] { pad_list(parts, Nulls::kRaise, std::numeric_limits<int64_t>::max() / 2); });
+               [&] { pad_list(parts, Nulls::kRaise, {std::numeric_limits<int64_t>::max() / 2}); });
 }
 
 TEST(PadList, InnerDimensionsAndNulls) {

@@ -125,5 +125,15 @@ TEST(StackFields, RefusesWhatHasNoColumns) {
   expect_error(primitive<float>("float32", {1}, {1}).import(), Nulls::kRaise, {"struct"});
 }
 
+TEST(StackFields, EachFieldHasItsPolicy) {
+  std::vector<Sample> fields;
+  fields.push_back(primitive<float>("float32", {1, 2}, {2, "01"}, "a"));
+  fields.push_back(primitive<float>("float32", {3, 4}, {2, "10"}, "b"));
+  const DeviceArray array = nest("+s", std::move(fields), {2}).import();
+  const Floats found = elements<float>(stack_fields(array, {Nulls::kFill, Nulls::kNan}));
+  EXPECT_EQ((Floats{0, 3, 2}), Floats(found.begin(), found.begin() + 3));
+  EXPECT_TRUE(std::isnan(found[3]));
+}
+
 }  // namespace
 }  // namespace arrowdl

@@ -1,0 +1,57 @@
+// Casts the numbers of an array to another dtype.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+/// A value that a dtype cannot hold, with the row of the array that was cast.
+class UnfitValue : public Error {
+ public:
+  UnfitValue(int64_t row, std::string reason, std::string field = {})
+      : Error(ErrorKind::kValue, concat(field, "row ", row, ": ", reason)),
+        row_(row),
+        reason_(std::move(reason)),
+        field_(std::move(field)) {}
+  int64_t row() const noexcept { return row_; }
+  /// The same of row `row` of an array around it.
+  UnfitValue at_row(int64_t row) const { return UnfitValue(row, reason_, field_); }
+  /// The same in a field of a struct.
+  UnfitValue in_field(const std::string& name) const {
+    return UnfitValue(row_, reason_, concat("field \"", name, "\": ", field_));
+  }
+
+ private:
+  int64_t row_;
+  std::string reason_;
+  std::string field_;
+};
+
+/// Which values cast_dtype casts.
+enum class CastWhich {
+  kNumbers,  ///< integers and floats; arrays without them are returned as they are
+  kAll,      ///< also bools and the codes of dictionaries; raises ValueError for other arrays
+};
+
+/// Whether cast_dtype casts to `dtype`: integers, float16, bfloat16, float32, float64.
+bool can_cast_to(const Dtype& dtype);
+
+/// Whether arrays of `type` are values that cast_dtype casts: not of lists of any length, which the
+/// caller splits.
+bool has_numbers(const Type& type, CastWhich which);
+
+/// `array`, of values or of fixed-size lists of them at any depth, with its values as `dtype`, in
+/// new host memory; `array` itself if they are of that dtype. Shapes and nulls stay; values under
+/// nulls are not checked. Floats and integers are rounded to the nearest float, to even on ties.
+///
+/// Raises UnfitValue for a number beyond the range of `dtype`, and for a float that is no whole
+/// number of an integer type. Raises ValueError for types that are not cast, as `which` says.
+/// Raises BufferError for memory that the host cannot read.
+DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich which);
+
+}  // namespace arrowdl
