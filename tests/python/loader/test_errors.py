@@ -206,7 +206,7 @@ def test_a_missing_object_is_named() -> None:
         assert "no such object while arrowdl.Loader read '" in line
         assert "/23.parquet', which cannot be opened: leave it out" in line
     assert "/23.parquet'" in third
-    assert third.endswith("all can be read now: try again")
+    assert third.endswith("they can be read now: try again")
 
 
 def test_a_search_for_nulls_that_fails_hides_nothing() -> None:
@@ -226,3 +226,27 @@ def test_other_errors_of_a_conversion_stay_as_they_are() -> None:
     assert fail(pa.table({"v": pa.nulls(2)})) == (
         'field "v": null has no values: cast it to a type that has'
     )
+
+
+WHERE_IT_WAS = """
+missing = "33.parquet"
+once, error = False, OSError
+opened = ds.dataset(paths, filesystem=filesystem).filter(ds.field("x") >= 0)
+loader = arrowdl.Loader(opened, 10, framework="numpy")
+seen.clear()
+try:
+    list(loader)
+except OSError as caught:
+    print(str(caught), *caught.__notes__)
+print(seen.count(paths[0]))
+sys.stdout.flush()
+folder.cleanup()
+os._exit(0)
+"""
+
+
+def test_the_search_begins_where_reading_was() -> None:
+    """What was read before may be a thousand files."""
+    line, opens = run_python(MISSING.split("loader = ")[0] + WHERE_IT_WAS).splitlines()
+    assert "/33.parquet', which cannot be opened" in line
+    assert opens == "1"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 # Requests to a file system: the time of each is mostly waiting.
 FILES_AT_ONCE = 16
 # Without a result for so long, another thread starts.
-_PATIENCE_SECONDS = 0.002
+_PATIENCE_SECONDS = 0.005
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
