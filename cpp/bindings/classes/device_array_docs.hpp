@@ -6,7 +6,7 @@ namespace arrowdl::python::device_array_docs {
 constexpr const char* kClass =
     R"(An Arrow array with its schema, on any device: owned, immutable, cheap to slice.
 
-Made by `to_arrow_device`, `from_arrow` and `c_data`. Speaks the Arrow PyCapsule protocols, DLPack
+Made by `to_arrow_device`, `from_arrow` and `c_data`. Supports the Arrow PyCapsule protocols, DLPack
 and its C exchange API, numpy's `__array__`, and on CUDA and SYCL devices their array interfaces.)";
 
 constexpr const char* kField = R"(field($self, key, /)
@@ -22,7 +22,7 @@ key : str or int
 Returns
 -------
 DeviceArray
-    Shares the memory. It is null wherever the struct is.
+    Shares the memory. A row is also null where the struct is.
 
 Raises
 ------
@@ -72,7 +72,7 @@ constexpr const char* kRecordStream = R"(record_stream($self, stream, /)
 
 Keep the memory until the work that `stream` has now is done.
 
-For streams that read the memory and that arrowdl does not know. The stream must live as long.
+For streams that read the memory without arrowdl's knowledge. The stream must outlive the memory.
 
 Parameters
 ----------
@@ -97,14 +97,14 @@ Parameters
 device : Device, str, tuple, torch.device or jax.Device
     ``Device("cuda", 0)``, ``"cuda:0"``, ``(2, 0)`` or ``torch.device("cuda")``.
 stream : int or stream object, optional
-    The stream that runs the copies, of whichever device is not the CPU, or of the target if
+    The stream that runs the copies, of the device that is not the CPU, or of the target if
     neither is. None: a stream of arrowdl's own.
 non_blocking : bool
-    Return while the copies may still be under way. Copies to the CPU are complete on return.
+    Return while copies may be pending. Copies to the CPU are complete on return.
 pin_memory : bool
     Copy pageable memory to CUDA and ROCm devices through pinned memory of arrowdl's, which is
-    used again (see `config.staging_limit`): the source has been read on return, and nobody waits
-    for the device. Otherwise the driver copies it. Memory that is known to be pinned is copied
+    reused (see `config.staging_limit`): the source has been read on return, without a wait for
+    the device. Otherwise the driver copies it. Memory that is known to be pinned is copied
     directly.
 
 Returns
@@ -136,8 +136,8 @@ Arrow PyCapsule interface: export schema and array, of memory that the host can 
 Parameters
 ----------
 requested_schema : PyCapsule, optional
-    The array is cast to this schema where the same buffers or a cheap conversion serve, and
-    exported as it is otherwise.
+    Cast the array to this schema if the same buffers or a cheap conversion are enough; otherwise
+    export it as it is.
 
 Returns
 -------
@@ -164,7 +164,8 @@ Parameters
 requested_schema : PyCapsule, optional
     As in ``__arrow_c_array__``.
 **kwargs
-    None, by the protocol: other values raise NotImplementedError.
+    Keywords of later protocol versions, which must be None: other values raise
+    NotImplementedError.
 
 Returns
 -------
@@ -180,8 +181,8 @@ DLPack: export the tensor, without a copy and read-only where the layout allows.
 Parameters
 ----------
 stream : int or stream object, optional
-    The consumer's stream, which waits for the array's event. -1: no order. None: the default
-    stream on CUDA and ROCm, elsewhere the host waits.
+    The consumer's stream, which waits for the array's event. -1: no order. None: the host waits,
+    and on CUDA and ROCm the default stream counts as the reader.
 max_version : tuple of int, optional
     (major, minor) of the newest DLPack that the consumer reads. None: a legacy capsule.
 dl_device : tuple of int, optional
@@ -222,7 +223,7 @@ Raises
 TypeError
     An array that is not a struct.
 BufferError
-    ``nan_as_null=True``, which the protocol gave up; later, columns of a type that it has not.)";
+    ``nan_as_null=True``, which the protocol dropped; later, columns of types that it lacks.)";
 
 constexpr const char* kReprHtml = R"(_repr_html_($self, /)
 --
@@ -241,10 +242,10 @@ Copy the rows into new memory of the same device, nested values, dictionaries an
 included.)";
 
 constexpr const char* kArrowCStream =
-    "Of a struct alone: the method of the Arrow PyCapsule interface that exports a stream of this\n"
+    "Only for structs: the method of the Arrow PyCapsule interface that exports a stream of this\n"
     "one array, of memory that the host can read.";
 constexpr const char* kArrowCDeviceStream =
-    "Of a struct alone: the method that exports a device stream of this one array.";
+    "Only for structs: the method that exports a device stream of this one array.";
 constexpr const char* kType = "The Arrow type, as text.";
 constexpr const char* kSchema = "The Arrow schema.";
 constexpr const char* kShape = "The shape of the tensor, or (len,) for types without one.";
@@ -269,8 +270,8 @@ constexpr const char* kIsReleased = "Whether release() was called.";
 constexpr const char* kCudaArrayInterface =
     R"(The memory as the CUDA array interface, version 3, describes it.
 
-Read-only. A consumer orders its work after ``stream``, which is None if the memory is ready. By the
-protocol, whoever uses the memory keeps this array alive.
+Read-only. A consumer orders its work after ``stream``, which is None if the memory is ready, and
+must keep this array alive.
 
 Raises
 ------
@@ -281,7 +282,7 @@ constexpr const char* kSyclUsmArrayInterface =
     R"(The memory as dpctl's protocol for SYCL's unified shared memory, version 1, describes it.
 
 Read-only. ``syclobj`` is dpctl's own queue of the device. The protocol has no order: the host waits
-until the memory is ready. By the protocol, whoever uses the memory keeps this array alive.
+until the memory is ready. A consumer must keep this array alive.
 
 Raises
 ------

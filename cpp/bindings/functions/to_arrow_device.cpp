@@ -148,11 +148,11 @@ tensor : tensor, mapping of str to tensor, or DLPack capsule
     ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. Dicts and
     TensorDicts become structs, a torch jagged nested tensor becomes a list array. Dimension 0
     becomes the rows; a 0-D tensor becomes one row. The result keeps it alive. Arrow data is taken
-    as `from_arrow` takes it; the options are for it only if its tensor is all that it is: no unit,
-    no dictionary, no name of a type.
+    as `from_arrow` takes it; the options apply to it only if a tensor carries its type: no unit,
+    no dictionary, no extension that arrowdl does not know.
 copy : bool, optional
-    None copies memory that has no Arrow reading (strided rows), False raises BufferError then,
-    True always copies.
+    None copies memory that Arrow cannot share (strided rows), False raises BufferError then, True
+    always copies.
 layout : {'auto', 'fixed_shape_tensor', 'list'}
     The type of 2-D tensors and more: arrow.fixed_shape_tensor, or nested FixedSizeLists.
 bool_as : {'bool8', 'bits'}
@@ -160,8 +160,8 @@ bool_as : {'bool8', 'bits'}
 mask : tensor or Arrow array of bool, shape (rows,), optional
     True where a row is valid; becomes the validity bitmap. Rows that are null stay null.
 stream : int or stream object, optional
-    The stream or queue that the tensor's work is on, if it is not the one that its library names.
-    The result carries an event for that work; nobody waits. CPU tensors have no streams.
+    The stream or queue of the tensor's work, if it is not the one that its library names. The
+    result carries an event for that work, and nothing waits. CPU tensors have no streams.
 
 Returns
 -------
