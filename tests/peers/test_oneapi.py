@@ -764,7 +764,7 @@ def test_a_frame_is_given_on_its_device(queue: Any) -> None:
 def test_a_buffer_that_does_not_say_its_queue_is_refused() -> None:
     columns = usm_columns(make_queue())
     del columns["x"].buffers["data"][0].sycl_queue
-    with pytest.raises(BufferError, match=r'column "x".*does not say which queue'):
+    with pytest.raises(BufferError, match=r'column "x".*does not name the queue'):
         arrowdl.from_arrow(MadeFrame(columns))
 
 

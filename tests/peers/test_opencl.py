@@ -303,7 +303,7 @@ def test_a_struct_whose_fields_are_there_has_no_event(memory: Memory) -> None:
 def test_a_tensor_is_taken_with_its_queue(memory: Memory, queue: Any) -> None:
     made = memory.tensor()
     capsule = made.capsule()
-    with pytest.raises(BufferError, match=r"does not say which queue .*: pass stream=queue$"):
+    with pytest.raises(BufferError, match=r"does not name the queue .*: pass stream=queue$"):
         arrowdl.to_arrow_device(capsule)
     assert made.released == 0  # the capsule is whole
     with Gate() as gate:

@@ -73,8 +73,7 @@ constexpr const char* kRecordStream = R"(record_stream($self, stream, /)
 
 Keep the memory alive until the current work of `stream` is done.
 
-Call it for a stream that reads the memory and that arrowdl does not know. The stream must live
-until that work is done.
+For streams that read the memory without arrowdl's knowledge. The stream must outlive the memory.
 
 Parameters
 ----------
@@ -170,7 +169,8 @@ Parameters
 requested_schema : PyCapsule, optional
     As in ``__arrow_c_array__``.
 **kwargs
-    Reserved by the protocol; every value has to be None.
+    Keywords of later protocol versions, which must be None: other values raise
+    NotImplementedError.
 
 Returns
 -------
@@ -193,8 +193,8 @@ DLPack: export the tensor, without a copy where the layout allows. Shared memory
 Parameters
 ----------
 stream : int or stream object, optional
-    The consumer's stream, which waits for the array's event. -1: no ordering. None: the default
-    stream on CUDA and ROCm; on other devices the host waits.
+    The consumer's stream, which waits for the array's event. -1: no order. None: the host waits,
+    and on CUDA and ROCm the default stream counts as the reader.
 max_version : tuple of int, optional
     (major, minor) of the newest DLPack version that the consumer reads. None: a legacy capsule,
     which has no read-only flag.
