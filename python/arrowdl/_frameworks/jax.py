@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 
 from arrowdl._frameworks import numpy_like
 from arrowdl._frameworks.interface import Framework
@@ -37,6 +36,8 @@ def _from_dlpack(tensor: Any) -> jax.Array:
 
 
 def _from_offsets(tensor: Any) -> jax.Array:
+    import numpy as np
+
     if tensor.dtype == "int64" and not jax.config.jax_enable_x64:
         offsets = np.from_dlpack(tensor)
         if offsets.size == 0 or offsets.max() <= np.iinfo(np.int32).max:

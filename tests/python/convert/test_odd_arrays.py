@@ -196,7 +196,7 @@ def test_what_is_no_tensor_in_a_tensordict() -> None:
     for tensors in (mixed, TensorDict({"s": ["hi", "x"]}, batch_size=[2])):
         with pytest.raises(TypeError, match='field "s": NonTensorStack has data that is no'):
             arrowdl.to_arrow_device(tensors)
-    with pytest.raises(TypeError, match="NonTensorData holds data"):
+    with pytest.raises(TypeError, match="NonTensorData has data"):
         arrowdl.to_arrow_device(NonTensorData("hi"))
     with pytest.raises(ValueError, match="TensorDict has 2 rows and no tensors"):
         arrowdl.to_arrow_device(TensorDict({}, batch_size=[2]))

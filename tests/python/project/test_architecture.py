@@ -183,8 +183,14 @@ def imported_at_once(tree: ast.Module) -> set[str]:
     return names
 
 
-# Modules that hold a class of one framework; functions import them.
+SHARED = {"__init__", "interface", "numpy_like"}
+# Modules that import one framework, by path; other modules import them in functions.
 OF_A_FRAMEWORK = {
+    **{
+        relative(path): path.stem
+        for path in PYTHON
+        if path.parent.name == "_frameworks" and path.stem not in SHARED
+    },
     "python/arrowdl/loader/_integrations/torch.py": "torch",
     "python/arrowdl/loader/_integrations/grain.py": "grain",
 }
@@ -195,7 +201,28 @@ def test_importing_needs_the_standard_library_only(path: Path) -> None:
     tree = ast.parse(path.read_text())
     allowed = {"arrowdl", OF_A_FRAMEWORK.get(relative(path), "arrowdl")}
     assert imported_at_once(tree) - sys.stdlib_module_names - allowed == set()
+    assert not modules_at_once(tree) & OF_A_FRAMEWORK.keys(), "import it where it is used"
+
+
+def modules_at_once(tree: ast.Module) -> set[str]:
+    """Paths that the top level of a module may import, of modules and of names in them."""
+    names: set[str] = set()
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            module = f"python/{str(node.module).replace('.', '/')}.py"
-            assert module not in OF_A_FRAMEWORK, "import it where it is used"
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names.add(str(node.module))
+    return {f"python/{name.replace('.', '/')}.py" for name in names}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from arrowdl._frameworks.torch import FRAMEWORK",
+        "from arrowdl._frameworks import interface, torch",
+        "import arrowdl._frameworks.torch",
+    ],
+)
+def test_a_planted_import_of_a_framework_is_seen(planted: str) -> None:
+    assert modules_at_once(ast.parse(planted)) & OF_A_FRAMEWORK.keys()
