@@ -3,7 +3,8 @@
 The layers, from low to high. A module imports only modules of its own layer or of a lower one, also
 under ``TYPE_CHECKING`` and inside functions, and modules of one layer form no circle:
 
-    _types, _stats, _progress, _options    option types, counters, progress bar, checked options
+    _types, _stats, _progress, _columns, _options
+                     option types, counters, progress bar, checked options
     _sources         what can be read: tables, files, datasets, streams
     _epoch           which rows a rank reads, in which order, from which state
     _batches         Arrow batches to tensors: convert, pad, pin, pack, copy to a device

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from arrowdl.loader._types import Framework, Nulls, Ragged, Stack
+from arrowdl.loader._columns import ColumnOptions
+from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 
@@ -34,11 +35,16 @@ class Options:
     num_workers: int
     pad_last: bool
     sharding: Any
-    nulls: Nulls
-    ragged: Ragged
+    nulls: NullsOption
+    ragged: RaggedOption
+    dtype: Any = None
+    pad_value: Any = 0
+    max_length: Any = None
+    pad_to_multiple: int | None = None
     writable: bool
     stack: Stack | None
     transform: Callable[[Any], Any] | None
+    transform_arrow: Callable[[Any], Any] | None = None
     pin_memory: bool
     buffer_size: int
     progress: bool
@@ -59,6 +65,18 @@ class Options:
                 "one of them"
             )
         self._check_rank()
+        self.columns = ColumnOptions(
+            nulls=self.nulls,
+            ragged=self.ragged,
+            dtype=self.dtype,
+            pad_value=self.pad_value,
+            max_length=self.max_length,
+            pad_to_multiple=self.pad_to_multiple,
+        )
+        if self.transform_arrow is not None and not callable(self.transform_arrow):
+            raise TypeError(
+                f"transform_arrow={self.transform_arrow!r}: give a function of one record batch"
+            )
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
@@ -83,6 +101,11 @@ class Options:
             raise ValueError(
                 f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
             )
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise ValueError if an option names a column that is not one of `names`."""
+        if self.columns.has_names:
+            self.columns.check_names(names, self.stack if isinstance(self.stack, dict) else ())
 
     @property
     def tensor_framework(self) -> str:

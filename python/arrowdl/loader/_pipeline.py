@@ -18,6 +18,7 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.sharding import Rest, Sharding, count_batches
 from arrowdl.loader._epoch.state import Position
@@ -200,13 +201,17 @@ class Pipeline:
         if writes and isinstance(source, IndexedSource):
             source = source.for_writing()
         stream = read_batches(source, self._order, reader)
+        if options.transform_arrow is not None:
+            stream = self._transform_arrow(stream, options.transform_arrow, reader)
+        options.check_columns([field.name for field in stream.schema.children])
         if options.pad_last:
             stream = pad_batches(stream, options.batch_size, reader.valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
         if options.device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            depth = 0 if not options.shuffle and isinstance(source, IndexedSource) else depth
+            is_ready = not options.shuffle and isinstance(source, IndexedSource)
+            depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream.schema):
             stream = stream.to(options.device)
         else:
@@ -216,7 +221,10 @@ class Pipeline:
         access: dict[str, Any] = {}
         if writes:
             is_copied = options.shuffle or stream.device_type != read_type
-            access = {"copy": True} if source.is_shared and not is_copied else {"_own": True}
+            is_shared = source.is_shared
+            if options.transform_arrow is not None:  # it may return arrays that it keeps
+                is_shared, is_copied = True, stream.device_type != read_type
+            access = {"copy": True} if is_shared and not is_copied else {"_own": True}
         convert = self._then_finish(self._choose_converter(access))
         return stream.prefetch(depth) if depth else stream, convert
 
@@ -228,13 +236,25 @@ class Pipeline:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self.options
-        arguments = {"nulls": options.nulls, "ragged": options.ragged, **access}
-        return choose_converter(options.tensor_framework, options.stack, arguments)
+        return choose_converter(options.tensor_framework, options.stack, options.columns, access)
+
+    def _transform_arrow(
+        self, stream: _core.DeviceStream, function: Callable[[Any], Any], reader: Reader
+    ) -> _core.DeviceStream:
+        done = reader.count_own(reader.position.batches)
+        epoch = reader.position.epoch
+
+        def describe(index: int) -> str:
+            number = reader.count_all(done + index + 1) - 1
+            return f"batch {number} of epoch {epoch} (rank {reader.rank})"
+
+        return transform_stream(stream, function, self.source.vocabulary, describe)
 
     def _can_convert_on_device(self, schema: _core.Schema) -> bool:
         if _core.is_host_readable(self.options.device):
             return True
-        return not self.options.stack and can_convert_on_device(schema)
+        reads_on_host = self.options.stack or self.options.dtype is not None
+        return not reads_on_host and can_convert_on_device(schema)
 
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""

@@ -8,7 +8,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 Framework: TypeAlias = Literal["torch", "jax", "numpy"]
 Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
+NullsOption: TypeAlias = Nulls | Mapping[str, Nulls]
 Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
+RaggedOption: TypeAlias = Ragged | Mapping[str, Ragged]
 Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
 
 

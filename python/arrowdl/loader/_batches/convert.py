@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._columns import ColumnOptions
 
 CONVERTERS: dict[str, Callable[..., Any]] = {
     "torch": _core.to_torch,
@@ -26,7 +28,10 @@ def can_convert_on_device(schema: _core.Schema) -> bool:
 
 
 def choose_converter(
-    framework: str, stack: bool | Mapping[str, Sequence[str]] | None, options: Mapping[str, Any]
+    framework: str,
+    stack: bool | Mapping[str, Sequence[str]] | None,
+    columns: ColumnOptions,
+    access: Mapping[str, Any],
 ) -> Callable[[_core.DeviceArray], Any]:
     """Return the function that makes a batch of tensors from an array.
 
@@ -35,42 +40,64 @@ def choose_converter(
     framework : {'torch', 'jax', 'numpy'}
     stack : bool or mapping of str to sequence of str
         As of `Loader`.
-    options : mapping
-        Keyword arguments of `to_torch`, `to_jax` and `to_numpy`: `nulls`, `ragged`, `copy`.
+    columns : ColumnOptions
+    access : mapping
+        Keyword arguments of `to_torch`, `to_jax` and `to_numpy` that say whose memory the tensors
+        are in.
     """
     to_framework = CONVERTERS[framework]
-    if not stack:
-        return partial(to_framework, **options)
-    if stack is True:
-        return partial(to_framework, stack=True, **options)
-    return partial(stack_groups, to_framework, stack, options)
+    if not isinstance(stack, Mapping):
+        arguments = {**columns.list_arguments(), **access}
+        return partial(to_framework, stack=True, **arguments) if stack else partial(
+            to_framework, **arguments
+        )
+    stacked = {name for names in stack.values() for name in names}
+    matrices = [
+        _Matrix(name, list(names), {**columns.list_arguments_of(names, name), **access})
+        for name, names in stack.items()
+    ]
+    rest = {**columns.list_arguments_without([*stacked, *stack]), **access}
+    return partial(_stack, to_framework, matrices, stacked, rest)
 
 
-def stack_groups(
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix of a batch: its columns, and the keyword arguments of `to_torch` for them."""
+
+    name: str
+    columns: list[str]
+    arguments: dict[str, Any]
+
+
+def _stack(
     to_framework: Callable[..., Any],
-    groups: Mapping[str, Sequence[str]],
-    options: Mapping[str, Any],
+    matrices: Sequence[_Matrix],
+    stacked: set[str],
+    rest_arguments: Mapping[str, Any],
     array: _core.DeviceArray,
 ) -> dict[str, Any]:
-    """Return the columns of each group as one matrix under its name, and the other columns.
+    """Return each matrix under its name, and the other columns.
 
     Raises
     ------
     ValueError
-        A group has the name of a column that is in no group.
+        A matrix has the name of a column that is in no matrix.
     """
-    stacked = {name for columns in groups.values() for name in columns}
     rest = [name for name in array.field_names if name not in stacked]
-    for name in groups:
-        if name in rest:
+    for matrix in matrices:
+        if matrix.name in rest:
             raise ValueError(
-                f'stack: the batch has a column "{name}" that is not stacked: give the matrix '
-                "another name"
+                f'stack: the batch has a column "{matrix.name}" that is not stacked: give the '
+                "matrix another name"
             )
     batch: dict[str, Any] = {}
-    for name, columns in groups.items():
-        fields = _core.make_struct(columns, [array.field(column) for column in columns])
-        batch[name] = to_framework(fields, stack=True, **options)
-    for name in rest:
-        batch[name] = to_framework(array.field(name), **options)
+    for matrix in matrices:
+        fields = _select(array, matrix.columns)
+        batch[matrix.name] = to_framework(fields, stack=True, **matrix.arguments)
+    if rest:
+        batch |= to_framework(_select(array, rest), **rest_arguments)
     return batch
+
+
+def _select(array: _core.DeviceArray, names: Sequence[str]) -> _core.DeviceArray:
+    return _core.make_struct(names, [array.field(name) for name in names])

@@ -1,0 +1,153 @@
+"""The user's function of each Arrow record batch, before it becomes tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._sources.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def transform_stream(
+    stream: _core.DeviceStream,
+    function: Callable[[pa.RecordBatch], Any],
+    vocabulary: Vocabulary,
+    describe: Callable[[int], str],
+) -> _core.DeviceStream:
+    """Call `function` with each array of `stream`, and return a stream of the results.
+
+    Parameters
+    ----------
+    stream : DeviceStream
+        Structs in host memory.
+    function : callable
+        Takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or
+        a mapping from column name to Arrow array, tensor or list, with as many rows.
+    vocabulary : Vocabulary
+        Of the dictionary columns that `function` makes.
+    describe : callable
+        Describes a batch by its index, for errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `function` returns something else, another number of rows, other types than for the first
+        batch, or a dictionary column whose codes have no fixed meaning. Errors of `function` are
+        raised with the batch as a note.
+    """
+    import pyarrow as pa
+
+    first = next(stream, None)
+    if first is None:
+        return stream
+    schema: list[pa.Schema] = []
+
+    def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
+        given = pa.record_batch(array)
+        try:
+            made = _read_result(function(given), given)
+            made = _encode(made, given, vocabulary)
+        except Exception as error:
+            error.add_note(f"in transform_arrow, with {describe(index)}")
+            raise
+        schema.append(made.schema) if not schema else _check_schema(made, schema[0], describe(index))
+        return _core.from_arrow(made)
+
+    def convert_all() -> Iterator[_core.DeviceArray]:
+        array: _core.DeviceArray | None = first
+        index = 0
+        while array is not None:
+            yield convert(array, index)
+            index += 1
+            array = next(stream, None)
+
+    return _core.from_arrow_stream(convert_all())
+
+
+def _read_result(made: Any, given: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if isinstance(made, Mapping):
+        rows = given.num_rows
+        arrays = {str(name): _read_column(name, value, rows) for name, value in made.items()}
+        made = _core.make_struct(list(arrays), list(arrays.values()))
+        batch = pa.record_batch(made) if arrays else given.select([])
+    elif isinstance(made, pa.RecordBatch):
+        batch = made
+    elif any(hasattr(made, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
+        array = _core.from_arrow(made)
+        if array.schema.format != "+s":
+            raise _refuse(f"an array of {array.type}")
+        batch = pa.record_batch(array)
+    else:
+        raise _refuse(type(made).__name__)
+    if batch.num_rows != given.num_rows:
+        raise ValueError(
+            f"transform_arrow returned {batch.num_rows} rows for a batch of {given.num_rows}: "
+            "return as many rows, in their order (states and ranks count them); filter= drops rows "
+            "of files"
+        )
+    return batch
+
+
+def _refuse(what: str) -> TypeError:
+    return TypeError(
+        f"transform_arrow returned {what}: return a pyarrow.RecordBatch or Table, or a dict of "
+        "arrays by column name; transform= takes a function of tensors"
+    )
+
+
+def _read_column(name: Any, value: Any, rows: int) -> _core.DeviceArray:
+    """Return a column of a dict: an Arrow array, a list, or a tensor whose rows come first."""
+    import pyarrow as pa
+
+    is_text = getattr(getattr(value, "dtype", None), "kind", "") in tuple("OSUMm")
+    if any(hasattr(value, f"__arrow_c_{kind}__") for kind in ("array", "stream")):
+        array = _core.from_arrow(value)
+    elif isinstance(value, (list, tuple)) or is_text:
+        array = _core.from_arrow(pa.array(value))
+    else:
+        array = _core.to_arrow_device(value)
+    if len(array) != rows:
+        raise ValueError(
+            f'transform_arrow returned {len(array)} rows in the column "{name}" for a batch of '
+            f"{rows}: return as many rows, in their order"
+        )
+    return array
+
+
+def _encode(made: pa.RecordBatch, given: pa.RecordBatch, vocabulary: Vocabulary) -> pa.RecordBatch:
+    """Encode the columns that have a vocabulary; other dictionaries must be those of the source."""
+    import pyarrow as pa
+
+    made = vocabulary.encode(made)
+    for i, field in enumerate(made.schema):
+        if not pa.types.is_dictionary(field.type) or field.name in vocabulary.tables:
+            continue
+        own = made.column(i).dictionary
+        column = given.schema.get_field_index(field.name)
+        is_same = column >= 0 and pa.types.is_dictionary(given.schema.field(column).type)
+        if not is_same or not given.column(column).dictionary.equals(own):
+            raise ValueError(
+                f'transform_arrow made the dictionary column "{field.name}", whose codes may mean '
+                f'other values in another batch: give vocabulary={{"{field.name}": [...]}} with '
+                "all values, or return the codes as integers"
+            )
+    return made
+
+
+def _check_schema(made: pa.RecordBatch, first: pa.Schema, where: str) -> None:
+    if made.schema.equals(first):
+        return
+    for own, other in zip(made.schema, first, strict=False):
+        if own.name != other.name or own.type != other.type:
+            break
+    raise ValueError(
+        f"transform_arrow returned other columns for {where} than for the first batch "
+        f'("{own.name}" of {own.type}; there "{other.name}" of {other.type}): return the same names '
+        "and types for each batch, as in pyarrow.array(values, type)"
+    )

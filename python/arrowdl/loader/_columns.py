@@ -1,0 +1,162 @@
+"""`ColumnOptions`: options of a `Loader` for all columns, or for each by its name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from arrowdl import _core
+from arrowdl.loader._types import Nulls, Ragged
+
+_DEFAULTS = {"nulls": "raise", "ragged": "jagged"}
+_PADDING = ("pad_value", "max_length", "pad_to_multiple")
+
+
+@dataclass(kw_only=True)
+class ColumnOptions:
+    """How columns become tensors. A mapping has names of columns, or of matrices of `stack`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option has a value that is not supported.
+    """
+
+    nulls: Any
+    ragged: Any
+    dtype: Any
+    pad_value: Any
+    max_length: Any
+    pad_to_multiple: int | None
+
+    def __post_init__(self) -> None:
+        self.nulls = _read("nulls", self.nulls, _choose("nulls", get_args(Nulls)))
+        self.ragged = _read("ragged", self.ragged, _choose("ragged", get_args(Ragged)))
+        self.dtype = _read("dtype", self.dtype, _core.dtype_name, is_optional=True)
+        self.pad_value = _read("pad_value", self.pad_value, _read_number)
+        self.max_length = _read("max_length", self.max_length, _count("max_length"), True)
+        if self.pad_to_multiple is not None:
+            self.pad_to_multiple = _count("pad_to_multiple")(self.pad_to_multiple)
+        self._require_padded()
+
+    def _require_padded(self) -> None:
+        is_padded = self.ragged == "padded" or isinstance(self.ragged, dict)
+        pads = any(name in self._list_given() for name in _PADDING)
+        if pads and not is_padded:
+            raise ValueError(
+                "pad_value=, max_length= and pad_to_multiple= are of padded rows: give "
+                'ragged="padded", or ragged={"column": "padded"}, too'
+            )
+        for option in ("pad_value", "max_length"):
+            value = getattr(self, option)
+            for name in value if isinstance(value, dict) else ():
+                form = self.ragged.get(name) if isinstance(self.ragged, dict) else self.ragged
+                if form != "padded":
+                    raise ValueError(
+                        f'{option}= names "{name}", which is not padded: give '
+                        f'ragged={{"{name}": "padded"}} too'
+                    )
+
+    def _list_given(self) -> dict[str, Any]:
+        """Return the options that are not the defaults of `to_torch`."""
+        given = {name: value for name, value in self.__dict__.items() if value is not None}
+        if type(self.pad_value) is int and self.pad_value == 0:
+            del given["pad_value"]
+        return given
+
+    @property
+    def has_names(self) -> bool:
+        """Whether an option is a mapping."""
+        return any(isinstance(value, dict) for value in self.__dict__.values())
+
+    def check_names(self, columns: Sequence[str], matrices: Iterable[str]) -> None:
+        """Raise ValueError if a mapping names neither one of `columns` nor one of `matrices`."""
+        known = {*columns, *matrices}
+        for option, value in self.__dict__.items():
+            for name in value if isinstance(value, dict) else ():
+                if name not in known:
+                    raise ValueError(
+                        f'{option}= names "{name}", and the columns are {list(columns)}'
+                    )
+
+    def list_arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of `to_torch` for all columns."""
+        return self._list_given()
+
+    def list_arguments_of(self, columns: Sequence[str], matrix: str) -> dict[str, Any]:
+        """Return the keyword arguments of `to_torch` for the columns of a matrix.
+
+        An option of a column comes before that of the matrix.
+        """
+        return self._restrict(
+            lambda value: {
+                column: value.get(column, value.get(matrix))
+                for column in columns
+                if column in value or matrix in value
+            }
+        )
+
+    def list_arguments_without(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the keyword arguments of `to_torch` for all columns but `names`."""
+        dropped = set(names)
+        return self._restrict(
+            lambda value: {name: own for name, own in value.items() if name not in dropped}
+        )
+
+    def _restrict(self, choose: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        arguments = {}
+        for option, value in self._list_given().items():
+            if not isinstance(value, dict):
+                arguments[option] = value
+            elif chosen := choose(value):
+                arguments[option] = chosen
+        if arguments.get("ragged", "jagged") == "jagged":  # nothing is padded
+            for option in _PADDING:
+                arguments.pop(option, None)
+        return arguments
+
+
+def _read(name: str, value: Any, read: Callable[[Any], Any], is_optional: bool = False) -> Any:
+    """Read one value, or each value of a mapping; None stays if the option may be left out."""
+    if value is None and is_optional:
+        return None
+    if not isinstance(value, Mapping):
+        return read(value)
+    for column in value:
+        if not isinstance(column, str):
+            raise TypeError(f"{name}={value!r}: {column!r} is no name of a column")
+    return {column: read(own) for column, own in value.items()}
+
+
+def _choose(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(
+                f"{name}={value!r}: expected one of {', '.join(choices)}, or a mapping from column "
+                "names to these"
+            )
+        return value
+
+    return read
+
+
+def _count(name: str) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ValueError(f"{name}={value!r}: expected an int of at least 1")
+        number = operator.index(value)
+        if not 1 <= number < 2**63:
+            raise ValueError(f"{name}={value!r}: expected an int of at least 1")
+        return number
+
+    return read
+
+
+def _read_number(value: Any) -> int | float:
+    if isinstance(value, (bool, int)) or hasattr(value, "__index__"):
+        return operator.index(value)
+    if isinstance(value, float) or type(value).__module__ == "numpy":
+        return float(value)
+    raise TypeError(f"pad_value={value!r}: expected an int, a float or a bool")

@@ -1,0 +1,169 @@
+"""`Vocabulary`: the values of dictionary columns, so that a code means the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Vocabulary:
+    """Code tables by column name: a code is the index of its value.
+
+    Parameters
+    ----------
+    tables : dict of str to pyarrow.Array
+
+    Attributes
+    ----------
+    tables : dict of str to pyarrow.Array
+    """
+
+    def __init__(self, tables: dict[str, pa.Array]) -> None:
+        self.tables = tables
+
+    @classmethod
+    def of_user(cls, values: Mapping[str, Any] | None) -> Vocabulary:
+        """Read the `vocabulary` of a `Loader`.
+
+        Raises
+        ------
+        TypeError
+            It is no mapping from column name to values.
+        ValueError
+            Values are null, or not distinct.
+        """
+        if values is None:
+            return cls({})
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"vocabulary={values!r}: give the values by column name, as in "
+                '{"color": ["red", "green"]}'
+            )
+        return cls({str(name): _read_values(name, own) for name, own in values.items()})
+
+    def encode(self, batch: pa.RecordBatch, path: str = "") -> pa.RecordBatch:
+        """Return `batch` with the codes of these tables in its columns.
+
+        Columns may be dictionaries or plain values. Indices of dictionaries keep their type if it
+        holds the codes; plain values get int32.
+
+        Raises
+        ------
+        ValueError
+            A value is not in its table; names the file at `path`, if given.
+        """
+        for i, field in enumerate(batch.schema):
+            values = self.tables.get(field.name)
+            if values is not None:
+                column = _encode(batch.column(i), values, field.name, path)
+                batch = batch.set_column(i, field.with_type(column.type), column)
+        return batch
+
+
+def _read_values(name: str, values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f'vocabulary: the values of "{name}" are {values!r}: give a list of them')
+    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(list(values))
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.null_count:
+        raise ValueError(f'vocabulary: the values of "{name}" have a null, which has no code')
+    if len(array.unique()) != len(array):
+        raise ValueError(f'vocabulary: a value of "{name}" is there twice, and would have two codes')
+    return array
+
+
+def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.DictionaryArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_dictionary = pa.types.is_dictionary(column.type)
+    if is_dictionary and column.dictionary.equals(values):
+        return column
+    entries = column.dictionary if is_dictionary else column
+    try:
+        codes = pc.index_in(entries.cast(values.type), value_set=values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(
+            f'vocabulary: the column "{name}" is of {entries.type}, and its vocabulary of '
+            f"{values.type} ({error}): give values of the column's type"
+        ) from error
+    is_unknown = pc.and_(pc.is_null(codes), pc.is_valid(entries))
+    index_type: pa.DataType = pa.int32()
+    if is_dictionary:
+        is_unknown = is_unknown.take(column.indices)
+        codes = codes.take(column.indices)
+        index_type = _choose_index_type(column.type.index_type, len(values))
+    unknown = pc.index(is_unknown, True).as_py()
+    if unknown >= 0:
+        value = column[unknown].as_py()
+        where = f" in {path!r}" if path else ""
+        raise ValueError(
+            f'the column "{name}" has the value {value!r}{where}, which its vocabulary lacks: add '
+            "it to vocabulary="
+        )
+    ordered = is_dictionary and column.type.ordered
+    return pa.DictionaryArray.from_arrays(codes.cast(index_type), values, ordered=ordered)
+
+
+def _choose_index_type(own: pa.DataType, count: int) -> pa.DataType:
+    """Return `own`, or int32 if its codes would not fit."""
+    import pyarrow as pa
+
+    bits = own.bit_width - (1 if pa.types.is_signed_integer(own) else 0)
+    return own if count <= 2**bits else pa.int32()
+
+
+class TableBuilder:
+    """Makes one code table of the dictionaries of a source, in its order.
+
+    The table is the longest dictionary if each other one is a prefix of it. Otherwise it has the
+    values of all of them, in the order of their first appearance.
+    """
+
+    def __init__(self) -> None:
+        self._known: pa.Array | None = None
+
+    def add(self, dictionary: pa.Array) -> None:
+        """Add a dictionary.
+
+        Raises
+        ------
+        pyarrow.ArrowNotImplementedError
+            The values have a type that pyarrow does not compare, such as structs.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = self._known
+        if known is None or len(known) == 0:
+            self._known = dictionary
+        elif known.slice(0, len(dictionary)).equals(dictionary):
+            return
+        elif dictionary.slice(0, len(known)).equals(known):
+            self._known = dictionary
+        else:
+            known = known.drop_null().unique()
+            new = dictionary.filter(pc.is_null(pc.index_in(dictionary, value_set=known)))
+            self._known = pa.concat_arrays([known, new.drop_null().unique()])
+
+    def finish(self, type: pa.DictionaryType) -> pa.Array:
+        """Return the table, of the values of `type`."""
+        import pyarrow as pa
+
+        return pa.array([], type.value_type) if self._known is None else self._known
+
+
+def list_dictionaries(schema: pa.Schema, known: Iterable[str]) -> list[str]:
+    """List the dictionary columns of `schema` that are not `known`."""
+    import pyarrow as pa
+
+    known = set(known)
+    return [f.name for f in schema if pa.types.is_dictionary(f.type) and f.name not in known]
