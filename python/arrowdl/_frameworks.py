@@ -96,8 +96,8 @@ def _load_torch() -> Framework:
     def make_jagged(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         if not isinstance(values, torch.Tensor) or values.is_nested:
             raise BufferError(
-                "torch's jagged tensors have one ragged dimension of plain elements; nested "
-                "lists and lists of structs are read by to_numpy() as (values, offsets)"
+                "torch's jagged tensors have one ragged dimension of plain elements: read lists of "
+                'lists, of strings or of structs with ragged="offsets", as (values, offsets)'
             )
         # The kernels of nested tensors index with int64.
         return torch.nested.nested_tensor_from_jagged(values, offsets.to(torch.int64))

@@ -99,7 +99,7 @@ py::object Converter::pad(const ListParts& parts) const {
   const Type& element = parts.values.type();
   if (element.layout != Layout::kRunEndEncoded && !why_not_tensor(element).empty()) {
     raise_buffer_error("ragged=\"padded\" pads rows of elements that are tensors themselves, not ",
-                       to_string(element), ": use ragged=\"jagged\"");
+                       to_string(element), ": use ragged=\"offsets\"");
   }
   require_whole(parts.values);
   require_copy_allowed(parts.values, "its rows have to be padded");

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._options import Options
+from arrowdl.loader._options import Options, require_bool
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.open import open_source
@@ -112,6 +112,8 @@ class Loader(EpochReader):
     -----
     Iterating reads the current epoch from its start, or from a loaded state. The next epoch follows
     when it is complete. An epoch that was left early starts again.
+
+    ``with Loader(...) as loader:`` closes the loader at the end of the block: see `close`.
     """
 
     def __init__(
@@ -164,7 +166,10 @@ class Loader(EpochReader):
             buffer_size=buffer_size,
             progress=progress,
         )
-        super().__init__(open_source(source, columns, filter, bool(memory_map)), options)
+        opened = open_source(source, columns, filter, require_bool("memory_map", memory_map))
+        if opened.column_names is not None:
+            options.check_columns(opened.column_names)
+        super().__init__(opened, options)
 
     def torch_dataset(self) -> TorchDataset:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
@@ -197,7 +202,15 @@ class Loader(EpochReader):
         options, source = self._options, self._source
         rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
+        closed = ", closed" if self._is_closed else ""
         return (
             f"<arrowdl.Loader of {rows}batches of {self.batch_size} for {options.framework}, "
-            f"{order}, epoch {self.epoch}>"
+            f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
         )
+
+    def _describe_rank(self) -> str:
+        try:
+            rank, world_size = self._find_world()
+        except ValueError:  # iterating says what is wrong
+            return "rank unknown"
+        return f"rank {rank} of {world_size}"

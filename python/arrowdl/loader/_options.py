@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
+MASK = "valid"  # the column that pad_last adds
+_FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
 
 
 @dataclass(kw_only=True)
@@ -55,9 +58,10 @@ class Options:
         self.num_workers = require_int("num_workers", self.num_workers, 0)
         self.buffer_size = require_int("buffer_size", self.buffer_size, 1, 2**32 - 1)
         self.seed = require_int("seed", self.seed)
-        for name in ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress"):
-            setattr(self, name, bool(getattr(self, name)))
+        for name in _FLAGS:
+            setattr(self, name, require_bool(name, getattr(self, name)))
         self._check_framework()
+        self._check_device()
         if self.pad_last and (self.drop_last or self.stack is True):
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
@@ -81,6 +85,28 @@ class Options:
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
 
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise ValueError unless a source with columns `names` has what the options name."""
+        if self.pad_last:
+            check_mask_name(names)
+        if self.columns.has_names:
+            self.columns.check_names(names, self.stack if isinstance(self.stack, Mapping) else ())
+        if not isinstance(self.stack, Mapping):
+            return
+        stacked = [column for columns in self.stack.values() for column in columns]
+        for column in stacked:
+            if column not in names:
+                raise ValueError(
+                    f'stack={self.stack!r}: "{column}" is not one of the columns that are read, '
+                    f"{list(names)}"
+                )
+        for name in self.stack:
+            if name in names and name not in stacked:
+                raise ValueError(
+                    f'stack={self.stack!r}: the batch has a column "{name}" that is not stacked: '
+                    "give the matrix another name"
+                )
+
     def _check_framework(self) -> None:
         if self.framework not in FRAMEWORKS:
             expected = ", ".join(FRAMEWORKS)
@@ -89,6 +115,14 @@ class Options:
             raise ValueError('sharding= needs framework="jax", and replaces device=')
         if self.pin_memory and self.framework != "torch":
             raise ValueError(f'pin_memory=True needs framework="torch", not {self.framework!r}')
+
+    def _check_device(self) -> None:
+        if self.device is None:
+            return
+        try:
+            _core.is_host_readable(self.device)  # reads the name, and opens no driver
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"device={self.device!r}: {error}") from None
 
     def _check_rank(self) -> None:
         if (self.rank is None) != (self.world_size is None):
@@ -101,11 +135,6 @@ class Options:
             raise ValueError(
                 f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
             )
-
-    def check_columns(self, names: Sequence[str]) -> None:
-        """Raise ValueError if an option names a column that is not one of `names`."""
-        if self.columns.has_names:
-            self.columns.check_names(names, self.stack if isinstance(self.stack, dict) else ())
 
     @property
     def tensor_framework(self) -> str:
@@ -138,6 +167,30 @@ def require_int(name: str, value: Any, least: int | None = None, most: int | Non
     if (least is not None and number < least) or (most is not None and number > most):
         raise ValueError(f"{name}={value!r}: expected an int{limits}")
     return number
+
+
+def check_mask_name(names: Sequence[str]) -> None:
+    """Raise ValueError if a column has the name of the mask that `pad_last` adds."""
+    if MASK in names:
+        raise ValueError(
+            f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
+            "out with columns="
+        )
+
+
+def require_bool(name: str, value: Any) -> bool:
+    """`value` as a bool; NumPy's bools are accepted.
+
+    Raises
+    ------
+    TypeError
+        `value` is no bool.
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    is_seed = name == "shuffle" and hasattr(value, "__index__")
+    advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""
+    raise TypeError(f"{name}={value!r}: expected True or False{advice}")
 
 
 def _read_stack(stack: Any) -> bool | dict[str, list[str]]:

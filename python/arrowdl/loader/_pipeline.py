@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
+from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
@@ -236,7 +238,10 @@ class Pipeline:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self.options
-        return choose_converter(options.tensor_framework, options.stack, options.columns, access)
+        convert = choose_converter(
+            options.tensor_framework, options.stack, options.columns, access
+        )
+        return partial(explain_errors, convert, self.source.find_nulls)
 
     def _transform_arrow(
         self, stream: _core.DeviceStream, function: Callable[[Any], Any], reader: Reader
@@ -284,6 +289,12 @@ class WorkerPipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
+
+    def close(self) -> None:
+        """End the idle worker processes; those of an epoch end with its stream."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
     def _convert(self, message: Message) -> Any:
         return self._pipeline.finish(message.read())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, NoReturn, Self
+from weakref import WeakSet
 
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import count_batches
@@ -38,6 +39,8 @@ class EpochReader:
         self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
         self._position = Position()
         self._received = Received()
+        self._iterators: WeakSet[Generator[Any]] = WeakSet()
+        self._is_closed = False
 
     @property
     def batch_size(self) -> int:
@@ -47,7 +50,7 @@ class EpochReader:
     def __iter__(self) -> Iterator[Any]:
         if self._workers is None:
             return self._read_share()
-        return self._iterate(self._workers, self._begin(0, self._options.num_workers, step=1))
+        return self._start(self._workers, self._begin(0, self._options.num_workers, step=1))
 
     def _read_share(
         self, worker: int = 0, num_workers: int = 1, *, may_go_on: bool = True
@@ -62,13 +65,20 @@ class EpochReader:
             them was. Otherwise the remaining rows are divided anew.
         """
         reader = self._begin(worker, num_workers, step=num_workers, may_go_on=may_go_on)
-        return self._iterate(self._pipeline, reader)
+        return self._start(self._pipeline, reader)
+
+    def _start(self, pipeline: SharePipeline, reader: Reader) -> Iterator[Any]:
+        iterator = self._iterate(pipeline, reader)
+        self._iterators.add(iterator)
+        return iterator
 
     def _begin(self, worker: int, num_workers: int, *, step: int, may_go_on: bool = True) -> Reader:
         """Start the epoch, or the rest of it.
 
         Iterators that began before no longer move the loader's position.
         """
+        if self._is_closed:
+            raise RuntimeError("this Loader was closed: make a new one")
         rank, world_size = self._find_world()
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
@@ -82,7 +92,7 @@ class EpochReader:
         is_complete = before.is_begun and before.batches == self._pipeline.count_batches(before)
         return Position(before.epoch + 1) if is_complete else before.for_next_reader()
 
-    def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Iterator[Any]:
+    def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
         yield from iterate(pipeline, reader, self._received, self._make_bar)
         self._pipeline.check_read()
         if self._position is reader.position:
@@ -212,11 +222,39 @@ class EpochReader:
             position.check_rows(self._source.num_rows)
         self._position = position
 
+    def close(self) -> None:
+        """End the worker processes and the epochs that are being read.
+
+        Their iterators end, as a loop that is left does, and release their threads and files.
+        Batches stay valid, and so do `state_dict` and `stats`. Closing again does nothing.
+        A loader that is dropped closes by itself.
+
+        Raises
+        ------
+        ValueError
+            Another thread waits for a batch: close the loader in the thread that iterates.
+        """
+        self._is_closed = True
+        for iterator in list(self._iterators):
+            iterator.close()
+        if self._workers is not None:
+            self._workers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles are made of: same position, new stats, no workers yet."""
+        kept = {key: value for key, value in self.__dict__.items() if key != "_iterators"}
         return {
-            **self.__dict__,
+            **kept,
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
             "_received": Received(valid_rows=self.valid_rows),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _iterators=WeakSet())

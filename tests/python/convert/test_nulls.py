@@ -556,7 +556,7 @@ def test_no_rows_of_any_type_convert(array: pa.Array, nulls: str) -> None:
 @pytest.mark.parametrize("rows", [0, 1])
 def test_rows_of_elements_that_are_no_tensor_cannot_be_padded(type: Any, rows: int) -> None:
     array = pa.array([[]] * rows, type)
-    with pytest.raises(BufferError, match=r'ragged="padded".*use ragged="jagged"'):
+    with pytest.raises(BufferError, match=r'ragged="padded".*use ragged="offsets"'):
         arrowdl.to_numpy(array, ragged="padded")
 
 

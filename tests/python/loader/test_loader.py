@@ -608,7 +608,8 @@ def test_stats_and_repr() -> None:
     assert stats.conversion_seconds > 0
     assert stats.bottleneck in ("source", "conversion", "consumer")
     assert repr(loader) == (
-        "<arrowdl.Loader of 1037 rows, batches of 100 for torch, shuffled with seed 3, epoch 1>"
+        "<arrowdl.Loader of 1037 rows, batches of 100 for torch, shuffled with seed 3, epoch 1, "
+        "rank 0 of 1>"
     )
     assert "stream" not in repr(arrowdl.Loader(TABLE.to_reader(), 5))
 

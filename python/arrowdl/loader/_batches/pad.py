@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from arrowdl import _core
-
-MASK = "valid"
+from arrowdl.loader._options import MASK, check_mask_name
 
 
 def pad_batches(
@@ -32,11 +31,7 @@ def pad_batches(
     first = next(stream, None)
     if first is None:
         return stream
-    if MASK in first.field_names:
-        raise ValueError(
-            f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
-            "out with columns="
-        )
+    check_mask_name(first.field_names)
 
     def pad() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
 from arrowdl import _core
 from arrowdl.loader._integrations.torch_epochs import Iterations
@@ -35,6 +36,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         self._has_own_state = False
 
     def __iter__(self) -> Iterator[Any]:
+        _check_caller(sys._getframe(1).f_locals.get("self"))
         loader = self._loader
         worker = get_worker_info()
         if worker is None:
@@ -72,3 +74,17 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
             self._note_start()
             self._has_own_state = True
         self._loader.load_state_dict(state)
+
+
+def _check_caller(caller: Any) -> None:
+    """Raise ValueError if a `DataLoader` would collate whole batches into batches of batches.
+
+    A dataset is not told the DataLoader's ``batch_size``; the object that iterates it knows.
+    """
+    if not getattr(caller, "auto_collation", False):
+        return
+    if getattr(caller, "collate_fn", None) is default_collate:
+        raise ValueError(
+            "a Loader's dataset returns whole batches, and this DataLoader would collate them once "
+            "more: give it batch_size=None, DataLoader(loader.torch_dataset(), batch_size=None)"
+        )

@@ -48,6 +48,11 @@ class IndexedSource(ABC):
     units: list[int]
     is_shared = True
 
+    @property
+    @abstractmethod
+    def column_names(self) -> list[str] | None:
+        """The columns of the rows, in order; None if unknown."""
+
     @abstractmethod
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         """Read the rows of `units`, in that order."""
@@ -55,6 +60,10 @@ class IndexedSource(ABC):
     @abstractmethod
     def describe(self) -> str:
         """Describe what decides on the order of the rows, for the check of states."""
+
+    def find_nulls(self, column: str) -> str:
+        """Return a sentence that names a file with nulls in `column`; empty if none is known."""
+        return ""
 
     def check_unchanged(self) -> None:
         """Raise OSError if a file has changed; called before each epoch."""
@@ -94,6 +103,8 @@ class StreamSource:
         Takes the epoch, and returns an Arrow stream.
     is_replayable : bool
         Whether `open` can be called again, and returns the same rows.
+    column_names : list of str, optional
+        The columns of the rows, in order; None if unknown.
 
     Attributes
     ----------
@@ -103,11 +114,21 @@ class StreamSource:
 
     is_shared = True
 
-    def __init__(self, open: Callable[[int], Any], is_replayable: bool) -> None:
+    def __init__(
+        self,
+        open: Callable[[int], Any],
+        is_replayable: bool,
+        column_names: list[str] | None = None,
+    ) -> None:
         self._open = open
+        self.column_names = column_names
         self.is_replayable = is_replayable
         self._is_spent = False
         self._dictionaries = Dictionaries()
+
+    def find_nulls(self, column: str) -> str:
+        """As in `IndexedSource`."""
+        return ""
 
     def open(self, epoch: int) -> _core.DeviceStream:
         """Open the stream of an epoch.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
@@ -12,6 +13,7 @@ from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, ch
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._sources.scans import Query, naming_files, read_in_thread, scan, wait_for
 
 if TYPE_CHECKING:
@@ -68,9 +70,16 @@ class DatasetSource(IndexedSource):
         self.units = []
         for fragment in found:
             with naming_files([fragment.path]):
-                units = _split_fragment(fragment)
+                units = split_row_groups(fragment)
                 self.units += map(self._count, units)
                 self._fragments += units
+
+    @property
+    def column_names(self) -> list[str]:
+        return self._query.column_names
+
+    def find_nulls(self, column: str) -> str:
+        return find_nulls(self._fragments, column)
 
     def check_unchanged(self) -> None:
         self._stamps.check()
@@ -152,17 +161,13 @@ class DatasetSource(IndexedSource):
         dataset = self._dataset
         chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
         scanner = chosen.scanner(columns=self._query.columns, filter=self._query.filter, **options)
-        return scan(scanner, paths, self._stamps.check)
+        candidates = list(map(Candidate, paths, fragments))
+        find = partial(self._query.find_damage, candidates)
+        return scan(scanner, paths, self._stamps.check, find)
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
-
-
-def _split_fragment(fragment: ds.Fragment) -> list[ds.Fragment]:
-    if not hasattr(fragment, "row_groups"):
-        return [fragment]
-    return [fragment.subset(row_group_ids=[group.id]) for group in fragment.row_groups]
 
 
 def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:
@@ -288,7 +293,9 @@ class Scan:
         scanner = self._dataset.scanner(columns=query.columns, filter=query.filter, **options)
         if not _is_of_pyarrow(self._dataset):
             return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
-        return scan(scanner, paths, self._stamps.check)
+        found = [fragment for fragment in fragments if hasattr(fragment, "path")]
+        candidates = list(map(Candidate, paths, found))
+        return scan(scanner, paths, self._stamps.check, partial(query.find_damage, candidates))
 
 
 def _is_of_pyarrow(dataset: ds.Dataset) -> bool:
@@ -336,4 +343,4 @@ def open_dataset(
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
         return DatasetSource(dataset, query, stamps or FileStamps())
-    return StreamSource(Scan(dataset, query), is_replayable=True)
+    return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import url2pathname
+
+_SCHEMES_OF_PYARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "hf"}
+# What people and tools leave beside data.
+_DOCUMENTS = {
+    *(".md", ".txt", ".rst", ".html", ".pdf", ".json", ".yaml", ".yml", ".toml", ".xml", ".log"),
+    *(".crc", ".md5", ".sha256", ".py", ".ipynb", ".sh", ".png", ".jpg", ".jpeg", ".gif", ".svg"),
+}
+_DOCUMENT_NAMES = {"README", "LICENSE", "LICENCE", "NOTICE", "CHANGELOG"}
+_LEVEL_OF_USER = 8  # the caller of Loader(), for warnings
 
 
 class Root(NamedTuple):
@@ -44,7 +55,7 @@ def expand_paths(source: Any) -> list[Root] | None:
         )
     if not all(isinstance(path, (str, os.PathLike)) for path in source):
         return None
-    paths = [os.fspath(path) for path in source]
+    paths = [_read_path(os.fspath(path)) for path in source]
     base = _find_shared_directory([path for path in paths if os.path.isfile(path)])
     roots = [
         Root(base, [_make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
@@ -66,12 +77,32 @@ def _make_absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _expand_path(path: str) -> Root:
-    if "://" in path:
-        raise ValueError(
-            f"{path!r} is a URL, and a Loader takes paths: give it a dataset, "
-            f'pyarrow.dataset.dataset({path!r}, format="parquet")'
+def _read_path(path: str) -> str:
+    """Return the path that a URL of a file names, or `path` with "~" as the home directory."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:
+        return path if os.path.lexists(path) else os.path.expanduser(path)
+    if scheme == "file":
+        return url2pathname(rest)
+    raise ValueError(f"{path!r} is a URL, and a Loader takes paths: {_advise(path, scheme, rest)}")
+
+
+def _advise(url: str, scheme: str, rest: str) -> str:
+    """Say how a Loader reads what is at a URL."""
+    if scheme in _SCHEMES_OF_PYARROW:
+        return f'give it a dataset, pyarrow.dataset.dataset({url!r}, format="parquet")'
+    if scheme in ("http", "https", "ftp"):
+        return (
+            "download the file and give its path, or read it into memory, "
+            f"arrowdl.Loader(urllib.request.urlopen({url!r}), ...)"
         )
+    return (
+        f"give it a dataset, pyarrow.dataset.dataset({rest!r}, filesystem=fsspec.filesystem("
+        f'{scheme!r}), format="parquet")'
+    )
+
+
+def _expand_path(path: str) -> Root:
     if os.path.isdir(path):
         base, files = path, _list_directory(path)
         if not files:
@@ -80,7 +111,30 @@ def _expand_path(path: str) -> Root:
         base, files = _find_base(path), _match(path)
         if not files:
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
-    return Root(_make_absolute(base), sorted(map(_make_absolute, files)))
+    return Root(_make_absolute(base), sorted(map(_make_absolute, _skip_documents(path, files))))
+
+
+def _skip_documents(path: str, files: Sequence[str]) -> Sequence[str]:
+    """Leave out files such as README.md that were found beside data, with a warning."""
+    documents = [file for file in sorted(files) if _is_document(file)]
+    if not documents or len(documents) == len(files):
+        return files
+    more = f" and {len(documents) - 1} other files" if len(documents) > 1 else ""
+    warnings.warn(
+        f"the Loader skips {documents[0]!r}{more} in {path!r}, which are no data by their names and "
+        "content: give a pattern, such as '*.parquet', to choose the files",
+        stacklevel=_LEVEL_OF_USER,
+    )
+    return [file for file in files if file not in documents]
+
+
+def _is_document(path: str) -> bool:
+    """Whether a file is text or an image by its name, and neither Parquet nor Arrow IPC inside."""
+    name = Path(path)
+    if name.suffix.lower() not in _DOCUMENTS and name.name not in _DOCUMENT_NAMES:
+        return False
+    with open(path, "rb") as file:
+        return not file.read(6).startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"))
 
 
 def _find_base(pattern: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from arrowdl import _core
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.file_stamps import FileStamps
+from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
+from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import TableSource
 from arrowdl.loader._sources.unify_schemas import unify_schemas
 
@@ -27,21 +30,30 @@ class MappedSource(TableSource):
     files : list of MappedFile
     columns : list of str, optional
     stamps : FileStamps
+    schemas : sequence of (str, pyarrow.Schema)
+        Path and schema of each file.
     """
 
     def __init__(
         self,
         table: pa.Table,
         files: list[MappedFile],
+        schemas: Sequence[tuple[str, pa.Schema]],
         columns: list[str] | None,
         stamps: FileStamps,
     ) -> None:
         super().__init__(table, columns)
+        self._schemas = schemas
         self._files = files
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
         self._private_rows: PrivateRows | None = None
+
+    def find_nulls(self, column: str) -> str:
+        return describe_missing(
+            [path for path, schema in self._schemas if column not in schema.names]
+        )
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:
@@ -91,7 +103,9 @@ def _map_again(
     return source.cut_for_shuffle() if is_cut else source
 
 
-def map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
+def map_files(
+    paths: list[str],
+) -> tuple[pa.Table, list[MappedFile], list[tuple[str, pa.Schema]]] | None:
     """Map IPC files; None if one is compressed.
 
     Raises
@@ -104,18 +118,33 @@ def map_files(paths: list[str]) -> tuple[pa.Table, list[MappedFile]] | None:
     tables = []
     files = []
     for path in paths:
-        mapped, file = map_file(path)
-        files.append(file)
-        try:
-            reader = pa.ipc.open_file(mapped)
-            if reader.num_record_batches and not _is_in(reader.get_batch(0), mapped):
+        with naming_files([path]):
+            mapped, file = map_file(path)
+            files.append(file)
+            reader = _open(path, mapped)
+            is_file = hasattr(reader, "num_record_batches") and reader.num_record_batches > 0
+            if is_file and not _is_in(reader.get_batch(0), mapped):
                 return None
+            tables.append(reader.read_all())
+    schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
+    empty = unify_schemas(schemas).empty_table()
+    return pa.concat_tables([empty, *tables], promote_options="default"), files, schemas
+
+
+def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:
+    """Open the file or the stream format."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid as error:
+        try:
+            return pa.ipc.open_stream(mapped)
         except pa.ArrowInvalid:
-            reader = pa.ipc.open_stream(mapped)
-        tables.append(reader.read_all())
-    schema = unify_schemas([(path, t.schema) for path, t in zip(paths, tables, strict=True)])
-    empty = schema.empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default"), files
+            raise ValueError(
+                f"{path!r} is no Arrow IPC file, or not a whole one ({error}): write it again, or "
+                "leave it out of the Loader's paths"
+            ) from error
 
 
 def _is_in(batch: pa.RecordBatch, mapped: pa.MemoryMappedFile) -> bool:

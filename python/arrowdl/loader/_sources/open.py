@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
+from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
 from arrowdl.loader._sources.libraries import find_batch, find_opener, find_table, is_of
 from arrowdl.loader._sources.paths import open_paths
@@ -49,18 +50,36 @@ def open_source(
     if found is None:
         found = _open_unfiltered(source, names)
     if found is None:
-        raise TypeError(
-            f"a Loader cannot read {type(source).__name__}: give paths, a pyarrow dataset, a table "
-            "or frame, an object with __arrow_c_stream__, an iterator of record batches, or a "
-            "function that makes one of the last three; tensors by arrowdl.to_arrow_device()"
-        )
+        raise TypeError(f"a Loader cannot read {type(source).__name__}: {_advise(source)}")
     return found
 
 
+def _advise(source: Any) -> str:
+    """Say what to give instead of an object that a Loader cannot read."""
+    if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
+        splits = ", ".join(map(repr, source))
+        return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
+    if is_of(source, "pyarrow.parquet", "ParquetFile"):
+        return "give the path that it was opened with, or its rows, file.read()"
+    if is_of(source, "pyarrow.parquet", "ParquetDataset"):
+        return "give a pyarrow dataset of its files, pyarrow.dataset.dataset(source.files)"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return "give a file object of the bytes of a file, io.BytesIO(data)"
+    if isinstance(source, Mapping):
+        return "give a table of its columns, pyarrow.table(columns)"
+    return (
+        "give paths, a pyarrow dataset, a table or frame, a file object, an object with "
+        "__arrow_c_stream__, an iterator of record batches, or a function that makes one of the "
+        "last three; tensors by arrowdl.to_arrow_device()"
+    )
+
+
 def _read_names(columns: Sequence[str]) -> list[str]:
-    if isinstance(columns, (str, Set)) or not isinstance(columns, Iterable):
+    if isinstance(columns, (str, Set, Mapping)) or not isinstance(columns, Iterable):
+        rename = "; transform= can rename the tensors" if isinstance(columns, Mapping) else ""
         raise TypeError(
             f"columns={columns!r}: give a list of names, in the order of the batch's columns"
+            + rename
         )
     names = list(columns)
     for name in names:
@@ -74,6 +93,10 @@ def _read_names(columns: Sequence[str]) -> list[str]:
 def _open_files(
     source: Any, columns: list[str] | None, filter: Any, memory_map: bool
 ) -> Source | None:
+    if (files := list_file_objects(source)) is not None:
+        source = find_paths(files)
+        if source is None:
+            return TableSource(read_tables(files, columns, filter), columns)
     paths = expand_paths(source)
     if paths is not None:
         return open_paths(paths, columns, filter, memory_map)
@@ -86,7 +109,7 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (table := find_table(source)) is not None:
         return TableSource(table, columns)
     if (opener := find_opener(source, columns)) is not None:
-        return StreamSource(opener, is_replayable=not opener.is_for_one_pass)
+        return StreamSource(opener, not opener.is_for_one_pass, columns)
     if hasattr(source, "__dataframe__"):  # of several protocols, the last choice
         table = find_batch(_core.from_arrow(source))
         return None if table is None else TableSource(table, columns)

@@ -80,7 +80,8 @@ def _find_kind(path: str) -> str:
     if suffix in _OTHER_SUFFIXES:
         raise ValueError(
             f"{path!r} is neither Parquet nor Arrow IPC, by its name: give the Loader a dataset, "
-            f'pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}")'
+            f'pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}"); or leave it out, '
+            "by a pattern such as '*.parquet'"
         )
     return "ipc" if suffix in _IPC_SUFFIXES else "parquet"
 

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
+from arrowdl.loader._sources.locate import Candidate, find_damage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Check = Callable[[Sequence[str]], None]  # takes paths, raises if a file has changed
+FindDamage = Callable[[], str]  # says which file cannot be read
 
 # A scan reads two files ahead: an error may concern each of these.
 _FILES_AT_ONCE = 3
@@ -51,6 +54,11 @@ class Query:
     filter: Any
     memory_map: bool = True
 
+    @property
+    def column_names(self) -> list[str]:
+        """The columns of the batches."""
+        return list(self.schema.names if self.columns is None else self.columns)
+
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
         return dataset.scanner(columns=self.columns).projected_schema
@@ -63,7 +71,12 @@ class Query:
             paths = list(dict.fromkeys(part.path for part in parts if part.path))
             check(paths)
             scanner = self._make_scanner([part.fragment for part in parts], options)
-            yield from scan(scanner, paths, check)
+            candidates = [Candidate(part.path, part.fragment) for part in parts]
+            yield from scan(scanner, paths, check, partial(self.find_damage, candidates))
+
+    def find_damage(self, candidates: Sequence[Candidate]) -> str:
+        """Say which of `candidates` is the first that cannot be read; see there."""
+        return find_damage(candidates, self.schema, self.column_names, self.filter)
 
     def _split(self, fragment: ds.Fragment) -> Iterator[Part]:
         path = getattr(fragment, "path", "")
@@ -100,13 +113,15 @@ def _group(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield group
 
 
-def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a scan of the files at `paths`; an error names the files.
+def scan(
+    scanner: ds.Scanner, paths: Sequence[str], check: Check, find_damage: FindDamage | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a scan of the files at `paths`; an error names the file.
 
     A file is checked when its first batch arrives, after it was opened.
     """
     latest = ""
-    with naming_files(paths) as names:
+    with naming_files(paths, find_damage) as names:
         for tagged in scanner.scan_batches():
             path = getattr(tagged.fragment, "path", "")
             if path != latest and path in names:
@@ -117,17 +132,28 @@ def scan(scanner: ds.Scanner, paths: Sequence[str], check: Check) -> Iterator[pa
 
 
 @contextmanager
-def naming_files(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Add the files being read to an error, unless it names one; yields their list, to shorten."""
-    names = list(dict.fromkeys(paths))
+def naming_files(
+    paths: Sequence[str], find_damage: FindDamage | None = None
+) -> Iterator[list[str]]:
+    """Add the file that could not be read to an error; yields the list of files, to shorten.
+
+    If `find_damage` finds none, and the error does not name one, the files being read are added.
+    """
+    names = list(paths)
     try:
         yield names
     except Exception as error:
-        if names and not any(path in str(error) for path in paths):
-            more = len(names) - _FILES_AT_ONCE
-            shown = ", ".join(map(repr, names[:_FILES_AT_ONCE]))
+        if not names:
+            raise
+        if find_damage is not None and (found := find_damage()):
+            error.add_note(f"while arrowdl.Loader read {found}")
+        elif not any(path in str(error) for path in paths):
+            distinct = list(dict.fromkeys(names))
+            more = len(distinct) - _FILES_AT_ONCE
+            shown = ", ".join(map(repr, distinct[:_FILES_AT_ONCE]))
+            hint = "" if find_damage is None else "; all can be read now: try again"
             error.add_note(
-                f"while arrowdl.Loader read {shown}" + (f" and {more} more" if more > 0 else "")
+                f"while arrowdl.Loader read {shown}{f' and {more} more' if more > 0 else ''}{hint}"
             )
         raise
 

@@ -37,6 +37,10 @@ class TableSource(IndexedSource):
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
         self._set_units(max(1, table.num_rows))
 
+    @property
+    def column_names(self) -> list[str]:
+        return list(self._table.column_names)
+
     def _set_units(self, rows: int) -> None:
         """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
         self._unit_rows = rows

@@ -1,0 +1,48 @@
+"""Errors of conversions in the words of a `Loader`: its own option, and where the nulls are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from arrowdl import _core
+
+# What messages of `to_torch` and its like advise against nulls; the rest lists the policies.
+_NULL_ADVICE = re.compile(
+    r"(use to_torch\(\), to_jax\(\) or to_numpy\(\) with |use |choose )(?=nulls=)"
+)
+
+
+def explain_errors(
+    convert: Callable[[_core.DeviceArray], Any],
+    find_nulls: Callable[[str], str],
+    array: _core.DeviceArray,
+) -> Any:
+    """Return ``convert(array)``; a BufferError about nulls names the Loader's option and a file.
+
+    Parameters
+    ----------
+    convert : callable
+    find_nulls : callable
+        Takes a column; returns a sentence that says which file has its nulls, or "".
+    array : DeviceArray
+    """
+    try:
+        return convert(array)
+    except BufferError as error:
+        text = str(error)
+        own = _NULL_ADVICE.sub("give the Loader ", text, count=1)
+        if own != text:
+            where = "".join(map(find_nulls, _find_columns(text, array)[:1]))
+            error.args = (f"{own}. {where}" if where else own,)
+        raise
+
+
+def _find_columns(text: str, array: _core.DeviceArray) -> list[str]:
+    """Return the column that an error is about, or those with nulls if it names none."""
+    names = array.field_names
+    named = [name for name in names if text.startswith(f'field "{name}": ')]
+    if named:
+        return [max(named, key=len)]
+    return [name for name in names if array.field(name).null_count > 0]
