@@ -9,9 +9,11 @@ from arrowdl.loader._options import Options, require_bool
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.open import open_source
-from arrowdl.loader._types import Framework, Nulls, Ragged, SourceLike
+from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from arrowdl.loader._integrations.grain import GrainDataset
     from arrowdl.loader._integrations.torch import TorchDataset
 
@@ -75,10 +77,24 @@ class Loader(EpochReader):
         Map local Arrow IPC files into memory, so that a page is read when it is first used. If
         another process truncates a mapped file, this process ends with SIGBUS. False reads the
         files instead, in the order of whole files.
-    nulls : {'raise', 'fill', 'nan', 'mask'}
-        As in `to_torch`.
-    ragged : {'jagged', 'padded', 'offsets'}
-        As in `to_torch`.
+    nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
+        As in `to_torch`: one policy, or the policies of columns, or of matrices of `stack`, by
+        name. Other columns raise.
+    ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these
+        As in `to_torch`: one form, or the forms of columns by name. Other columns are jagged.
+    dtype : dtype, str, or mapping of str to these, optional
+        What integers and floats are cast to, as in `to_torch`: one dtype of torch, NumPy or JAX, or
+        its name, or the dtypes of columns, or of matrices of `stack`, by name.
+    pad_value : int, float, or mapping of str to these
+        What rows of padded columns end with.
+    max_length : int or mapping of str to int, optional
+        Values of a padded row that are kept: longer rows are cut.
+    pad_to_multiple : int, optional
+        The width of padded columns is rounded up to a multiple of this.
+    vocabulary : mapping of str to sequence, optional
+        Distinct values of columns: a batch has the index of each value. For dictionary columns
+        whose values are not to be read from all files first, and for columns of plain values, such
+        as strings. A value that is not listed is an error.
     writable : bool
         Whether batches may be written to, as in ``batch["x"] /= 2``, without changing the source or
         another batch. For that, files are mapped privately, and rows of tables and streams that
@@ -89,6 +105,11 @@ class Loader(EpochReader):
         mapping makes a matrix of the listed columns under each name, and keeps the other columns.
     transform : callable, optional
         Called with each batch; the loader returns its result.
+    transform_arrow : callable, optional
+        Called with the ``pyarrow.RecordBatch`` of each batch's rows, in their final order, before
+        they become tensors. It returns as many rows: a record batch, a table, or a dict of Arrow
+        arrays, tensors or lists by column name. It runs in a native thread ahead of the training,
+        one batch after another, or in the worker processes.
     pin_memory : bool
         Return torch tensors in pinned memory, for your own copies to a GPU. `device` does not need
         it.
@@ -135,11 +156,17 @@ class Loader(EpochReader):
         pad_last: bool = False,
         sharding: Any = None,
         memory_map: bool = True,
-        nulls: Nulls = "raise",
-        ragged: Ragged = "jagged",
+        nulls: NullsOption = "raise",
+        ragged: RaggedOption = "jagged",
+        dtype: Any = None,
+        pad_value: Any = 0,
+        max_length: int | Mapping[str, int] | None = None,
+        pad_to_multiple: int | None = None,
+        vocabulary: Mapping[str, Any] | None = None,
         writable: bool = True,
         stack: bool | Mapping[str, Sequence[str]] | None = None,
         transform: Callable[[Any], Any] | None = None,
+        transform_arrow: Callable[[pa.RecordBatch], Any] | None = None,
         pin_memory: bool = False,
         buffer_size: int = 65_536,
         progress: bool = False,
@@ -159,17 +186,57 @@ class Loader(EpochReader):
             sharding=sharding,
             nulls=nulls,
             ragged=ragged,
+            dtype=dtype,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to_multiple=pad_to_multiple,
             writable=writable,
             stack=stack,
             transform=transform,
+            transform_arrow=transform_arrow,
             pin_memory=pin_memory,
             buffer_size=buffer_size,
             progress=progress,
         )
-        opened = open_source(source, columns, filter, require_bool("memory_map", memory_map))
-        if opened.column_names is not None:
+        opened = open_source(
+            source, columns, filter, require_bool("memory_map", memory_map), vocabulary
+        )
+        if opened.column_names is not None and transform_arrow is None:
             options.check_columns(opened.column_names)
+            opened.vocabulary.check_names(opened.column_names)
         super().__init__(opened, options)
+
+    def vocabulary(self, column: str) -> pa.Array:
+        """Return the values of a dictionary column, in the order of its codes.
+
+        They are the same for every rank, worker and epoch, and after a resume. Of a dataset, the
+        first call, or else the first epoch, reads the dictionary columns of all files once, unless
+        `vocabulary` was given.
+
+        Parameters
+        ----------
+        column : str
+
+        Returns
+        -------
+        pyarrow.Array
+
+        Raises
+        ------
+        ValueError
+            The column is no dictionary column, and has no `vocabulary`.
+        RuntimeError
+            The source is a stream for one pass that has not been read.
+        """
+        values = self._source.vocabulary.tables.get(column)
+        if values is None:
+            values = self._source.find_vocabulary(column)
+        if values is None:
+            raise ValueError(
+                f'"{column}" is no dictionary column of the source: give its values as '
+                "Loader(vocabulary=) to read codes"
+            )
+        return values
 
     def torch_dataset(self) -> TorchDataset:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.

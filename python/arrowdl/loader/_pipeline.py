@@ -205,7 +205,8 @@ class Pipeline:
         stream = read_batches(source, self._order, reader)
         if options.transform_arrow is not None:
             stream = self._transform_arrow(stream, options.transform_arrow, reader)
-        options.check_columns([field.name for field in stream.schema.children])
+        if options.transform_arrow is not None or source.column_names is None:
+            options.check_columns([field.name for field in stream.schema.children])
         if options.pad_last:
             stream = pad_batches(stream, options.batch_size, reader.valid_rows)
         read_type = stream.device_type
@@ -238,9 +239,7 @@ class Pipeline:
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self.options
-        convert = choose_converter(
-            options.tensor_framework, options.stack, options.columns, access
-        )
+        convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
         return partial(explain_errors, convert, self.source.find_nulls)
 
     def _transform_arrow(

@@ -48,8 +48,10 @@ def choose_converter(
     to_framework = CONVERTERS[framework]
     if not isinstance(stack, Mapping):
         arguments = {**columns.list_arguments(), **access}
-        return partial(to_framework, stack=True, **arguments) if stack else partial(
-            to_framework, **arguments
+        return (
+            partial(to_framework, stack=True, **arguments)
+            if stack
+            else partial(to_framework, **arguments)
         )
     stacked = {name for names in stack.values() for name in names}
     matrices = [

@@ -54,7 +54,10 @@ def transform_stream(
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")
             raise
-        schema.append(made.schema) if not schema else _check_schema(made, schema[0], describe(index))
+        if not schema:
+            vocabulary.check_names([*given.schema.names, *made.schema.names])
+            schema.append(made.schema)
+        _check_schema(made, schema[0], describe(index))
         return _core.from_arrow(made)
 
     def convert_all() -> Iterator[_core.DeviceArray]:
@@ -143,11 +146,17 @@ def _encode(made: pa.RecordBatch, given: pa.RecordBatch, vocabulary: Vocabulary)
 def _check_schema(made: pa.RecordBatch, first: pa.Schema, where: str) -> None:
     if made.schema.equals(first):
         return
-    for own, other in zip(made.schema, first, strict=False):
-        if own.name != other.name or own.type != other.type:
-            break
+    own, other = _list_types(made.schema), _list_types(first)
+    changed = [name for name in (*own, *other) if own.get(name) != other.get(name)]
+    what = f"its columns are {list(own)}, and were {list(other)}"
+    if changed:
+        now, before = own.get(changed[0], "missing"), other.get(changed[0], "missing")
+        what = f'"{changed[0]}" is {now}, and was {before}'
     raise ValueError(
-        f"transform_arrow returned other columns for {where} than for the first batch "
-        f'("{own.name}" of {own.type}; there "{other.name}" of {other.type}): return the same names '
-        "and types for each batch, as in pyarrow.array(values, type)"
+        f"transform_arrow returned another schema for {where} than for the first batch: {what}. "
+        "Return the same names and types for each batch, as in pyarrow.array(values, type)"
     )
+
+
+def _list_types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}

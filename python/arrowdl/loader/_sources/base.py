@@ -6,11 +6,16 @@ import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class UnitOrder:
@@ -43,10 +48,13 @@ class IndexedSource(ABC):
     is_shared : bool
         Whether the memory of the rows may have another user, or be read again in another epoch.
         Rows that stay in order are copied then, if batches are writable.
+    vocabulary : Vocabulary
+        That the user gave.
     """
 
     units: list[int]
     is_shared = True
+    vocabulary = Vocabulary({})
 
     @property
     @abstractmethod
@@ -64,6 +72,24 @@ class IndexedSource(ABC):
     def find_nulls(self, column: str) -> str:
         """Return a sentence that names a file with nulls in `column`; empty if none is known."""
         return ""
+
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Read the columns that have a vocabulary as its codes; called before anything is read.
+
+        Raises
+        ------
+        ValueError
+            A value that is in memory is not in it.
+        """
+        self.vocabulary = vocabulary
+
+    def prepare(self) -> None:
+        """Find what each worker process would find again; called before they are made."""
+        return
+
+    def find_vocabulary(self, column: str) -> pa.Array | None:
+        """Return the values of a dictionary column, in the order of the codes; None for others."""
+        return None
 
     def check_unchanged(self) -> None:
         """Raise OSError if a file has changed; called before each epoch."""
@@ -109,10 +135,12 @@ class StreamSource:
     Attributes
     ----------
     is_shared : bool
+    vocabulary : Vocabulary
         As in `IndexedSource`.
     """
 
     is_shared = True
+    vocabulary = Vocabulary({})
 
     def __init__(
         self,
@@ -145,19 +173,53 @@ class StreamSource:
                 "paths"
             )
         self._is_spent = not self.is_replayable
-        stream = _core.from_arrow_stream(self._open(epoch))
+        stream = self._encode(_core.from_arrow_stream(self._open(epoch)))
         if has_dictionaries(stream.schema):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream
 
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """As in `IndexedSource`."""
+        self.vocabulary = vocabulary
 
-def check_columns(columns: Sequence[str], names: Sequence[str]) -> None:
-    """Raise ValueError unless each of `columns` is exactly one of `names`."""
-    for name in columns:
-        if names.count(name) != 1:
-            raise ValueError(
-                f'columns: "{name}" is not one column of the source, which has {names}'
-            )
+    def prepare(self) -> None:
+        """As in `IndexedSource`."""
+        return
+
+    def _encode(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        """Encode the columns that have a vocabulary."""
+        if not any(field.name in self.vocabulary.tables for field in stream.schema.children):
+            return stream
+        import pyarrow as pa
+
+        first = next(stream, None)
+        if first is None:
+            return stream
+        return _core.from_arrow_stream(
+            self.vocabulary.encode(pa.record_batch(array.to("cpu")))
+            for arrays in ([first], stream)
+            for array in arrays
+        )
+
+    def find_vocabulary(self, column: str) -> pa.Array | None:
+        """As in `IndexedSource`; of the first rows, which all others have to match.
+
+        Raises
+        ------
+        RuntimeError
+            The stream can be read once, and has not been read.
+        """
+        if column in self.vocabulary.tables:
+            return self.vocabulary.tables[column]
+        if self._dictionaries.find(column) is None:
+            if not self.is_replayable:
+                raise RuntimeError(
+                    f'the dictionary of "{column}" is known when the first batch of this stream '
+                    f"has been read: give vocabulary=, or a source that can be read again"
+                )
+            with closing(self.open(0)) as stream:
+                any(len(array) > 0 for array in stream)
+        return self._dictionaries.find(column)
 
 
 def fingerprint(source: IndexedSource) -> str:

@@ -9,12 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, check_columns
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
-from arrowdl.loader._sources.scans import Query, naming_files, read_in_thread, scan, wait_for
+from arrowdl.loader._sources.scans import (
+    NotePath,
+    Query,
+    naming_files,
+    read_in_thread,
+    scan,
+    wait_for,
+)
+from arrowdl.loader._sources.vocabulary import TableBuilder, Vocabulary, list_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,13 +63,14 @@ class DatasetSource(IndexedSource):
         self._query = query
         self._stamps = stamps
         wait_for(self._read_footers)
-        columns = set(query.columns or dataset.schema.names)
+        columns = set(query.roots or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
         self._options = _choose_options(dataset, self._count_batch_rows())
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
         self.is_shared = not _is_memory_new(dataset, self._fragments)
         self._dictionaries: Dictionaries | None = None
+        self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
 
     def _read_footers(self) -> None:
         found = list(self._dataset.get_fragments(self._query.filter))
@@ -101,9 +111,44 @@ class DatasetSource(IndexedSource):
         query = replace(self._query, columns=[])
         return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
 
+    def prepare(self) -> None:
+        self._find_codes()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.prepare()
+        return self.__dict__
+
+    def find_vocabulary(self, column: str) -> pa.Array | None:
+        return self._find_codes().tables.get(column)
+
+    def _find_codes(self) -> Vocabulary:
+        """Return the code tables of all columns. Those that the user did not give are read."""
+        if self._codes is None:
+            schema = self._query.project(self._dataset)
+            columns = list_dictionaries(schema, self.vocabulary.tables)
+            read = wait_for(lambda: self._read_tables(columns, schema)) if columns else {}
+            self._codes = Vocabulary({**self.vocabulary.tables, **read})
+        return self._codes
+
+    def _read_tables(self, columns: list[str], schema: pa.Schema) -> dict[str, pa.Array]:
+        """Read the dictionaries of `columns` in all files, in their order."""
+        import pyarrow as pa
+
+        builders = {name: TableBuilder() for name in columns}
+        fragments = _join_fragments(self._fragments)
+        paths = [fragment.path for fragment in fragments]
+        query = replace(self._query, columns=columns, filter=None)
+        for batch in self._stamps.guard(paths, self._scan_fragments(fragments, paths, query)):
+            for name in list(builders) if batch.num_rows else ():
+                try:
+                    builders[name].add(batch.column(name).dictionary)
+                except pa.ArrowNotImplementedError:  # of structs, for example: compared instead
+                    del builders[name]
+        return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
+
     def read(self, units: Sequence[int]) -> _core.DeviceStream:
         stream = self._scan(units)
-        if not has_dictionaries(stream.schema):
+        if not self._has_unknown_dictionaries(stream.schema):
             return stream
         if self._dictionaries is None:  # those of the first rows, for every rank and epoch
             self._dictionaries = Dictionaries()
@@ -111,6 +156,14 @@ class DatasetSource(IndexedSource):
             if first is not None:
                 self._dictionaries.check(next(self._scan([first])))
         return check_dictionaries(stream, self._dictionaries)
+
+    def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
+        """Whether there are dictionaries without a code table: within structs or lists."""
+        tables = self._find_codes().tables
+        return any(
+            has_dictionaries(field) and (field.dictionary is None or field.name not in tables)
+            for field in schema.children
+        )
 
     def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
         scans = self._cut(units)
@@ -143,11 +196,23 @@ class DatasetSource(IndexedSource):
     def _open(self, units: Sequence[int]) -> _core.DeviceStream:
         fragments = _join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
-        batches = self._stamps.guard(paths, self._scan_fragments(fragments, paths))
-        return read_in_thread(batches, self._query.project(self._dataset))
+        codes, schema = self._find_codes(), self._query.project(self._dataset)
+        if not codes.concerns(schema):
+            batches = self._scan_fragments(fragments, paths, self._query)
+            return read_in_thread(self._stamps.guard(paths, batches), schema)
+        latest = [""]  # the path of the batch that is encoded
+        batches = self._scan_fragments(
+            fragments, paths, self._query, lambda path: latest.__setitem__(0, path)
+        )
+        encoded = (codes.encode(batch, latest[0]) for batch in self._stamps.guard(paths, batches))
+        return read_in_thread(encoded, codes.encode_schema(schema))
 
     def _scan_fragments(
-        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
+        self,
+        fragments: Sequence[ds.Fragment],
+        paths: Sequence[str],
+        query: Query,
+        note: NotePath = lambda path: None,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
@@ -157,13 +222,13 @@ class DatasetSource(IndexedSource):
             **self._options,
         }
         if any(map(is_ipc, fragments)):
-            return self._query.scan_each(fragments, self._stamps.check, **options)
+            return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
         chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
-        scanner = chosen.scanner(columns=self._query.columns, filter=self._query.filter, **options)
+        scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
         candidates = list(map(Candidate, paths, fragments))
-        find = partial(self._query.find_damage, candidates)
-        return scan(scanner, paths, self._stamps.check, find)
+        find = partial(query.find_damage, candidates)
+        return scan(scanner, paths, self._stamps.check, find, note)
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
@@ -284,13 +349,14 @@ class Scan:
     def _scan(
         self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        query, options = self._query, {"batch_size": DECODE_ROWS}
+        query = self._query
+        options: dict[str, Any] = {"batch_size": DECODE_ROWS}
         if any(map(is_ipc, fragments)):
             combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
             return replace(query, filter=combined).scan_each(
                 fragments, self._stamps.check, **options
             )
-        scanner = self._dataset.scanner(columns=query.columns, filter=query.filter, **options)
+        scanner = self._dataset.scanner(columns=query.projection, filter=query.filter, **options)
         if not _is_of_pyarrow(self._dataset):
             return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
         found = [fragment for fragment in fragments if hasattr(fragment, "path")]
@@ -339,7 +405,7 @@ def open_dataset(
             "tuples"
         )
     if columns is not None:
-        check_columns(columns, dataset.schema.names)
+        find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
         return DatasetSource(dataset, query, stamps or FileStamps())

@@ -26,6 +26,10 @@ class Dictionaries:
     def __init__(self) -> None:
         self._known: dict[str, pa.Array] = {}
 
+    def find(self, path: str) -> pa.Array | None:
+        """Return the dictionary at `path`; None before the first rows."""
+        return self._known.get(path)
+
     def check(self, array: _core.DeviceArray) -> None:
         """Raise ValueError unless each dictionary is that of the first array, or a prefix of it."""
         import pyarrow as pa
@@ -43,7 +47,7 @@ class Dictionaries:
                 f'the dictionary of "{path}" changes between batches: its codes would mean '
                 f"{_show(known)} in one batch and {_show(found)} in another. Give every part of "
                 "the source the same dictionary (as an enum, or pyarrow's unify_dictionaries() on "
-                "a table), or write the codes as integers"
+                "a table), give all values as vocabulary=, or write the codes as integers"
             )
 
 

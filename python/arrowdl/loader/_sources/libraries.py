@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
+from arrowdl.loader._sources.fields import find_paths, select_stream
 from arrowdl.loader._sources.scans import Query
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class _Selected:
         return self.open.is_for_one_pass
 
     def __call__(self, epoch: int) -> Any:
-        return _core.from_arrow_stream(self.open(epoch)).select(self.columns)
+        return select_stream(_core.from_arrow_stream(self.open(epoch)), self.columns)
 
 
 @dataclass
@@ -130,7 +131,10 @@ class _Lance:
     is_for_one_pass = False
 
     def __call__(self, epoch: int) -> Any:
-        return self.dataset.scanner(columns=self.columns, batch_size=8192).to_reader()
+        columns = self.columns
+        if columns is not None:  # the scanner reads whole columns
+            columns = list(dict.fromkeys(p[0] for p in find_paths(columns, self.dataset.schema)))
+        return self.dataset.scanner(columns=columns, batch_size=8192).to_reader()
 
 
 @dataclass

@@ -15,6 +15,7 @@ from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_fi
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import TableSource
 from arrowdl.loader._sources.unify_schemas import unify_schemas
+from arrowdl.loader._sources.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,13 @@ class MappedSource(TableSource):
             [path for path, schema in self._schemas if column not in schema.names]
         )
 
+    def _find_file(self, batch: pa.RecordBatch) -> str:
+        buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
+        for file in self._files:
+            if any(0 <= buffer.address - file.address < file.size for buffer in buffers):
+                return file.path
+        return ""
+
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:
             self._load()
@@ -89,17 +97,22 @@ class MappedSource(TableSource):
 
     def __reduce__(self) -> Any:
         paths = [file.path for file in self._files]
-        return _map_again, (paths, self._columns, self._stamps, self._is_cut)
+        return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._is_cut)
 
 
 def _map_again(
-    paths: list[str], columns: list[str] | None, stamps: FileStamps, is_cut: bool
+    paths: list[str],
+    columns: list[str] | None,
+    stamps: FileStamps,
+    vocabulary: Vocabulary,
+    is_cut: bool,
 ) -> TableSource:
     stamps.check()
     mapped = map_files(paths)
     if mapped is None:
         raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
     source = MappedSource(*mapped, columns, stamps)
+    source.use_vocabulary(vocabulary)
     return source.cut_for_shuffle() if is_cut else source
 
 

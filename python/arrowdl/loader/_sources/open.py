@@ -13,10 +13,15 @@ from arrowdl.loader._sources.find_files import expand_paths
 from arrowdl.loader._sources.libraries import find_batch, find_opener, find_table, is_of
 from arrowdl.loader._sources.paths import open_paths
 from arrowdl.loader._sources.table import TableSource
+from arrowdl.loader._sources.vocabulary import Vocabulary
 
 
 def open_source(
-    source: Any, columns: Sequence[str] | None, filter: Any, memory_map: bool = True
+    source: Any,
+    columns: Sequence[str] | None,
+    filter: Any,
+    memory_map: bool = True,
+    vocabulary: Mapping[str, Any] | None = None,
 ) -> Source:
     """Open what a `Loader` was given.
 
@@ -30,6 +35,8 @@ def open_source(
         Rows to read, of files and datasets.
     memory_map : bool
         Whether local IPC files are mapped.
+    vocabulary : mapping of str to sequence, optional
+        Values of columns that are read as codes.
 
     Raises
     ------
@@ -41,6 +48,7 @@ def open_source(
         No file matches.
     """
     names = None if columns is None else _read_names(columns)
+    tables = Vocabulary.of_user(vocabulary)
     found = _open_files(source, names, filter, memory_map)
     if found is None and filter is not None:
         raise ValueError(
@@ -51,6 +59,7 @@ def open_source(
         found = _open_unfiltered(source, names)
     if found is None:
         raise TypeError(f"a Loader cannot read {type(source).__name__}: {_advise(source)}")
+    found.use_vocabulary(tables)
     return found
 
 

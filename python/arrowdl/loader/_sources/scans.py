@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
+from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 Result = TypeVar("Result")
+NotePath = Callable[[str], None]
 Check = Callable[[Sequence[str]], None]  # takes paths, raises if a file has changed
 FindDamage = Callable[[], str]  # says which file cannot be read
 
@@ -59,31 +61,56 @@ class Query:
         """The columns of the batches."""
         return list(self.schema.names if self.columns is None else self.columns)
 
+    @property
+    def projection(self) -> list[str] | dict[str, Any] | None:
+        """What a scanner takes as `columns`."""
+        import pyarrow.dataset as ds
+
+        if self.columns is None:
+            return None
+        paths = find_paths(self.columns, self.schema)
+        if all(len(path) == 1 for path in paths):
+            return self.columns
+        return {name: ds.field(*path) for name, path in zip(self.columns, paths, strict=True)}
+
+    @property
+    def roots(self) -> list[str] | None:
+        """The columns of the dataset that are read, or that have fields that are."""
+        if self.columns is None:
+            return None
+        return [path[0] for path in find_paths(self.columns, self.schema)]
+
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
-        return dataset.scanner(columns=self.columns).projected_schema
+        return dataset.scanner(columns=self.projection).projected_schema
 
     def scan_each(
-        self, fragments: Iterable[ds.Fragment], check: Check, **options: Any
+        self,
+        fragments: Iterable[ds.Fragment],
+        check: Check,
+        note: NotePath = lambda path: None,
+        **options: Any,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of one fragment after another; IPC files are read from memory."""
         for parts in _group(part for fragment in fragments for part in self._split(fragment)):
             paths = list(dict.fromkeys(part.path for part in parts if part.path))
             check(paths)
+            note(" or ".join(paths[:_FILES_AT_ONCE]))
             scanner = self._make_scanner([part.fragment for part in parts], options)
             candidates = [Candidate(part.path, part.fragment) for part in parts]
-            yield from scan(scanner, paths, check, partial(self.find_damage, candidates))
+            yield from scan(scanner, paths, check, partial(self.find_damage, candidates), note)
 
     def find_damage(self, candidates: Sequence[Candidate]) -> str:
         """Say which of `candidates` is the first that cannot be read; see there."""
-        return find_damage(candidates, self.schema, self.column_names, self.filter)
+        columns = self.column_names if self.roots is None else self.roots
+        return find_damage(candidates, self.schema, list(dict.fromkeys(columns)), self.filter)
 
     def _split(self, fragment: ds.Fragment) -> Iterator[Part]:
         path = getattr(fragment, "path", "")
         if not is_ipc(fragment):
             yield Part(path, fragment, _GROUP_BYTES)
             return
-        needed = find_columns(self.schema.names, self.columns, self.filter)
+        needed = find_columns(self.schema.names, self.roots, self.filter)
         with naming_files([path]):
             yield from split_file(fragment, needed, self.memory_map)
 
@@ -92,7 +119,7 @@ class Query:
     ) -> ds.Scanner:
         import pyarrow.dataset as ds
 
-        chosen = {"columns": self.columns, "filter": self.filter, **options}
+        chosen = {"columns": self.projection, "filter": self.filter, **options}
         if len(fragments) == 1:
             return fragments[0].scanner(self.schema, **chosen)
         dataset = ds.FileSystemDataset(fragments, self.schema, fragments[0].format)
@@ -114,11 +141,16 @@ def _group(parts: Iterable[Part]) -> Iterator[list[Part]]:
 
 
 def scan(
-    scanner: ds.Scanner, paths: Sequence[str], check: Check, find_damage: FindDamage | None = None
+    scanner: ds.Scanner,
+    paths: Sequence[str],
+    check: Check,
+    find_damage: FindDamage | None = None,
+    note: NotePath = lambda path: None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a scan of the files at `paths`; an error names the file.
 
-    A file is checked when its first batch arrives, after it was opened.
+    A file is checked when its first batch arrives, after it was opened. `note` is called with the
+    path of the next batches.
     """
     latest = ""
     with naming_files(paths, find_damage) as names:
@@ -127,6 +159,7 @@ def scan(
             if path != latest and path in names:
                 check([path])
                 del names[: names.index(path)]
+                note(path)
             latest = path
             yield tagged.record_batch
 

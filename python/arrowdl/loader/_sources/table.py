@@ -10,8 +10,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._sources.base import IndexedSource, check_columns
+from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources.fields import select_fields
+from arrowdl.loader._sources.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +33,7 @@ class TableSource(IndexedSource):
 
     def __init__(self, table: pa.Table, columns: list[str] | None) -> None:
         self._schema = table.schema
-        selected = table if columns is None else _select(table, columns)
+        selected = table if columns is None else select_fields(table, columns)
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
@@ -40,6 +42,32 @@ class TableSource(IndexedSource):
     @property
     def column_names(self) -> list[str]:
         return list(self._table.column_names)
+
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        import pyarrow as pa
+
+        super().use_vocabulary(vocabulary)
+        if any(name in vocabulary.tables for name in self._table.column_names):
+            batches = [*self._table.to_batches(), _make_empty(self._table.schema)]
+            self._table = pa.Table.from_batches(
+                vocabulary.encode(batch, self._find_file(batch)) for batch in batches
+            )
+            self._dictionaries = Dictionaries()
+
+    def _find_file(self, batch: pa.RecordBatch) -> str:
+        """Return the path of the file that a batch is of; empty if it is of none."""
+        return ""
+
+    def find_vocabulary(self, column: str) -> pa.Array | None:
+        import pyarrow as pa
+
+        if column not in self._table.column_names:
+            return None
+        field = self._table.schema.field(column)
+        if not pa.types.is_dictionary(field.type):
+            return None
+        chunks = self._table.column(column).chunks
+        return chunks[0].dictionary if chunks else pa.array([], field.type.value_type)
 
     def _set_units(self, rows: int) -> None:
         """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
@@ -105,6 +133,8 @@ def _unify_dictionaries(table: pa.Table) -> pa.Table:
         return table
 
 
-def _select(table: pa.Table, columns: list[str]) -> pa.Table:
-    check_columns(columns, table.column_names)
-    return table.select(columns)
+def _make_empty(schema: pa.Schema) -> pa.RecordBatch:
+    """Make a batch without rows, for the types of a table without batches."""
+    import pyarrow as pa
+
+    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)

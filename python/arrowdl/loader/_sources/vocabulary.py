@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,6 +44,23 @@ class Vocabulary:
             )
         return cls({str(name): _read_values(name, own) for name, own in values.items()})
 
+    def check_names(self, columns: Sequence[str]) -> None:
+        """Raise ValueError if a table is of none of `columns`."""
+        for name in self.tables:
+            if name not in columns:
+                raise ValueError(f'vocabulary= names "{name}", and the columns are {columns}')
+
+    def concerns(self, schema: pa.Schema) -> bool:
+        """Whether `schema` has a column with a table."""
+        return any(name in self.tables for name in schema.names)
+
+    def encode_schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of batches that `encode` returns."""
+        import pyarrow as pa
+
+        empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        return self.encode(empty).schema
+
     def encode(self, batch: pa.RecordBatch, path: str = "") -> pa.RecordBatch:
         """Return `batch` with the codes of these tables in its columns.
 
@@ -76,7 +93,7 @@ def _read_values(name: str, values: Any) -> pa.Array:
     if array.null_count:
         raise ValueError(f'vocabulary: the values of "{name}" have a null, which has no code')
     if len(array.unique()) != len(array):
-        raise ValueError(f'vocabulary: a value of "{name}" is there twice, and would have two codes')
+        raise ValueError(f'vocabulary: a value of "{name}" is listed twice: it has one code')
     return array
 
 
@@ -85,8 +102,11 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
     import pyarrow.compute as pc
 
     is_dictionary = pa.types.is_dictionary(column.type)
-    if is_dictionary and column.dictionary.equals(values):
-        return column
+    index_type: pa.DataType = pa.int32()
+    if is_dictionary:
+        index_type = _choose_index_type(column.type.index_type, len(values))
+        if column.dictionary.equals(values) and column.type.index_type == index_type:
+            return column
     entries = column.dictionary if is_dictionary else column
     try:
         codes = pc.index_in(entries.cast(values.type), value_set=values)
@@ -96,11 +116,9 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
             f"{values.type} ({error}): give values of the column's type"
         ) from error
     is_unknown = pc.and_(pc.is_null(codes), pc.is_valid(entries))
-    index_type: pa.DataType = pa.int32()
     if is_dictionary:
         is_unknown = is_unknown.take(column.indices)
         codes = codes.take(column.indices)
-        index_type = _choose_index_type(column.type.index_type, len(values))
     unknown = pc.index(is_unknown, True).as_py()
     if unknown >= 0:
         value = column[unknown].as_py()
