@@ -35,8 +35,14 @@ def options(table: DeviceArray) -> Loader:
         shuffle=True,
         seed=1,
         num_workers=2,
-        nulls="fill",
-        ragged="padded",
+        nulls={"x": "fill"},
+        ragged={"y": "padded"},
+        dtype={"x": "float32"},
+        pad_value={"y": -1},
+        max_length=10,
+        pad_to_multiple=8,
+        vocabulary={"x": ["a", "b"]},
+        transform_arrow=lambda batch: {"x": batch["x"]},
         stack={"features": ["x", "y"]},
         transform=lambda batch: batch,
         buffer_size=1_000,
@@ -46,6 +52,7 @@ def options(table: DeviceArray) -> Loader:
 def refused(table: DeviceArray) -> None:
     Loader(table, 8, framework="tensorflow")  # type: ignore[arg-type]
     Loader(table, 8, nulls="drop")  # type: ignore[arg-type]
+    Loader(table, 8, nulls={"x": "drop"})  # type: ignore[dict-item]
     Loader(3, 8)  # type: ignore[arg-type]
     Loader(table, 8, workers=2)  # type: ignore[call-arg]
 
@@ -55,6 +62,7 @@ def results(loader: Loader) -> None:
     assert_type(len(loader), int)
     assert_type(loader.epoch, int)
     assert_type(loader.valid_rows, int)
+    assert_type(loader.vocabulary("x"), Any)
     assert_type(loader.state_dict(), dict[str, Any])
     assert_type(loader.stats(), Stats)
     assert_type(loader.stats().source_seconds, float)

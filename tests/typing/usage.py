@@ -23,6 +23,8 @@ def functions(tensor: SupportsDLPack, table: SupportsArrowStream) -> None:
     assert_type(arrowdl.to_torch(table), Any)
     assert_type(arrowdl.to_jax(table, nulls="nan", stack=True), Any)
     assert_type(arrowdl.to_numpy(table, nulls="fill", ragged="padded"), Any)
+    assert_type(arrowdl.to_numpy(table, nulls={"x": "fill"}, dtype={"x": "float32"}), Any)
+    assert_type(arrowdl.to_torch(table, ragged="padded", pad_value=-1, max_length=4), Any)
     matrix = arrowdl.to_torch(table, nulls="mask", stack=True)
     assert_type(matrix, tuple[Any, Any])
     values, valid = arrowdl.to_torch(table, nulls="mask")
@@ -45,6 +47,7 @@ def structs(table: SupportsArrowStream) -> None:
 
 def arguments(table: SupportsArrowStream) -> None:
     arrowdl.to_torch(table, nulls="drop")  # type: ignore[call-overload]
+    arrowdl.to_torch(table, nulls={"x": "drop"})  # type: ignore[dict-item]
     arrowdl.to_torch(table, ragged="nested")  # type: ignore[call-overload]
     arrowdl.to_torch(table, "fill")  # type: ignore[call-overload]
     arrowdl.to_arrow_device(table, layout="tensor")  # type: ignore[arg-type]

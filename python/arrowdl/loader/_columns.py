@@ -133,9 +133,10 @@ def _read(name: str, value: Any, read: Callable[[Any], Any], is_optional: bool =
 def _choose(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
+            expected = ", ".join(map(repr, choices))
             raise ValueError(
-                f"{name}={value!r}: expected one of {', '.join(choices)}, or a mapping from column "
-                "names to these"
+                f"{name}={value!r}: expected one of {expected}, or a mapping from column names to "
+                "these"
             )
         return value
 

@@ -27,7 +27,7 @@ def draw_table(rng: random.Random) -> pa.Table:
     batches = []
     for count in pieces:
         ids = list(range(first, first + count))
-        batches.append(pa.record_batch(rows_of(ids), names=["id", "x", "v", "t"]))
+        batches.append(pa.record_batch(rows_of(ids), names=["id", "x", "v", "t", "n", "k"]))
         first += count
     return pa.Table.from_batches(batches)
 
@@ -38,6 +38,8 @@ def rows_of(ids: list[int]) -> list[pa.Array]:
         pa.array([i / 2 for i in ids], pa.float32()),
         pa.array([[i, -i] for i in ids], pa.list_(pa.int32(), 2)),
         pa.array(["z" * (i % 3) for i in ids], pa.string()),
+        pa.array([i if i % 5 else None for i in ids], pa.int16()),
+        pa.array([f"w{i % 4}" for i in ids], pa.string()).dictionary_encode(),
     ]
 
 
@@ -61,15 +63,58 @@ def write(rng: random.Random, table: pa.Table, kind: str, folder: Path) -> Any:
     return pa.dataset.dataset(paths) if kind == "dataset" else paths
 
 
-def check_rows(batch: dict[str, Any]) -> list[int]:
+def transform(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Importable, for worker processes. Keeps all but the order of the columns."""
+    return batch.select(["t", "k", "n", "v", "x", "id"])
+
+
+def draw_options(rng: random.Random) -> dict[str, Any]:
+    """Options that change how columns become tensors, not which rows a batch has."""
+    options: dict[str, Any] = {"nulls": {"n": rng.choice(["mask", "fill", "nan"])}}
+    if options["nulls"]["n"] == "nan" or rng.random() < 0.3:
+        options["dtype"] = rng.choice(["float32", {"n": "float64", "x": "float16"}])
+    options["ragged"] = rng.choice(["offsets", {"t": "padded"}])
+    if options["ragged"] != "offsets":
+        options["pad_value"] = {"t": 7}
+        options["pad_to_multiple"] = rng.choice([None, 4])
+        options["max_length"] = rng.choice([None, {"t": 1}])
+    if rng.random() < 0.5:
+        options["transform_arrow"] = transform
+    return options
+
+
+def check_rows(batch: dict[str, Any], options: dict[str, Any], values: list[str]) -> list[int]:
     """The numbers of the rows, whose other columns are what the numbers say."""
-    ids = batch["id"].tolist()
+    ids = [int(i) for i in batch["id"]]
     assert batch["x"].tolist() == [i / 2 for i in ids]
     assert batch["v"].tolist() == [[i, -i] for i in ids]
+    assert [values[int(code)] for code in batch["k"]] == [f"w{i % 4}" for i in ids]
+    check_nulls(batch["n"], options["nulls"]["n"], ids)
+    if options["ragged"] != "offsets":
+        rows, lengths = batch["t"]
+        longest = 2 if options["max_length"] is None else 1
+        assert lengths.tolist() == [min(i % 3, longest) for i in ids]
+        for i, row in zip(ids, rows.tolist(), strict=True):
+            used = min(i % 3, longest)
+            assert row == [ord("z")] * used + [7] * (len(row) - used)
+        assert rows.shape[1] % (options["pad_to_multiple"] or 1) == 0
+        return ids
     flat, offsets = batch["t"]
     assert np.diff(offsets).tolist() == [i % 3 for i in ids]
     assert bytes(flat) == b"z" * len(flat)
     return ids
+
+
+def check_nulls(column: Any, policy: str, ids: list[int]) -> None:
+    if policy == "mask":
+        column, mask = column
+        assert mask.tolist() == [i % 5 != 0 for i in ids]
+    replaced = np.nan if policy == "nan" else 0
+    valid = [i % 5 != 0 for i in ids]
+    expected = [i if is_valid else replaced for i, is_valid in zip(ids, valid, strict=True)]
+    if policy == "mask":
+        column, expected = column[valid], np.array(expected)[valid]
+    np.testing.assert_array_equal(column, np.array(expected, float))
 
 
 class Epoch:
@@ -79,6 +124,9 @@ class Epoch:
         self.rng = rng
         self.source = source
         self.rows = rows
+        self.columns = draw_options(rng)
+        if callable(source):  # a stream, whose dictionaries differ
+            self.columns["vocabulary"] = {"k": ["w3", "w1", "w0", "w2"]}
         self.order = {
             "shuffle": rng.random() < 0.6,
             "seed": rng.randrange(2**31),
@@ -96,6 +144,7 @@ class Epoch:
                 world_size=world,
                 prefetch=self.rng.choice([0, 1, 3]),
                 **self.order,
+                **self.columns,
                 **options,
             )
             if state is not None:
@@ -103,9 +152,12 @@ class Epoch:
             loaders.append(loader)
         return loaders
 
+    def check(self, loader: arrowdl.Loader, batch: dict[str, Any]) -> list[int]:
+        return check_rows(batch, self.columns, loader.vocabulary("k").to_pylist())
+
 
 def read_steps(
-    loaders: list[arrowdl.Loader], steps: int | None
+    epoch: Epoch, loaders: list[arrowdl.Loader], steps: int | None
 ) -> tuple[list[list[list[int]]], list[Any], bool]:
     """Batches of each step and rank, the states afterwards, and whether the epoch is over."""
     iterators = [iter(loader) for loader in loaders]
@@ -115,7 +167,9 @@ def read_steps(
         if None in batches:
             assert batches == [None] * len(batches), "ranks have as many batches"
             return read, [loader.state_dict() for loader in loaders], True
-        read.append([check_rows(batch) for batch in batches])
+        read.append(
+            [epoch.check(loader, batch) for loader, batch in zip(loaders, batches, strict=True)]
+        )
     return read, [loader.state_dict() for loader in loaders], False
 
 
@@ -134,7 +188,7 @@ def check_stops(rng: random.Random, folder: Path) -> None:
         most = max(most, world * size)
         steps = rng.choice([0, 1, 2, 3, None])
         loaders = epoch.open(world, state, size, drop_last=drop_last)
-        read, states, is_over = read_steps(loaders, steps)
+        read, states, is_over = read_steps(epoch, loaders, steps)
         assert all(one == states[0] for one in states), "ranks agree on where they are"
         state = rng.choice(states)
         last = len(read) - 1
@@ -180,7 +234,7 @@ def check_order(rng: random.Random, folder: Path) -> None:
     (loader,) = epoch.open(1, None, rng.randrange(1, 9))
     orders = []
     for _ in range(2):
-        orders.append([i for batch in loader for i in check_rows(batch)])
+        orders.append([i for batch in loader for i in epoch.check(loader, batch)])
         assert sorted(orders[-1]) == list(range(len(table)))
     if not epoch.order["shuffle"]:
         assert orders == [list(range(len(table)))] * 2
@@ -188,9 +242,9 @@ def check_order(rng: random.Random, folder: Path) -> None:
     (again,) = epoch.open(1, None, 3)
     again.set_epoch(stopped)
     steps = rng.randrange(5)
-    read, (state,), _ = read_steps([again], steps)
+    read, (state,), _ = read_steps(epoch, [again], steps)
     (resumed,) = epoch.open(1, state, 5)
-    rest, _, _ = read_steps([resumed], None)
+    rest, _, _ = read_steps(epoch, [resumed], None)
     ids = [i for (batch,) in read for i in batch]
     if len(ids) < len(table):
         ids += [i for (batch,) in rest for i in batch]
@@ -216,11 +270,11 @@ def test_stops_with_workers(tmp_path: Path) -> None:
         table = draw_table(rng)
         epoch = Epoch(rng, table, len(table))
         first = epoch.open(1, None, 3, num_workers=2)
-        read, (state,), is_over = read_steps(first, 2)
+        read, (state,), is_over = read_steps(epoch, first, 2)
         rest = epoch.open(2, state, 2, num_workers=1)
         ids = [i for batches in read for batch in batches for i in batch]
         if not is_over:
-            more, _, _ = read_steps(rest, None)
+            more, _, _ = read_steps(epoch, rest, None)
             ids += [i for batches in more for batch in batches for i in batch]
         assert set(ids) == set(range(len(table)))
         assert len(ids) - len(table) < 2

@@ -204,15 +204,15 @@ class DatasetSource(IndexedSource):
         batches = self._scan_fragments(
             fragments, paths, self._query, lambda path: latest.__setitem__(0, path)
         )
-        encoded = (codes.encode(batch, latest[0]) for batch in self._stamps.guard(paths, batches))
-        return read_in_thread(encoded, codes.encode_schema(schema))
+        encoded = (codes.encode(batch, latest[0]) for batch in batches)
+        return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
 
     def _scan_fragments(
         self,
         fragments: Sequence[ds.Fragment],
         paths: Sequence[str],
         query: Query,
-        note: NotePath = lambda path: None,
+        note: NotePath | None = None,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 

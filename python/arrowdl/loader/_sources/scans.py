@@ -88,17 +88,23 @@ class Query:
         self,
         fragments: Iterable[ds.Fragment],
         check: Check,
-        note: NotePath = lambda path: None,
+        note: NotePath | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of one fragment after another; IPC files are read from memory."""
-        for parts in _group(part for fragment in fragments for part in self._split(fragment)):
+        """Yield the batches of one fragment after another; IPC files are read from memory.
+
+        With `note`, which is called with the path of the next batches, small files are not scanned
+        together.
+        """
+        found = (part for fragment in fragments for part in self._split(fragment))
+        for parts in _group(found) if note is None else ([part] for part in found):
             paths = list(dict.fromkeys(part.path for part in parts if part.path))
             check(paths)
-            note(" or ".join(paths[:_FILES_AT_ONCE]))
+            if note is not None:
+                note("".join(paths))
             scanner = self._make_scanner([part.fragment for part in parts], options)
             candidates = [Candidate(part.path, part.fragment) for part in parts]
-            yield from scan(scanner, paths, check, partial(self.find_damage, candidates), note)
+            yield from scan(scanner, paths, check, partial(self.find_damage, candidates))
 
     def find_damage(self, candidates: Sequence[Candidate]) -> str:
         """Say which of `candidates` is the first that cannot be read; see there."""
@@ -145,7 +151,7 @@ def scan(
     paths: Sequence[str],
     check: Check,
     find_damage: FindDamage | None = None,
-    note: NotePath = lambda path: None,
+    note: NotePath | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a scan of the files at `paths`; an error names the file.
 
@@ -159,7 +165,8 @@ def scan(
             if path != latest and path in names:
                 check([path])
                 del names[: names.index(path)]
-                note(path)
+                if note is not None:
+                    note(path)
             latest = path
             yield tagged.record_batch
 
