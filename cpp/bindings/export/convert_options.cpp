@@ -90,11 +90,11 @@ struct Setters {
   }
 };
 
-void require_padded(const ConvertOptions& options) {
+void require_padded(const ConvertOptions& options, const ByColumn& by_column) {
   const bool pads = options.pad_value != nullptr || options.max_length >= 0 ||
-                    options.pad_multiple > 1 || options.by_column.pad_value != nullptr ||
-                    options.by_column.max_length != nullptr;
-  if (!pads || options.ragged == Ragged::kPadded || options.by_column.ragged != nullptr) return;
+                    options.pad_multiple > 1 || by_column.pad_value != nullptr ||
+                    by_column.max_length != nullptr;
+  if (!pads || options.ragged == Ragged::kPadded || by_column.ragged != nullptr) return;
   raise_value_error(
       "pad_value=, max_length= and pad_to_multiple= are of padded rows: give ragged=\"padded\" "
       "too");
@@ -156,28 +156,29 @@ const Dtype* read_dtype(PyObject* value) {
 
 ConvertOptions ConvertOptions::for_column(PyObject* name) const {
   ConvertOptions own = *this;
-  own.by_column = {};
+  own.by_column = nullptr;
+  if (by_column == nullptr) return own;
   const Setters set{&own, CastWhich::kAll};
-  read_column(by_column.nulls, name, set.nulls());
-  read_column(by_column.ragged, name, set.ragged());
-  read_column(by_column.dtype, name, set.dtype());
-  read_column(by_column.pad_value, name, set.pad_value());
-  read_column(by_column.max_length, name, set.max_length());
+  read_column(by_column->nulls, name, set.nulls());
+  read_column(by_column->ragged, name, set.ragged());
+  read_column(by_column->dtype, name, set.dtype());
+  read_column(by_column->pad_value, name, set.pad_value());
+  read_column(by_column->max_length, name, set.max_length());
   return own;
 }
 
-void read_options(const ConvertArguments& arguments, ConvertOptions* options) {
+void read_options(const ConvertArguments& arguments, ConvertOptions* options, ByColumn* by_column) {
   const Setters set{options, CastWhich::kNumbers};
-  ByColumn& by_column = options->by_column;
-  by_column.nulls = read_each(arguments.nulls, set.nulls());
-  by_column.ragged = read_each(arguments.ragged, set.ragged());
-  by_column.dtype = read_each(arguments.dtype, set.dtype());
-  by_column.pad_value = read_each(arguments.pad_value, set.pad_value());
-  by_column.max_length = read_each(arguments.max_length, set.max_length());
+  by_column->nulls = read_each(arguments.nulls, set.nulls());
+  by_column->ragged = read_each(arguments.ragged, set.ragged());
+  by_column->dtype = read_each(arguments.dtype, set.dtype());
+  by_column->pad_value = read_each(arguments.pad_value, set.pad_value());
+  by_column->max_length = read_each(arguments.max_length, set.max_length());
   if (arguments.pad_to_multiple != nullptr && arguments.pad_to_multiple != Py_None) {
     options->pad_multiple = read_length("pad_to_multiple", arguments.pad_to_multiple);
   }
-  require_padded(*options);
+  if (!by_column->is_empty()) options->by_column = by_column;
+  require_padded(*options, *by_column);
 }
 
 void check_columns(const ByColumn& by_column, const std::vector<Type>& columns) {

@@ -52,9 +52,9 @@ struct ConvertOptions {
   PyObject* pad_value = nullptr;               ///< borrowed; nullptr: zeros
   int64_t max_length = -1;                     ///< of padded rows; -1: any
   int64_t pad_multiple = 1;                    ///< of which padded widths are multiples
-  ByColumn by_column = {};
+  const ByColumn* by_column = nullptr;         ///< borrowed; nullptr: none
 
-  bool has_by_column() const { return !by_column.is_empty(); }
+  bool has_by_column() const { return by_column != nullptr; }
   /// The options of the column named `name`.
   ConvertOptions for_column(PyObject* name) const;
 };
@@ -78,9 +78,10 @@ struct ConvertArguments {
 /// numbers are not cast to it.
 const Dtype* read_dtype(PyObject* value);
 
-/// Reads all but `stack`, `device`, `copy` and `own`, which are the caller's. Mappings must be
-/// dicts. Raises ValueError or TypeError, naming the argument.
-void read_options(const ConvertArguments& arguments, ConvertOptions* options);
+/// Reads all but `stack`, `device`, `copy` and `own`, which are the caller's. Mappings, which must
+/// be dicts, are noted in `by_column`, and the options point to it. Raises ValueError or TypeError,
+/// naming the argument.
+void read_options(const ConvertArguments& arguments, ConvertOptions* options, ByColumn* by_column);
 
 /// Raises ValueError if a mapping has a name that none of `columns` has.
 void check_columns(const ByColumn& by_column, const std::vector<Type>& columns);

@@ -80,8 +80,10 @@ py::object Converter::stack(const DeviceArray& array) const {
                       to_string(array.type()));
   }
   require_copy_allowed(array, "its fields have to be put side by side");
-  check_columns(options_.by_column, array.type().children);
-  const bool casts = options_.dtype != nullptr || options_.by_column.dtype != nullptr;
+  const ByColumn* by_column = options_.by_column;
+  if (by_column != nullptr) check_columns(*by_column, array.type().children);
+  const bool casts =
+      options_.dtype != nullptr || (by_column != nullptr && by_column->dtype != nullptr);
   const DeviceArray fields = casts ? cast_fields(array) : array;
   const std::vector<Nulls> policies = list_nulls(array);
   py::object values = make(stack_fields(fields, policies));
@@ -115,7 +117,7 @@ py::object Converter::convert_column(const DeviceArray& array) const {
 py::object Converter::convert_struct(const DeviceArray& array) const {
   py::dict fields;
   const bool by_column = options_.has_by_column();
-  if (by_column) check_columns(options_.by_column, array.type().children);
+  if (by_column) check_columns(*options_.by_column, array.type().children);
   const std::vector<Type>& children = array.type().children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const char* name = children[i].name();
@@ -227,7 +229,7 @@ DeviceArray Converter::cast_fields(const DeviceArray& array) const {
 /// The policies of the columns of a matrix.
 std::vector<Nulls> Converter::list_nulls(const DeviceArray& array) const {
   std::vector<Nulls> policies;
-  if (options_.by_column.nulls == nullptr) {
+  if (options_.by_column == nullptr || options_.by_column->nulls == nullptr) {
     policies.assign(array.type().children.size(), value_nulls());
     return policies;
   }

@@ -1,5 +1,6 @@
 // to_torch(obj), to_jax(obj), to_numpy(obj): an Arrow array as tensors of a framework.
 #include <iterator>
+#include <vector>
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
@@ -21,17 +22,31 @@ namespace py = pybind11;
 constexpr const char* kFunctionNames[] = {"to_torch", "to_jax", "to_numpy"};
 static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "a function each");
 
-/// A mapping that is no dict as one.
-py::object as_dict(PyObject* value) {
-  const bool is_other = value != nullptr && !PyDict_Check(value) && !PyUnicode_Check(value) &&
-                        PyMapping_Check(value) != 0 && PyObject_HasAttrString(value, "keys") != 0;
-  return is_other ? py::dict(py::reinterpret_borrow<py::object>(value))
-                  : py::reinterpret_borrow<py::object>(value);
-}
+/// The arguments that may be mappings by column.
+constexpr std::size_t kMappings[] = {1, 2, 7, 8, 9};
 
-ConvertOptions read_all(const ConvertArguments& arguments) {
+/// Mappings that are no dicts, as dicts.
+class Mappings {
+ public:
+  /// Replaces such mappings among the arguments.
+  template <typename Values>
+  void replace(Values* values) {
+    for (const std::size_t i : kMappings) {
+      PyObject*& value = (*values)[i];
+      if (value == nullptr || PyUnicode_Check(value) || PyDict_Check(value)) continue;
+      if (PyMapping_Check(value) == 0 || PyObject_HasAttrString(value, "keys") == 0) continue;
+      dicts_.push_back(py::dict(py::reinterpret_borrow<py::object>(value)));
+      value = dicts_.back().ptr();
+    }
+  }
+
+ private:
+  std::vector<py::dict> dicts_;
+};
+
+ConvertOptions read_all(const ConvertArguments& arguments, ByColumn* by_column) {
   ConvertOptions options;
-  read_options(arguments, &options);
+  read_options(arguments, &options, by_column);
   if (arguments.stack != nullptr) options.stack = read_bool("stack", arguments.stack);
   if (arguments.device != nullptr && arguments.device != Py_None) {
     options.device = read_device(arguments.device);
@@ -64,19 +79,21 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
     static const Parameters<11> parameters(
         kFunctionNames[index],
-        {"obj", "nulls", "ragged", "stack", "device", "copy", "dtype", "pad_value", "max_length",
-         "pad_to_multiple", "_own"},
+        {"obj", "nulls", "ragged", "stack", "device", "copy", "_own", "dtype", "pad_value",
+         "max_length", "pad_to_multiple"},
         1, 1);
-    const auto values = parameters.read(args, n, names);
+    auto values = parameters.read(args, n, names);
     PyObject* const object = values[0];
-    const py::object nulls = as_dict(values[1]);
-    const py::object ragged = as_dict(values[2]);
-    const py::object dtype = as_dict(values[6]);
-    const py::object pad_value = as_dict(values[7]);
-    const py::object max_length = as_dict(values[8]);
-    ConvertOptions options =
-        read_all({nulls.ptr(), ragged.ptr(), values[3], values[4], values[5], dtype.ptr(),
-                  pad_value.ptr(), max_length.ptr(), values[9], values[10]});
+    const bool has_options = names != nullptr && PyTuple_GET_SIZE(names) > 0;
+    Mappings mappings;
+    ByColumn by_column;
+    ConvertOptions options;
+    if (has_options) {
+      mappings.replace(&values);
+      options = read_all({values[1], values[2], values[3], values[4], values[5], values[7],
+                          values[8], values[9], values[10], values[6]},
+                         &by_column);
+    }
     if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
         !options.has_by_column() && options.access == Access::kShared) {
       if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
