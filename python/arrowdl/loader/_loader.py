@@ -24,10 +24,11 @@ class Loader(EpochReader):
     Parameters
     ----------
     source : object
-        For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them, a
-        ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy frame (collected once),
-        a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset, a list of record
-        batches, a function that makes an Arrow stream. For one epoch: an Arrow stream.
+        For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them,
+        open file objects, a ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy
+        frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
+        a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
+        stream.
     batch_size : int
         Rows of a batch on this rank.
     columns : sequence of str, optional

@@ -1,8 +1,15 @@
-"""The progress bar of `Loader(progress=True)`."""
+"""The progress bar of `Loader(progress=True)`, and a line while a Loader is made."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
+from typing import TextIO
+
+_PATIENCE_SECONDS = 2.0
+_TERMINAL_SECONDS = 0.5
+_LOG_SECONDS = 30.0
 
 
 class NoBar:
@@ -35,3 +42,47 @@ class Bar:
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
+
+
+class OpeningLine:
+    """A line on the error stream, if opening files takes seconds.
+
+    A terminal shows one line that changes; other streams get a new line each half a minute.
+
+    Parameters
+    ----------
+    what : str
+        What is done with the files.
+    total : int
+        Files.
+    out : text stream, optional
+        ``sys.stderr`` by default.
+    clock : callable
+        Returns seconds.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        out: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what = what
+        self._total = total
+        self._out = sys.stderr if out is None else out
+        self._clock = clock
+        self._next = clock() + _PATIENCE_SECONDS
+        self._is_shown = False
+
+    def __call__(self, done: int) -> None:
+        """Show that `done` files are ready."""
+        is_last = done == self._total and self._is_shown
+        if self._out is None or (self._clock() < self._next and not is_last):
+            return
+        is_terminal = self._out.isatty()
+        text = f"arrowdl.Loader {self._what}: {done} of {self._total} files"
+        self._out.write(f"\r{text}" + "\n" * is_last if is_terminal else f"{text}\n")
+        self._out.flush()
+        self._is_shown = True
+        self._next = self._clock() + (_TERMINAL_SECONDS if is_terminal else _LOG_SECONDS)

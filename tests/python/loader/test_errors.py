@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._batches.explain import explain_errors
 from helpers.processes import run_python
 
 TABLE = pa.table({"x": range(2000), "y": [float(i * 7919 % 1000) for i in range(2000)]})
@@ -205,4 +206,47 @@ def test_a_missing_object_is_named() -> None:
         assert "no such object while arrowdl.Loader read '" in line
         assert "/23.parquet', which cannot be opened: leave it out" in line
     assert "/23.parquet'" in third
-    assert third.endswith("all can be read now: try again")
+    assert third.endswith("they can be read now: try again")
+
+
+def test_a_search_for_nulls_that_fails_hides_nothing() -> None:
+    def find(column: str) -> str:
+        raise OSError("gone")
+
+    def convert(array: Any) -> Any:
+        raise BufferError('field "x": it has nulls: choose nulls="fill"')
+
+    array = arrowdl.from_arrow(pa.record_batch({"x": [1, None]}))
+    with pytest.raises(BufferError, match='it has nulls: give the Loader nulls="fill"') as caught:
+        explain_errors(convert, find, array)
+    assert caught.value.__notes__ == ["arrowdl.Loader could not find the file with the nulls: gone"]
+
+
+def test_other_errors_of_a_conversion_stay_as_they_are() -> None:
+    assert fail(pa.table({"v": pa.nulls(2)})) == (
+        'field "v": null has no values: cast it to a type that has'
+    )
+
+
+WHERE_IT_WAS = """
+missing = "33.parquet"
+once, error = False, OSError
+opened = ds.dataset(paths, filesystem=filesystem).filter(ds.field("x") >= 0)
+loader = arrowdl.Loader(opened, 10, framework="numpy")
+seen.clear()
+try:
+    list(loader)
+except OSError as caught:
+    print(str(caught), *caught.__notes__)
+print(seen.count(paths[0]))
+sys.stdout.flush()
+folder.cleanup()
+os._exit(0)
+"""
+
+
+def test_the_search_begins_where_reading_was() -> None:
+    """What was read before may be a thousand files."""
+    line, opens = run_python(MISSING.split("loader = ")[0] + WHERE_IT_WAS).splitlines()
+    assert "/33.parquet', which cannot be opened" in line
+    assert opens == "1"

@@ -19,6 +19,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._progress import OpeningLine
+from arrowdl.loader._sources.threads import map_in_threads
+from helpers.processes import run_python
 
 TABLE = pa.table({"id": range(10), "x": [i / 2 for i in range(10)]})
 
@@ -54,11 +57,16 @@ FILE_OBJECTS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
-@pytest.mark.parametrize("kind", FILE_OBJECTS)
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [
+        (kind, suffix)
+        for kind in FILE_OBJECTS
+        for suffix in ("parquet", "arrow", "arrows")
+        if (kind, suffix) != ("open", "arrows")  # a path has the suffix of its format
+    ],
+)
 def test_a_file_object_is_read_as_its_file(kind: str, suffix: str, tmp_path: Path) -> None:
-    if suffix == "arrows" and kind == "open":
-        pytest.skip("paths have the suffix of their format")
     path = write(tmp_path / f"a.{suffix}")
     with contextlib.ExitStack() as stack:
         made = FILE_OBJECTS[kind](path)
@@ -232,3 +240,206 @@ def test_a_near_miss_is_told_what_to_give(tmp_path: Path) -> None:
     ):
         with pytest.raises(TypeError, match=f"cannot read {type(source).__name__}: .*{advice}"):
             arrowdl.Loader(source, 4)
+
+
+# ---- columns that are not read
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_types_that_differ_in_a_column_that_is_not_read(
+    memory_map: bool, suffix: str, tmp_path: Path
+) -> None:
+    drifting = [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([[1], [2]])]
+    for i, z in enumerate(drifting):
+        write(tmp_path / f"{i}{suffix}", pa.table({"id": [2 * i, 2 * i + 1], "z": z, "y": [i, i]}))
+    options: dict[str, Any] = {"memory_map": memory_map}
+    for columns in (["id"], ["y", "id"]):
+        assert read(tmp_path, columns=columns, **options) == [0, 1, 2, 3, 4, 5]
+        assert read(tmp_path, columns=columns, num_workers=1, **options) == [0, 1, 2, 3, 4, 5]
+    assert read(tmp_path, columns=["id"], filter=ds.field("y") > 0, **options) == [2, 3, 4, 5]
+    for needing in ({}, {"columns": ["id", "z"]}, {"columns": ["id"], "filter": ds.field("z") > 1}):
+        with pytest.raises(ValueError, match=rf'1{suffix}.*"z" is string and int64.*columns='):
+            read(tmp_path, **needing, **options)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_a_state_does_not_depend_on_the_columns(suffix: str, tmp_path: Path) -> None:
+    for i in range(3):
+        write(tmp_path / f"{i}{suffix}")
+    (first, second) = (arrowdl.Loader(tmp_path, 4, columns=columns) for columns in (None, ["x"]))
+    next(iter(first))
+    second.load_state_dict(first.state_dict())
+
+
+# ---- footers
+
+
+FILESYSTEM = """
+import os, signal, sys, tempfile, threading
+import arrowdl
+import pyarrow as pa, pyarrow.dataset as ds, pyarrow.fs, pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+
+opening = None
+
+class Filesystem(LocalFileSystem):
+    def open(self, path, *args, **kwargs):
+        if opening:
+            opening(path)
+        return super().open(path, *args, **kwargs)
+
+filesystem = pa.fs.PyFileSystem(pa.fs.FSSpecHandler(Filesystem()))
+folder = tempfile.TemporaryDirectory()
+paths = [f"{folder.name}/{i:02}.parquet" for i in range(40)]
+for path in paths:
+    pq.write_table(pa.table({"x": range(4)}), path, row_group_size=2)
+dataset = ds.dataset(paths, filesystem=filesystem)
+
+def end():
+    sys.stdout.flush()
+    folder.cleanup()
+    os._exit(0)  # pyarrow's threads close files, for which they would wait for the interpreter
+"""
+
+TOGETHER = """
+barrier = threading.Barrier(8, timeout=60)  # 40 files are 5 times 8
+def opening(path):
+    barrier.wait()
+loader = arrowdl.Loader(dataset, 4, framework="numpy")
+opening = None
+print(sum(len(batch["x"]) for batch in loader))
+
+# The first of several errors, whatever ends first.
+later = threading.Event()
+def opening(path):
+    if path.endswith("07.parquet"):
+        later.set()
+        raise OSError("seven")
+    if path.endswith("03.parquet"):
+        later.wait()
+        raise OSError("three")
+try:
+    arrowdl.Loader(ds.dataset(paths, filesystem=filesystem), 4)
+except OSError as error:
+    print(error, "03.parquet" in error.__notes__[-1])
+end()
+"""
+
+INTERRUPT = """
+started = []
+gate = threading.Event()
+def opening(path):
+    started.append(path)
+    if len(started) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+    gate.wait()
+try:
+    arrowdl.Loader(dataset, 4)
+except KeyboardInterrupt:
+    print("interrupted")
+gate.set()
+for thread in threading.enumerate():
+    if thread.name == "arrowdl-open":
+        thread.join(60)
+print(len(started) <= 16)  # those that were running
+end()
+"""
+
+
+AHEAD = """
+loader = arrowdl.Loader(dataset, 4, framework="numpy")
+for options in ({}, {"shuffle": True}):
+    loader = arrowdl.Loader(dataset, 4, framework="numpy", **options)
+    barrier = threading.Barrier(6, timeout=60)
+    opened = []
+    def opening(path):
+        opened.append(path)
+        if len(opened) <= 6:
+            barrier.wait()
+    print(sum(len(batch["x"]) for batch in loader))
+    opening = None
+end()
+"""
+
+
+def test_files_of_a_slow_file_system_are_opened_ahead() -> None:
+    """pyarrow opens those of one scan one after another, if the file system is in Python."""
+    assert run_python(FILESYSTEM + AHEAD).splitlines() == ["160", "160"]
+
+
+def test_several_threads_read_footers() -> None:
+    assert run_python(FILESYSTEM + TOGETHER).splitlines() == ["160", "three True"]
+
+
+def test_reading_footers_can_be_interrupted() -> None:
+    assert run_python(FILESYSTEM + INTERRUPT).splitlines() == ["interrupted", "True"]
+
+
+def test_calls_in_threads_have_the_order_of_their_items() -> None:
+    shown: list[int] = []
+    assert map_in_threads(lambda i: -i, range(100), 4, shown.append) == [-i for i in range(100)]
+    assert shown == list(range(1, 101))
+    assert map_in_threads(str, [], 4) == []
+
+
+def test_no_call_begins_after_an_error() -> None:
+    gate = threading.Event()
+    begun: list[threading.Thread] = []
+
+    def fail(i: int) -> None:
+        begun.append(threading.current_thread())
+        if i:
+            gate.wait()
+        raise TimeoutError(f"call {i}")
+
+    with pytest.raises(TimeoutError, match="call 0"):
+        map_in_threads(fail, range(100), 1)
+    gate.set()
+    begun[0].join()
+    assert len(begun) <= 2
+
+
+def test_a_system_without_room_for_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            gate.set()
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    assert map_in_threads(lambda i: gate.wait() and i, [1, 2, 3], 4) == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="can't start"):
+        map_in_threads(str, [1], 4)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("out", [Terminal(), io.StringIO()])
+def test_a_line_shows_where_opening_takes_seconds(out: io.StringIO) -> None:
+    times = iter([0.0, 1.0, 2.5, 2.5, 2.6, 5.0, 5.0, 6.0, 6.0])
+    line = OpeningLine("reads the footers", 100, out, lambda: next(times))
+    for done in (1, 2, 3, 50, 100):
+        line(done)
+    shown = ["arrowdl.Loader reads the footers: 2 of 100 files"]
+    if out.isatty():
+        shown.append("arrowdl.Loader reads the footers: 50 of 100 files")
+    shown.append("arrowdl.Loader reads the footers: 100 of 100 files")
+    expected = "".join(f"\r{text}" for text in shown) + "\n"
+    assert out.getvalue() == (expected if out.isatty() else "".join(f"{text}\n" for text in shown))
+
+
+def test_no_line_shows_where_opening_is_fast() -> None:
+    out = io.StringIO()
+    line = OpeningLine("reads the footers", 2, out, lambda: 0.0)
+    line(1)
+    line(2)
+    assert out.getvalue() == ""

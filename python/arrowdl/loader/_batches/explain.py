@@ -34,9 +34,19 @@ def explain_errors(
         text = str(error)
         own = _NULL_ADVICE.sub("give the Loader ", text, count=1)
         if own != text:
-            where = "".join(map(find_nulls, _find_columns(text, array)[:1]))
-            error.args = (f"{own}. {where}" if where else own,)
+            error.args = (own,)
+            _add_place(error, find_nulls, _find_columns(text, array))
         raise
+
+
+def _add_place(error: BufferError, find_nulls: Callable[[str], str], columns: list[str]) -> None:
+    """Add the file with the nulls of the first of `columns`, if it can be found."""
+    try:
+        where = find_nulls(columns[0]) if columns else ""
+    except Exception as failure:
+        error.add_note(f"arrowdl.Loader could not find the file with the nulls: {failure}")
+    else:
+        error.args = (f"{error}. {where}" if where else str(error),)
 
 
 def _find_columns(text: str, array: _core.DeviceArray) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
+from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
@@ -23,6 +26,7 @@ from arrowdl.loader._sources.scans import (
     scan,
     wait_for,
 )
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._sources.vocabulary import TableBuilder, Vocabulary, list_dictionaries
 
 if TYPE_CHECKING:
@@ -35,6 +39,21 @@ DECODE_ROWS = 131_072
 # A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
+
+
+class _Limits(NamedTuple):
+    """What one scan reads at most, and how many are open if they are small."""
+
+    nbytes: int
+    files: float
+    scans: int
+
+
+_LOCAL = _Limits(_SCAN_BYTES, math.inf, 2)
+# A scan may open one file after another, as it does on a file system in Python.
+_REMOTE = _Limits(_SCAN_BYTES // 4, 1, 8)
+# Each scan that counts rows holds decoded row groups.
+_SCANS_AT_ONCE = 4
 
 
 class DatasetSource(IndexedSource):
@@ -62,9 +81,10 @@ class DatasetSource(IndexedSource):
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
-        wait_for(self._read_footers)
+        self._read_footers()
         columns = set(query.roots or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
+        self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
         self._options = _choose_options(dataset, self._count_batch_rows())
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
@@ -73,16 +93,18 @@ class DatasetSource(IndexedSource):
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
 
     def _read_footers(self) -> None:
-        found = list(self._dataset.get_fragments(self._query.filter))
+        found = wait_for(lambda: list(self._dataset.get_fragments(self._query.filter)))
         if self._stamps.add_fragments(found):
-            check_footers(found)
-        self._fragments: list[ds.Fragment] = []
-        self.units = []
-        for fragment in found:
-            with naming_files([fragment.path]):
-                units = split_row_groups(fragment)
-                self.units += map(self._count, units)
-                self._fragments += units
+            wait_for(lambda: check_footers(found))
+        line = OpeningLine("reads the footers", len(found))
+        files = map_in_threads(_open_file, found, FILES_AT_ONCE, line)
+        self._fragments = [fragment for file in files for fragment in file]
+        if self._query.filter is None and all(hasattr(file, "row_groups") for file in found):
+            self.units = list(map(_count_rows, self._fragments))
+            return
+        line = OpeningLine("counts the rows", len(files))
+        counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
+        self.units = [rows for file in counts for rows in file]
 
     @property
     def column_names(self) -> list[str]:
@@ -99,12 +121,11 @@ class DatasetSource(IndexedSource):
         largest = max((size / rows for size, rows in sizes if rows > 0), default=0.0)
         return max(1, min(DECODE_ROWS, int(_BATCH_BYTES / max(1.0, largest))))
 
-    def _count(self, fragment: ds.Fragment) -> int:
-        if self._query.filter is not None:
-            return self._count_filtered(fragment)
-        if hasattr(fragment, "row_groups"):
-            return sum(group.num_rows for group in fragment.row_groups)
-        return int(fragment.count_rows())
+    def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
+        with naming_files([unit.path for unit in units]):
+            if self._query.filter is None:
+                return list(map(_count_rows, units))
+            return list(map(self._count_filtered, units))
 
     def _count_filtered(self, fragment: ds.Fragment) -> int:
         """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
@@ -176,22 +197,42 @@ class DatasetSource(IndexedSource):
     def _cut(self, units: Sequence[int]) -> list[list[int]]:
         """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
+        files: set[str] = set()
         room = 0.0
+        limits = self._limits
         for unit in units:
-            if not scans or room < self._bytes[unit]:
+            files.add(self._fragments[unit].path)
+            if not scans or room < self._bytes[unit] or len(files) > limits.files:
                 scans.append([])
-                room = _SCAN_BYTES
+                room = limits.nbytes
+                files = {self._fragments[unit].path}
             scans[-1].append(unit)
             room -= self._bytes[unit]
         return scans
 
     def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start each before the one before it has ended."""
-        following = self._open(scans[0])
-        for units in scans[1:]:
-            present, following = following, self._open(units)
-            yield from present
-        yield from following
+        """Read one scan after another, and start the next ones before the first has ended."""
+        waiting = deque(scans)
+        opened: deque[tuple[_core.DeviceStream, float]] = deque()
+        while waiting or opened:
+            while waiting and self._has_room([nbytes for _, nbytes in opened], waiting[0]):
+                units = waiting.popleft()
+                opened.append((self._open(units), self._measure_scan(units)))
+            stream, _ = opened[0]
+            yield from stream
+            del stream
+            opened.popleft()
+
+    def _has_room(self, opened: Sequence[float], units: Sequence[int]) -> bool:
+        """Whether a scan of `units` may start beside those that are open: one may always."""
+        if len(opened) < 2:
+            return True
+        nbytes = sum(opened) + self._measure_scan(units)
+        return len(opened) < self._limits.scans and nbytes <= 2 * _SCAN_BYTES
+
+    def _measure_scan(self, units: Sequence[int]) -> float:
+        sizes = [self._bytes[unit] for unit in units]
+        return sum(sizes) if all(sizes) else _SCAN_BYTES
 
     def _open(self, units: Sequence[int]) -> _core.DeviceStream:
         fragments = _join_fragments([self._fragments[unit] for unit in units])
@@ -233,6 +274,18 @@ class DatasetSource(IndexedSource):
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
+
+
+def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
+    """Read a file's footer; return its units."""
+    with naming_files([fragment.path]):
+        return split_row_groups(fragment)
+
+
+def _count_rows(fragment: ds.Fragment) -> int:
+    if hasattr(fragment, "row_groups"):
+        return sum(group.num_rows for group in fragment.row_groups)
+    return int(fragment.count_rows())
 
 
 def _choose_options(dataset: ds.FileSystemDataset, batch_rows: int) -> dict[str, Any]:

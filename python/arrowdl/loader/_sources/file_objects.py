@@ -71,7 +71,7 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
         with naming_files([repr(obj)]):
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
-    empty = unify_schemas(schemas).empty_table()
+    empty = unify_schemas(schemas).schema.empty_table()
     return pa.concat_tables([empty, *tables], promote_options="default")
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
-T = TypeVar("T")
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 
-# Requests to a file system that is not local.
-_REQUESTS_AT_ONCE = 16
+T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
@@ -121,8 +119,9 @@ class FileStamps:
         requests = [path for path in paths if not self._is_local(path)]
         if len(requests) <= 1:
             return [_take_stamp(self._filesystems[path], path) for path in paths]
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            return list(pool.map(_take_stamp, map(self._filesystems.get, paths), paths))
+        return map_in_threads(
+            lambda path: _take_stamp(self._filesystems.get(path), path), paths, FILES_AT_ONCE
+        )
 
     def _list_changes(self, before: Stamp, now: Stamp) -> list[str]:
         changes = []

@@ -121,8 +121,8 @@ def _skip_documents(path: str, files: Sequence[str]) -> Sequence[str]:
         return files
     more = f" and {len(documents) - 1} other files" if len(documents) > 1 else ""
     warnings.warn(
-        f"the Loader skips {documents[0]!r}{more} in {path!r}, which are no data by their names and "
-        "content: give a pattern, such as '*.parquet', to choose the files",
+        f"the Loader skips {documents[0]!r}{more} in {path!r}: neither Parquet nor Arrow IPC, by "
+        "name and content. A pattern, such as '*.parquet', chooses the files",
         stacklevel=_LEVEL_OF_USER,
     )
     return [file for file in files if file not in documents]

@@ -52,7 +52,11 @@ def find_damage(
     for path, fragment in candidates:
         if not _can_open(fragment):
             return f"{path!r}, which cannot be opened: leave it out of the Loader's paths"
-        for part in split_row_groups(fragment):
+        try:
+            parts = split_row_groups(fragment)
+        except Exception as error:
+            return f"{path!r}, whose footer cannot be read ({error}): write the file again"
+        for part in parts:
             if _can_read(part, schema, list(columns), filter):
                 continue
             bad = next(

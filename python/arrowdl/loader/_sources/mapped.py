@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import UnitOrder
@@ -14,7 +13,7 @@ from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import TableSource
-from arrowdl.loader._sources.unify_schemas import unify_schemas
+from arrowdl.loader._sources.unify_schemas import choose_read, unify_schemas
 from arrowdl.loader._sources.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -26,26 +25,16 @@ class MappedSource(TableSource):
 
     Parameters
     ----------
-    table : pyarrow.Table
-        The rows, in the mapped memory.
-    files : list of MappedFile
+    mapped : Mapped
     columns : list of str, optional
     stamps : FileStamps
-    schemas : sequence of (str, pyarrow.Schema)
-        Path and schema of each file.
     """
 
-    def __init__(
-        self,
-        table: pa.Table,
-        files: list[MappedFile],
-        schemas: Sequence[tuple[str, pa.Schema]],
-        columns: list[str] | None,
-        stamps: FileStamps,
-    ) -> None:
-        super().__init__(table, columns)
-        self._schemas = schemas
-        self._files = files
+    def __init__(self, mapped: Mapped, columns: list[str] | None, stamps: FileStamps) -> None:
+        super().__init__(mapped.table, columns)
+        self._schema = mapped.schema
+        self._schemas = mapped.schemas
+        self._files = mapped.files
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
@@ -108,23 +97,41 @@ def _map_again(
     is_cut: bool,
 ) -> TableSource:
     stamps.check()
-    mapped = map_files(paths)
+    mapped = map_files(paths, columns)
     if mapped is None:
         raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
-    source = MappedSource(*mapped, columns, stamps)
+    source = MappedSource(mapped, columns, stamps)
     source.use_vocabulary(vocabulary)
     return source.cut_for_shuffle() if is_cut else source
 
 
-def map_files(
-    paths: list[str],
-) -> tuple[pa.Table, list[MappedFile], list[tuple[str, pa.Schema]]] | None:
-    """Map IPC files; None if one is compressed.
+class Mapped(NamedTuple):
+    """Mapped files.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows, in the mapped memory, without columns that differ between files and are not read.
+    schema : pyarrow.Schema
+        All columns.
+    files : list of MappedFile
+    schemas : list of (str, pyarrow.Schema)
+        Path and schema of each file.
+    """
+
+    table: pa.Table
+    schema: pa.Schema
+    files: list[MappedFile]
+    schemas: list[tuple[str, pa.Schema]]
+
+
+def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
+    """Map IPC files of which `columns` are read; None if one is compressed.
 
     Raises
     ------
     ValueError
-        The files have different types in a column.
+        The files have different types in a column that is read.
     """
     import pyarrow as pa
 
@@ -140,8 +147,13 @@ def map_files(
                 return None
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
-    empty = unify_schemas(schemas).empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default"), files, schemas
+    unified = unify_schemas(schemas, choose_read(columns, None))
+    whole = [
+        table.drop_columns([name for name in table.column_names if name in unified.drifted])
+        for table in (unified.schema.empty_table(), *tables)
+    ]
+    table = pa.concat_tables(whole, promote_options="default")
+    return Mapped(table, unified.schema, files, schemas)
 
 
 def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:

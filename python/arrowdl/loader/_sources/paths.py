@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,12 @@ from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
-from arrowdl.loader._sources.unify_schemas import check_names, list_schemas, unify_schemas
+from arrowdl.loader._sources.unify_schemas import (
+    check_names,
+    choose_read,
+    list_schemas,
+    unify_schemas,
+)
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -49,12 +54,13 @@ def open_paths(
             "each format"
         )
     if kinds == {"ipc"} and memory_map and filter is None and not any(map(_has_partitions, roots)):
-        mapped = map_files(paths)
+        mapped = map_files(paths, columns)
         if mapped is not None:
-            return MappedSource(*mapped, columns, stamps)
+            return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths)
-    return open_dataset(_make_dataset(roots, kinds.pop()), columns, filter, memory_map, stamps)
+    dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
+    return open_dataset(dataset, columns, filter, memory_map, stamps)
 
 
 def _has_partitions(root: Root) -> bool:
@@ -86,18 +92,21 @@ def _find_kind(path: str) -> str:
     return "ipc" if suffix in _IPC_SUFFIXES else "parquet"
 
 
-def _make_dataset(roots: Sequence[Root], kind: str) -> ds.FileSystemDataset:
+def _make_dataset(
+    roots: Sequence[Root], kind: str, is_read: Callable[[str], bool]
+) -> ds.FileSystemDataset:
     """Make a dataset with the columns of all files; a column that a file lacks is null there.
 
-    A column has the same type in all files, or is all null in some. pyarrow would cast silently,
-    also float64 to float32.
+    A column that is read has the same type in all files, or is all null in some. pyarrow would cast
+    silently, also float64 to float32.
     """
     import pyarrow.dataset as ds
 
     datasets = [_open_root(root, kind) for root in roots]
+    schemas = [found for dataset in datasets for found in list_schemas(dataset)]
     return ds.FileSystemDataset(
         [fragment for dataset in datasets for fragment in dataset.get_fragments()],
-        unify_schemas([found for dataset in datasets for found in list_schemas(dataset)]),
+        unify_schemas(schemas, is_read).schema,
         datasets[0].format,
         datasets[0].filesystem,
     )

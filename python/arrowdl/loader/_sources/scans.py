@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 NotePath = Callable[[str], None]
 Check = Callable[[Sequence[str]], None]  # takes paths, raises if a file has changed
-FindDamage = Callable[[], str]  # says which file cannot be read
+FindDamage = Callable[[int], str]  # takes how many files are done, says which cannot be read
 
 # A scan reads two files ahead: an error may concern each of these.
 _FILES_AT_ONCE = 3
+# Files or parts that are read again after an error; more than a scan reads ahead.
+_MOST_CANDIDATES = 64
 # Of IPC files that are scanned together.
 _GROUP_PARTS = 64
 _GROUP_BYTES = 2**25
@@ -106,10 +108,11 @@ class Query:
             candidates = [Candidate(part.path, part.fragment) for part in parts]
             yield from scan(scanner, paths, check, partial(self.find_damage, candidates))
 
-    def find_damage(self, candidates: Sequence[Candidate]) -> str:
-        """Say which of `candidates` is the first that cannot be read; see there."""
+    def find_damage(self, candidates: Sequence[Candidate], done: int) -> str:
+        """Say which of `candidates` cannot be read, after the first `done`; see there."""
+        chosen = candidates[done : done + _MOST_CANDIDATES]
         columns = self.column_names if self.roots is None else self.roots
-        return find_damage(candidates, self.schema, list(dict.fromkeys(columns)), self.filter)
+        return find_damage(chosen, self.schema, list(dict.fromkeys(columns)), self.filter)
 
     def _split(self, fragment: ds.Fragment) -> Iterator[Part]:
         path = getattr(fragment, "path", "")
@@ -165,8 +168,8 @@ def scan(
             if path != latest and path in names:
                 check([path])
                 del names[: names.index(path)]
-                if note is not None:
-                    note(path)
+            if path and path != latest and note is not None:
+                note(path)
             latest = path
             yield tagged.record_batch
 
@@ -185,13 +188,13 @@ def naming_files(
     except Exception as error:
         if not names:
             raise
-        if find_damage is not None and (found := find_damage()):
+        if find_damage is not None and (found := find_damage(len(paths) - len(names))):
             error.add_note(f"while arrowdl.Loader read {found}")
         elif not any(path in str(error) for path in paths):
             distinct = list(dict.fromkeys(names))
             more = len(distinct) - _FILES_AT_ONCE
             shown = ", ".join(map(repr, distinct[:_FILES_AT_ONCE]))
-            hint = "" if find_damage is None else "; all can be read now: try again"
+            hint = "" if find_damage is None else "; they can be read now: try again"
             error.add_note(
                 f"while arrowdl.Loader read {shown}{f' and {more} more' if more > 0 else ''}{hint}"
             )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl.loader._progress import OpeningLine
+from arrowdl.loader._sources.ipc import find_columns
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,48 +29,92 @@ def check_names(path: str, schema: pa.Schema) -> None:
 
 def list_schemas(dataset: ds.FileSystemDataset) -> list[tuple[str, pa.Schema]]:
     """List the schemas of the first file with its directories' columns, and of each file."""
-    import pyarrow.dataset as ds
-
-    others = [
-        (fragment.path, _without(fragment.physical_schema, keys))
-        for fragment in dataset.get_fragments()
-        for keys in [ds.get_partition_keys(fragment.partition_expression)]
-    ]
+    fragments = list(dataset.get_fragments())
+    line = OpeningLine("reads the schemas", len(fragments))
+    others = map_in_threads(_read_schema, fragments, FILES_AT_ONCE, line)
     return [(dataset.files[0], dataset.schema), *others]
 
 
-def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
+def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
-    return pa.schema([field for field in schema if field.name not in names])
+    keys = ds.get_partition_keys(fragment.partition_expression)
+    fields = [field for field in fragment.physical_schema if field.name not in keys]
+    return fragment.path, pa.schema(fields)
 
 
-def unify_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """Return the schema with the columns of all files.
+class Unified(NamedTuple):
+    """The columns of all files.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    drifted : set of str
+        Columns that have other types in some files, and that are not read.
+    """
+
+    schema: pa.Schema
+    drifted: set[str]
+
+
+def unify_schemas(
+    schemas: Sequence[tuple[str, pa.Schema]], is_read: Callable[[str], bool] = lambda name: True
+) -> Unified:
+    """Return the columns of all files; a column that is not read may have several types.
 
     Parameters
     ----------
     schemas : sequence of (str, pyarrow.Schema)
         Path and schema of each file.
+    is_read : callable
+        Whether a column is read.
 
     Raises
     ------
     ValueError
-        A column has two types, or a file has two columns of one name.
+        A column that is read has two types, or a file has two columns of one name.
     """
     import pyarrow as pa
 
     (first, unified), *others = schemas
+    drifted: set[str] = set()
     for path, schema in schemas:
         check_names(path, schema)
     for path, schema in others:
         if schema.equals(unified):
             continue
-        try:
-            unified = pa.unify_schemas([unified, schema])
-        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-            raise ValueError(
-                f"{path!r} has other types than {first!r} and the files after it ({error}): give a "
-                "pyarrow dataset with the schema that all files are read as"
-            ) from error
-    return unified
+        differing = {name for name in schema.names if not _can_unify(unified, schema, name)}
+        for name in differing:
+            if is_read(name):
+                raise ValueError(
+                    f'{path!r} has other types than {first!r} and the files after it: "{name}" is '
+                    f"{schema.field(name).type} and {unified.field(name).type}. Leave it out with "
+                    "columns=, or give a pyarrow dataset with the schema that all files are read as"
+                )
+        drifted |= differing
+        rest = pa.schema([field for field in schema if field.name not in differing])
+        unified = pa.unify_schemas([unified, rest])
+    return Unified(unified, drifted)
+
+
+def _can_unify(one: pa.Schema, other: pa.Schema, name: str) -> bool:
+    import pyarrow as pa
+
+    if name not in one.names or one.field(name).equals(other.field(name)):
+        return True
+    try:
+        pa.unify_schemas([pa.schema([one.field(name)]), pa.schema([other.field(name)])])
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def choose_read(columns: Sequence[str] | None, filter: Any) -> Callable[[str], bool]:
+    """Return whether `columns` or `filter` need a column, whole or a field of it."""
+    if columns is None:
+        return lambda name: True
+    return lambda name: (
+        any(column == name or column.startswith(f"{name}.") for column in columns)
+        or bool(find_columns([name], [], filter))
+    )
