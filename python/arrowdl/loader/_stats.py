@@ -18,7 +18,7 @@ class Stats:
     bytes : int
         Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
     source_seconds : float
-        Time in which the training waited for the next batch to be read.
+        Time in which the training waited for the next batch: to be read, and for `transform_arrow`.
     conversion_seconds : float
         Time to make tensors, `transform` included.
     consumer_seconds : float
