@@ -24,7 +24,11 @@ std::string show(PyObject* value) { return py::repr(value).cast<std::string>(); 
 
 /// "float32" of itself, of torch.float32, np.float32, np.dtype("float32") and jnp.float32.
 std::string find_name(PyObject* value) {
-  if (PyUnicode_Check(value)) return py::cast<std::string>(value);
+  if (PyUnicode_Check(value)) {
+    const char* name = PyUnicode_AsUTF8(value);
+    PyErr_Clear();
+    return name == nullptr ? "" : name;
+  }
   for (const char* attribute : {"__name__", "name"}) {
     const py::object name = py::getattr(value, attribute, py::none());
     if (py::isinstance<py::str>(name)) return name.cast<std::string>();
@@ -138,7 +142,11 @@ std::array<uint8_t, 16> read_element(PyObject* value, const Dtype& dtype) {
   if (const std::optional<int64_t> number = find_int("pad_value", value)) {
     return cast_number("int64", *number, dtype);
   }
-  raise_value_error("pad_value=", show(value), " is no int64");
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  const uint64_t large = number ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+  if (PyErr_Occurred() == nullptr) return cast_number("uint64", large, dtype);
+  PyErr_Clear();
+  raise_value_error("pad_value=", show(value), " is no int64 or uint64");
 }
 
 }  // namespace

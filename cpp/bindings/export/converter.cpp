@@ -40,6 +40,21 @@ bool is_split(Layout layout) {
   }
 }
 
+/// Whether `cast_dtype` makes new values of an array of `type`.
+bool is_changed(const Type& type, const Dtype& dtype) {
+  if (type.layout == Layout::kFixedSizeList && type.extension != Extension::kDtype) {
+    return is_changed(type.children[0], dtype);
+  }
+  return type.layout == Layout::kRunEndEncoded || type.dtype != &dtype;
+}
+
+/// `array` as CPU memory, if the host can read it.
+DeviceArray as_cpu(const DeviceArray& array) {
+  if (array.device().type == kDLCPU || !is_host_readable(array.device())) return array;
+  array.synchronize();
+  return DeviceArray::import(array.export_schema(), share_array(array));
+}
+
 /// The masks of the fields, as the columns of a matrix.
 OwnedTensor stack_masks(const DeviceArray& array) {
   std::vector<std::string> names;
@@ -181,17 +196,18 @@ Converter Converter::with_options(const ConvertOptions& options) const {
   return converter;
 }
 
-/// Whether `array.type()` is of values that are cast, or refused; lists cast what they are split
-/// into.
+/// Whether `type` is of values that are cast, or refused; lists and structs cast their parts.
 bool Converter::casts(const Type& type) const {
-  if (type.dictionary == nullptr && is_split(type.layout)) return false;
+  const bool has_parts = is_split(type.layout) || type.layout == Layout::kStruct;
+  if (type.dictionary == nullptr && has_parts) return false;
   return options_.cast_which == CastWhich::kAll || has_numbers(type, options_.cast_which);
 }
 
 /// The values of `array` as the dtype that is asked for.
 DeviceArray Converter::cast(const DeviceArray& array) const {
-  const bool is_cast = array.type().dtype != options_.dtype || array.type().dictionary != nullptr;
-  if (is_cast) require_copy_allowed(array, "its numbers have to be cast");
+  if (is_changed(array.type(), *options_.dtype)) {
+    require_copy_allowed(array, "its numbers have to be cast");
+  }
   std::optional<py::gil_scoped_release> release;
   if (array.nbytes() >= kLargeSize) release.emplace();
   return cast_dtype(array, *options_.dtype, options_.cast_which);
@@ -214,7 +230,7 @@ DeviceArray Converter::cast_fields(const DeviceArray& array) const {
     column.options_.cast_which = CastWhich::kAll;
     DeviceArray field = read_field(array, static_cast<int64_t>(i));
     try {
-      fields.push_back(column.options_.dtype == nullptr ? field : column.cast(field));
+      fields.push_back(as_cpu(column.options_.dtype == nullptr ? field : column.cast(field)));
     } catch (const UnfitValue& error) {
       throw error.in_field(names.back());
     } catch (const Error& error) {

@@ -140,7 +140,12 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
                        "to_torch(ragged=\"jagged\"), or convert its fields \"data\" and \"shape\"");
   }
   const py::list permutation = changes_order(order) ? to_list(order) : py::list();
-  const py::object values = convert_elements(parts.values, rows);
+  py::object values;
+  try {
+    values = convert_elements(parts.values, rows);
+  } catch (const UnfitValue& error) {
+    throw error.at_row(find_list_row(parts.offsets, error.row()));
+  }
   const py::object offsets = make_offsets(export_offsets(parts.offsets));
   const py::object shape_object = make(std::move(shapes));
   py::object tensors = options_.ragged == Ragged::kOffsets

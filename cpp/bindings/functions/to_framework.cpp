@@ -13,6 +13,7 @@
 #include "import/pyarrow.hpp"
 #include "support/arguments.hpp"
 #include "support/errors.hpp"
+#include "support/objects.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -25,7 +26,7 @@ static_assert(std::size(kFunctionNames) == std::size(kFrameworkNames), "one per 
 /// The arguments that may be mappings by column.
 constexpr std::size_t kMappings[] = {1, 2, 7, 8, 9};
 
-/// Mappings that are no dicts, as dicts.
+/// Mappings, copied to dicts that no other code changes during the call.
 class Mappings {
  public:
   /// Replaces such mappings among the arguments.
@@ -33,9 +34,13 @@ class Mappings {
   void replace(Values* values) {
     for (const std::size_t i : kMappings) {
       PyObject*& value = (*values)[i];
-      if (value == nullptr || PyUnicode_Check(value) || PyDict_Check(value)) continue;
-      if (PyMapping_Check(value) == 0 || PyObject_HasAttrString(value, "keys") == 0) continue;
-      dicts_.push_back(py::dict(py::reinterpret_borrow<py::object>(value)));
+      if (value == nullptr || PyUnicode_Check(value)) continue;
+      if (PyDict_Check(value)) {
+        dicts_.push_back(py::reinterpret_steal<py::dict>(checked(PyDict_Copy(value)).release()));
+      } else {
+        if (PyMapping_Check(value) == 0 || PyObject_HasAttrString(value, "keys") == 0) continue;
+        dicts_.push_back(py::dict(py::reinterpret_borrow<py::object>(value)));
+      }
       value = dicts_.back().ptr();
     }
   }

@@ -2,8 +2,10 @@
 #include "cast/cast_dtype.hpp"
 
 #include <cstdio>
+#include <functional>
 #include <vector>
 
+#include "array/check_dictionary.hpp"
 #include "array/host_access.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/decode_run_ends.hpp"
@@ -57,9 +59,12 @@ template <typename Number>
                                ": choose a dtype that holds it, or change the value first"));
 }
 
+/// Whether a row is in no null list.
+using IsRead = std::function<bool(int64_t)>;
+
 /// The elements of `array`, which are From, as To.
 template <typename From, typename To>
-Buffer convert_elements(const DeviceArray& array, const Dtype& dtype) {
+Buffer convert_elements(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
   To* target = nullptr;
   Buffer buffer = allocate_elements(array.length(), &target);
   const ElementReader<From> elements(array, 1);
@@ -73,7 +78,7 @@ Buffer convert_elements(const DeviceArray& array, const Dtype& dtype) {
   for (int64_t i = 0; i < length; ++i) {
     To result;
     if (convert_number(elements[i], &result)) continue;
-    if (is_valid[i]) raise_unfit(i, elements[i], dtype);
+    if (is_valid[i] && is_read(i)) raise_unfit(i, elements[i], dtype);
   }
   return buffer;
 }
@@ -86,18 +91,18 @@ DeviceArray with_values(const DeviceArray& array, const Dtype& dtype, Buffer val
   return made.with_validity(std::move(validity), null_count);
 }
 
-DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype) {
+DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
   Buffer values;
   visit_number(*array.type().dtype, [&](auto from) {
     visit_number(dtype, [&](auto to) {
-      values = convert_elements<decltype(from), decltype(to)>(array, dtype);
+      values = convert_elements<decltype(from), decltype(to)>(array, dtype, is_read);
     });
   });
   return with_values(array, dtype, std::move(values));
 }
 
 /// Bools, as bits or as bytes of which any other than 0 is true.
-DeviceArray cast_bools(const DeviceArray& array, const Dtype& dtype) {
+DeviceArray cast_bools(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
   uint8_t* bytes = nullptr;
   Buffer bools = Buffer::allocate(array.length(), &bytes);
   if (array.length() > 0 && array.type().layout == Layout::kBoolean) {
@@ -107,7 +112,7 @@ DeviceArray cast_bools(const DeviceArray& array, const Dtype& dtype) {
     for (int64_t i = 0; i < array.length(); ++i) bytes[i] = elements[i] != 0 ? 1 : 0;
   }
   const Dtype& uint8 = *find_dtype("uint8");
-  return cast_values(with_values(array, uint8, std::move(bools)), dtype);
+  return cast_values(with_values(array, uint8, std::move(bools)), dtype, is_read);
 }
 
 /// `schema` with another child.
@@ -120,12 +125,18 @@ OwnedSchema replace_child(OwnedSchema schema, OwnedSchema child) {
   return schema;
 }
 
-DeviceArray cast_lists(const DeviceArray& array, const Dtype& dtype, CastWhich which) {
+DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich which,
+                      const IsRead& is_read);
+
+DeviceArray cast_lists(const DeviceArray& array, const Dtype& dtype, CastWhich which,
+                       const IsRead& is_read) {
   const DeviceArray values = array.child(0);
   const int64_t size = array.type().list_size;
+  const RowValidity is_valid(array);
   DeviceArray made;
   try {
-    made = cast_dtype(values, dtype, which);
+    made = cast_rows(values, dtype, which,
+                     [&](int64_t i) { return is_valid[i / size] && is_read(i / size); });
   } catch (const UnfitValue& error) {
     throw error.at_row(error.row() / size);
   }
@@ -136,6 +147,22 @@ DeviceArray cast_lists(const DeviceArray& array, const Dtype& dtype, CastWhich w
   parts.children.push_back(share_array(made));
   return DeviceArray::import(replace_child(copy_schema(*array.type().schema), made.export_schema()),
                              make_array(std::move(parts)));
+}
+
+/// cast_dtype of an array in host memory whose values are cast.
+DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich which,
+                      const IsRead& is_read) {
+  const Type& type = array.type();
+  if (type.dictionary != nullptr) {
+    check_dictionary(array);
+    return cast_rows(array.indices(), dtype, which, is_read);
+  }
+  if (type.dtype == &dtype) return array;
+  if (type.layout == Layout::kRunEndEncoded) {
+    return cast_rows(decode_run_ends(array), dtype, which, is_read);
+  }
+  if (type.layout == Layout::kFixedSizeList) return cast_lists(array, dtype, which, is_read);
+  return is_bool(type) ? cast_bools(array, dtype, is_read) : cast_values(array, dtype, is_read);
 }
 
 }  // namespace
@@ -160,12 +187,7 @@ DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich w
   }
   if (type.dictionary == nullptr && type.dtype == &dtype) return array;
   require_host_readable(array, "cast numbers");
-  if (type.dictionary != nullptr) return cast_dtype(array.indices(), dtype, which);
-  if (type.layout == Layout::kRunEndEncoded) {
-    return cast_dtype(decode_run_ends(array), dtype, which);
-  }
-  if (type.layout == Layout::kFixedSizeList) return cast_lists(array, dtype, which);
-  return is_bool(type) ? cast_bools(array, dtype) : cast_values(array, dtype);
+  return cast_rows(array, dtype, which, [](int64_t) { return true; });
 }
 
 }  // namespace arrowdl

@@ -1,6 +1,7 @@
 // Views Arrow arrays as tensors.
 #include "convert/array_as_tensor.hpp"
 
+#include "array/check_dictionary.hpp"
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_dlpack.hpp"
@@ -99,14 +100,6 @@ const Type& describe(const Type& type, int64_t length, TensorView& view) {
   while (n_levels > 0) inner = set_strides(levels[--n_levels], inner, view);
   view.strides[0] = inner;
   return leaf;
-}
-
-/// A valid code may stand for a null, which the codes alone would hide.
-void check_dictionary(const DeviceArray& leaf) {
-  if (leaf.type().dictionary == nullptr || !leaf.dictionary().has_nulls()) return;
-  raise_buffer_error("the dictionary of ", to_string(leaf.type()),
-                     " has nulls among its values, which the codes alone would hide: decode it, or "
-                     "take the codes as `indices` and the values as `dictionary`");
 }
 
 /// The first element of the window of a node whose buffer 1 holds the elements.

@@ -95,12 +95,13 @@ class Loader(EpochReader):
     vocabulary : mapping of str to sequence, optional
         Distinct values of columns: a batch has the index of each value. For dictionary columns
         whose values are not to be read from all files first, and for columns of plain values, such
-        as strings. A value that is not listed is an error.
+        as strings. A value that is not listed is an error. A set is refused: its order differs
+        between processes.
     writable : bool
         Whether batches may be written to, as in ``batch["x"] /= 2``, without changing the source or
         another batch. For that, files are mapped privately, and rows of tables and streams that
-        stay in order are copied once. With False, batches share such memory with the source, and
-        must not be written to.
+        stay in order are copied once, and so is what `transform_arrow` returns. With False, batches
+        share such memory with the source or the function, and neither may write to it.
     stack : bool or mapping of str to sequence of str, optional
         Columns side by side as one matrix. True makes each batch one matrix of all columns. A
         mapping makes a matrix of the listed columns under each name, and keeps the other columns.

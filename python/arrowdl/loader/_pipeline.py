@@ -206,7 +206,10 @@ class Pipeline:
         if options.transform_arrow is not None:
             stream = self._transform_arrow(stream, options.transform_arrow, reader)
         if options.transform_arrow is not None or source.column_names is None:
-            options.check_columns([field.name for field in stream.schema.children])
+            names = [field.name for field in stream.schema.children]
+            options.check_columns(names)
+            if options.transform_arrow is None:
+                source.vocabulary.check_names(names)
         if options.pad_last:
             stream = pad_batches(stream, options.batch_size, reader.valid_rows)
         read_type = stream.device_type
@@ -225,8 +228,8 @@ class Pipeline:
         if writes:
             is_copied = options.shuffle or stream.device_type != read_type
             is_shared = source.is_shared
-            if options.transform_arrow is not None:  # it may return arrays that it keeps
-                is_shared, is_copied = True, stream.device_type != read_type
+            if options.transform_arrow is not None:  # copied when it was called
+                is_shared = not self._copies_transformed()
             access = {"copy": True} if is_shared and not is_copied else {"_own": True}
         convert = self._then_finish(self._choose_converter(access))
         return stream.prefetch(depth) if depth else stream, convert
@@ -240,7 +243,9 @@ class Pipeline:
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self.options
         convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
-        return partial(explain_errors, convert, self.source.find_nulls)
+        # Columns of transform_arrow need not be those of the files.
+        is_read = options.transform_arrow is None
+        return partial(explain_errors, convert, self.source.find_nulls if is_read else _find_none)
 
     def _transform_arrow(
         self, stream: _core.DeviceStream, function: Callable[[Any], Any], reader: Reader
@@ -252,7 +257,16 @@ class Pipeline:
             number = reader.count_all(done + index + 1) - 1
             return f"batch {number} of epoch {epoch} (rank {reader.rank})"
 
-        return transform_stream(stream, function, self.source.vocabulary, describe)
+        return transform_stream(
+            stream, function, self.source.vocabulary, describe, copy=self._copies_transformed()
+        )
+
+    def _copies_transformed(self) -> bool:
+        """Whether to copy what `transform_arrow` returns.
+
+        It may keep and reuse the memory. A worker process copies each batch before the next one.
+        """
+        return self.options.writable
 
     def _can_convert_on_device(self, schema: _core.Schema) -> bool:
         if _core.is_host_readable(self.options.device):
@@ -276,6 +290,10 @@ class Pipeline:
             return batch
 
         return convert_and_finish
+
+
+def _find_none(column: str) -> str:
+    return ""
 
 
 class WorkerPipeline:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._sources.dictionaries import are_same, find_dictionaries, has_dictionaries
+from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +19,8 @@ def transform_stream(
     function: Callable[[pa.RecordBatch], Any],
     vocabulary: Vocabulary,
     describe: Callable[[int], str],
+    *,
+    copy: bool,
 ) -> _core.DeviceStream:
     """Call `function` with each array of `stream`, and return a stream of the results.
 
@@ -31,6 +35,9 @@ def transform_stream(
         Of the dictionary columns that `function` makes.
     describe : callable
         Describes a batch by its index, for errors.
+    copy : bool
+        Copy what `function` returns, before it is called again: it may keep the memory, and write
+        to it.
 
     Raises
     ------
@@ -58,7 +65,8 @@ def transform_stream(
             vocabulary.check_names([*given.schema.names, *made.schema.names])
             schema.append(made.schema)
         _check_schema(made, schema[0], describe(index))
-        return _core.from_arrow(made)
+        result = _core.from_arrow(made)
+        return deepcopy(result) if copy else result
 
     def convert_all() -> Iterator[_core.DeviceArray]:
         array: _core.DeviceArray | None = first
@@ -125,21 +133,26 @@ def _read_column(name: Any, value: Any, rows: int) -> _core.DeviceArray:
 
 def _encode(made: pa.RecordBatch, given: pa.RecordBatch, vocabulary: Vocabulary) -> pa.RecordBatch:
     """Encode the columns that have a vocabulary; other dictionaries must be those of the source."""
-    import pyarrow as pa
-
     made = vocabulary.encode(made)
-    for i, field in enumerate(made.schema):
-        if not pa.types.is_dictionary(field.type) or field.name in vocabulary.tables:
+    array = _core.from_arrow(made)
+    if not has_dictionaries(array.schema):
+        return made
+    known = dict(find_dictionaries(_core.from_arrow(given)))
+    for path, own in find_dictionaries(array):
+        if any(
+            path in tables and are_same(tables[path], own) for tables in (vocabulary.tables, known)
+        ):
             continue
-        own = made.column(i).dictionary
-        column = given.schema.get_field_index(field.name)
-        is_same = column >= 0 and pa.types.is_dictionary(given.schema.field(column).type)
-        if not is_same or not given.column(column).dictionary.equals(own):
+        if path in list_dictionaries(made.schema, ()):
             raise ValueError(
-                f'transform_arrow made the dictionary column "{field.name}", whose codes may mean '
-                f'other values in another batch: give vocabulary={{"{field.name}": [...]}} with '
+                f'transform_arrow made the dictionary column "{path}", whose codes may mean '
+                f'other values in another batch: give vocabulary={{"{path}": [...]}} with '
                 "all values, or return the codes as integers"
             )
+        raise ValueError(
+            f'transform_arrow made a dictionary within a column, "{path}", whose codes may mean '
+            "other values in another batch: return the codes as integers"
+        )
     return made
 
 
@@ -159,4 +172,4 @@ def _check_schema(made: pa.RecordBatch, first: pa.Schema, where: str) -> None:
 
 
 def _list_types(schema: pa.Schema) -> dict[str, str]:
-    return {field.name: str(field.type) for field in schema}
+    return {field.name: f"{field.type}{'' if field.nullable else ' not null'}" for field in schema}

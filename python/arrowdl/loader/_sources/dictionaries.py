@@ -16,6 +16,18 @@ def has_dictionaries(schema: _core.Schema) -> bool:
     return schema.dictionary is not None or any(map(has_dictionaries, schema.children))
 
 
+def are_same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two dictionaries have the same values, of which NaN is the same as NaN."""
+    import pyarrow as pa
+
+    if one.equals(other):
+        return True
+    if one.type != other.type or not pa.types.is_floating(one.type):
+        return False
+    bits = pa.type_for_alias(f"int{one.type.bit_width}")
+    return bool(one.view(bits).equals(other.view(bits)))
+
+
 class Dictionaries:
     """The dictionaries of a source's first rows, which all others have to match.
 
@@ -32,16 +44,14 @@ class Dictionaries:
 
     def check(self, array: _core.DeviceArray) -> None:
         """Raise ValueError unless each dictionary is that of the first array, or a prefix of it."""
-        import pyarrow as pa
-
         if len(array) == 0:  # it has no codes
             return
-        for path, found in _find_dictionaries(pa.array(array.to("cpu")), ""):
+        for path, found in find_dictionaries(array):
             known = self._known.get(path)
             if known is None or len(known) == 0:
                 self._known[path] = found
                 continue
-            if known.slice(0, len(found)).equals(found):
+            if are_same(known.slice(0, len(found)), found):
                 continue
             raise ValueError(
                 f'the dictionary of "{path}" changes between batches: its codes would mean '
@@ -64,6 +74,13 @@ def check_dictionaries(
     if first is None:
         return stream
     return _core.from_arrow_stream(check(array) for arrays in ([first], stream) for array in arrays)
+
+
+def find_dictionaries(array: _core.DeviceArray) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the dictionaries of `array` at any level, each with its path of names."""
+    import pyarrow as pa
+
+    return _find_dictionaries(pa.array(array.to("cpu")), "")
 
 
 def _find_dictionaries(array: Any, path: str) -> Iterator[tuple[str, pa.Array]]:

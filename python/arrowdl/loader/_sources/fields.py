@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._sources.vocabulary import make_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +68,11 @@ def _describe_parent(column: str, schema: Any) -> str:
     return f'; the fields of "{name}" are {[own.name for own in field.type]}'
 
 
+def has_column(column: str, schema: Any) -> bool:
+    """Whether `schema` has a column of this name, or a field of this path."""
+    return column in schema.names or any(True for _ in _find_fields(column, schema))
+
+
 def select_fields(table: pa.Table, columns: list[str]) -> pa.Table:
     """Return the columns and fields of a table; a field is null where its struct is."""
     import pyarrow as pa
@@ -92,9 +98,7 @@ def select_stream(stream: _core.DeviceStream, columns: list[str]) -> _core.Devic
         return stream.select(columns)
     schema = pa.schema(stream.schema)
     paths = find_paths(columns, schema)
-    empty = _core.from_arrow(
-        pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
-    )
+    empty = _core.from_arrow(make_empty(schema))
 
     def select() -> Iterator[_core.DeviceArray]:
         if _core.is_host_readable((stream.device_type, 0)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl.loader._sources.fields import has_column
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -111,7 +113,7 @@ def find_nulls(fragments: Sequence[ds.Fragment], column: str) -> str:
     missing = [
         fragment.path
         for fragment in fragments
-        if column not in fragment.physical_schema.names
+        if not has_column(column, fragment.physical_schema)
         and column not in ds.get_partition_keys(fragment.partition_expression)
     ]
     if missing:

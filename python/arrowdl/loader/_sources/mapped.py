@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import UnitOrder
+from arrowdl.loader._sources.fields import has_column
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
@@ -42,7 +43,7 @@ class MappedSource(TableSource):
 
     def find_nulls(self, column: str) -> str:
         return describe_missing(
-            [path for path, schema in self._schemas if column not in schema.names]
+            [path for path, schema in self._schemas if not has_column(column, schema)]
         )
 
     def _find_file(self, batch: pa.RecordBatch) -> str:

@@ -20,6 +20,7 @@ from arrowdl import _core
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage
+from arrowdl.loader._sources.vocabulary import make_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,10 +207,7 @@ def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _cor
 
     Waiting for the thread can be interrupted.
     """
-    import pyarrow as pa
-
-    empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
-    stream = _core.from_arrow_stream(itertools.chain([empty], batches)).prefetch(1)
+    stream = _core.from_arrow_stream(itertools.chain([make_empty(schema)], batches)).prefetch(1)
     next(stream)  # the empty batch: the thread runs
     return stream
 

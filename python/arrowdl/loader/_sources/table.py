@@ -13,7 +13,11 @@ from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import select_fields
-from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._sources.vocabulary import (
+    TableBuilder,
+    Vocabulary,
+    list_dictionaries,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,14 +48,10 @@ class TableSource(IndexedSource):
         return list(self._table.column_names)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
-        import pyarrow as pa
 
         super().use_vocabulary(vocabulary)
         if any(name in vocabulary.tables for name in self._table.column_names):
-            batches = [*self._table.to_batches(), _make_empty(self._table.schema)]
-            self._table = pa.Table.from_batches(
-                vocabulary.encode(batch, self._find_file(batch)) for batch in batches
-            )
+            self._table = vocabulary.encode_table(self._table, self._find_file)
             self._dictionaries = Dictionaries()
 
     def _find_file(self, batch: pa.RecordBatch) -> str:
@@ -131,10 +131,21 @@ def _unify_dictionaries(table: pa.Table) -> pa.Table:
         return table.unify_dictionaries()
     except pa.ArrowNotImplementedError:  # nested values: dictionaries are compared instead
         return table
+    except pa.ArrowInvalid:  # a null is among the values, or the indices are too narrow
+        return _encode_dictionaries(table)
 
 
-def _make_empty(schema: pa.Schema) -> pa.RecordBatch:
-    """Make a batch without rows, for the types of a table without batches."""
+def _encode_dictionaries(table: pa.Table) -> pa.Table:
+    """Use one code table for each dictionary column, with wider indices if they are needed."""
     import pyarrow as pa
 
-    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+    tables = {}
+    for name in list_dictionaries(table.schema, ()):
+        builder = TableBuilder()
+        try:
+            for chunk in table.column(name).chunks:
+                builder.add(chunk.dictionary)
+        except pa.ArrowNotImplementedError:  # compared instead
+            continue
+        tables[name] = builder.finish(table.schema.field(name).type)
+    return Vocabulary(tables).encode_table(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Vocabulary:
         """Raise ValueError if a table is of none of `columns`."""
         for name in self.tables:
             if name not in columns:
-                raise ValueError(f'vocabulary= names "{name}", and the columns are {columns}')
+                known = list(dict.fromkeys(columns))
+                raise ValueError(f'vocabulary= names "{name}", and the columns are {known}')
 
     def concerns(self, schema: pa.Schema) -> bool:
         """Whether `schema` has a column with a table."""
@@ -56,10 +57,7 @@ class Vocabulary:
 
     def encode_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of batches that `encode` returns."""
-        import pyarrow as pa
-
-        empty = pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
-        return self.encode(empty).schema
+        return self.encode(make_empty(schema)).schema
 
     def encode(self, batch: pa.RecordBatch, path: str = "") -> pa.RecordBatch:
         """Return `batch` with the codes of these tables in its columns.
@@ -79,12 +77,26 @@ class Vocabulary:
                 batch = batch.set_column(i, field.with_type(column.type), column)
         return batch
 
+    def encode_table(
+        self, table: pa.Table, find_path: Callable[[pa.RecordBatch], str] = lambda batch: ""
+    ) -> pa.Table:
+        """Return `table` with the codes of these tables; `find_path` finds the file of a batch."""
+        import pyarrow as pa
+
+        batches = [*table.to_batches(), make_empty(table.schema)]
+        return pa.Table.from_batches(self.encode(batch, find_path(batch)) for batch in batches)
+
 
 def _read_values(name: str, values: Any) -> pa.Array:
     import pyarrow as pa
 
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f'vocabulary: the values of "{name}" are {values!r}: give a list of them')
+    # A set has another order in another process; a mapping may have codes that are not its order.
+    is_list = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Set, Mapping))
+    if not is_list:
+        raise TypeError(
+            f'vocabulary: the values of "{name}" are {values!r}: give a list of them, in the order '
+            "of their codes"
+        )
     array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(list(values))
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -109,6 +121,8 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
             return column
     entries = column.dictionary if is_dictionary else column
     try:
+        if _is_text(entries.type) and not _is_text(values.type):  # "1" and "01" would be one value
+            raise pa.ArrowInvalid("strings would be parsed")
         codes = pc.index_in(entries.cast(values.type), value_set=values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
@@ -129,6 +143,15 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
         )
     ordered = is_dictionary and column.type.ordered
     return pa.DictionaryArray.from_arrays(codes.cast(index_type), values, ordered=ordered)
+
+
+def _is_text(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return any(
+        check(type) for check in (types.is_string, types.is_large_string, types.is_string_view)
+    )
 
 
 def _choose_index_type(own: pa.DataType, count: int) -> pa.DataType:
@@ -173,10 +196,21 @@ class TableBuilder:
             self._known = pa.concat_arrays([known, new.drop_null().unique()])
 
     def finish(self, type: pa.DictionaryType) -> pa.Array:
-        """Return the table, of the values of `type`."""
+        """Return the table, of the values of `type`; null has no code."""
         import pyarrow as pa
 
-        return pa.array([], type.value_type) if self._known is None else self._known
+        known = self._known
+        if known is None:
+            return pa.array([], type.value_type)
+        return known.drop_null().unique() if known.null_count else known
+
+
+def make_empty(schema: pa.Schema) -> pa.RecordBatch:
+    """Make a batch without rows, of any types."""
+    import pyarrow as pa
+
+    # pyarrow.array([], type) does not make each dictionary.
+    return pa.record_batch([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def list_dictionaries(schema: pa.Schema, known: Iterable[str]) -> list[str]:
