@@ -1,8 +1,11 @@
 // Casts the numbers of an array to another dtype.
 #include "cast/cast_dtype.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "array/check_dictionary.hpp"
@@ -62,25 +65,60 @@ template <typename Number>
 /// Whether a row is in no null list.
 using IsRead = std::function<bool(int64_t)>;
 
-/// The elements of `array`, which are From, as To.
+/// Converts `count` elements of one type to another. Returns whether all fit.
+using Conversion = bool (*)(const uint8_t* source, int64_t count, uint8_t* target);
+
 template <typename From, typename To>
-Buffer convert_elements(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
-  To* target = nullptr;
-  Buffer buffer = allocate_elements(array.length(), &target);
-  const ElementReader<From> elements(array, 1);
-  const int64_t length = array.length();
+bool convert_elements(const uint8_t* source, int64_t count, uint8_t* target) noexcept {
+  To* const results = reinterpret_cast<To*>(target);
   unsigned unfit = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    unfit |= static_cast<unsigned>(!convert_number(elements[i], target + i));
+  for (int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, source + i * static_cast<int64_t>(sizeof(From)), sizeof(From));
+    unfit |= static_cast<unsigned>(!convert_number(value, results + i));
   }
-  if (unfit == 0) return buffer;
-  const RowValidity is_valid(array);
-  for (int64_t i = 0; i < length; ++i) {
-    To result;
-    if (convert_number(elements[i], &result)) continue;
-    if (is_valid[i] && is_read(i)) raise_unfit(i, elements[i], dtype);
+  return unfit == 0;
+}
+
+/// Whether conversions between the types go through doubles, which hold all elements exactly: fewer
+/// pairs of types are compiled.
+template <typename From, typename To>
+constexpr bool goes_through_doubles() {
+  constexpr bool is_exact = !std::is_integral_v<From> || sizeof(From) < sizeof(int64_t);
+  constexpr bool is_short = std::is_class_v<From> || std::is_class_v<To>;
+  constexpr bool from_float = std::is_same_v<From, float> && std::is_integral_v<To>;
+  return is_exact && (is_short || from_float) && !std::is_same_v<From, double> &&
+         !std::is_same_v<To, double>;
+}
+
+/// nullptr if the conversion goes through doubles.
+Conversion find_conversion(const Dtype& from, const Dtype& to) {
+  Conversion found = nullptr;
+  visit_number(from, [&](auto element) {
+    visit_number(to, [&](auto result) {
+      if constexpr (!goes_through_doubles<decltype(element), decltype(result)>()) {
+        found = &convert_elements<decltype(element), decltype(result)>;
+      }
+    });
+  });
+  return found;
+}
+
+bool convert(const Dtype& from, const Dtype& to, const uint8_t* source, int64_t count,
+             uint8_t* target) {
+  if (const Conversion direct = find_conversion(from, to)) return direct(source, count, target);
+  const Dtype& float64 = *find_dtype("float64");
+  const Conversion widen = find_conversion(from, float64);
+  const Conversion narrow = find_conversion(float64, to);
+  constexpr int64_t kBlock = 512;
+  alignas(double) uint8_t doubles[kBlock * sizeof(double)];
+  bool all_fit = true;
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t n = std::min(kBlock, count - i);
+    widen(source + i * from.itemsize(), n, doubles);
+    all_fit = narrow(doubles, n, target + i * to.itemsize()) && all_fit;
   }
-  return buffer;
+  return all_fit;
 }
 
 DeviceArray with_values(const DeviceArray& array, const Dtype& dtype, Buffer values) {
@@ -92,12 +130,24 @@ DeviceArray with_values(const DeviceArray& array, const Dtype& dtype, Buffer val
 }
 
 DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
-  Buffer values;
-  visit_number(*array.type().dtype, [&](auto from) {
-    visit_number(dtype, [&](auto to) {
-      values = convert_elements<decltype(from), decltype(to)>(array, dtype, is_read);
-    });
-  });
+  const Dtype& from = *array.type().dtype;
+  const int64_t length = array.length();
+  uint8_t* target = nullptr;
+  Buffer values = allocate_elements(length, dtype.itemsize(), &target);
+  if (length == 0) return with_values(array, dtype, std::move(values));
+  const uint8_t* const source = array.buffer_as<uint8_t>(1) + array.offset() * from.itemsize();
+  if (!convert(from, dtype, source, length, target)) {
+    const RowValidity is_valid(array);
+    for (int64_t i = 0; i < length; ++i) {
+      const uint8_t* const element = source + i * from.itemsize();
+      alignas(uint64_t) uint8_t result[sizeof(uint64_t)];
+      if (convert(from, dtype, element, 1, result) || !is_valid[i] || !is_read(i)) continue;
+      visit_number(from, [&](auto value) {
+        std::memcpy(&value, element, sizeof(value));
+        raise_unfit(i, value, dtype);
+      });
+    }
+  }
   return with_values(array, dtype, std::move(values));
 }
 
