@@ -78,39 +78,43 @@ DeviceArray move_to(ConvertOptions& options, DeviceArray array) {
   return copy_array(array, *device);
 }
 
+/// The tensors of `object`, as `options` say.
+PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOptions& options) {
+  if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
+      !options.has_by_column() && options.access == Access::kShared) {
+    if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
+      return Converter(framework, options).convert(std::move(tensor)).release().ptr();
+    }
+  }
+  const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
+  const DeviceArray array = move_to(options, take_array_of(object, copy));
+  const Converter converter(framework, options);
+  py::object result = options.stack ? converter.stack(array) : converter.convert(array);
+  return result.release().ptr();
+}
+
 template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const Framework& framework = find_framework(index);
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
+    if (n == 1 && names == nullptr) {
+      ConvertOptions options;
+      return convert_object(framework, args[0], options);
+    }
     static const Parameters<11> parameters(
         kFunctionNames[index],
         {"obj", "nulls", "ragged", "stack", "device", "copy", "_own", "dtype", "pad_value",
          "max_length", "pad_to_multiple"},
         1, 1);
     auto values = parameters.read(args, n, names);
-    PyObject* const object = values[0];
-    const bool has_options = names != nullptr && PyTuple_GET_SIZE(names) > 0;
     Mappings mappings;
+    mappings.replace(&values);
     ByColumn by_column;
-    ConvertOptions options;
-    if (has_options) {
-      mappings.replace(&values);
-      options = read_all({values[1], values[2], values[3], values[4], values[5], values[7],
-                          values[8], values[9], values[10], values[6]},
-                         &by_column);
-    }
-    if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
-        !options.has_by_column() && options.access == Access::kShared) {
-      if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
-        return Converter(framework, options).convert(std::move(tensor)).release().ptr();
-      }
-    }
-    const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
-    const DeviceArray array = move_to(options, take_array_of(object, copy));
-    const Converter converter(framework, options);
-    py::object result = options.stack ? converter.stack(array) : converter.convert(array);
-    return result.release().ptr();
+    ConvertOptions options = read_all({values[1], values[2], values[3], values[4], values[5],
+                                       values[7], values[8], values[9], values[10], values[6]},
+                                      &by_column);
+    return convert_object(framework, values[0], options);
   });
 }
 

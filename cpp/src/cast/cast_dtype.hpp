@@ -51,7 +51,8 @@ bool has_numbers(const Type& type, CastWhich which);
 ///
 /// Raises UnfitValue for a number beyond the range of `dtype`, and for a float that is no whole
 /// number of an integer type. Raises ValueError for types that are not cast, as `which` says.
-/// Raises BufferError for memory that the host cannot read.
+/// Raises BufferError for memory that the host cannot read, and for the codes of a dictionary that
+/// has nulls among its values.
 DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich which);
 
 }  // namespace arrowdl
