@@ -176,3 +176,22 @@ def test_a_schema_that_changes_in_nullability_says_so():
 
     with pytest.raises(ValueError, match='"y" is int64 not null, and was int64'):
         list(arrowdl.Loader(pa.table({"x": [1, 2]}), 1, transform_arrow=change))
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_values_that_pyarrow_does_not_compare_have_a_vocabulary(tmp_path, memory_map):
+    column = pa.DictionaryArray.from_arrays([0, 1, 0], pa.array([{"a": 1}, {"a": 2}]))
+    path = write(tmp_path / "x.arrow", column)
+    loader = arrowdl.Loader(path, 3, memory_map=memory_map, framework="numpy")
+    assert read(loader, "d") == [{"a": 1}, {"a": 2}, {"a": 1}]
+
+
+@pytest.mark.parametrize("values", [[{"a": 1}], ["a", 1]])
+def test_values_of_a_vocabulary_that_cannot_be_compared_are_refused(values):
+    with pytest.raises(TypeError, match='the values of "d" cannot be compared'):
+        arrowdl.Loader(pa.table({"d": ["a"]}), 2, vocabulary={"d": values})
+
+
+def test_an_empty_vocabulary_has_no_value():
+    with pytest.raises(ValueError, match="has the value 'a', which its vocabulary lacks"):
+        arrowdl.Loader(pa.table({"d": ["a"]}), 2, vocabulary={"d": []})

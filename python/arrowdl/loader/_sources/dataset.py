@@ -140,7 +140,10 @@ class DatasetSource(IndexedSource):
         return self.__dict__
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
-        return self._find_codes().tables.get(column)
+        table = self._find_codes().tables.get(column)
+        if table is None and column in list_dictionaries(self._query.project(self._dataset), ()):
+            return self._find_dictionaries().find(column)
+        return table
 
     def _find_codes(self) -> Vocabulary:
         """Return the code tables of all columns. Those that the user did not give are read."""
@@ -171,12 +174,16 @@ class DatasetSource(IndexedSource):
         stream = self._scan(units)
         if not self._has_unknown_dictionaries(stream.schema):
             return stream
-        if self._dictionaries is None:  # those of the first rows, for every rank and epoch
+        return check_dictionaries(stream, self._find_dictionaries())
+
+    def _find_dictionaries(self) -> Dictionaries:
+        """Return the dictionaries of the first rows, for every rank and epoch."""
+        if self._dictionaries is None:
             self._dictionaries = Dictionaries()
             first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
             if first is not None:
                 self._dictionaries.check(next(self._scan([first])))
-        return check_dictionaries(stream, self._dictionaries)
+        return self._dictionaries
 
     def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
         """Whether there are dictionaries without a code table: within structs or lists."""

@@ -66,8 +66,9 @@ class TableSource(IndexedSource):
         field = self._table.schema.field(column)
         if not pa.types.is_dictionary(field.type):
             return None
-        chunks = self._table.column(column).chunks
-        return chunks[0].dictionary if chunks else pa.array([], field.type.value_type)
+        dictionaries = [chunk.dictionary for chunk in self._table.column(column).chunks if chunk]
+        empty = pa.array([], field.type.value_type)
+        return max(dictionaries, key=len, default=empty)  # the others are prefixes of it
 
     def _set_units(self, rows: int) -> None:
         """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""

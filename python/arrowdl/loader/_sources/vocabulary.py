@@ -97,14 +97,22 @@ def _read_values(name: str, values: Any) -> pa.Array:
             f'vocabulary: the values of "{name}" are {values!r}: give a list of them, in the order '
             "of their codes"
         )
-    array = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(list(values))
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    try:
+        is_arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
+        array = values if is_arrow else pa.array(list(values))
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        count = len(array.unique())
+    except pa.ArrowException as error:
+        raise TypeError(
+            f'vocabulary: the values of "{name}" cannot be compared ({error}): give strings, or '
+            "numbers, or other values of one type"
+        ) from error
     if array.null_count:
         raise ValueError(f'vocabulary: the values of "{name}" have a null, which has no code')
-    if len(array.unique()) != len(array):
+    if count != len(array):
         raise ValueError(f'vocabulary: a value of "{name}" is listed twice: it has one code')
     return array
 
@@ -120,6 +128,8 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
         if column.dictionary.equals(values) and column.type.index_type == index_type:
             return column
     entries = column.dictionary if is_dictionary else column
+    if pa.types.is_null(values.type):  # of an empty list
+        values = values.cast(entries.type)
     try:
         if _is_text(entries.type) and not _is_text(values.type):  # "1" and "01" would be one value
             raise pa.ArrowInvalid("strings would be parsed")
@@ -184,6 +194,8 @@ class TableBuilder:
         import pyarrow.compute as pc
 
         known = self._known
+        if known is None:
+            pc.index_in(dictionary.slice(0, 0), value_set=dictionary.slice(0, 0))  # may raise
         if known is None or len(known) == 0:
             self._known = dictionary
         elif known.slice(0, len(dictionary)).equals(dictionary):
