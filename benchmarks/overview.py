@@ -33,7 +33,7 @@ CALLS = [
     Bar("to-arrow", "torch tensor to Arrow\nbeside pyarrow.Array.from_dlpack"),
 ]
 EPOCHS = [
-    Bar("hand-over-21", "a batch of a DataLoader's worker"),
+    Bar("worker-batch-21", "a batch of a DataLoader's worker"),
     Bar("hf-emb-parquet", "Hugging Face datasets, torch format"),
     Bar("ray-emb", "Ray Data, iter_torch_batches"),
     Bar("collate-emb", "to_pandas() and a collate by hand"),
