@@ -1,6 +1,6 @@
 // The fake driver under the names of HIP.
+#include "calls.hpp"
 #include "fake_driver.hpp"
-#include "machine.hpp"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 

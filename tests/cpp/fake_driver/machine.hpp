@@ -1,74 +1,235 @@
-// The fake driver's device: the calls that CUDA and HIP share, under neutral names.
+// The state of the fake driver, and how its calls are made: counted, failed on demand, refused.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "calls.hpp"
+#include "fake_driver.hpp"
+#include "kernels.hpp"
 
 namespace arrowdl::testing::fake {
 
-// The drivers' numbers, the same in both.
-enum Status : int {
-  kSuccess = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNotInitialized = 3,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kInvalidImage = 200,
-  kInvalidContext = 201,
-  kInvalidHandle = 400,
-  kNotFound = 500,
-  kNotReady = 600,
-  kIllegalAddress = 700,
-  kNotSupported = 801,
-  kCaptureUnsupported = 900,
-  kCaptureImplicit = 906,
+constexpr int kDevices = FakeDriver::kDevices;
+constexpr int kRelaxedCapture = 2;
+constexpr unsigned kNonBlocking = 1;
+constexpr int kMemoryType = 2;
+constexpr int kIsManaged = 8;
+constexpr int kDeviceOrdinal = 9;
+#ifdef FAKE_HIP
+constexpr bool kHasContexts = false;
+#else
+constexpr bool kHasContexts = true;
+#endif
+
+/// A point in a stream, and whether the stream has passed it.
+struct Mark {
+  bool is_passed = false;
+};
+using MarkPtr = std::shared_ptr<Mark>;
+
+struct Operation {
+  std::function<bool()> is_ready;  ///< called under the lock; empty: ready
+  std::function<void()> run;       ///< called without the lock
+  MarkPtr mark;                    ///< passed after `run`
 };
 
-const char* name_of(int status) noexcept;
+struct FakeStream {
+  int device = 0;
+  bool is_blocking = false;  ///< synchronizes with the default stream
+  bool is_default = false;
+  bool is_destroyed = false;
+  bool is_capturing = false;
+  std::deque<Operation> operations;  ///< the first may be running
+};
+using StreamPtr = std::shared_ptr<FakeStream>;
 
-int init(unsigned flags);
-int get_version(int* version, int value);
-int count_devices(int* count);
-int get_device(int* device, int ordinal);
-int exchange_capture_mode(int* mode);
+struct Event {
+  int device = 0;
+  MarkPtr mark;  ///< nullptr: never recorded
+};
 
-int retain_primary(void** context, int device);
-int push_context(void* context);
-int pop_context(void** context);
-int get_current_device(int* device);
-int set_current_device(int device);
+enum class Memory { kDevice, kHost, kManaged };
 
-int create_event(void** event, unsigned flags);
-int record_event(void* event, void* stream);
-int query_event(void* event);
-int synchronize_event(void* event);
-int destroy_event(void* event);
+struct Allocation {
+  std::vector<uint8_t> bytes;
+  Memory memory = Memory::kDevice;
+  int device = 0;
+  bool is_pooled = false;
+  bool is_freed = false;
+};
 
-int create_stream(void** stream, unsigned flags);
-int wait_for_event(void* stream, void* event, unsigned flags);
-int query_stream(void* stream);
-int synchronize_stream(void* stream);
-int destroy_stream(void* stream);
-int get_stream_context(void* stream, void** context);
-int get_stream_device(void* stream, int* device);
-int is_capturing(void* stream, int* status);
+/// A loaded module of one context. Its text contains the names of its kernels.
+struct Module {
+  int device = 0;
+  const char* text = nullptr;
+};
 
-int allocate(void** memory, std::size_t size);
-int free(void* memory);
-int allocate_async(void** memory, std::size_t size, void* stream);
-int free_async(void* memory, void* stream);
-int allocate_host(void** memory, std::size_t size, unsigned flags);
-int free_host(void* memory);
-int allocate_managed(void** memory, std::size_t size, unsigned flags);
-int copy_async(void* target, const void* source, std::size_t size, void* stream);
-int get_pointer_attribute(void* value, int attribute, const void* memory);
+struct LoadedKernel {
+  int device = 0;
+  const Kernel* kernel = nullptr;
+};
 
-int load_module(void** module, const void* image);
-int find_kernel(void** kernel, void* module, const char* name);
-/// Of one dimension: `blocks` times `threads`.
-int launch_kernel(void* kernel, unsigned blocks, unsigned threads, void* stream, void** arguments);
+struct ThreadState {
+  std::vector<int> contexts;  ///< CUDA: a stack of devices
+  int device = 0;             ///< HIP
+  int capture_mode = 0;
+  int last_error = 0;
+};
+extern thread_local ThreadState this_thread;
 
-/// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
-int take_last_error();
+/// The device of this thread's context; -1: none.
+int current_device();
+
+/// The state of the driver behind one lock. Only the work of streams runs without the lock.
+struct Machine {
+  std::mutex mutex;
+  std::condition_variable changed;
+  const pid_t pid = getpid();
+  std::atomic<int> child_calls{0};
+
+  bool is_initialized = false;
+  int device_count = kDevices;
+  bool has_pools = true;
+  bool can_pin = true;
+  bool is_globally_capturing = false;
+  bool is_capture_broken = false;
+  int calls = 0;
+  int misuses = 0;
+  int fail_in = 0;
+  int fail_status = 0;
+  bool has_failed = false;
+  int failures[kDevices] = {};  ///< status of failed work, never cleared
+
+  uintptr_t next_handle = 0x10000;  // handles are never reused
+  char contexts[kDevices] = {};
+  int retained[kDevices] = {};
+  std::map<void*, Event> events;
+  std::map<void*, StreamPtr> streams;
+  StreamPtr defaults[kDevices];
+  std::map<std::pair<int, std::thread::id>, StreamPtr> per_thread;
+  MarkPtr last_default[kDevices];
+  std::map<uintptr_t, Allocation> allocations;
+  std::map<void*, Module> modules;
+  std::map<void*, LoadedKernel> kernels;
+  std::set<int> closed_gates;
+  int next_gate = 1;
+
+  void* make_handle() { return reinterpret_cast<void*>(next_handle += 16); }
+
+  /// The loop of a worker thread: runs operations until the stream is destroyed and empty.
+  void work(const StreamPtr& stream);
+  /// A new stream with its worker thread.
+  StreamPtr start_stream(int device, bool is_blocking);
+  /// The stream of a handle, or nullptr. The handles of default streams mean those of `device`.
+  StreamPtr find_stream(void* handle, int device);
+  std::vector<StreamPtr> all_streams() const;
+
+  static void push_wait(const StreamPtr& stream, MarkPtr mark);
+  static MarkPtr push_mark(const StreamPtr& stream);
+
+  /// The default stream runs after the earlier work of blocking streams, and they after its.
+  void submit(const StreamPtr& stream, Operation operation);
+
+  void wait_until_idle(std::unique_lock<std::mutex>& lock, const StreamPtr& stream);
+
+  /// The allocation that contains an address, also a freed one; nullptr if there is none.
+  Allocation* find_allocation(const void* address);
+  /// Memory of the current device.
+  void* add_allocation(std::size_t size, bool is_pooled, Memory memory);
+};
+
+/// The one of this library. Never destroyed: workers outlive statics.
+Machine& machine();
+
+using Lock = std::unique_lock<std::mutex>;
+
+/// A condition under which the fake driver refuses a call.
+enum Kind { kAnyCall, kGivesBack, kMaySynchronize };
+
+/// One call of the driver: counts it, fails it on demand, and refuses it if it is not allowed.
+template <typename Body>
+int call(Kind kind, const Body& body) {
+  Machine& m = machine();
+  if (getpid() != m.pid) {
+    ++m.child_calls;
+    return kNotInitialized;
+  }
+  Lock lock(m.mutex);
+  ++m.calls;
+  int injected = 0;
+  if (m.fail_in > 0 && --m.fail_in == 0) {
+    injected = m.fail_status;
+    m.has_failed = true;
+  }
+  int status = injected;
+  if (injected == 0 || kind == kGivesBack) {
+    if (kind == kMaySynchronize && m.is_globally_capturing &&
+        this_thread.capture_mode != kRelaxedCapture) {
+      m.is_capture_broken = true;
+      status = kCaptureUnsupported;
+    } else {
+      status = body(m, lock);
+      if (injected != 0) status = injected;
+    }
+  }
+  if (status != kSuccess) this_thread.last_error = status;
+  return status;
+}
+
+/// The same for calls that need a current context.
+template <typename Body>
+int call_in_context(Kind kind, const Body& body) {
+  return call(kind, [&body](Machine& m, Lock& lock) {
+    if (!m.is_initialized) return static_cast<int>(kNotInitialized);
+    if (current_device() < 0) return static_cast<int>(kInvalidContext);
+    return static_cast<int>(body(m, lock));
+  });
+}
+
+/// The same for calls with a stream.
+template <typename Body>
+int call_on_stream(Kind kind, void* handle, const Body& body) {
+  return call_in_context(kind, [&](Machine& m, Lock& lock) {
+    const StreamPtr stream = m.find_stream(handle, current_device());
+    if (stream == nullptr) return static_cast<int>(kInvalidHandle);
+    if (stream->is_capturing) {
+      m.is_capture_broken = true;
+      return static_cast<int>(kCaptureUnsupported);
+    }
+    if (stream->is_default && m.is_globally_capturing) return static_cast<int>(kCaptureImplicit);
+    return static_cast<int>(body(m, lock, stream));
+  });
+}
+
+template <typename Body>
+int call_on_event(Kind kind, void* handle, const Body& body) {
+  return call_in_context(kind, [&](Machine& m, Lock& lock) {
+    const auto found = m.events.find(handle);
+    if (found == m.events.end()) {
+      ++m.misuses;
+      return static_cast<int>(kInvalidHandle);
+    }
+    return static_cast<int>(body(m, lock, found->second));
+  });
+}
+
+inline int failure_of(const Machine& m, int device) {
+  return m.failures[static_cast<std::size_t>(device)];
+}
 
 }  // namespace arrowdl::testing::fake

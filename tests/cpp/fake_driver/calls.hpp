@@ -1,0 +1,74 @@
+// The fake driver's device: the calls that CUDA and HIP share, under neutral names.
+#pragma once
+
+#include <cstddef>
+
+namespace arrowdl::testing::fake {
+
+// The drivers' numbers, the same in both.
+enum Status : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureImplicit = 906,
+};
+
+const char* name_of(int status) noexcept;
+
+int init(unsigned flags);
+int get_version(int* version, int value);
+int count_devices(int* count);
+int get_device(int* device, int ordinal);
+int exchange_capture_mode(int* mode);
+
+int retain_primary(void** context, int device);
+int push_context(void* context);
+int pop_context(void** context);
+int get_current_device(int* device);
+int set_current_device(int device);
+
+int create_event(void** event, unsigned flags);
+int record_event(void* event, void* stream);
+int query_event(void* event);
+int synchronize_event(void* event);
+int destroy_event(void* event);
+
+int create_stream(void** stream, unsigned flags);
+int wait_for_event(void* stream, void* event, unsigned flags);
+int query_stream(void* stream);
+int synchronize_stream(void* stream);
+int destroy_stream(void* stream);
+int get_stream_context(void* stream, void** context);
+int get_stream_device(void* stream, int* device);
+int is_capturing(void* stream, int* status);
+
+int allocate(void** memory, std::size_t size);
+int free(void* memory);
+int allocate_async(void** memory, std::size_t size, void* stream);
+int free_async(void* memory, void* stream);
+int allocate_host(void** memory, std::size_t size, unsigned flags);
+int free_host(void* memory);
+int allocate_managed(void** memory, std::size_t size, unsigned flags);
+int copy_async(void* target, const void* source, std::size_t size, void* stream);
+int get_pointer_attribute(void* value, int attribute, const void* memory);
+
+int load_module(void** module, const void* image);
+int find_kernel(void** kernel, void* module, const char* name);
+/// Of one dimension: `blocks` times `threads`.
+int launch_kernel(void* kernel, unsigned blocks, unsigned threads, void* stream, void** arguments);
+
+/// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
+int take_last_error();
+
+}  // namespace arrowdl::testing::fake

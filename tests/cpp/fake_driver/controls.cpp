@@ -1,0 +1,167 @@
+// The controls by which tests steer and observe the fake driver.
+#include <cstring>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "machine.hpp"
+
+namespace arrowdl::testing::fake {
+namespace {
+
+class Controls final : public FakeDriver {
+ public:
+  int close_gate() override {
+    const Lock lock(m_.mutex);
+    m_.closed_gates.insert(m_.next_gate);
+    return m_.next_gate++;
+  }
+  void open_gate(int gate) override {
+    const Lock lock(m_.mutex);
+    m_.closed_gates.erase(gate);
+    m_.changed.notify_all();
+  }
+  void enqueue_gate(int device, StreamHandle stream, int gate) override {
+    Machine& m = m_;
+    submit(device, stream, {[&m, gate] { return m.closed_gates.count(gate) == 0; }, {}, {}});
+  }
+  void enqueue_fill(int device, StreamHandle stream, void* memory, uint8_t value,
+                    std::size_t size) override {
+    submit(device, stream, {{}, [=] { std::memset(memory, value, size); }, {}});
+  }
+  void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
+                    std::size_t size) override {
+    submit(device, stream, {{}, [=] { std::memcpy(target, source, size); }, {}});
+  }
+  void enqueue_failure(int device, StreamHandle stream) override {
+    Machine& m = m_;
+    submit(device, stream,
+           {{},
+            [&m, device] {
+              const Lock lock(m.mutex);
+              m.failures[static_cast<std::size_t>(device)] = kIllegalAddress;
+            },
+            {}});
+  }
+  void drain(int device, StreamHandle stream) override {
+    Lock lock(m_.mutex);
+    std::vector<StreamPtr> all = m_.all_streams();
+    if (!stream.is_null()) all = {m_.find_stream(stream.get(), device)};
+    for (const StreamPtr& one : all) m_.wait_until_idle(lock, one);
+  }
+
+  void fail_call(int n, int status) override {
+    const Lock lock(m_.mutex);
+    m_.fail_in = n;
+    m_.fail_status = status;
+    if (n > 0) m_.has_failed = false;
+  }
+  bool has_failed() override {
+    const Lock lock(m_.mutex);
+    return m_.has_failed;
+  }
+  void set_device_count(int count) override {
+    const Lock lock(m_.mutex);
+    m_.device_count = count;
+  }
+  void set_pools(bool supported) override {
+    const Lock lock(m_.mutex);
+    m_.has_pools = supported;
+  }
+  void set_pinning(bool possible) override {
+    const Lock lock(m_.mutex);
+    m_.can_pin = possible;
+  }
+  void set_capturing(StreamHandle stream, bool capturing) override {
+    const Lock lock(m_.mutex);
+    m_.find_stream(stream.get(), 0)->is_capturing = capturing;
+  }
+  void set_global_capture(bool capturing) override {
+    const Lock lock(m_.mutex);
+    m_.is_globally_capturing = capturing;
+    m_.is_capture_broken = false;
+  }
+  bool is_capture_broken() override {
+    const Lock lock(m_.mutex);
+    return m_.is_capture_broken;
+  }
+  void reset() override {
+    {
+      const Lock lock(m_.mutex);
+      m_.closed_gates.clear();
+      m_.changed.notify_all();
+    }
+    drain(0, {});
+    const Lock lock(m_.mutex);
+    m_.device_count = kDevices;
+    m_.has_pools = m_.can_pin = true;
+    m_.is_globally_capturing = m_.is_capture_broken = false;
+    m_.fail_in = 0;
+    m_.has_failed = false;
+    m_.misuses = 0;
+    for (int& failure : m_.failures) failure = 0;
+    for (const StreamPtr& stream : m_.all_streams()) stream->is_capturing = false;
+    for (auto it = m_.allocations.begin(); it != m_.allocations.end();) {
+      it = it->second.is_freed ? m_.allocations.erase(it) : std::next(it);
+    }
+  }
+
+  FakeCounts count() override {
+    const Lock lock(m_.mutex);
+    FakeCounts counts;
+    counts.events = static_cast<int>(m_.events.size());
+    counts.streams = static_cast<int>(m_.streams.size());
+    for (const auto& [address, allocation] : m_.allocations) {
+      counts.allocations += allocation.is_freed ? 0 : 1;
+    }
+    for (const int retained : m_.retained) counts.contexts += retained;
+    return counts;
+  }
+  int calls() override {
+    const Lock lock(m_.mutex);
+    return m_.calls;
+  }
+  int calls_of_forked_child() override { return m_.child_calls; }
+  int misuses() override {
+    const Lock lock(m_.mutex);
+    return m_.misuses;
+  }
+  int64_t current_context() override { return current_device() + 1; }
+  void set_current_context(int device) override {
+    this_thread.device = device < 0 ? 0 : device;
+    this_thread.contexts.clear();
+    if (device >= 0) this_thread.contexts.push_back(device);
+  }
+  int contexts_of(int device) override {
+    const Lock lock(m_.mutex);
+    return m_.retained[static_cast<std::size_t>(device)];
+  }
+  int capture_mode() override { return this_thread.capture_mode; }
+
+ private:
+  void submit(int device, StreamHandle stream, Operation operation) {
+    const Lock lock(m_.mutex);
+    m_.submit(m_.find_stream(stream.get(), device), std::move(operation));
+  }
+
+  Machine& m_ = machine();
+};
+
+}  // namespace
+}  // namespace arrowdl::testing::fake
+
+extern "C" __attribute__((visibility("default"))) arrowdl::testing::FakeDriver*
+arrowdl_fake_driver() {
+  static auto* const controls = new arrowdl::testing::fake::Controls;
+  return controls;
+}
+
+extern "C" __attribute__((visibility("default"))) int arrowdl_fake_close_gate(void* stream) {
+  const int gate = arrowdl_fake_driver()->close_gate();
+  arrowdl_fake_driver()->enqueue_gate(0, arrowdl::StreamHandle(stream), gate);
+  return gate;
+}
+
+extern "C" __attribute__((visibility("default"))) void arrowdl_fake_open_gate(int gate) {
+  arrowdl_fake_driver()->open_gate(gate);
+}

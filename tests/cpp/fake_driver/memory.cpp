@@ -1,0 +1,152 @@
+// The fake driver's calls for memory, copies and kernels.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine.hpp"
+
+namespace arrowdl::testing::fake {
+namespace {
+
+int give_memory(void** memory, std::size_t size, Memory kind) {
+  return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
+    if (size == 0) return kInvalidValue;
+    if (size > (std::size_t{1} << 40)) return kOutOfMemory;
+    if (kind == Memory::kHost && !m.can_pin) return kOutOfMemory;
+    *memory = m.add_allocation(size, false, kind);
+    return kSuccess;
+  });
+}
+
+int take_memory(void* memory) {
+  return call_in_context(kGivesBack, [&](Machine& m, Lock&) {
+    Allocation* allocation = m.find_allocation(memory);
+    if (allocation == nullptr || allocation->is_freed) {
+      ++m.misuses;
+      return kInvalidValue;
+    }
+    allocation->is_freed = true;
+    std::memset(allocation->bytes.data(), FakeDriver::kPoison, allocation->bytes.size());
+    return kSuccess;
+  });
+}
+
+}  // namespace
+
+int allocate(void** memory, std::size_t size) { return give_memory(memory, size, Memory::kDevice); }
+int allocate_host(void** memory, std::size_t size, unsigned) {
+  return give_memory(memory, size, Memory::kHost);
+}
+int allocate_managed(void** memory, std::size_t size, unsigned) {
+  return give_memory(memory, size, Memory::kManaged);
+}
+int free(void* memory) { return take_memory(memory); }
+int free_host(void* memory) { return take_memory(memory); }
+
+int allocate_async(void** memory, std::size_t size, void* handle) {
+  return call_on_stream(kAnyCall, handle, [&](Machine& m, Lock&, const StreamPtr&) {
+    if (!m.has_pools) return kNotSupported;
+    if (size == 0) return kInvalidValue;
+    if (size > (std::size_t{1} << 40)) return kOutOfMemory;
+    *memory = m.add_allocation(size, true, Memory::kDevice);
+    return kSuccess;
+  });
+}
+
+int free_async(void* memory, void* handle) {
+  return call_on_stream(kGivesBack, handle, [&](Machine& m, Lock&, const StreamPtr& stream) {
+    Allocation* allocation = m.find_allocation(memory);
+    if (allocation == nullptr || allocation->is_freed || !allocation->is_pooled) {
+      ++m.misuses;
+      return kInvalidValue;
+    }
+    allocation->is_freed = true;
+    const std::size_t size = allocation->bytes.size();
+    m.submit(stream, {nullptr, [memory, size] { std::memset(memory, FakeDriver::kPoison, size); },
+                      nullptr});
+    return kSuccess;
+  });
+}
+
+int copy_async(void* target, const void* source, std::size_t size, void* handle) {
+  return call_on_stream(kAnyCall, handle, [&](Machine& m, Lock& lock, const StreamPtr& stream) {
+    const bool stages = m.find_allocation(source) == nullptr;
+    const bool waits = m.find_allocation(target) == nullptr;
+    if (stages && waits) return static_cast<int>(kInvalidValue);
+    auto staged = std::make_shared<std::vector<uint8_t>>();
+    if (stages) {
+      const auto* bytes = static_cast<const uint8_t*>(source);
+      staged->assign(bytes, bytes + size);
+    }
+    const void* const from = stages ? staged->data() : source;
+    m.submit(stream,
+             {nullptr, [staged, target, from, size] { std::memcpy(target, from, size); }, nullptr});
+    if (waits) m.wait_until_idle(lock, stream);
+    return failure_of(m, stream->device);
+  });
+}
+
+int get_pointer_attribute(void* value, int attribute, const void* memory) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const Allocation* allocation = m.find_allocation(memory);
+    if (allocation == nullptr || allocation->is_freed) return kInvalidValue;
+    auto& result = *static_cast<int*>(value);
+    switch (attribute) {
+      case kMemoryType:
+        result = allocation->memory == Memory::kHost ? 1 : 2;
+        return kSuccess;
+      case kIsManaged:
+        result = allocation->memory == Memory::kManaged ? 1 : 0;
+        return kSuccess;
+      case kDeviceOrdinal:
+        result = allocation->device;
+        return kSuccess;
+      default:
+        return kInvalidValue;
+    }
+  });
+}
+
+// ---------------------------------------------------------------- kernels
+
+int load_module(void** module, const void* image) {
+  return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
+    const auto* text = static_cast<const char*>(image);
+    if (std::strstr(text, ".version ") == nullptr) return kInvalidImage;
+    *module = m.make_handle();
+    m.modules[*module] = {current_device(), text};
+    return kSuccess;
+  });
+}
+
+int find_kernel(void** kernel, void* handle, const char* name) {
+  return call_in_context(kAnyCall, [&](Machine& m, Lock&) {
+    const auto module = m.modules.find(handle);
+    if (module == m.modules.end()) return kInvalidHandle;
+    const std::string entry = std::string(".entry ") + name + '(';
+    const Kernel* const found = find_kernel(name);
+    if (found == nullptr || std::strstr(module->second.text, entry.c_str()) == nullptr) {
+      return kNotFound;
+    }
+    *kernel = m.make_handle();
+    m.kernels[*kernel] = {module->second.device, found};
+    return kSuccess;
+  });
+}
+
+int launch_kernel(void* handle, unsigned blocks, unsigned threads, void* on, void** arguments) {
+  return call_on_stream(kAnyCall, on, [&](Machine& m, Lock&, const StreamPtr& stream) {
+    const auto found = m.kernels.find(handle);
+    if (found == m.kernels.end() || found->second.device != stream->device) {
+      ++m.misuses;
+      return static_cast<int>(kInvalidHandle);
+    }
+    if (blocks == 0 || threads == 0 || threads > 1024) return static_cast<int>(kInvalidValue);
+    const Run run = found->second.kernel->bind(arguments);
+    m.submit(stream, {nullptr, [run, blocks, threads] { run({blocks, threads}); }, nullptr});
+    return failure_of(m, stream->device);
+  });
+}
+
+}  // namespace arrowdl::testing::fake
