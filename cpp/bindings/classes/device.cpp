@@ -1,6 +1,7 @@
 // Makes and reads the class Device.
 #include "classes/device.hpp"
 
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <charconv>
@@ -9,8 +10,8 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
 #include "support/arguments.hpp"
+#include "support/constructor.hpp"
 #include "support/python_hooks.hpp"
-#include "support/values.hpp"
 
 namespace arrowdl::python {
 namespace {

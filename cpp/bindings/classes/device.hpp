@@ -1,9 +1,10 @@
 // The Python class Device.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/device.hpp"
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

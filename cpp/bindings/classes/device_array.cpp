@@ -1,6 +1,7 @@
 // Creates, compares and takes apart DeviceArrays, in the raw C API.
 #include "classes/device_array.hpp"
 
+#include <pybind11/pybind11.h>
 #include <structmember.h>
 
 #include <cstddef>

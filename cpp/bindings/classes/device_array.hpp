@@ -2,7 +2,7 @@
 // protocol methods, which cost a tenth of what pybind11's do.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

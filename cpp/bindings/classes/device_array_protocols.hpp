@@ -1,7 +1,7 @@
 // DeviceArray's methods of the protocols that are neither Arrow's nor DLPack's, in the raw C API.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 namespace arrowdl::python {
 

@@ -1,7 +1,7 @@
 // DeviceArray's methods of events, GPU streams and devices, in the raw C API.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 namespace arrowdl::python {
 

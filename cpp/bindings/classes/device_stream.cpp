@@ -1,6 +1,7 @@
 // Reads, adapts and exports a DeviceStream.
 #include "classes/device_stream.hpp"
 
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <limits>

@@ -1,9 +1,10 @@
 // The Python class DeviceStream.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/stream.hpp"
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

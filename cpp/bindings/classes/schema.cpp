@@ -1,6 +1,8 @@
 // Reads and exports a Schema.
 #include "classes/schema.hpp"
 
+#include <pybind11/pybind11.h>
+
 #include "arrowdl/error.hpp"
 #include "arrowdl/schema.hpp"
 #include "schema/copy_schema.hpp"

@@ -1,11 +1,10 @@
 // The Python class Schema: an ArrowSchema to inspect and to export.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <memory>
 
 #include "arrowdl/owned.hpp"
+#include "support/module.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::python {

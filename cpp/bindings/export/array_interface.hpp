@@ -1,7 +1,7 @@
 // Exports DeviceArrays by `__cuda_array_interface__` and `__sycl_usm_array_interface__`.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/device_array.hpp"
 

@@ -1,7 +1,7 @@
 // What to_torch, to_jax and to_numpy are asked for, for all columns or for each.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // Converts an Arrow array to a framework's tensors, for to_torch, to_jax and to_numpy.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <optional>
 #include <vector>

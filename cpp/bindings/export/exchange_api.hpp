@@ -1,7 +1,7 @@
 // Exports tensors by a framework's DLPack C exchange API, and fills arrowdl's own.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/device.hpp"
 #include "arrowdl/owned.hpp"

@@ -1,7 +1,7 @@
 // The functions that make the tensors of each array framework.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <cstddef>
 #include <string_view>

@@ -1,6 +1,8 @@
 // Exports a tensor once, by the Python protocol of DLPack.
 #include "export/tensor.hpp"
 
+#include <pybind11/pybind11.h>
+
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_dlpack.hpp"

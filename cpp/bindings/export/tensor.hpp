@@ -1,7 +1,7 @@
 // The Python class Tensor, which passes a tensor to a consumer of the Python protocol.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <functional>
 
@@ -9,6 +9,7 @@
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
+#include "support/module.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::python {

@@ -1,4 +1,5 @@
 // arrowdl.c_data: imports and exports arrays, schemas and streams by the addresses of C structs.
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <optional>

@@ -1,4 +1,6 @@
 // The counters of arrowdl.debug, and list_backends for arrowdl.doctor().
+#include <pybind11/pybind11.h>
+
 #include "arrowdl/backend.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"

@@ -1,4 +1,6 @@
 // The function from_arrow.
+#include <pybind11/pybind11.h>
+
 #include "arrowdl/error.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"

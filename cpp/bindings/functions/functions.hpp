@@ -2,7 +2,7 @@
 // functions, since pybind11's cost more.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

@@ -1,5 +1,6 @@
 // Makes arrays of buffers and buffers of arrays, for the dataframe interchange protocol in
 // arrowdl's own Python.
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "arrowdl/concatenate.hpp"

@@ -1,4 +1,6 @@
 // The settings of arrowdl.config, and register_synchronizer.
+#include <pybind11/pybind11.h>
+
 #include <exception>
 
 #include "arrowdl/backend.hpp"

@@ -1,6 +1,7 @@
 // Writes tensors into one block of memory, and reads them from it.
 #include "functions/tensor_block.hpp"
 
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
 #include "import/tensor.hpp"
+#include "support/constructor.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::python {

@@ -2,11 +2,10 @@
 // processes.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <string_view>
 
 #include "arrowdl/tensor_view.hpp"
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

@@ -1,4 +1,5 @@
 // The function to_arrow_device.
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "arrowdl/copy_policy.hpp"

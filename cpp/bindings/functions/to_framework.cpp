@@ -1,4 +1,6 @@
 // The functions to_torch, to_jax and to_numpy, and read_tensors.
+#include <pybind11/pybind11.h>
+
 #include <iterator>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // that describe device memory, for libraries without DLPack.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "import/taken_tensor.hpp"
 

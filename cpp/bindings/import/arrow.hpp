@@ -1,7 +1,7 @@
 // Imports Arrow arrays and streams from Python objects, by every Arrow protocol.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"

@@ -1,7 +1,7 @@
 // Imports tensors by Python's buffer protocol (PEP 3118): bytes, memoryview, pyarrow.Buffer, ...
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/owned.hpp"
 

@@ -1,7 +1,7 @@
 // Classifies the objects that callers pass: Arrow data, a tensor, or a container of them.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/owned.hpp"
 

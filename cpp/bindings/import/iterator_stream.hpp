@@ -1,7 +1,7 @@
 // A stream of the arrays that a Python iterator yields.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/stream.hpp"
 

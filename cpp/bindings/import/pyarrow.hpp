@@ -1,7 +1,7 @@
 // Imports pyarrow's arrays without the PyCapsule protocol, which is slower.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/device_array.hpp"
 

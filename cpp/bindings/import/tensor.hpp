@@ -1,7 +1,7 @@
 // Imports tensors from Python objects, by every protocol that exports them.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/copy_policy.hpp"
 #include "import/taken_tensor.hpp"

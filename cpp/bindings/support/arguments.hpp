@@ -1,7 +1,7 @@
 // Reads the arguments of raw METH_FASTCALL | METH_KEYWORDS functions, without a dict.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <algorithm>
 #include <array>

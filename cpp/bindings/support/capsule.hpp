@@ -1,7 +1,7 @@
 // Makes and reads the PyCapsules of the C structs. No other file knows their names.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <optional>
 

@@ -1,7 +1,7 @@
 // The Python object of a DeviceArray.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/device_array.hpp"
 

@@ -1,7 +1,7 @@
 // Reads GPU streams from Python: DLPack's integers, and the stream and queue objects of libraries.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <optional>
 

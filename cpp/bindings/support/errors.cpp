@@ -1,6 +1,8 @@
 // Turns C++ exceptions into Python exceptions.
 #include "support/errors.hpp"
 
+#include <pybind11/pybind11.h>
+
 #include <cstring>
 #include <new>
 

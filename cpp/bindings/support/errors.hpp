@@ -1,7 +1,7 @@
 // Turns C++ exceptions into Python exceptions, and guards raw C functions.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 namespace arrowdl::python {
 

@@ -1,7 +1,7 @@
 // The DLPack C exchange API of a framework's tensor class.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"

@@ -1,7 +1,7 @@
 // Takes and releases the GIL in callbacks that run on any thread, at any time.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <memory>
 

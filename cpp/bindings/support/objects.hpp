@@ -1,7 +1,7 @@
 // Small helpers over the Python C API.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 namespace arrowdl::python {
 

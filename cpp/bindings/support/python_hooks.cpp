@@ -30,6 +30,12 @@ static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one r
 /// run Python code.
 std::atomic<PyObject*> known[std::size(kRows)];
 
+py::object import_module(const char* module) {
+  auto imported = py::reinterpret_steal<py::object>(PyImport_ImportModule(module));
+  if (!imported) throw py::error_already_set();
+  return imported;
+}
+
 }  // namespace
 
 py::handle find_hook(Hook hook) {
@@ -37,14 +43,12 @@ py::handle find_hook(Hook hook) {
   PyObject* found = known[index].load(std::memory_order_acquire);
   if (found != nullptr) return found;
   const Row& row = kRows[index];
-  py::object function = py::module_::import(row.module).attr(row.function);
+  py::object function = import_module(row.module).attr(row.function);
   // If two threads import it, the first one's function is kept.
   if (known[index].compare_exchange_strong(found, function.ptr())) return function.release();
   return found;
 }
 
-void call_at_exit(const py::cpp_function& function) {
-  py::module_::import("atexit").attr("register")(function);
-}
+void call_at_exit(py::handle function) { import_module("atexit").attr("register")(function); }
 
 }  // namespace arrowdl::python

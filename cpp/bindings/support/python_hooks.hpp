@@ -1,7 +1,7 @@
 // The functions of arrowdl's Python modules that the bindings call.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 namespace arrowdl::python {
 
@@ -21,6 +21,6 @@ enum class Hook {
 pybind11::handle find_hook(Hook hook);
 
 /// Calls `function` when the interpreter ends, while it still runs Python code.
-void call_at_exit(const pybind11::cpp_function& function);
+void call_at_exit(pybind11::handle function);
 
 }  // namespace arrowdl::python

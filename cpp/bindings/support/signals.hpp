@@ -1,7 +1,7 @@
 // Carries Python exceptions and signals through native streams.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <string>
 

@@ -5,7 +5,7 @@
 // it, and lets std::bad_alloc pass from a constructor into C.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include <utility>
 
@@ -31,16 +31,6 @@ class ValueCaster : public pybind11::detail::type_caster_base<T> {
     return object.release();
   }
 };
-
-/// Makes `make`, which returns a value, the constructor of the class. pybind11's own constructors
-/// abort the process if there is no memory.
-template <typename T, typename Make, typename... Extra>
-void define_constructor(pybind11::class_<T>& type, Make make, const Extra&... extra) {
-  type.def_static("__new__", make, pybind11::arg("cls"), extra...);
-  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_init = [](PyObject*, PyObject*, PyObject*) {
-    return 0;
-  };
-}
 
 }  // namespace arrowdl::python
 
