@@ -30,8 +30,8 @@ def make_peer_cases(folder: Path) -> Iterator[Case]:
     yield from _make_ray("tab", tab)
 
 
-def _make_pass(source: Any, name: str) -> Pass:
-    loader = arrowdl.Loader(source, BATCH_ROWS[name], nulls="nan")
+def _make_pass(source: Any, name: str, *, writable: bool = True) -> Pass:
+    loader = arrowdl.Loader(source, BATCH_ROWS[name], nulls="nan", writable=writable)
     return partial(_drain_loader, loader)
 
 
@@ -46,14 +46,14 @@ def _make_hugging_face(name: str, path: Path) -> Iterator[Case]:
     cache = str(path.parent / "hugging-face")
     dataset = datasets.Dataset.from_parquet(str(path), cache_dir=cache)
     batches = DataLoader(dataset.with_format("torch"), batch_size=BATCH_ROWS[name])
-    for kind, source in (("parquet", path), ("dataset", dataset)):
-        yield Case(
-            f"hf-{name}-{kind}",
-            _make_pass(source, name),
-            partial(_drain_loader, batches),
-            'datasets in format "torch", DataLoader',
-            1 / 12,
-        )
+    passes = {
+        "parquet": _make_pass(path, name),
+        "dataset": _make_pass(dataset, name),
+        "dataset-lent": _make_pass(dataset, name, writable=False),
+    }
+    peer = 'datasets in format "torch", DataLoader'
+    for kind, ours in passes.items():
+        yield Case(f"hf-{name}-{kind}", ours, partial(_drain_loader, batches), peer, 1 / 12)
 
 
 def _make_ray(name: str, path: Path) -> Iterator[Case]:
@@ -75,6 +75,8 @@ def _make_ray(name: str, path: Path) -> Iterator[Case]:
 
     ours, peer = _make_pass(path, name), "Ray's iter_torch_batches"
     yield Case(f"ray-{name}", ours, partial(iterate, dataset), peer, 0.1)
-    loader = ShardLoader(kept, BATCH_ROWS[name], nulls="nan")
-    ours, peer = partial(_drain_loader, loader), f"{peer}, materialised"
-    yield Case(f"ray-{name}-materialised", ours, partial(iterate, kept), peer, 0.1)
+    peer = f"{peer}, materialised"
+    for suffix, writable in (("", True), ("-lent", False)):
+        loader = ShardLoader(kept, BATCH_ROWS[name], nulls="nan", writable=writable)
+        ours = partial(_drain_loader, loader)
+        yield Case(f"ray-{name}-materialised{suffix}", ours, partial(iterate, kept), peer, 0.1)
