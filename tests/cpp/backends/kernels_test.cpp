@@ -12,7 +12,9 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "compute/read_field.hpp"
+#include "support/build_array.hpp"
 #include "support/device_test.hpp"
+#include "support/every_type.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {

@@ -7,6 +7,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
+#include "support/build_array.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::testing {

@@ -8,7 +8,10 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "support/build_array.hpp"
+#include "support/every_type.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::testing {

@@ -9,6 +9,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/sample_arrays.hpp"
 #include "support/values.hpp"
 

@@ -8,7 +8,9 @@
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_arrow.hpp"
+#include "support/build_array.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::testing {

@@ -7,9 +7,12 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
+#include "support/build_array.hpp"
 #include "support/device_test.hpp"
+#include "support/every_type.hpp"
 #include "support/expect_error.hpp"
 #include "support/random_slice.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {

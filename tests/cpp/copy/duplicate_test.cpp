@@ -4,7 +4,10 @@
 #include <set>
 
 #include "arrowdl/copy.hpp"
+#include "support/build_array.hpp"
+#include "support/every_type.hpp"
 #include "support/random_slice.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {

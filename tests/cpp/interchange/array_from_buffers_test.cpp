@@ -11,6 +11,7 @@
 #include "compute/values_to_nulls.hpp"
 #include "interchange/buffer_of_array.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/sample_arrays.hpp"
 #include "support/values.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/every_type.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::testing {

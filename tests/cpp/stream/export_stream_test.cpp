@@ -5,6 +5,7 @@
 #include <new>
 
 #include "arrowdl/stream.hpp"
+#include "support/build_array.hpp"
 #include "support/values.hpp"
 
 namespace {

@@ -6,7 +6,10 @@
 #include <cerrno>
 
 #include "arrowdl/concatenate.hpp"
+#include "support/build_array.hpp"
+#include "support/every_type.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl::testing {

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
-#include "support/values.hpp"
+#include "support/build_array.hpp"
 
 namespace arrowdl::testing {
 
