@@ -41,7 +41,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   call_at_exit(py::cpp_function([] {
     const py::gil_scoped_release release;
     constexpr double kSeconds = 5;
-    arrowdl::stop_prefetching(kSeconds);
+    arrowdl::stop_background_reads(kSeconds);
     arrowdl::stop_releases();
   }));
   register_device(m);

@@ -134,9 +134,9 @@ OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin 
 /// thread. Raises ValueError unless depth >= 1.
 OwnedStream prefetch(OwnedStream&& stream, int64_t depth);
 
-/// Closes every prefetching stream of this process, and waits up to `seconds` for their threads.
-/// For bindings whose interpreter ends before the process does.
-void stop_prefetching(double seconds) noexcept;
+/// Ends the threads of all prefetching and asynchronous streams of this process, and waits for them
+/// up to `seconds`. For bindings whose interpreter ends before the process does.
+void stop_background_reads(double seconds) noexcept;
 
 /// The numbers 0 to count - 1 in an order that depends only on `seed` and `count`.
 /// Raises ValueError unless 0 <= count < 2^32.

@@ -1,10 +1,7 @@
 // Exports a stream as a C struct that owns it.
 #include <atomic>
-#include <cerrno>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 #include <thread>
 
@@ -15,24 +12,12 @@
 #include "cast/fold_nulls.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/own_process.hpp"
+#include "stream/stream_errors.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
 namespace arrowdl {
 namespace {
-
-int to_errno(ErrorKind kind) noexcept {
-  switch (kind) {
-    case ErrorKind::kMemory:
-      return ENOMEM;
-    case ErrorKind::kRuntime:
-      return EIO;
-    case ErrorKind::kNotImplemented:
-      return ENOSYS;
-    default:
-      return EINVAL;
-  }
-}
 
 /// The state of an exported stream, shared with the thread that is reading it, since a release does
 /// not wait for that thread. Consumers may count on the interpreter lock to admit one thread at a
@@ -98,33 +83,6 @@ const SharedExported& exported_of(CStream* self) noexcept {
   return *static_cast<SharedExported*>(self->private_data);
 }
 
-int fail(Exported& exported, int code, const char* message) noexcept {
-  try {
-    exported.last_error = message;
-    return code;
-  } catch (const std::bad_alloc&) {
-    return ENOMEM;
-  }
-}
-
-/// Runs `body`. Turns an exception into an error code and the text of `get_last_error`.
-template <typename Body>
-int guarded(Exported& exported, const Body& body) noexcept {
-  try {
-    exported.last_error.clear();
-    body();
-    return 0;
-  } catch (const ProducerError& error) {
-    return fail(exported, error.code(), error.reported().c_str());
-  } catch (const Error& error) {
-    return fail(exported, to_errno(error.kind()), error.what());
-  } catch (const std::bad_alloc&) {
-    return ENOMEM;
-  } catch (const std::exception& error) {
-    return fail(exported, EIO, error.what());
-  }
-}
-
 void export_next(const DeviceArray& array, ArrowArray* out) {
   fold_nulls(array).export_array().move(out);
 }
@@ -136,7 +94,7 @@ template <typename CStream, typename Array>
 int get_next(CStream* self, Array* out) noexcept {
   const SharedExported exported = exported_of(self);
   *out = {};
-  return guarded(*exported, [&] {
+  return run_as_errno(&exported->last_error, [&] {
     wait_guarded([&](const Waiting&) {
       const ReadLock lock(*exported);
       const DeviceArray array = exported->stream->next();
@@ -148,8 +106,8 @@ int get_next(CStream* self, Array* out) noexcept {
 template <typename CStream>
 int get_schema(CStream* self, ArrowSchema* out) noexcept {
   Exported& exported = *exported_of(self);
-  return guarded(exported,
-                 [&] { copy_schema(*exported.stream->schema()->schema.get()).move(out); });
+  return run_as_errno(&exported.last_error,
+                      [&] { copy_schema(*exported.stream->schema()->schema.get()).move(out); });
 }
 
 template <typename CStream>

@@ -1,36 +1,19 @@
 // Reads a producer's C stream.
-#include <cerrno>
-#include <cstring>
 #include <exception>
-#include <string>
 #include <type_traits>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "stream/stream_errors.hpp"
 
 namespace arrowdl {
 namespace {
-
-ErrorKind kind_of(int code) noexcept {
-  switch (code) {
-    case ENOSYS:
-      return ErrorKind::kNotImplemented;
-    case ENOMEM:
-      return ErrorKind::kMemory;
-    default:
-      return ErrorKind::kRuntime;
-  }
-}
 
 template <typename CStream>
 [[noreturn]] void raise_stream_error(CStream* stream, const char* verb, int code) {
   const char* message =
       stream->get_last_error == nullptr ? nullptr : stream->get_last_error(stream);
-  std::string reported = message == nullptr ? "" : message;
-  std::string text =
-      concat("the Arrow stream's producer failed to ", verb, ": ",
-             reported.empty() ? std::strerror(code) : reported, " (errno ", code, ")");
-  throw ProducerError(kind_of(code), std::move(text), code, std::move(reported));
+  raise_producer_error(verb, code, message == nullptr ? "" : message);
 }
 
 template <typename CStream>

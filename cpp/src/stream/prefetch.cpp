@@ -6,9 +6,6 @@
 #include <list>
 #include <mutex>
 #include <new>
-#include <set>
-#include <system_error>
-#include <thread>
 #if defined(__GLIBCXX__)
 #include <cxxabi.h>
 #endif
@@ -16,6 +13,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/wait.hpp"
+#include "stream/background.hpp"
 #include "stream/own_process.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
@@ -29,8 +27,11 @@ constexpr std::chrono::seconds kPatience{1};
 
 /// The state that the reader and its thread share. The thread may outlive the reader while it is in
 /// a call of the source; it releases the source when the call returns.
-struct Queue {
+struct Queue final : BackgroundRead {
   Queue(OwnedStream from, std::size_t most) : source(std::move(from)), depth(most) {}
+
+  void run() override;
+  void close() noexcept override;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -42,42 +43,14 @@ struct Queue {
   const std::size_t depth;
 };
 
-/// The queues with running threads, which are closed at the end of the process.
-class Running {
- public:
-  void add(const std::shared_ptr<Queue>& queue) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    queues_.insert(queue);
-  }
-  void remove(const std::shared_ptr<Queue>& queue) noexcept {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    queues_.erase(queue);
-    gone_.notify_all();
-  }
-  void stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable gone_;
-  std::set<std::shared_ptr<Queue>> queues_;
-};
-
-Running& running() { return of_this_process<Running>(); }
-
-void close(Queue& queue) noexcept {
+void Queue::close() noexcept {
   std::list<DeviceArray> dropped;
   {
-    const std::lock_guard<std::mutex> lock(queue.mutex);
-    queue.is_closed = true;
-    queue.arrays.swap(dropped);
+    const std::lock_guard<std::mutex> lock(mutex);
+    is_closed = true;
+    arrays.swap(dropped);
   }
-  queue.changed.notify_all();
-}
-
-void Running::stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (const std::shared_ptr<Queue>& queue : queues_) close(*queue);
-  waiting.wait_for(gone_, lock, duration, [&] { return queues_.empty(); });
+  changed.notify_all();
 }
 
 /// Waits for room. Returns whether to read another array.
@@ -104,36 +77,27 @@ void fail(Queue& queue, std::exception_ptr failure) {
   queue.changed.notify_all();
 }
 
-void read_ahead(const std::shared_ptr<Queue>& queue) {
+void Queue::run() {
   try {
-    while (wait_for_room(*queue) && put(*queue, queue->source->next())) {
+    while (wait_for_room(*this) && put(*this, source->next())) {
     }
 #if defined(__GLIBCXX__)
   } catch (const abi::__forced_unwind&) {  // a finalizing interpreter ends its threads
     throw;
 #endif
   } catch (...) {
-    fail(*queue, std::current_exception());
+    fail(*this, std::current_exception());
   }
-  queue->source.reset();
-  const std::lock_guard<std::mutex> lock(queue->mutex);
-  queue->is_done = true;
-  queue->changed.notify_all();
+  source.reset();
+  const std::lock_guard<std::mutex> lock(mutex);
+  is_done = true;
+  changed.notify_all();
 }
 
 /// Waits up to kPatience for the thread to end.
 void wait_for_end(const Waiting& waiting, Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
   waiting.wait_for(queue.changed, lock, kPatience, [&] { return queue.is_done; });
-}
-
-void run(const std::shared_ptr<Queue>& queue) {
-  struct Leave {
-    const std::shared_ptr<Queue>& queue;
-    ~Leave() { running().remove(queue); }
-  };
-  const Leave leave{queue};
-  read_ahead(queue);
 }
 
 class Prefetch final : public ArrayStream {
@@ -145,7 +109,7 @@ class Prefetch final : public ArrayStream {
   ~Prefetch() override {
     if (!is_started_) return;
     if (process_ == fork_count()) {
-      close(*queue_);
+      queue_->close();
       wait_guarded([this](const Waiting& waiting) { wait_for_end(waiting, *queue_); });
     } else {  // abandons a queue that the parent's thread may have had locked at the fork
       // A reference that is never dropped, made without an allocation, which could fail.
@@ -185,20 +149,8 @@ class Prefetch final : public ArrayStream {
   }
 
   void start() {
-    running().add(queue_);
-    try {
-      std::thread(run, queue_).detach();
-    } catch (const std::system_error& error) {
-      running().remove(queue_);
-      throw Error(ErrorKind::kRuntime,
-                  concat("the thread that reads ahead cannot start (", error.what(),
-                         "): this process, its user or its container has as many threads as it may "
-                         "have (ulimit -u, docker run --pids-limit). Read without one, by leaving "
-                         "prefetch() out, or with prefetch=0 of the Loader"));
-    } catch (...) {
-      running().remove(queue_);
-      throw;
-    }
+    start_background(
+        queue_, "Read without one, by leaving prefetch() out, or with prefetch=0 of the Loader");
     process_ = fork_count();
     is_started_ = true;
   }
@@ -225,12 +177,6 @@ class Prefetch final : public ArrayStream {
 OwnedStream prefetch(OwnedStream&& stream, int64_t depth) {
   if (depth < 1) raise_value_error("depth=", depth, ": read at least 1 array ahead");
   return std::make_unique<Prefetch>(std::move(stream), depth);
-}
-
-void stop_prefetching(double seconds) noexcept {
-  wait_guarded([&](const Waiting& waiting) {
-    running().stop(waiting, std::chrono::duration<double>(seconds));
-  });
 }
 
 }  // namespace arrowdl

@@ -158,7 +158,7 @@ TEST_P(AdaptorTest, PrefetchAndExportKeepTheRows) {
     ASSERT_EQ(read_values(import_stream(export_stream(source.open()))), source.rows);
     ASSERT_EQ(read_values(import_stream(export_device_stream(source.open()))), source.rows);
   }
-  stop_prefetching(10);
+  stop_background_reads(10);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryType, AdaptorTest, ::testing::ValuesIn(every_type()),
@@ -324,7 +324,7 @@ OwnedStream generate(TestStream::Next next) {
 
 /// Threads end by themselves: all objects are released within a while.
 void expect_objects(int64_t objects) {
-  stop_prefetching(20);
+  stop_background_reads(20);
   EXPECT_EQ(live_objects(), objects);
 }
 

@@ -1,0 +1,79 @@
+// Starts the threads that read streams in the background, and ends them with the process.
+#include "stream/background.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "arrowdl/error.hpp"
+#include "arrowdl/stream.hpp"
+#include "arrowdl/wait.hpp"
+#include "util/fork.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// The work of running threads.
+class Running {
+ public:
+  void add(const std::shared_ptr<BackgroundRead>& read) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reads_.insert(read);
+  }
+  void remove(const std::shared_ptr<BackgroundRead>& read) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reads_.erase(read);
+    ended_.notify_all();
+  }
+  void stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (const std::shared_ptr<BackgroundRead>& read : reads_) read->close();
+    waiting.wait_for(ended_, lock, duration, [&] { return reads_.empty(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::set<std::shared_ptr<BackgroundRead>> reads_;
+};
+
+Running& running() { return of_this_process<Running>(); }
+
+void run(const std::shared_ptr<BackgroundRead>& read) {
+  struct Leave {
+    const std::shared_ptr<BackgroundRead>& read;
+    ~Leave() { running().remove(read); }
+  };
+  const Leave leave{read};
+  read->run();
+}
+
+}  // namespace
+
+void start_background(const std::shared_ptr<BackgroundRead>& read, const char* advice) {
+  running().add(read);
+  try {
+    std::thread(run, read).detach();
+  } catch (const std::system_error& error) {
+    running().remove(read);
+    throw Error(ErrorKind::kRuntime,
+                concat("the thread that reads ahead cannot start (", error.what(),
+                       "): this process, its user or its container has as many threads as it may "
+                       "have (ulimit -u, docker run --pids-limit). ",
+                       advice));
+  } catch (...) {
+    running().remove(read);
+    throw;
+  }
+}
+
+void stop_background_reads(double seconds) noexcept {
+  wait_guarded([&](const Waiting& waiting) {
+    running().stop(waiting, std::chrono::duration<double>(seconds));
+  });
+}
+
+}  // namespace arrowdl

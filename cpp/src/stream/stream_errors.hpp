@@ -1,0 +1,40 @@
+// Errors of streams as errno and text, as the C structs report them, and back.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "arrowdl/error.hpp"
+
+namespace arrowdl {
+
+/// The errno of an error that is not a producer's.
+int to_errno(ErrorKind kind) noexcept;
+
+/// Raises what a producer reported when it failed to `verb`: `code` is its errno, `reported` its
+/// text, which may be empty.
+[[noreturn]] void raise_producer_error(const char* verb, int code, std::string reported);
+
+/// `code`, and `message` in `*text`; ENOMEM if there is no memory for it.
+int report(int code, const char* message, std::string* text) noexcept;
+
+/// Calls `body`. Returns 0, or the errno of what it threw, with the message in `*text`.
+template <typename Body>
+int run_as_errno(std::string* text, const Body& body) noexcept {
+  try {
+    text->clear();
+    body();
+    return 0;
+  } catch (const ProducerError& error) {
+    return report(error.code(), error.reported().c_str(), text);
+  } catch (const Error& error) {
+    return report(to_errno(error.kind()), error.what(), text);
+  } catch (const std::bad_alloc&) {
+    return to_errno(ErrorKind::kMemory);
+  } catch (const std::exception& error) {
+    return report(to_errno(ErrorKind::kRuntime), error.what(), text);
+  }
+}
+
+}  // namespace arrowdl
