@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
@@ -16,39 +18,47 @@
 namespace arrowdl {
 namespace {
 
-/// The work of running threads.
+/// The running threads, and their work.
 class Running {
  public:
   void add(const std::shared_ptr<BackgroundRead>& read) {
     const std::lock_guard<std::mutex> lock(mutex_);
     reads_.insert(read);
+    ++threads_;
   }
-  void remove(const std::shared_ptr<BackgroundRead>& read) noexcept {
+  /// Called at the end of a thread. Its work may be destroyed here.
+  void remove(std::shared_ptr<BackgroundRead> read) noexcept {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      reads_.erase(read);
+    }
+    read.reset();
     const std::lock_guard<std::mutex> lock(mutex_);
-    reads_.erase(read);
+    --threads_;
     ended_.notify_all();
   }
   void stop(const Waiting& waiting, std::chrono::duration<double> duration) noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
     for (const std::shared_ptr<BackgroundRead>& read : reads_) read->close();
-    waiting.wait_for(ended_, lock, duration, [&] { return reads_.empty(); });
+    waiting.wait_for(ended_, lock, duration, [&] { return threads_ == 0; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable ended_;
   std::set<std::shared_ptr<BackgroundRead>> reads_;
+  int64_t threads_ = 0;
 };
 
 Running& running() { return of_this_process<Running>(); }
 
-void run(const std::shared_ptr<BackgroundRead>& read) {
+void run(std::shared_ptr<BackgroundRead> read) {
   struct Leave {
-    const std::shared_ptr<BackgroundRead>& read;
-    ~Leave() { running().remove(read); }
+    std::shared_ptr<BackgroundRead> read;
+    ~Leave() { running().remove(std::move(read)); }
   };
-  const Leave leave{read};
-  read->run();
+  Leave leave{std::move(read)};
+  leave.read->run();
 }
 
 }  // namespace
