@@ -4,6 +4,7 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/stream.hpp"
 #include "arrowdl/version.hpp"
+#include "classes/async_receiver.hpp"
 #include "classes/device.hpp"
 #include "classes/device_array.hpp"
 #include "classes/device_stream.hpp"
@@ -48,6 +49,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_schema(m);
   register_device_array(m);
   register_device_stream(m);
+  register_async_receiver(m);
   register_from_arrow(m);
   register_c_data(m);
   register_to_arrow(m);

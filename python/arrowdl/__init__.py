@@ -7,6 +7,7 @@ convert Arrow arrays and tables to tensors.
 
 from typing import TYPE_CHECKING
 
+from arrowdl._async_stream import AsyncDeviceStream
 from arrowdl._config import config
 from arrowdl._core import (
     Device,
@@ -67,6 +68,7 @@ def doctor() -> str:
 
 
 __all__ = [
+    "AsyncDeviceStream",
     "Device",
     "DeviceArray",
     "DeviceStream",

@@ -1,6 +1,6 @@
 """Types of the compiled core, with its docstrings: tools/stub_docstrings.py copies them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, final, overload
 
 from typing_extensions import Buffer, CapsuleType
@@ -455,6 +455,16 @@ class DeviceStream:
     """
     def __iter__(self) -> DeviceStream: ...
     def __next__(self) -> DeviceArray: ...
+    def _send(self, handler: int, /) -> None: ...
+    def __aiter__(self) -> AsyncIterator[DeviceArray]:
+        """Iterate in a coroutine: a thread reads ahead, and the event loop does not wait.
+
+        Consumes this object.
+
+        Returns
+        -------
+        AsyncDeviceStream
+        """
     def __arrow_c_schema__(self) -> CapsuleType:
         """Arrow PyCapsule interface: export the schema."""
     def __arrow_c_stream__(self, requested_schema: CapsuleType | None = None) -> CapsuleType:
@@ -664,6 +674,28 @@ class DeviceStream:
         """
     def close(self) -> None:
         """Release what the stream holds, its threads included. Arrays that it returned stay valid."""
+
+@final
+class AsyncReceiver:
+    """The queue behind an `arrowdl.AsyncDeviceStream`."""
+    def __init__(self, depth: int) -> None: ...
+    @property
+    def handler(self) -> int:
+        """The address of the ArrowAsyncDeviceStreamHandler."""
+    def release_handler(self) -> None:
+        """Release the handler in place of a producer that did not start."""
+    def schema(self) -> Schema | None:
+        """Return the schema, or None if it has not arrived."""
+    def poll(self) -> tuple[DeviceArray | None] | None:
+        """Return the next array in a tuple of one, (None,) at the end, or None if no array is ready."""
+    def changes(self) -> int:
+        """Return how often the producer has changed what `schema` or `poll` return."""
+    def notify(self, seen: int, callback: Callable[[], object] | None) -> bool:
+        """Call `callback` once after the next change, on any thread; None: never. Return False instead if `changes()` is not `seen`."""
+    def open_stream(self) -> DeviceStream:
+        """Return the arrays as a DeviceStream. Waits for the schema."""
+    def cancel(self) -> None:
+        """Drop the arrays that wait, and ask the producer to stop."""
 
 @final
 class Tensor:
@@ -979,6 +1011,31 @@ def export_stream(source: ArraysLike, stream: int) -> None:
         Memory that the host cannot read: use `export_device_stream`.
     ValueError
         Not the address of a struct, an empty list, or arrays of several schemas or devices.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def export_async_stream(source: ArraysLike, handler: int) -> None:
+    """Pass a stream of arrays on any device to an asynchronous consumer.
+
+    A thread calls the handler: with the schema at once, then with as many arrays as the consumer
+    requests. It reads one array ahead.
+
+    Parameters
+    ----------
+    source : DeviceStream, Arrow producer, or list of arrays
+        A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+        DeviceStream is consumed.
+    handler : int
+        The address of an ArrowAsyncDeviceStreamHandler that nothing else uses. It must live until its
+        ``release`` is called, the last callback, which follows the end, an error or a cancellation.
+
+    Raises
+    ------
+    ValueError
+        Not the address of a handler, a callback that is NULL, or an empty list. No callback is called.
+    RuntimeError
+        No thread can start. No callback is called.
     TypeError
         `source` is not Arrow data.
     """

@@ -6,6 +6,7 @@ calls ``release``. Addresses are integers.
 
 from arrowdl._core import (
     export_array,
+    export_async_stream,
     export_device_array,
     export_device_stream,
     export_schema,
@@ -19,6 +20,7 @@ from arrowdl._core import (
 
 __all__ = [
     "export_array",
+    "export_async_stream",
     "export_device_array",
     "export_device_stream",
     "export_schema",

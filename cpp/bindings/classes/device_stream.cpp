@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "arrowdl/async_stream.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device.hpp"
@@ -180,6 +181,12 @@ py::object arrow_c_device_stream(DeviceStream& self, const py::object& requested
   }));
 }
 
+/// For a receiver of ours: without the C stream between, errors keep their types.
+void send_to_receiver(DeviceStream& self, uintptr_t handler) {
+  auto* const receiver = reinterpret_cast<ArrowAsyncDeviceStreamHandler*>(handler);
+  self.consume([&](OwnedStream&& stream) { export_async_stream(std::move(stream), receiver); });
+}
+
 DeviceStream chain(const std::vector<py::object>& arrays) {
   std::vector<DeviceArray> taken;
   taken.reserve(arrays.size());
@@ -218,6 +225,10 @@ py::object arrow_c_schema(const DeviceStream& self) {
 void define_protocols(py::class_<DeviceStream>& type) {
   type.def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &DeviceStream::next)
+      .def(
+          "__aiter__", [](const py::object& self) { return find_hook(Hook::kIterateAsync)(self); },
+          docs::kAsyncIterate)
+      .def("_send", &send_to_receiver)
       .def("__repr__", &repr)
       .def("__arrow_c_schema__", &arrow_c_schema,
            "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: export the schema.")

@@ -10,6 +10,17 @@ consumer (``__arrow_c_stream__``, ``__arrow_c_device_stream__``). Adaptors and c
 stream: it can be read once. Each adaptor returns a new DeviceStream. Reading starts with the first
 array that is requested, and releases the GIL. One thread at a time reads a stream; others wait.)";
 
+constexpr const char* kAsyncIterate = R"(__aiter__(self, /)
+--
+
+Iterate in a coroutine: a thread reads ahead, and the event loop does not wait.
+
+Consumes this object.
+
+Returns
+-------
+AsyncDeviceStream)";
+
 constexpr const char* kArrowCStream = R"(__arrow_c_stream__(self, /, requested_schema=None)
 --
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "arrowdl/async_stream.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device_stream.hpp"
 #include "classes/schema.hpp"
@@ -119,6 +120,13 @@ void export_device_stream_to(const py::object& source, uintptr_t stream) {
   export_device_stream(take_stream_of(source.ptr())).move(target);
 }
 
+void export_async_stream_to(const py::object& source, uintptr_t handler) {
+  auto* target = at_address<ArrowAsyncDeviceStreamHandler>("handler", handler);
+  OwnedStream stream = take_stream_of(source.ptr());
+  const py::gil_scoped_release release;  // a stream that is dropped may run any code
+  arrowdl::export_async_stream(std::move(stream), target);
+}
+
 std::string write_import_doc(const char* name, const char* memory, const char* c_struct) {
   return concat(name, R"((stream)
 --
@@ -189,6 +197,32 @@ void register_stream_functions(py::module_& m) {
   m.def(
       "export_device_stream", &export_device_stream_to, py::arg("source"), py::arg("stream"),
       write_export_doc("export_device_stream", kOnAnyDevice, "ArrowDeviceArrayStream", "").c_str());
+  m.def("export_async_stream", &export_async_stream_to, py::arg("source"), py::arg("handler"),
+        R"(export_async_stream(source, handler)
+--
+
+Pass a stream of arrays on any device to an asynchronous consumer.
+
+A thread calls the handler: with the schema at once, then with as many arrays as the consumer
+requests. It reads one array ahead.
+
+Parameters
+----------
+source : DeviceStream, Arrow producer, or list of arrays
+    A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+    DeviceStream is consumed.
+handler : int
+    The address of an ArrowAsyncDeviceStreamHandler that nothing else uses. It must live until its
+    ``release`` is called, the last callback, which follows the end, an error or a cancellation.
+
+Raises
+------
+ValueError
+    Not the address of a handler, a callback that is NULL, or an empty list. No callback is called.
+RuntimeError
+    No thread can start. No callback is called.
+TypeError
+    `source` is not Arrow data.)");
 }
 
 void register_imports(py::module_& m) {

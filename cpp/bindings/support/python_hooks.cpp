@@ -21,6 +21,7 @@ constexpr Row kRows[] = {
     {"arrowdl._containers", "to_arrow"},
     {"arrowdl._interchange.export", "DataFrame"},
     {"arrowdl._interchange.import_", "from_dataframe"},
+    {"arrowdl._async_stream", "iterate"},
     {"arrowdl._frameworks.dpctl", "find_work"},
     {"arrowdl._frameworks.dpctl", "find_queue"},
 };

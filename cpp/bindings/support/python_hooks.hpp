@@ -12,6 +12,7 @@ enum class Hook {
   kToArrow,        ///< (container, the other arguments of to_arrow_device) -> DeviceArray
   kMakeDataFrame,  ///< (chunks, nan_as_null=, allow_copy=) -> DataFrame
   kFromDataFrame,  ///< (frame, allow_copy=) -> DeviceArray
+  kIterateAsync,   ///< (DeviceStream) -> AsyncDeviceStream
   kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)
   kFindSyclQueue,  ///< (device id) -> queue
   kCount,

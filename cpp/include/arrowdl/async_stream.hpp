@@ -59,6 +59,10 @@ struct ArrowAsyncDeviceStreamHandler {
 
 namespace arrowdl {
 
+namespace detail {
+struct AsyncState;
+}
+
 /// Passes `stream` to `handler`, as its producer, on a thread of its own: the schema at once, then
 /// as many arrays as the consumer requests. The thread reads one array more, so that the end needs
 /// no request, and releases the source before the handler. The caller keeps the stream, and no
@@ -86,8 +90,10 @@ class AsyncReceiver {
   AsyncReceiver& operator=(const AsyncReceiver&) = delete;
 
   /// The handler, to be passed to one producer. It lives until the producer releases it, also after
-  /// this object: if no producer starts, call its `release`.
+  /// this object.
   ArrowAsyncDeviceStreamHandler* handler();
+  /// Releases the handler in place of a producer that did not start.
+  void release_handler() noexcept;
 
   /// The type of the arrays; nullptr if it has not arrived. Raises the failure of a stream that
   /// failed before.
@@ -117,8 +123,7 @@ class AsyncReceiver {
   void cancel() noexcept;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<detail::AsyncState> state_;
 };
 
 /// The arrays of `receiver` as a stream, which cancels it if it is dropped before its end. Waits

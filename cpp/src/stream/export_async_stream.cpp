@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "arrowdl/wait.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/background.hpp"
+#include "stream/import_async_stream.hpp"
 #include "stream/stream_errors.hpp"
 
 namespace arrowdl {
@@ -59,9 +61,17 @@ class AsyncExport final : public BackgroundRead, private Counted {
 
   void run() override {
     std::string text;
-    const int code = run_as_errno(&text, [this] { produce(); });
+    std::exception_ptr failure;
+    const int code = run_as_errno(&text, [this, &failure] {
+      try {
+        produce();
+      } catch (const std::exception&) {
+        failure = std::current_exception();
+        throw;
+      }
+    });
     source_.reset();
-    if (code != 0) {
+    if (code != 0 && !pass_failure(handler_, failure)) {
       handler_->on_error(handler_, code, text.empty() ? nullptr : text.c_str(), nullptr);
     }
     handler_->release(handler_);

@@ -1,4 +1,6 @@
 // Receives the arrays that an asynchronous producer pushes.
+#include "stream/import_async_stream.hpp"
+
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
@@ -20,8 +22,8 @@
 namespace arrowdl {
 
 /// Shared by the receiver and, until it releases the handler, the producer.
-struct AsyncReceiver::State : private Counted {
-  State(int64_t most, Releaser of_contents) : depth(most), releaser(of_contents) {}
+struct detail::AsyncState : private Counted {
+  AsyncState(int64_t most, Releaser of_contents) : depth(most), releaser(of_contents) {}
 
   bool is_over() const noexcept { return is_at_end || failure != nullptr; }
 
@@ -49,8 +51,10 @@ struct AsyncReceiver::State : private Counted {
 
 namespace {
 
+using State = detail::AsyncState;
+
 /// Wakes those that wait, after a change by `change(state)`.
-template <typename State, typename Change>
+template <typename Change>
 void update(State& state, const Change& change) {
   std::function<void()> callback;
   {
@@ -63,7 +67,6 @@ void update(State& state, const Change& change) {
   if (callback) callback();
 }
 
-template <typename State>
 void fail(State& state, const std::exception_ptr& failure) noexcept {
   update(state, [&failure](State& s) {
     if (!s.is_over()) s.failure = failure;
@@ -71,7 +74,7 @@ void fail(State& state, const std::exception_ptr& failure) noexcept {
 }
 
 /// Calls `call(producer)` unless the producer has released the handler, which waits for the call.
-template <typename State, typename Call>
+template <typename Call>
 void call_producer(State& state, const Call& call) noexcept {
   wait_guarded([&](const Waiting&) {
     const std::lock_guard<std::recursive_mutex> calling(state.calls);
@@ -86,13 +89,12 @@ void call_producer(State& state, const Call& call) noexcept {
 
 // ---------------------------------------------------------------- the handler's callbacks
 
-template <typename State>
 std::shared_ptr<State> state_of(ArrowAsyncDeviceStreamHandler* self) noexcept {
   return *static_cast<std::shared_ptr<State>*>(self->private_data);
 }
 
 /// Runs `body`, and keeps what it throws as the stream's failure. Returns its errno or 0.
-template <typename State, typename Body>
+template <typename Body>
 int receive(State& state, const Body& body) noexcept {
   std::string text;
   return run_as_errno(&text, [&] {
@@ -106,13 +108,11 @@ int receive(State& state, const Body& body) noexcept {
 }
 
 /// Whether it has failed, or was cancelled.
-template <typename State>
 bool has_failed(State& state) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   return state.failure != nullptr;
 }
 
-template <typename State>
 void accept_schema(State& state, OwnedSchema schema) {
   ArrowAsyncProducer* const producer = state.handler.producer;
   if (producer == nullptr) {
@@ -128,10 +128,9 @@ void accept_schema(State& state, OwnedSchema schema) {
   });
 }
 
-template <typename State>
 int on_schema(ArrowAsyncDeviceStreamHandler* self, ArrowSchema* schema) noexcept {
   OwnedSchema owned(schema);
-  const std::shared_ptr<State> state = state_of<State>(self);
+  const std::shared_ptr<State> state = state_of(self);
   if (const int code = receive(*state, [&] { accept_schema(*state, std::move(owned)); })) {
     return code;
   }
@@ -140,18 +139,10 @@ int on_schema(ArrowAsyncDeviceStreamHandler* self, ArrowSchema* schema) noexcept
   return 0;
 }
 
-template <typename State>
-void accept_task(State& state, ArrowAsyncTask* task) {
-  if (task == nullptr) {
-    update(state, [](State& s) { s.is_at_end = true; });
-    return;
-  }
+void accept_array(State& state, ArrowAsyncTask& task) {
   OwnedDeviceArray chunk;
-  if (const int code = task->extract_data(task, chunk.get())) {
+  if (const int code = task.extract_data(&task, chunk.get())) {
     raise_producer_error("extract its next array", code, "");
-  }
-  if (state.schema == nullptr) {
-    raise_value_error("malformed asynchronous stream: an array before the schema");
   }
   DeviceArray array = DeviceArray::import(state.schema, std::move(chunk), state.releaser);
   check_chunk(*state.schema, state.device_type, array, state.received++);
@@ -162,24 +153,34 @@ void accept_task(State& state, ArrowAsyncTask* task) {
   });
 }
 
-template <typename State>
+/// Extracts every task, and returns 0 then, whatever has failed: the interface does not say who
+/// frees a task that was extracted and refused, and libarrow 26 frees it again. `cancel` ends the
+/// stream instead.
 int on_next_task(ArrowAsyncDeviceStreamHandler* self, ArrowAsyncTask* task, const char*) noexcept {
-  const std::shared_ptr<State> state = state_of<State>(self);
-  const int code = receive(*state, [&] { accept_task(*state, task); });
-  if (code != 0) return code;
-  return has_failed(*state) ? ECANCELED : 0;
+  const std::shared_ptr<State> state = state_of(self);
+  if (task == nullptr) {
+    update(*state, [](State& s) { s.is_at_end = true; });
+    return 0;
+  }
+  if (state->schema == nullptr) {
+    return receive(*state, [] {
+      raise_value_error("malformed asynchronous stream: an array before the schema");
+    });
+  }
+  if (receive(*state, [&] { accept_array(*state, *task); }) != 0) {
+    self->producer->cancel(self->producer);
+  }
+  return 0;
 }
 
-template <typename State>
 void on_error(ArrowAsyncDeviceStreamHandler* self, int code, const char* message,
               const char*) noexcept {
-  const std::shared_ptr<State> state = state_of<State>(self);
+  const std::shared_ptr<State> state = state_of(self);
   receive(*state, [&] {
     raise_producer_error("give its next array", code, message == nullptr ? "" : message);
   });
 }
 
-template <typename State>
 void release(ArrowAsyncDeviceStreamHandler* self) noexcept {
   const std::unique_ptr<std::shared_ptr<State>> held(
       static_cast<std::shared_ptr<State>*>(self->private_data));
@@ -210,6 +211,13 @@ auto read_when_ready(const AsyncReceiver& receiver, const Read& read) {
 
 }  // namespace
 
+bool pass_failure(ArrowAsyncDeviceStreamHandler* handler,
+                  const std::exception_ptr& failure) noexcept {
+  if (handler->release != release) return false;
+  fail(*state_of(handler), failure);
+  return true;
+}
+
 // ---------------------------------------------------------------- the receiver
 
 AsyncReceiver::AsyncReceiver(int64_t depth, Releaser releaser)
@@ -222,26 +230,31 @@ AsyncReceiver::~AsyncReceiver() {
     cancel();
   } else {  // a thread of the parent may have locked the state at the fork
     alignas(std::shared_ptr<State>) unsigned char kept[sizeof(std::shared_ptr<State>)];
-    new (kept) std::shared_ptr<State>(std::move(state_));
+    new (kept) std::shared_ptr(std::move(state_));
   }
 }
 
 ArrowAsyncDeviceStreamHandler* AsyncReceiver::handler() {
   ArrowAsyncDeviceStreamHandler& handler = state_->handler;
   if (handler.private_data == nullptr) {
-    handler.private_data = new std::shared_ptr<State>(state_);
-    handler.on_schema = on_schema<State>;
-    handler.on_next_task = on_next_task<State>;
-    handler.on_error = on_error<State>;
-    handler.release = release<State>;
+    handler.private_data = new std::shared_ptr(state_);
+    handler.on_schema = on_schema;
+    handler.on_next_task = on_next_task;
+    handler.on_error = on_error;
+    handler.release = release;
   }
   return &handler;
+}
+
+void AsyncReceiver::release_handler() noexcept {
+  ArrowAsyncDeviceStreamHandler& handler = state_->handler;
+  if (handler.release != nullptr) handler.release(&handler);
 }
 
 std::shared_ptr<const ParsedSchema> AsyncReceiver::schema() const {
   require_own_process(state_->process);
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  if (state_->schema == nullptr && state_->failure) std::rethrow_exception(state_->failure);
+  if (state_->schema == nullptr && state_->failure) raise_failure(state_->failure);
   return state_->schema;
 }
 
@@ -256,11 +269,11 @@ std::optional<DeviceArray> AsyncReceiver::poll() {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (state_->arrays.empty()) {
-      if (state_->failure) std::rethrow_exception(state_->failure);
+      if (state_->failure) raise_failure(state_->failure);
       if (state_->is_at_end) return array;
       return std::nullopt;
     }
-    array = state_->arrays.front();
+    array = std::move(state_->arrays.front());
     state_->arrays.pop_front();
     if (state_->is_over()) return array;
   }
@@ -320,9 +333,9 @@ namespace {
 
 class ReceivedStream final : public ArrayStream {
  public:
-  explicit ReceivedStream(std::shared_ptr<AsyncReceiver> receiver)
-      : ArrayStream(receiver->wait_for_schema(), receiver->device_type()),
-        receiver_(std::move(receiver)) {}
+  ReceivedStream(std::shared_ptr<const ParsedSchema> schema,
+                 std::shared_ptr<AsyncReceiver> receiver)
+      : ArrayStream(std::move(schema), receiver->device_type()), receiver_(std::move(receiver)) {}
   ~ReceivedStream() override { receiver_->cancel(); }
 
   DeviceArray next(int64_t) override { return receiver_->next(); }
@@ -334,7 +347,8 @@ class ReceivedStream final : public ArrayStream {
 }  // namespace
 
 OwnedStream read_async(std::shared_ptr<AsyncReceiver> receiver) {
-  return std::make_unique<ReceivedStream>(std::move(receiver));
+  auto schema = receiver->wait_for_schema();
+  return std::make_unique<ReceivedStream>(std::move(schema), std::move(receiver));
 }
 
 }  // namespace arrowdl

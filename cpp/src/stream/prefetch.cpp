@@ -15,6 +15,7 @@
 #include "arrowdl/wait.hpp"
 #include "stream/background.hpp"
 #include "stream/own_process.hpp"
+#include "stream/stream_errors.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
@@ -124,7 +125,7 @@ class Prefetch final : public ArrayStream {
     wait_guarded([this](const Waiting& waiting) { wait_for_array(waiting); });
     std::unique_lock<std::mutex> lock(queue_->mutex);
     if (queue_->arrays.empty()) {
-      if (queue_->failure) raise_failure();
+      if (queue_->failure) raise_failure(queue_->failure);
       return {};  // closed, at the end of the process
     }
     DeviceArray array = queue_->arrays.front();
@@ -135,19 +136,6 @@ class Prefetch final : public ArrayStream {
   }
 
  private:
-  /// Raises the failure. A Python exception can be raised once.
-  [[noreturn]] void raise_failure() {
-    try {
-      std::rethrow_exception(queue_->failure);
-    } catch (const Error&) {
-      throw;
-    } catch (...) {
-      queue_->failure = std::make_exception_ptr(
-          Error(ErrorKind::kRuntime, "the stream has failed: its error was raised before"));
-      throw;
-    }
-  }
-
   void start() {
     start_background(
         queue_, "Read without one, by leaving prefetch() out, or with prefetch=0 of the Loader");

@@ -41,6 +41,18 @@ void raise_producer_error(const char* verb, int code, std::string reported) {
   throw ProducerError(kind_of(code), std::move(text), code, std::move(reported));
 }
 
+void raise_failure(std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    failure = std::make_exception_ptr(
+        Error(ErrorKind::kRuntime, "the stream has failed: its error was raised before"));
+    throw;
+  }
+}
+
 int report(int code, const char* message, std::string* text) noexcept {
   try {
     *text = message;

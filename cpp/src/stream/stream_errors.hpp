@@ -16,6 +16,10 @@ int to_errno(ErrorKind kind) noexcept;
 /// text, which may be empty.
 [[noreturn]] void raise_producer_error(const char* verb, int code, std::string reported);
 
+/// Raises `failure`. An error that is not the core's, such as one of Python, can be raised once:
+/// replaces it by one that says so.
+[[noreturn]] void raise_failure(std::exception_ptr& failure);
+
 /// `code`, and `message` in `*text`; ENOMEM if there is no memory for it.
 int report(int code, const char* message, std::string* text) noexcept;
 

@@ -412,7 +412,8 @@ TEST_F(AsyncReceiverTest, MalformedStreamsAreRefused) {
   Producer broken(failing.handler());
   broken.send_schema();
   broken.extract_error = ENODATA;
-  EXPECT_EQ(broken.send({}), ENODATA);
+  EXPECT_EQ(broken.send({}), 0) << "the task is extracted: only the producer's `cancel` is left";
+  EXPECT_EQ(broken.cancels, 1);
   broken.release();
   expect_error(ErrorKind::kRuntime, "extract its next array", [&] { failing.poll(); });
 }
@@ -426,8 +427,8 @@ TEST_F(AsyncReceiverTest, CancelDropsWhatWaitsAndWhatComes) {
   receiver.cancel();
   EXPECT_EQ(producer.cancels, 1);
   expect_error(ErrorKind::kRuntime, "was cancelled", [&] { receiver.poll(); });
-  EXPECT_EQ(producer.send(make_row(2)), ECANCELED) << "extracted, and dropped";
-  EXPECT_EQ(producer.send_end(), ECANCELED);
+  EXPECT_EQ(producer.send(make_row(2)), 0) << "extracted, and dropped";
+  EXPECT_EQ(producer.send_end(), 0);
   producer.release();
   expect_error(ErrorKind::kRuntime, "was cancelled", [&] { receiver.next(); });
 }
@@ -445,7 +446,9 @@ TEST_F(AsyncReceiverTest, AProducerOutlivesItsReceiver) {
 TEST_F(AsyncReceiverTest, AHandlerThatNobodyTookIsFreed) {
   AsyncReceiver unused(1);
   AsyncReceiver refused(1);
-  refused.handler()->release(refused.handler());
+  EXPECT_NE(refused.handler(), nullptr);
+  refused.release_handler();
+  refused.release_handler();
   expect_error(ErrorKind::kValue, "depth=0", [] { AsyncReceiver(0); });
 }
 
@@ -489,6 +492,7 @@ TEST_F(AsyncStreamTest, RowsOfEveryTypeArrive) {
     const DeviceArray array = builder.import(schema, values);
     export_async_stream(make_stream({array, array}), receiver->handler());
     const OwnedStream stream = read_async(receiver);
+    EXPECT_EQ(stream->device_type(), kDLCPU);
     EXPECT_EQ(read_rows(stream->next()), values);
     EXPECT_EQ(read_rows(stream->next()), values);
     EXPECT_FALSE(stream->next());

@@ -90,6 +90,7 @@ def test_callbacks_are_noexcept() -> None:
 
 WAIT_HEADER = "cpp/include/arrowdl/wait.hpp"
 ON_OWN_THREADS = {
+    "cpp/src/stream/export_async_stream.cpp",
     "cpp/src/stream/prefetch.cpp",
     "cpp/src/sync/release_thread.cpp",
     "cpp/src/util/parallel_for.cpp",
