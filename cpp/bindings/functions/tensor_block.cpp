@@ -126,7 +126,8 @@ class TensorBlock {
   void add(OwnedTensor tensor) {
     if (tensor) {
       const TensorView view = view_tensor(*tensor);
-      table_.insert(table_.end(), {view.ndim, view.dtype->code, view.dtype->bits, size_});
+      const DLDataType type = view.dtype->dl();
+      table_.insert(table_.end(), {view.ndim, type.code, type.bits, type.lanes, size_});
       table_.insert(table_.end(), view.shape, view.shape + view.ndim);
       size_ += padded(view);
     } else {
@@ -160,9 +161,10 @@ bool TableReader::next(TensorView* view) {
   if (ndim == kNoTensor) return false;
   const auto code = static_cast<uint8_t>(read_number());
   const auto bits = static_cast<uint8_t>(read_number());
+  const auto lanes = static_cast<uint16_t>(read_number());
   const int64_t position = read_number();
   view->ndim = 0;
-  view->dtype = find_dtype(DLDataType{code, bits, 1});
+  view->dtype = find_dtype(DLDataType{code, bits, lanes});
   bool is_good = view->dtype != nullptr && ndim >= 0 && ndim <= kMaxDims;
   for (int64_t d = 0; is_good && d < ndim; ++d) {
     view->push_dim(read_number());

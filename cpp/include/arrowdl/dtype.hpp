@@ -14,20 +14,21 @@ namespace arrowdl {
 struct Dtype {
   const char* name;       ///< as torch and numpy spell it: "float32", "bfloat16", "bool"
   DLDataTypeCode code;    ///< DLPack's type code
-  uint8_t bits;           ///< bits per element in DLPack, a multiple of 8
+  uint8_t bits;           ///< of a value in DLPack; an element is `lanes` values, whole bytes
   const char* format;     ///< Arrow format string of the storage: "f", "w:2", "+w:2"
   const char* extension;  ///< Arrow extension name over that storage, or nullptr
-  uint64_t nan;           ///< bits of a NaN, of one part for complex numbers; 0 for integers
+  uint64_t nan;           ///< bits of a NaN, of one part for complex numbers; 0: it has none
+  uint16_t lanes = 1;     ///< values of an element
 
-  constexpr int64_t itemsize() const { return bits / 8; }
+  constexpr int64_t itemsize() const { return bits * lanes / 8; }
   constexpr bool is_floating() const {
     return code == kDLFloat || code == kDLBfloat || code == kDLComplex ||
            (code >= kDLFloat8_e3m4 && code <= kDLFloat8_e8m0fnu);
   }
-  constexpr DLDataType dl() const { return DLDataType{static_cast<uint8_t>(code), bits, 1}; }
+  constexpr DLDataType dl() const { return DLDataType{static_cast<uint8_t>(code), bits, lanes}; }
 };
 
-/// The row of a DLPack type; nullptr for several lanes, less than a byte, and unknown codes.
+/// The row of a DLPack type; nullptr for unknown codes, vectors, and elements of less than a byte.
 const Dtype* find_dtype(DLDataType type) noexcept;
 
 /// The row named `name`, or nullptr.

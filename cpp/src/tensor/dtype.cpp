@@ -33,17 +33,18 @@ constexpr Dtype kDtypes[] = {
     {"float8_e5m2", kDLFloat8_e5m2, 8, "w:1", "arrowdl.float8_e5m2", 0x7E},
     {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, "w:1", "arrowdl.float8_e5m2fnuz", 0x80},
     {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, "w:1", "arrowdl.float8_e8m0fnu", 0xFF},
+    {"float4_e2m1fn_x2", kDLFloat4_e2m1fn, 4, "w:1", "arrowdl.float4_e2m1fn_x2", 0, 2},
     {"complex64", kDLComplex, 64, "+w:2", "arrowdl.complex64", 0x7FC00000},
     {"complex128", kDLComplex, 128, "+w:2", "arrowdl.complex128", 0x7FF8000000000000},
 };
 
 constexpr bool every_row_is_whole_bytes() {
   for (const Dtype& row : kDtypes) {
-    if (row.bits == 0 || row.bits % 8 != 0) return false;
+    if (row.itemsize() == 0 || row.bits * row.lanes % 8 != 0) return false;
   }
   return true;
 }
-static_assert(every_row_is_whole_bytes(), "a dtype takes whole bytes: sub-byte types are refused");
+static_assert(every_row_is_whole_bytes(), "an element takes whole bytes");
 
 constexpr bool every_float_has_its_nan() {
   for (const Dtype& row : kDtypes) {
@@ -84,9 +85,8 @@ const Dtype* Dtypes::begin() const noexcept { return std::begin(kDtypes); }
 const Dtype* Dtypes::end() const noexcept { return std::end(kDtypes); }
 
 const Dtype* find_dtype(DLDataType type) noexcept {
-  if (type.lanes != 1) return nullptr;
   for (const Dtype& row : kDtypes) {
-    if (row.code == type.code && row.bits == type.bits) return &row;
+    if (row.code == type.code && row.bits == type.bits && row.lanes == type.lanes) return &row;
   }
   return nullptr;
 }

@@ -42,12 +42,10 @@ def test_whole_bytes_are_what_they_were(dtype: torch.dtype) -> None:
 
 
 FLOAT4 = {
-    "torch": lambda: torch.arange(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
     "jax": lambda: jax.numpy.arange(4).astype("float4_e2m1fn"),
     "jax of odd length": lambda: jax.numpy.arange(3).astype("float4_e2m1fn"),
 }
 AS_BYTES: dict[str, Callable[[Any], Any]] = {
-    "torch": lambda tensor: tensor.view(torch.uint8),
     "jax": lambda array: array.view("uint8"),
 }
 CAST: dict[str, Callable[[Any], Any]] = {
@@ -58,7 +56,7 @@ CAST: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("producer", FLOAT4)
 def test_the_advice_on_float4_can_be_followed(producer: str) -> None:
-    """Its bytes by a view: torch cannot cast it. Its values by a cast: jax views no odd number."""
+    """Its bytes by a view, its values by a cast: jax views no odd number."""
     tensor = FLOAT4[producer]()
     with pytest.raises(BufferError, match=r"supported are .*cast it, or view the bytes .* as uin"):
         arrowdl.to_arrow_device(tensor)
@@ -66,8 +64,40 @@ def test_the_advice_on_float4_can_be_followed(producer: str) -> None:
     assert ways
     for way in ways:
         assert len(arrowdl.to_arrow_device(way)) > 0
-    if producer == "torch":
-        assert arrowdl.to_numpy(arrowdl.to_arrow_device(ways[0])).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_pairs_of_float4_come_back_with_their_bytes(shape: tuple[int, ...]) -> None:
+    """torch's element is a byte with two values: DLPack's 4 bits and 2 lanes."""
+    codes = torch.arange(6, dtype=torch.uint8).reshape(shape)
+    tensor = codes.view(torch.float4_e2m1fn_x2)
+    array = arrowdl.to_arrow_device(tensor)
+    assert array.dtype == "float4_e2m1fn_x2"
+    for back in (torch.from_dlpack(array), arrowdl.to_torch(array), arrowdl.to_torch(array[:])):
+        assert back.dtype is torch.float4_e2m1fn_x2
+        assert back.data_ptr() == tensor.data_ptr()
+        assert torch.equal(back.view(torch.uint8), codes)
+    storage = pa.array(array.to("cpu"))
+    while isinstance(storage, pa.ExtensionArray):
+        storage = storage.storage
+    assert b"".join(storage.flatten().to_pylist() if len(shape) > 1 else storage.to_pylist()) == (
+        bytes(range(6))
+    )
+
+
+def test_pairs_of_float4_may_have_nulls() -> None:
+    codes = torch.arange(6, dtype=torch.uint8)
+    mask = torch.tensor([True, False, True, True, True, False])
+    array = arrowdl.to_arrow_device(codes.view(torch.float4_e2m1fn_x2), mask=mask)
+    filled = arrowdl.to_torch(array, nulls="fill").view(torch.uint8)
+    assert filled.tolist() == [0, 0, 2, 3, 4, 0]
+    values, valid = arrowdl.to_torch(array, nulls="mask")
+    assert torch.equal(valid, mask)
+    assert values.dtype is torch.float4_e2m1fn_x2
+    with pytest.raises(BufferError, match="float4_e2m1fn_x2"):
+        arrowdl.to_torch(array, nulls="nan")
+    with pytest.raises(BufferError, match="numpy has no float4_e2m1fn_x2"):
+        arrowdl.to_numpy(array, nulls="fill")
 
 
 def test_numpy_refuses_by_itself_what_its_protocol_has_not() -> None:

@@ -179,8 +179,8 @@ def test_complex_is_a_list_of_two_parts(name, part):
     assert address(read) == tensor.data_ptr()
 
 
-@pytest.mark.parametrize("name", [name for name in CODES if name.startswith("float8")])
-def test_every_float8_of_dlpack_keeps_its_code(name):
+@pytest.mark.parametrize("name", [name for name in CODES if name.startswith(("float8", "float4"))])
+def test_every_small_float_of_dlpack_keeps_its_code(name):
     made = MadeTensor(np.array([1, 2, 3], np.uint8), dtype=name)
     array = arrowdl.to_arrow_device(made.capsule())
     assert array.dtype == name
@@ -201,6 +201,7 @@ UNSUPPORTED = {
     "int4": ((0, 4), "int of 4 bits"),
     "uint1": ((1, 1), "uint of 1 bits"),
     "float4": ((17, 4), "float4_e2m1fn"),
+    "float4 of 4 lanes": ((17, 4, 4), "4 lanes"),
     "float6": ((15, 6), "float6_e2m3fn"),
     "float6_e3m2": ((16, 6), "float6_e3m2fn"),
     "bool of 1 bit": ((6, 1), "bool of 1 bits"),

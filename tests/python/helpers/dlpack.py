@@ -20,7 +20,7 @@ IS_COPIED = 2
 CPU = 1
 
 # name: (type code, bits)
-CODES: dict[str, tuple[int, int]] = {
+CODES: dict[str, tuple[int, ...]] = {
     **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
     **{f"float{bits}": (2, bits) for bits in (16, 32, 64)},
@@ -36,6 +36,7 @@ CODES: dict[str, tuple[int, int]] = {
     "float8_e5m2": (12, 8),
     "float8_e5m2fnuz": (13, 8),
     "float8_e8m0fnu": (14, 8),
+    "float4_e2m1fn_x2": (17, 4, 2),
 }
 
 
