@@ -39,6 +39,10 @@ class Backend {
   /// that the runtime does not know, and if the runtime cannot find a device by an address.
   virtual Device find_device(const void* memory);
 
+  /// Whether the CPU may read memory of `device`, of a type whose memory it can read in general,
+  /// while the device works.
+  virtual bool can_host_read(const Device&) noexcept { return true; }
+
   /// Its GPU streams; nullptr if it has none on which events can be recorded.
   virtual StreamOps* streams() noexcept { return nullptr; }
   /// Streams, memory and copies of arrowdl's own; nullptr if they need more than a device id.
@@ -99,8 +103,9 @@ class MemoryOps : public StreamOps {
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
   /// Whether the host memory at an address is known to be pinned, by any allocator.
   virtual bool is_pinned(const void*) noexcept { return false; }
-  /// Whether `copy` can copy between the two devices, without the CPU in between.
-  virtual bool can_copy(const Device&, const Device&) { return true; }
+  /// Whether `copy` can copy between the two devices, without the CPU in between. `source` is an
+  /// address of the memory, if known.
+  virtual bool can_copy(const Device&, const Device&, const void* /*source*/) { return true; }
   /// Copies `size` bytes on `stream`, a stream of the device that is not the CPU (of `to` if
   /// neither is). Waits only if the runtime has to.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,
