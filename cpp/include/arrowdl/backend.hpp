@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,6 +99,10 @@ class MemoryOps : public StreamOps {
   virtual void* allocate(const Device& device, int64_t size, StreamHandle stream) = 0;
   /// Frees memory of `allocate` once the work that `stream` holds now is done.
   virtual void free(const Device& device, void* memory, StreamHandle stream) noexcept = 0;
+  /// Calls `use` with `device` as the runtime's current device, for libraries that allocate there.
+  virtual void call_on(const Device&, const std::function<void()>& use) { use(); }
+  /// Gives back device memory that `free` has kept for the next `allocate`.
+  virtual void free_cache(const Device&) {}
   /// The device of this backend whose memory is pinned host memory, which `copy` reads without a
   /// wait on the host; empty if `copy` reads all host memory so.
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }

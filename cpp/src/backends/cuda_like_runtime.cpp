@@ -422,8 +422,12 @@ void* CudaLikeRuntime::allocate_on_device(const Device& device, std::size_t size
   return memory;
 }
 
-/// Gives back what our pool keeps.
-void CudaLikeRuntime::free_own_cache(const Device& device) {
+void CudaLikeRuntime::call_on(const Device& device, const std::function<void()>& use) {
+  const Scope scope(*this, device);
+  use();
+}
+
+void CudaLikeRuntime::free_cache(const Device& device) {
   const Scope scope(*this, device);
   DeviceState& state = find_state(device);
   const std::lock_guard<std::mutex> lock(state.mutex);
@@ -436,7 +440,7 @@ void* CudaLikeRuntime::allocate(const Device& device, int64_t size, StreamHandle
   if (size < 0) raise_value_error("cannot allocate ", size, " bytes");
   const auto bytes = static_cast<std::size_t>(std::max<int64_t>(size, 1));
   if (void* memory = allocate_now(device, bytes, stream)) return memory;
-  free_own_cache(device);
+  free_cache(device);
   free_caches(device);
   if (void* memory = allocate_now(device, bytes, stream)) return memory;
   throw Error(
@@ -496,11 +500,15 @@ bool CudaLikeRuntime::can_host_read(const Device& device) noexcept {
          has_concurrent_managed(device);
 }
 
+bool CudaLikeRuntime::is_between_gpus(const Device& a, const Device& b) const noexcept {
+  const auto is_gpu = [this](const Device& device) {
+    return has_type(device) && find_memory(device) == Memory::kDevice;
+  };
+  return a.id != b.id && is_gpu(a) && is_gpu(b);
+}
+
 bool CudaLikeRuntime::can_copy(const Device& from, const Device& to, const void* source) {
-  if (from.id == to.id || find_memory(from) != Memory::kDevice ||
-      find_memory(to) != Memory::kDevice || source == nullptr) {
-    return true;
-  }
+  if (!is_between_gpus(from, to) || source == nullptr) return true;
   const Scope scope(*this, to);
   return !find_state(to).has_pools || find_pool(to) == nullptr || !are_peers(from, to) ||
          may_access(to, from, source);
@@ -517,13 +525,11 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   if (size <= 0) return;
   const Device& device = to.type == kDLCPU ? from : to;
   const Scope scope(*this, device, stream);
-  const bool is_between = to.id != from.id && to.type != kDLCPU && from.type != kDLCPU &&
-                          find_memory(to) == Memory::kDevice &&
-                          find_memory(from) == Memory::kDevice;
   const auto bytes = static_cast<std::size_t>(size);
   // Addresses are unified: the driver finds the device of each.
-  const int status = is_between ? copy_between(to, target, from, source, bytes, stream)
-                                : copy_async(target, source, bytes, stream);
+  const int status = is_between_gpus(to, from)
+                         ? copy_between(to, target, from, source, bytes, stream)
+                         : copy_async(target, source, bytes, stream);
   if (status != 0) raise(device, copy_name(), status);
 }
 

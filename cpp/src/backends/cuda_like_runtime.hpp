@@ -111,6 +111,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void* allocate(const Device& device, int64_t size, StreamHandle stream) override;
   /// Waits on the host for the stream unless the memory came from a pool of the device.
   void free(const Device& device, void* memory, StreamHandle stream) noexcept override;
+  void call_on(const Device& device, const std::function<void()>& use) override;
+  void free_cache(const Device& device) override;
   std::optional<Device> find_pinned(const Device& device) const noexcept override;
   /// False between two devices if only a peer copy may read `source`, and our pool, into which some
   /// drivers copy nothing so, has the target.
@@ -190,13 +192,13 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
                 const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
 
   bool has_type(const Device& device) const noexcept;
+  bool is_between_gpus(const Device& a, const Device& b) const noexcept;
   DeviceState& find_state(const Device& device);
   StreamHandle make_stream(const Device& device);
   std::optional<StreamHandle> find_idle_stream(DeviceState& state);
   void* make_pool(int64_t id) noexcept;
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
   void* allocate_now(const Device& device, std::size_t size, StreamHandle stream);
-  void free_own_cache(const Device& device);
   bool load_kernels(const Device& device);
   void* find_kernel(const Device& device, std::size_t index);
   void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,

@@ -17,7 +17,7 @@ namespace {
 class Target {
  public:
   explicit Target(int64_t size) { owner_ = Buffer::allocate(size, &memory_).owner(); }
-  Target(const Device& to, int64_t size, StreamWork& work) {
+  Target(const Device& to, int64_t size, StreamWork& work, const Allocator& allocator) {
     if (to.type == kDLCPU) {
       owner_ = Buffer::allocate(size, &memory_).owner();
       work.hold(owner_);
@@ -27,7 +27,7 @@ class Target {
       owner_ = std::move(block);
       work.hold(owner_);
     } else {
-      const std::shared_ptr<DeviceMemory> memory = work.allocate(to, size);
+      const std::shared_ptr<DeviceMemory> memory = work.allocate(to, size, allocator);
       memory_ = memory->address();
       owner_ = memory;
     }
@@ -83,7 +83,7 @@ DeviceArray copy_by(MemoryOps& memory, const Device& at, const DeviceArray& arra
   wait_event(at, work.stream(), array.sync_event());  // handles of streams are of one device
   CopyPlanner planner(from, device, &work);
   const CopyPlan plan = planner.plan(array);
-  const Target target(device, planner.size(), work);
+  const Target target(device, planner.size(), work, options.allocator);
   OwnedArray copied = target.make(plan);
   if (device.type == kDLCPU) {
     copy_ranges_to_host(work, from, target.address(), planner.ranges(), options.pin);

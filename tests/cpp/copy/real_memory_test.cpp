@@ -80,6 +80,7 @@ TEST_P(RealMemoryTest, MemoryGoesToAnotherDeviceWithAndWithoutPeers) {
     const Bytes bytes = pattern(1000);
     const DeviceArray there = copy_array(make_bytes(bytes), device_);
     EXPECT_EQ(read(copy_array(there, second_)), bytes);
+    EXPECT_EQ(read(copy_array(make_bytes(bytes), second_)), bytes);
     EXPECT_EQ(read(copy_array(copy_array(there, second_), device_)), bytes);
   }
 }
