@@ -6,6 +6,7 @@
 
 #include "arrowdl/wait.hpp"
 #include "backends/free_caches.hpp"
+#include "backends/pool_properties.hpp"
 
 namespace arrowdl {
 namespace {
@@ -26,26 +27,6 @@ constexpr unsigned kHostPortable = 1;
 constexpr unsigned kAttachGlobal = 1;
 constexpr int kRelaxedCapture = 2;
 constexpr int kDeviceOrdinal = 9;
-
-// CUmemPoolProps and CUmemAccessDesc, and HIP's of the same fields.
-struct Location {
-  int type = 1;  // a device
-  int id = 0;
-};
-struct PoolProperties {
-  int allocation_type = 1;  // "pinned", the only one
-  int handle_types = 0;     // not for other processes
-  Location location;
-  void* security = nullptr;
-  std::size_t max_size = 0;
-  unsigned char reserved[56] = {};
-};
-static_assert(sizeof(PoolProperties) == 88 && sizeof(void*) == 8, "as in cuda.h");
-struct AccessDescription {
-  Location location;
-  int flags = 3;  // read and write
-};
-constexpr int kReleaseThreshold = 4;
 
 /// What a pool keeps, rather than give it back at each synchronization: batches of the next steps.
 /// Others find it by `set_free_caches`, or not at all, so it is a part of the smallest cards.
