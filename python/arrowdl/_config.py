@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from arrowdl import _core
 
-_NAMES = ("blocking_release", "num_threads", "release_limit", "staging_limit")
+if TYPE_CHECKING:
+    from arrowdl.typing import AllocatorLike
+
+_NAMES = ("allocator", "blocking_release", "num_threads", "release_limit", "staging_limit")
+
+
+_allocator: list[AllocatorLike] = ["auto"]  # what core allocates by
 
 
 class Config:
@@ -24,6 +30,31 @@ class Config:
     """
 
     __slots__ = ()
+
+    @property
+    def allocator(self) -> AllocatorLike:
+        """What allocates the memory of copies and results on cuda and rocm devices.
+
+        - ``"auto"``, the default: torch, once it uses the GPU; else the pool.
+        - ``"pool"``: arrowdl's own pool of each device, which keeps up to 512 MiB.
+        - ``torch.Tensor``, or another class with DLPack's C exchange API: its framework.
+        - A memory resource of RMM, such as ``rmm.mr.get_current_device_resource()``.
+        - A function of the number of bytes, such as ``cupy.cuda.alloc``. It returns an object that
+          owns the memory, with ``__cuda_array_interface__`` or the address as ``ptr``, on the
+          current device. The memory may be used after the work on the ``stream`` of the interface,
+          on CuPy's current stream for its memory, or else on the legacy default stream. It is
+          called on any thread, with the GIL.
+
+        ``DeviceArray.to`` and ``DeviceStream.to`` take one for a single copy. The memory is freed
+        when no work uses it. If there is none, arrowdl empties its pool and the caches of torch and
+        CuPy, and tries once more. TypeError or ValueError for anything else.
+        """
+        return _allocator[0]
+
+    @allocator.setter
+    def allocator(self, value: AllocatorLike) -> None:
+        _core.set_allocator("auto" if value is None else value)
+        _allocator[0] = "auto" if value is None else value
 
     @property
     def blocking_release(self) -> bool:

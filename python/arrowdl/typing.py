@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from arrowdl._device_type import DeviceType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Buffer, CapsuleType
 
@@ -125,6 +125,21 @@ DeviceLike: TypeAlias = (
 )
 """What every ``device=`` takes."""
 
+
+class MemoryResource(Protocol):
+    """A memory resource of RMM."""
+
+    @property
+    def allocate(self) -> Callable[..., Any]: ...
+    @property
+    def deallocate(self) -> Callable[..., Any]: ...
+
+
+AllocatorLike: TypeAlias = (
+    "Literal['auto', 'pool'] | type[Any] | MemoryResource | Callable[[int], Any]"
+)
+"""What allocates device memory: see `config.allocator`."""
+
 NullPolicy: TypeAlias = Literal["raise", "fill", "nan", "mask"]
 NullsLike: TypeAlias = "NullPolicy | Mapping[str, NullPolicy]"
 """What becomes of nulls: one policy, or that of each column."""
@@ -137,6 +152,7 @@ DtypeLike: TypeAlias = Any
 """What names a dtype: ``"float32"``, ``torch.float32``, ``np.float32``, ``jnp.float32``."""
 
 __all__ = [
+    "AllocatorLike",
     "ArraysLike",
     "ArrowArrayLike",
     "ArrowLike",
@@ -145,6 +161,7 @@ __all__ = [
     "DtypeLike",
     "JaxDevice",
     "MaskLike",
+    "MemoryResource",
     "NullPolicy",
     "NullsLike",
     "RaggedForm",

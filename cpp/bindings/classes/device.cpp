@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
 #include "support/arguments.hpp"
@@ -18,14 +19,16 @@ namespace {
 
 namespace py = pybind11;
 
+using Id = std::optional<int64_t>;
+
 /// `name` without the id after the colon, which is stored in `*id`.
-std::string split_id(const std::string& name, int64_t* id) {
+std::string split_id(const std::string& name, Id* id) {
   const std::size_t colon = name.find(':');
   if (colon == std::string::npos) return name;
-  if (*id != 0) raise_value_error("the device \"", name, "\" has an id already, and id=", *id);
+  if (*id) raise_value_error("the device \"", name, "\" has an id already, and id=", **id);
   const char* const first = name.data() + colon + 1;
   const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(first, last, *id);
+  const auto [end, error] = std::from_chars(first, last, id->emplace());
   if (error != std::errc() || end != last) {
     raise_value_error("the device \"", name,
                       "\" has no number behind the colon, as \"cuda:0\" has");
@@ -33,7 +36,22 @@ std::string split_id(const std::string& name, int64_t* id) {
   return name.substr(0, colon);
 }
 
-Device make_device(const py::object& type, int64_t id) {
+/// Whether the type's library has a current device.
+bool has_current(int32_t type) {
+  return type == kDLCUDA || type == kDLCUDAHost || type == kDLCUDAManaged || type == kDLROCM ||
+         type == kDLROCMHost || type == kDLOneAPI;
+}
+
+/// The current device, as torch's "cuda" names it: a process of a distributed training sets its
+/// own.
+int64_t find_current(const DeviceType& row, const char* framework) {
+  if (!has_current(row.value)) return 0;
+  const std::optional<int64_t> driver = find_current_device(row.value);
+  const py::object known = driver ? py::object(py::int_(*driver)) : py::none();
+  return find_hook(Hook::kFindCurrent)(row.name, known, framework).cast<int64_t>();
+}
+
+Device make_device(const py::object& type, Id id, const char* framework) {
   const DeviceType* row = nullptr;
   if (py::isinstance<py::str>(type)) {
     row = find_device_type(split_id(py::cast<std::string>(type), &id));
@@ -47,14 +65,15 @@ Device make_device(const py::object& type, int64_t id) {
                       known, ", or its number");
   }
   if (row->value == kDLCPU) return Device{};  // there is one, whatever its number
-  if (id < 0) raise_value_error("a device id is 0 or more, got ", id, " for ", row->name);
-  return Device{row->value, id};
+  if (!id) return Device{row->value, find_current(*row, framework)};
+  if (*id < 0) raise_value_error("a device id is 0 or more, got ", *id, " for ", row->name);
+  return Device{row->value, *id};
 }
 
 /// Device("cuda", 1), Device(2, 1), or Device(what read_device takes).
-Device construct(const py::object&, const py::object& type, std::optional<int64_t> id) {
+Device construct(const py::object&, const py::object& type, Id id) {
   const bool is_type = py::isinstance<py::str>(type) || PyIndex_Check(type.ptr()) != 0;
-  if (is_type) return make_device(type, id.value_or(0));
+  if (is_type) return make_device(type, id, "");
   if (!id) return read_device(type.ptr());
   raise_type_error("id=", *id, " goes with a device type, ", py::repr(type).cast<std::string>(),
                    " is a device with an id: leave id= out");
@@ -76,17 +95,18 @@ bool equals(const Device& device, const py::object& other) {
 
 }  // namespace
 
-Device read_device(PyObject* object) {
+Device read_device(PyObject* object, const char* framework) {
   const auto given = py::reinterpret_borrow<py::object>(object);
   if (py::isinstance<Device>(given)) return py::cast<Device>(given);
-  if (py::isinstance<py::str>(given)) return make_device(given, 0);
+  if (py::isinstance<py::str>(given)) return make_device(given, {}, framework);
   if (py::isinstance<py::tuple>(given) && py::len(given) == 2) {
     const py::object id = given[py::int_(1)];
-    return make_device(given[py::int_(0)], id.is_none() ? 0 : read_int("a device id", id.ptr()));
+    return make_device(given[py::int_(0)],
+                       id.is_none() ? Id() : Id(read_int("a device id", id.ptr())), framework);
   }
   if (is_framework_device(given)) {
     const py::tuple pair = find_hook(Hook::kFindDevice)(given);
-    return make_device(pair[0], pair[1].cast<int64_t>());
+    return make_device(pair[0], pair[1].cast<int64_t>(), framework);
   }
   raise_type_error("a device is a Device, a name such as \"cuda:0\", a pair (type, id), a ",
                    "torch.device or a jax.Device, got ", py::repr(given).cast<std::string>());
@@ -107,7 +127,9 @@ type : str, DeviceType, int, tuple, torch.device or jax.Device
     A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
     a Device, or a framework's device object.
 id : int, optional
-    The index of the device among those of its type, 0 by default. The CPU's id is always 0.
+    The index of the device among those of its type. By default that of the current device, as in
+    torch: of torch where it uses the GPU, else of the calling thread's context in the driver (what
+    cupy and numba set), else of JAX, else 0. The CPU's id is always 0.
 
 Raises
 ------
@@ -137,6 +159,13 @@ BufferError
       .def("__repr__", [](const Device& self) {
         return concat("Device(\"", find_device_type(self.type)->name, "\", ", self.id, ")");
       });
+  m.def(
+      "read_device",
+      [](const py::object& device, const std::string& framework) {
+        return read_device(device.ptr(), framework.c_str());
+      },
+      py::arg("device"), py::arg("framework") = "",
+      "The Device that `device` names; without an id the current one of `framework`.");
   m.attr("dlpack_version") = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
   py::dict types;
   for (const DeviceType& row : DeviceTypes()) types[row.name] = row.value;

@@ -85,7 +85,8 @@ Raises
 BufferError
     `stream` is not a stream of the array's device.)";
 
-constexpr const char* kTo = R"(to($self, device, *, stream=None, non_blocking=True, pin_memory=True)
+constexpr const char* kTo =
+    R"(to($self, device, *, stream=None, non_blocking=True, pin_memory=True, allocator=None)
 --
 
 Copy the rows to another device.
@@ -96,7 +97,8 @@ On a device, the result has one event for all copies.
 Parameters
 ----------
 device : Device, str, tuple, torch.device or jax.Device
-    ``Device("cuda", 0)``, ``"cuda:0"``, ``(2, 0)`` or ``torch.device("cuda")``.
+    ``Device("cuda", 0)``, ``"cuda:0"``, ``(2, 0)`` or ``torch.device("cuda")``; ``"cuda"`` is the
+    current device (see `Device`).
 stream : int or stream object, optional
     Runs the copies. A stream of the device that is not the CPU, or of the target if neither is the
     CPU. None: arrowdl's own stream.
@@ -105,19 +107,26 @@ non_blocking : bool
 pin_memory : bool
     Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused
     (see `config.staging_limit`): the source has been read on return, and the host does not wait for
-    the device. False: the driver copies. Pinned memory is always copied directly.
+    the device. False: the driver copies. Pinned memory is always copied directly. Copies to the CPU
+    go through pinned memory too.
+allocator : str, class, memory resource or callable, optional
+    What allocates the memory on a cuda or rocm device; None: `config.allocator`, which lists them.
 
 Returns
 -------
 DeviceArray
-    Shares the memory if it already is on `device`. cuda_host and cuda_managed memory becomes CPU
-    memory without a copy.
+    Shares the memory if it already is on `device`. cuda_host memory becomes CPU memory without a
+    copy, and so does cuda_managed memory where the CPU may read it while the GPU works.
 
 Raises
 ------
 BufferError
-    The device has no runtime, `stream` is being captured into a graph, or the array has string or
-    binary views.)";
+    The device has no runtime, `stream` is being captured into a graph, the array has string or
+    binary views, or the allocator fails.
+MemoryError
+    The device has no memory, though arrowdl's pool and the caches of torch and CuPy were emptied.
+TypeError, ValueError
+    `device` or `allocator` names none.)";
 
 constexpr const char* kRelease = R"(release($self, /)
 --

@@ -6,6 +6,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device.hpp"
+#include "export/allocator.hpp"
 #include "support/arguments.hpp"
 #include "support/device_array_object.hpp"
 #include "support/device_streams.hpp"
@@ -59,13 +60,15 @@ PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
 
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    static const Parameters<4> parameters("to", {"device", "stream", "non_blocking", "pin_memory"},
-                                          1);
-    const auto [target, stream, non_blocking, pin_memory] = parameters.read(args, n, names);
+    static const Parameters<5> parameters(
+        "to", {"device", "stream", "non_blocking", "pin_memory", "allocator"}, 1);
+    const auto [target, stream, non_blocking, pin_memory, allocator] =
+        parameters.read(args, n, names);
     if (target == nullptr) raise_type_error("to() needs a device");
     CopyOptions options;
     if (non_blocking != nullptr) options.non_blocking = read_bool("non_blocking", non_blocking);
     if (pin_memory != nullptr) options.pin = read_bool("pin_memory", pin_memory);
+    options.allocator = read_allocator(allocator);
     const DeviceArray array = get_array(self);
     const Device device = read_device(target);
     options.stream = read_stream(device.type == kDLCPU ? array.device() : device, stream);

@@ -13,6 +13,7 @@
 #include "classes/device.hpp"
 #include "classes/device_stream_docs.hpp"
 #include "classes/schema.hpp"
+#include "export/allocator.hpp"
 #include "import/arrow.hpp"
 #include "import/iterator_stream.hpp"
 #include "schema/copy_schema.hpp"
@@ -145,10 +146,12 @@ DeviceStream take_shard(DeviceStream& self, int64_t num_shards, int64_t index, b
       self, [&](OwnedStream&& stream) { return shard(std::move(stream), num_shards, index, pad); });
 }
 
-DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool pin_memory) {
+DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool pin_memory,
+                            const py::object& allocator) {
   const Device target = read_device(device.ptr());
+  Allocator allocate = read_allocator(allocator.ptr());
   return adapt(self, [&](OwnedStream&& stream) {
-    return copy_stream_to(std::move(stream), target, pin_memory);
+    return copy_stream_to(std::move(stream), target, pin_memory, std::move(allocate));
   });
 }
 
@@ -257,7 +260,7 @@ void define_adaptors(py::class_<DeviceStream>& type) {
       .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
            py::arg("pad") = false, docs::kShard)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
-           docs::kTo)
+           py::arg("allocator") = py::none(), docs::kTo)
       .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, docs::kPrefetch);
 }
 

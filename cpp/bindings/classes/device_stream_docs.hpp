@@ -200,7 +200,7 @@ Returns
 -------
 DeviceStream)";
 
-constexpr const char* kTo = R"(to(self, /, device, *, pin_memory=True)
+constexpr const char* kTo = R"(to(self, /, device, *, pin_memory=True, allocator=None)
 --
 
 Copy the arrays to `device`, as `DeviceArray.to` does.
@@ -213,6 +213,8 @@ device : Device, str, tuple, torch.device or jax.Device
 pin_memory : bool
     Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused:
     see `config.staging_limit`.
+allocator : str, class, memory resource or callable, optional
+    What allocates the memory on a cuda or rocm device; None: `config.allocator`, which lists them.
 
 Returns
 -------

@@ -95,6 +95,8 @@ class Converter {
   pybind11::object share_view(const DeviceArray& array, const TensorView& view) const;
   pybind11::object make_on_device(const DeviceArray& array, const Dtype& dtype,
                                   ReadTensor read) const;
+  bool is_misaligned(const TensorView& view) const;
+  bool is_misaligned(const DeviceArray& array) const;
   bool replaces_nulls(const TensorParts& parts) const;
   bool is_shared(const TensorParts& parts) const;
   Order choose_order(const Device& device) const;

@@ -4,6 +4,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
+#include "convert/copy_elements_on_device.hpp"
 #include "export/converter.hpp"
 #include "export/exchange_api.hpp"
 #include "support/device_streams.hpp"
@@ -13,6 +14,11 @@
 namespace arrowdl::python {
 
 namespace py = pybind11;
+
+namespace {
+constexpr const char* kMisaligned =
+    "its rows do not begin at an address that the framework can use on a device";
+}  // namespace
 
 /// Converts an array that the host cannot read: with arrowdl's kernels, or, without kernels for the
 /// device, with the framework's operations.
@@ -24,16 +30,18 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
   }
   const Dtype& dtype = *describe_tensor(array.type(), array.length()).dtype;
   const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
-  py::object values =
-      make_on_device(array, dtype, [array, nulls = value_nulls(), copy](const Order& order) {
+  const bool moves_rows = is_misaligned(array);
+  if (moves_rows) require_copy_allowed(array, kMisaligned);
+  py::object values = make_on_device(
+      array, dtype, [array, moves_rows, nulls = value_nulls(), copy](const Order& order) {
         ToDlpackOptions options;
         options.nulls = nulls;
         options.order = order;
-        options.copy = copy;
+        options.copy = moves_rows ? Copy::kAlways : copy;
         return to_dlpack(array, options);
       });
   // The framework copies into its own memory, also on devices on which arrowdl cannot copy.
-  if (options_.access == Access::kCopied &&
+  if (options_.access == Access::kCopied && !moves_rows &&
       is_shared(split_tensor(array, value_nulls(), parents_))) {
     values = call_framework(framework_.copy, values);
   }
@@ -77,7 +85,10 @@ py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits
 
 /// Exports `view`, a part of `array`.
 py::object Converter::share_view(const DeviceArray& array, const TensorView& view) const {
-  return make_on_device(array, *view.dtype, [array, view](const Order& order) {
+  const bool moves_rows = is_misaligned(view);
+  if (moves_rows) require_copy_allowed(array, kMisaligned);
+  return make_on_device(array, *view.dtype, [array, view, moves_rows](const Order& order) {
+    if (moves_rows) return copy_view_on_device(array, view, order);
     order_consumer(array, order);
     return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
   });
@@ -93,6 +104,19 @@ py::object Converter::make_on_device(const DeviceArray& array, const Dtype& dtyp
   }
   const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
   return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+}
+
+/// Whether the framework can share the memory but not use it.
+bool Converter::is_misaligned(const TensorView& view) const {
+  return view.size() > 0 &&
+         reinterpret_cast<uintptr_t>(view.data) % framework_.device_alignment != 0;
+}
+
+/// The same of the tensor that shares the memory of `array`.
+bool Converter::is_misaligned(const DeviceArray& array) const {
+  if (framework_.device_alignment <= 1) return false;
+  const TensorParts parts = split_tensor(array, value_nulls(), parents_);
+  return is_shared(parts) && is_misaligned(*parts.values);
 }
 
 bool Converter::replaces_nulls(const TensorParts& parts) const {

@@ -140,7 +140,8 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
   }
 }
 
-/// New memory of the framework for `size` elements.
+}  // namespace
+
 OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
                         const Device& device) {
   DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
@@ -156,8 +157,6 @@ OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_
   }
   return OwnedTensor(managed);
 }
-
-}  // namespace
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
   void* object = nullptr;

@@ -4,12 +4,17 @@
 #include <pybind11/cast.h>
 
 #include "arrowdl/device.hpp"
+#include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
 
 namespace arrowdl::python {
 
 /// `tensor` as an object of the framework of `api`.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
+
+/// New memory of the framework for `size` elements. Needs the GIL.
+OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
+                        const Device& device);
 
 /// Copies `tensor`, which the host can read, to memory of `device` that the framework allocates, on
 /// the framework's current stream. Raises BufferError if the framework cannot allocate it or

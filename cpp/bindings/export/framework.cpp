@@ -38,6 +38,7 @@ std::unique_ptr<const Framework> load(const char* name) {
   framework->arrange = take("arrange");
   framework->put = take("put");
   framework->alignment = loaded.attr("alignment").cast<std::size_t>();
+  framework->device_alignment = loaded.attr("device_alignment").cast<std::size_t>();
   return framework;
 }
 

@@ -25,6 +25,7 @@ struct Framework {
   PyObject* arrange = nullptr;                ///< (values, shape, axes) -> tensor
   PyObject* put = nullptr;    ///< (tensor, device name, id) -> tensor; if `api` is nullptr
   std::size_t alignment = 1;  ///< in bytes, of memory that the framework shares without a copy
+  std::size_t device_alignment = 1;  ///< in bytes, of device memory that the framework can use
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};

@@ -9,6 +9,7 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/threads.hpp"
+#include "export/allocator.hpp"
 #include "functions/functions.hpp"
 #include "support/gil.hpp"
 
@@ -60,6 +61,7 @@ void register_python_synchronizer(int32_t device_type, const py::object& functio
 }  // namespace
 
 void register_settings(py::module_& m) {
+  register_allocators(m);
   py::options options;
   options.disable_function_signatures();  // inspect.signature cannot read pybind11's
   m.def("register_synchronizer", &register_python_synchronizer, py::arg("device_type"),

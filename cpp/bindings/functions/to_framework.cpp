@@ -52,12 +52,13 @@ class Mappings {
 };
 
 /// The keyword arguments of to_torch, to_jax and to_numpy.
-ConvertOptions read_all(const ConvertArguments& arguments, ByColumn* by_column) {
+ConvertOptions read_all(const ConvertArguments& arguments, ByColumn* by_column,
+                        const char* framework) {
   ConvertOptions options;
   read_options(arguments, &options, by_column);
   if (arguments.stack != nullptr) options.stack = read_bool("stack", arguments.stack);
   if (arguments.device != nullptr && arguments.device != Py_None) {
-    options.device = read_device(arguments.device);
+    options.device = read_device(arguments.device, framework);
   }
   if (arguments.copy != nullptr && arguments.copy != Py_None) {
     options.access = read_bool("copy", arguments.copy) ? Access::kCopied : Access::kInPlace;
@@ -115,7 +116,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     ByColumn by_column;
     ConvertOptions options = read_all({values[1], values[2], values[3], values[4], values[5],
                                        values[7], values[8], values[9], values[10], values[6]},
-                                      &by_column);
+                                      &by_column, kFrameworkNames[index]);
     return convert_object(framework, values[0], options);
   });
 }

@@ -24,6 +24,10 @@ constexpr Row kRows[] = {
     {"arrowdl._async_stream", "iterate"},
     {"arrowdl._frameworks.dpctl", "find_work"},
     {"arrowdl._frameworks.dpctl", "find_queue"},
+    {"arrowdl._frameworks", "find_current"},
+    {"arrowdl._frameworks.allocators", "find_allocator"},
+    {"arrowdl._frameworks.allocators", "allocate_auto"},
+    {"arrowdl._frameworks.allocators", "free_caches"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 

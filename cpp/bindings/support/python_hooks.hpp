@@ -15,6 +15,10 @@ enum class Hook {
   kIterateAsync,   ///< (DeviceStream) -> AsyncDeviceStream
   kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)
   kFindSyclQueue,  ///< (device id) -> queue
+  kFindCurrent,    ///< (device type, driver's current id or None, framework) -> id
+  kFindAllocator,  ///< (allocator) -> function of allocate, or None
+  kAllocateAuto,   ///< (device type, id, bytes, stream) -> (address, owner, stream or None) or None
+  kFreeCaches,     ///< (device type) -> None
   kCount,
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,10 @@ class Backend {
   /// The device of `memory`, an address inside of any allocation. Raises BufferError for memory
   /// that the runtime does not know, and if the runtime cannot find a device by an address.
   virtual Device find_device(const void* memory);
+
+  /// Whether the CPU may read memory of `device`, of a type whose memory it can read in general,
+  /// while the device works.
+  virtual bool can_host_read(const Device&) noexcept { return true; }
 
   /// Its GPU streams; nullptr if it has none on which events can be recorded.
   virtual StreamOps* streams() noexcept { return nullptr; }
@@ -94,13 +99,18 @@ class MemoryOps : public StreamOps {
   virtual void* allocate(const Device& device, int64_t size, StreamHandle stream) = 0;
   /// Frees memory of `allocate` once the work that `stream` holds now is done.
   virtual void free(const Device& device, void* memory, StreamHandle stream) noexcept = 0;
+  /// Calls `use` with `device` as the runtime's current device, for libraries that allocate there.
+  virtual void call_on(const Device&, const std::function<void()>& use) { use(); }
+  /// Gives back device memory that `free` has kept for the next `allocate`.
+  virtual void free_cache(const Device&) {}
   /// The device of this backend whose memory is pinned host memory, which `copy` reads without a
   /// wait on the host; empty if `copy` reads all host memory so.
   virtual std::optional<Device> find_pinned(const Device&) const noexcept { return {}; }
   /// Whether the host memory at an address is known to be pinned, by any allocator.
   virtual bool is_pinned(const void*) noexcept { return false; }
-  /// Whether `copy` can copy between the two devices, without the CPU in between.
-  virtual bool can_copy(const Device&, const Device&) { return true; }
+  /// Whether `copy` can copy between the two devices, without the CPU in between. `source` is an
+  /// address of the memory, if known.
+  virtual bool can_copy(const Device&, const Device&, const void* /*source*/) { return true; }
   /// Copies `size` bytes on `stream`, a stream of the device that is not the CPU (of `to` if
   /// neither is). Waits only if the runtime has to.
   virtual void copy(const Device& to, void* target, const Device& from, const void* source,

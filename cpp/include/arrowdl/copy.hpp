@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "arrowdl/allocator.hpp"
 #include "arrowdl/device_array.hpp"
 
 namespace arrowdl {
@@ -19,6 +20,8 @@ struct CopyOptions {
   /// `set_staging_limit`). Otherwise the driver decides. Memory that is known to be pinned (by its
   /// device type, or by the CUDA driver) is copied directly.
   bool pin = true;
+  /// What allocates memory on a cuda or rocm device; empty: the default allocator.
+  Allocator allocator = {};
 };
 
 /// Copies the rows of `array`, nested values and dictionaries included, to new memory on `device`.

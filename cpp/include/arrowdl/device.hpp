@@ -26,7 +26,7 @@ struct DeviceType {
   int32_t value;           ///< DLDeviceType and ArrowDeviceType
   const char* name;        ///< lower case, e.g. "cuda_host"
   const char* event_type;  ///< what ArrowDeviceArray.sync_event points to; nullptr: always NULL
-  bool host_readable;      ///< whether the CPU may dereference the memory (after the event)
+  bool host_readable;      ///< whether the CPU may read the memory (see `is_host_readable`)
   bool pointer_is_handle;  ///< data pointers are opaque handles, without arithmetic
 };
 
@@ -45,7 +45,9 @@ struct DeviceTypes {
 /// "cpu:0", "cuda:1", or "device type 99:0" for an unknown number.
 std::string to_string(const Device& device);
 
-/// Whether the CPU may read memory on `device`.
+/// Whether the CPU may read memory on `device`, once its event is complete. Of managed memory the
+/// runtime knows: where a GPU has no concurrent access to it (Windows, WSL2, some Tegra), the CPU
+/// may not touch it while any work runs. Source: CUDA driver API, device attribute 89.
 bool is_host_readable(const Device& device) noexcept;
 
 /// Whether data pointers on `device` are opaque handles (OpenCL's cl_mem), with no arithmetic.

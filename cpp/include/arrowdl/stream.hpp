@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arrowdl/allocator.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
 
@@ -125,7 +126,8 @@ OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const Parsed
                         CastTarget target = CastTarget::kDevice);
 
 /// Copies the arrays to `device`, as copy_array does; `pin` is that of CopyOptions.
-OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true);
+OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true,
+                           Allocator allocator = {});
 
 /// Reads ahead on a thread that holds up to `depth` arrays. Raises a failure of the source after
 /// the arrays before it. The thread starts with the first `next`, and ends with the stream or with

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arrowdl/device_array.hpp"
-#include "device/host_access.hpp"
+#include "backends/host_access.hpp"
 
 namespace arrowdl {
 

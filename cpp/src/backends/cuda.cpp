@@ -27,6 +27,9 @@ struct CudaCalls : StreamCalls {
   Call<void**> pop_context;
   Call<void*, void**> get_stream_context;  // stream, context
   Call<void*, const void*, std::size_t, void*> copy;
+  Call<void*, void*, const void*, void*, std::size_t, void*> copy_peer;
+  Call<int*, void*, const void*> get_pool_access;  // flags, pool, location; optional
+  Call<int*, int, int> get_attribute;              // result, attribute, device
   Call<int, const char**> get_error_name;
   Call<int, const char**> get_error_string;
 };
@@ -63,6 +66,15 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::free_host>("cuMemFreeHost"),
     row<&CudaCalls::allocate_managed>("cuMemAllocManaged"),
     row<&CudaCalls::get_pointer_attribute>("cuPointerGetAttribute"),
+    row<&CudaCalls::can_access_peer>("cuDeviceCanAccessPeer", kOptional),
+    row<&CudaCalls::create_pool>("cuMemPoolCreate", kOptional),
+    row<&CudaCalls::set_pool_attribute>("cuMemPoolSetAttribute", kOptional),
+    row<&CudaCalls::set_pool_access>("cuMemPoolSetAccess", kOptional),
+    row<&CudaCalls::trim_pool>("cuMemPoolTrimTo", kOptional),
+    row<&CudaCalls::allocate_from_pool>("cuMemAllocFromPoolAsync", kOptional),
+    row<&CudaCalls::get_pool_access>("cuMemPoolGetAccess", kOptional),
+    row<&CudaCalls::get_attribute>("cuDeviceGetAttribute"),
+    row<&CudaCalls::copy_peer>("cuMemcpyPeerAsync"),
     row<&CudaCalls::load_module>("cuModuleLoadData"),
     row<&CudaCalls::find_kernel>("cuModuleGetFunction"),
     row<&CudaCalls::launch_kernel>("cuLaunchKernel"),
@@ -80,6 +92,9 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
 constexpr int kMemoryType = 2;
 constexpr int kIsManaged = 8;
 constexpr int kHostMemory = 1;
+constexpr int kPoolHandle = 17;
+// CUdevice_attribute.
+constexpr int kConcurrentManagedAccess = 89;
 
 // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 const StreamHandle kLegacyDefault(uintptr_t{1});
@@ -139,6 +154,39 @@ class CudaRuntime final : public CudaLikeRuntime {
   }
   const char* copy_name() const noexcept override { return calls_.copy.name; }
 
+  /// A plain copy is refused for memory of a pool that grants no access; a peer copy is not, but
+  /// some drivers write nothing into a pool that does (CUDA.jl pull request 3112). So one or the
+  /// other, as PyTorch's allocators choose.
+  int copy_between(const Device& to, void* target, const Device& from, const void* source,
+                   std::size_t size, StreamHandle stream) override {
+    const bool is_plain =
+        are_peers(to, from) && may_access(to, from, source) && may_access(from, to, target);
+    if (is_plain) return copy_async(target, source, size, stream);
+    return run(calls_.copy_peer, target, find_context(to), source, find_context(from), size,
+               stream.get());
+  }
+
+  bool may_access(const Device& user, const Device& owner, const void* memory) override {
+    void* pool = nullptr;
+    if (run(calls_.get_pointer_attribute, static_cast<void*>(&pool), kPoolHandle, memory) != 0) {
+      return false;  // before CUDA 11.3
+    }
+    if (pool == nullptr) return true;
+    if (pool == find_pool(owner)) return are_peers(user, owner);
+    const int location[] = {1, static_cast<int>(user.id)};  // a CUmemLocation: a device
+    int flags = 0;
+    return calls_.get_pool_access.function != nullptr &&
+           run(calls_.get_pool_access, &flags, pool, static_cast<const void*>(location)) == 0 &&
+           flags != 0;
+  }
+
+  bool has_concurrent_managed(const Device& device) noexcept override {
+    int can = 0;
+    const int status =
+        run(calls_.get_attribute, &can, kConcurrentManagedAccess, static_cast<int>(device.id));
+    return status == 0 && can != 0;
+  }
+
   int32_t find_type(const void* memory) override {
     if (find_attribute(kIsManaged, memory).value_or(0) != 0) return kDLCUDAManaged;
     return find_attribute(kMemoryType, memory) == kHostMemory ? kDLCUDAHost : kDLCUDA;
@@ -181,6 +229,26 @@ class CudaRuntime final : public CudaLikeRuntime {
 
 Backend* open_cuda(const std::vector<const char*>& library_names, std::string* why_not) {
   return open_runtime<CudaRuntime>(kText, library_names, kSymbols, why_not);
+}
+
+std::optional<int64_t> find_current_cuda(const DynamicLibrary& library) {
+  const auto find = [&library](auto* call, const char* name) {
+    call->function = library.find(name);
+    return call->function != nullptr;
+  };
+  Call<int*> get_current;
+  Call<int*, int> get_device;
+  int current = 0;
+  // Fails in a process that has not called cuInit, and on a thread without a context.
+  if (!find(&get_current, "cuCtxGetDevice") || !find(&get_device, "cuDeviceGet") ||
+      get_current(&current) != 0) {
+    return {};
+  }
+  int handle = 0;
+  for (int i = 0; get_device(&handle, i) == 0; ++i) {
+    if (handle == current) return i;
+  }
+  return {};
 }
 
 Backend* open_cuda(std::string* why_not) {

@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "arrowdl/wait.hpp"
+#include "backends/free_caches.hpp"
+#include "backends/pool_properties.hpp"
 
 namespace arrowdl {
 namespace {
@@ -13,6 +15,8 @@ namespace {
 constexpr int kOutOfMemory = 2;
 constexpr int kNoDevice = 100;
 constexpr int kInvalidDevice = 101;
+// Why an image of kernels cannot be used: it is invalid, or the driver has no compiler for it.
+constexpr int kNoKernels[] = {200, 209, 218, 221, 222, 223, 300, 302, 303};
 constexpr int kNotReady = 600;
 constexpr int kNotSupported = 801;
 constexpr int kStreamCaptureImplicit = 906;
@@ -23,6 +27,10 @@ constexpr unsigned kHostPortable = 1;
 constexpr unsigned kAttachGlobal = 1;
 constexpr int kRelaxedCapture = 2;
 constexpr int kDeviceOrdinal = 9;
+
+/// What a pool keeps, rather than give it back at each synchronization: batches of the next steps.
+/// Others find it by `set_free_caches`, or not at all, so it is a part of the smallest cards.
+constexpr uint64_t kPoolKeeps = uint64_t{512} << 20;
 
 /// Returned streams above this number are destroyed.
 constexpr std::size_t kMaxIdleStreams = 32;
@@ -68,7 +76,10 @@ struct CudaLikeRuntime::DeviceState {
   std::deque<StreamHandle> idle;  ///< returned streams, some with pending work
   std::optional<StreamHandle> work;
   std::atomic<bool> has_pools{false};  ///< set to false if an allocation finds no pool
-  void* module = nullptr;              ///< the kernels, loaded on first use
+  void* pool = nullptr;                ///< arrowdl's own, made by the first allocation
+  bool has_tried_pool = false;
+  bool has_no_kernels = false;  ///< the driver cannot load them
+  void* module = nullptr;       ///< the kernels, loaded on first use
   void* kernels[std::size(kKernelNames)] = {};
 };
 
@@ -330,24 +341,100 @@ Device CudaLikeRuntime::find_device(const void* memory) {
   return {find_type(memory), *id};
 }
 
+bool CudaLikeRuntime::are_peers(const Device& a, const Device& b) noexcept {
+  if (calls_.can_access_peer.function == nullptr) return false;
+  const auto can_access = [this](int64_t device, int64_t peer) {
+    int can = 0;
+    return run(calls_.can_access_peer, &can, static_cast<int>(device), static_cast<int>(peer)) ==
+               0 &&
+           can != 0;
+  };
+  return can_access(a.id, b.id) && can_access(b.id, a.id);
+}
+
+/// A pool that keeps memory between steps, and that the device's peers may access: others copy from
+/// it as from memory without a pool. nullptr if the runtime has none.
+void* CudaLikeRuntime::make_pool(int64_t id) noexcept {
+  if (calls_.create_pool.function == nullptr || calls_.set_pool_attribute.function == nullptr ||
+      calls_.set_pool_access.function == nullptr || calls_.allocate_from_pool.function == nullptr) {
+    return nullptr;
+  }
+  PoolProperties properties;
+  properties.location.id = static_cast<int>(id);
+  void* pool = nullptr;
+  if (run(calls_.create_pool, &pool, static_cast<const void*>(&properties)) != 0) return nullptr;
+  uint64_t kept = kPoolKeeps;
+  run(calls_.set_pool_attribute, pool, kReleaseThreshold, static_cast<void*>(&kept));
+  for (int64_t peer = 0; peer < device_count_; ++peer) {
+    if (peer == id || !are_peers({text_.types[0], id}, {text_.types[0], peer})) continue;
+    AccessDescription access;
+    access.location.id = static_cast<int>(peer);
+    run(calls_.set_pool_access, pool, static_cast<const void*>(&access), std::size_t{1});
+  }
+  return pool;
+}
+
+void* CudaLikeRuntime::find_pool(const Device& device) {
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (!state.has_tried_pool) state.pool = make_pool(device.id);
+  state.has_tried_pool = true;
+  return state.pool;
+}
+
+/// nullptr: out of memory.
 void* CudaLikeRuntime::allocate_on_device(const Device& device, std::size_t size,
                                           StreamHandle stream) {
   DeviceState& state = find_state(device);
   void* memory = nullptr;
   if (state.has_pools) {
-    const int status = run(calls_.allocate_async, &memory, size, stream.get());
+    void* const pool = find_pool(device);
+    const int status = pool != nullptr
+                           ? run(calls_.allocate_from_pool, &memory, size, pool, stream.get())
+                           : run(calls_.allocate_async, &memory, size, stream.get());
     if (status == 0) return memory;
+    if (status == kOutOfMemory) return nullptr;
     if (status != kNotSupported) raise(device, calls_.allocate_async.name, status);
     state.has_pools = false;  // on virtual GPUs and old cards
   }
-  require(device, calls_.allocate, &memory, size);
+  const int status = run(calls_.allocate, &memory, size);
+  if (status == kOutOfMemory) return nullptr;
+  if (status != 0) raise(device, calls_.allocate.name, status);
   return memory;
+}
+
+void CudaLikeRuntime::call_on(const Device& device, const std::function<void()>& use) {
+  const Scope scope(*this, device);
+  use();
+}
+
+void CudaLikeRuntime::free_cache(const Device& device) {
+  const Scope scope(*this, device);
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  if (state.pool != nullptr && calls_.trim_pool.function != nullptr) {
+    run(calls_.trim_pool, state.pool, std::size_t{0});
+  }
 }
 
 void* CudaLikeRuntime::allocate(const Device& device, int64_t size, StreamHandle stream) {
   if (size < 0) raise_value_error("cannot allocate ", size, " bytes");
-  const Scope scope(*this, device);
   const auto bytes = static_cast<std::size_t>(std::max<int64_t>(size, 1));
+  if (void* memory = allocate_now(device, bytes, stream)) return memory;
+  free_cache(device);
+  free_caches(device);
+  if (void* memory = allocate_now(device, bytes, stream)) return memory;
+  throw Error(
+      ErrorKind::kMemory,
+      concat("no memory for ", size, " bytes on ", to_string(device), " (", describe(kOutOfMemory),
+             "), though arrowdl's and torch's caches were emptied: free some, take smaller "
+             "batches, or, if another library holds it (JAX takes 75 % of a GPU: "
+             "XLA_PYTHON_CLIENT_PREALLOCATE), let that allocate with allocator="));
+}
+
+/// nullptr: out of device memory.
+void* CudaLikeRuntime::allocate_now(const Device& device, std::size_t bytes, StreamHandle stream) {
+  const Scope scope(*this, device);
   void* memory = nullptr;
   switch (find_memory(device)) {
     case Memory::kDevice:
@@ -389,6 +476,25 @@ std::optional<Device> CudaLikeRuntime::find_pinned(const Device& device) const n
   return Device{*type, device.id};
 }
 
+bool CudaLikeRuntime::can_host_read(const Device& device) noexcept {
+  return find_memory(device) != Memory::kManaged || !process_.is_current() ||
+         has_concurrent_managed(device);
+}
+
+bool CudaLikeRuntime::is_between_gpus(const Device& a, const Device& b) const noexcept {
+  const auto is_gpu = [this](const Device& device) {
+    return has_type(device) && find_memory(device) == Memory::kDevice;
+  };
+  return a.id != b.id && is_gpu(a) && is_gpu(b);
+}
+
+bool CudaLikeRuntime::can_copy(const Device& from, const Device& to, const void* source) {
+  if (!is_between_gpus(from, to) || source == nullptr) return true;
+  const Scope scope(*this, to);
+  return !find_state(to).has_pools || find_pool(to) == nullptr || !are_peers(from, to) ||
+         may_access(to, from, source);
+}
+
 void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
                            int64_t size, StreamHandle stream) {
   for (const Device& device : {to, from}) {
@@ -400,15 +506,38 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   if (size <= 0) return;
   const Device& device = to.type == kDLCPU ? from : to;
   const Scope scope(*this, device, stream);
+  const auto bytes = static_cast<std::size_t>(size);
   // Addresses are unified: the driver finds the device of each.
-  const int status = copy_async(target, source, static_cast<std::size_t>(size), stream);
+  const int status = is_between_gpus(to, from)
+                         ? copy_between(to, target, from, source, bytes, stream)
+                         : copy_async(target, source, bytes, stream);
   if (status != 0) raise(device, copy_name(), status);
 }
 
 // ---------------------------------------------------------------- kernels
 
 KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
-  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice ? this : nullptr;
+  const bool has_kernels = text_.kernels != nullptr && find_memory(device) == Memory::kDevice;
+  return has_kernels && load_kernels(device) ? this : nullptr;
+}
+
+/// Whether the driver can load them, which it cannot without its compiler of PTX. Other errors,
+/// such as too little memory, are left to the launch.
+bool CudaLikeRuntime::load_kernels(const Device& device) {
+  try {
+    DeviceState& state = find_state(device);
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    if (state.module != nullptr) return true;
+    if (state.has_no_kernels) return false;
+    const Scope scope(*this, device);
+    const int status = run(calls_.load_module, &state.module, text_.kernels);
+    if (status != 0) state.module = nullptr;
+    state.has_no_kernels =
+        std::find(std::begin(kNoKernels), std::end(kNoKernels), status) != std::end(kNoKernels);
+    return !state.has_no_kernels;
+  } catch (const std::exception&) {  // the device is missing or has failed: its next call says it
+    return true;
+  }
 }
 
 /// Requires a Scope of the device. A module belongs to its context, and lives as long.

@@ -49,6 +49,14 @@ struct StreamCalls {
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
   Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
 
+  // Optional, as the pools that they are for.
+  Call<int*, int, int> can_access_peer;  // result, device, the device of the memory
+  Call<void**, const void*> create_pool;
+  Call<void*, int, void*> set_pool_attribute;
+  Call<void*, const void*, std::size_t> set_pool_access;
+  Call<void*, std::size_t> trim_pool;                          // pool, bytes to keep
+  Call<void**, std::size_t, void*, void*> allocate_from_pool;  // result, size, pool, stream
+
   // Only for runtimes with kernels.
   Call<void**, const void*> load_module;
   Call<void**, void*, const char*> find_kernel;
@@ -95,11 +103,20 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   /// Pinned and managed memory belong to every device.
   void require_stream_of(const Device& device, StreamHandle stream) override;
 
-  /// 0 bytes become 1, so that every result is an address.
+  bool can_host_read(const Device& device) noexcept override;
+
+  /// 0 bytes become 1, so that every result is an address. Device memory is from arrowdl's own pool
+  /// where the runtime has pools. Out of memory empties that pool and the caches of others
+  /// (`set_free_caches`), and tries once more.
   void* allocate(const Device& device, int64_t size, StreamHandle stream) override;
   /// Waits on the host for the stream unless the memory came from a pool of the device.
   void free(const Device& device, void* memory, StreamHandle stream) noexcept override;
+  void call_on(const Device& device, const std::function<void()>& use) override;
+  void free_cache(const Device& device) override;
   std::optional<Device> find_pinned(const Device& device) const noexcept override;
+  /// False between two devices if only a peer copy may read `source`, and our pool, into which some
+  /// drivers copy nothing so, has the target.
+  bool can_copy(const Device& from, const Device& to, const void* source) override;
   /// The driver copies pageable host memory through its own staging area: a copy from it returns
   /// after reading `source`, a copy to it may return only when it is done. Copies of pinned memory
   /// (CUDA_HOST) do not wait.
@@ -124,6 +141,17 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   virtual int copy_async(void* target, const void* source, std::size_t size,
                          StreamHandle stream) = 0;
   virtual const char* copy_name() const noexcept = 0;
+  /// Copies from the memory of one device to that of another.
+  virtual int copy_between(const Device&, void* target, const Device&, const void* source,
+                           std::size_t size, StreamHandle stream) {
+    return copy_async(target, source, size, stream);
+  }
+  /// Whether `memory` of `owner` can be copied by the plain copy of the device `user`.
+  virtual bool may_access(const Device&, const Device&, const void*) { return true; }
+  /// arrowdl's own pool of the device, which all devices that can may access. nullptr: none.
+  void* find_pool(const Device& device);
+  /// Whether the kernels on each device can access the memory of the other.
+  bool are_peers(const Device& a, const Device& b) noexcept;
   virtual std::string format_version(int version) const = 0;
   /// "CUDA_ERROR_INVALID_VALUE: invalid argument"
   virtual std::string describe(int status) const = 0;
@@ -133,6 +161,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   virtual int32_t find_type(const void* memory) = 0;
   /// An attribute of `memory`; empty if the runtime does not know the address.
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
+  /// Whether the host may read managed memory of `device` while the device works.
+  virtual bool has_concurrent_managed(const Device&) noexcept { return true; }
   /// Called after the devices are counted.
   virtual void prepare_devices(int64_t) {}
 
@@ -162,10 +192,14 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
                 const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
 
   bool has_type(const Device& device) const noexcept;
+  bool is_between_gpus(const Device& a, const Device& b) const noexcept;
   DeviceState& find_state(const Device& device);
   StreamHandle make_stream(const Device& device);
   std::optional<StreamHandle> find_idle_stream(DeviceState& state);
+  void* make_pool(int64_t id) noexcept;
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
+  void* allocate_now(const Device& device, std::size_t size, StreamHandle stream);
+  bool load_kernels(const Device& device);
   void* find_kernel(const Device& device, std::size_t index);
   void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
               StreamHandle stream);

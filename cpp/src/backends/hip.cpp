@@ -58,6 +58,12 @@ constexpr Symbol<HipCalls> kSymbols[] = {
     row<&HipCalls::allocate_host>("hipHostMalloc"),
     row<&HipCalls::free_host>("hipHostFree"),
     row<&HipCalls::get_pointer_attribute>("hipPointerGetAttribute", kOptional),
+    row<&HipCalls::can_access_peer>("hipDeviceCanAccessPeer", kOptional),
+    row<&HipCalls::create_pool>("hipMemPoolCreate", kOptional),
+    row<&HipCalls::set_pool_attribute>("hipMemPoolSetAttribute", kOptional),
+    row<&HipCalls::set_pool_access>("hipMemPoolSetAccess", kOptional),
+    row<&HipCalls::trim_pool>("hipMemPoolTrimTo", kOptional),
+    row<&HipCalls::allocate_from_pool>("hipMallocFromPoolAsync", kOptional),
     row<&HipCalls::get_device>("hipGetDevice"),
     row<&HipCalls::set_device>("hipSetDevice"),
     row<&HipCalls::get_stream_device>("hipStreamGetDevice", kOptional),
@@ -140,6 +146,14 @@ class HipRuntime final : public CudaLikeRuntime {
 
 Backend* open_hip(const std::vector<const char*>& library_names, std::string* why_not) {
   return open_runtime<HipRuntime>(kText, library_names, kSymbols, why_not);
+}
+
+std::optional<int64_t> find_current_hip(const DynamicLibrary& library) {
+  Call<int*> get_device;
+  get_device.function = library.find("hipGetDevice");
+  int current = 0;
+  if (get_device.function == nullptr || get_device(&current) != 0) return {};
+  return current;
 }
 
 Backend* open_hip(std::string* why_not) {

@@ -1,10 +1,13 @@
 // Opens AMD's HIP runtime as a backend.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
+#include "backends/dynamic_library.hpp"
 
 namespace arrowdl {
 
@@ -14,5 +17,8 @@ Backend* open_hip(std::string* why_not);
 
 /// The same for the first of `library_names` that can be loaded.
 Backend* open_hip(const std::vector<const char*>& library_names, std::string* why_not);
+
+/// The id of this thread's current device, asked of the loaded `library`, which is not started.
+std::optional<int64_t> find_current_hip(const DynamicLibrary& library);
 
 }  // namespace arrowdl

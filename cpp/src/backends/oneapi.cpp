@@ -241,7 +241,7 @@ class OneApi final : public Backend, private MemoryOps {
   }
 
   /// Each device has a context, and a queue can use only memory of its own context.
-  bool can_copy(const Device& from, const Device& to) override {
+  bool can_copy(const Device& from, const Device& to, const void*) override {
     return from.type == kDLCPU || to.type == kDLCPU || from.id == to.id;
   }
 

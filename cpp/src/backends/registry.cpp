@@ -19,14 +19,19 @@ struct Row {
   int32_t types[3];  ///< the device types of one runtime; 0 ends them
   Backend* (*open)(std::string* why_not);
   const char* libraries[4];  ///< of the runtime: without one in the process, no work is pending
+  std::optional<int64_t> (*find_current)(const DynamicLibrary& library) = nullptr;
 };
 
 // A backend is one file and one row here.
 constexpr Row kRows[] = {
-    {{kDLCUDA, kDLCUDAHost, kDLCUDAManaged}, open_cuda, {"libcuda.so.1"}},
+    {{kDLCUDA, kDLCUDAHost, kDLCUDAManaged},
+     open_cuda,
+     {"libcuda.so.1", "nvcuda.dll"},
+     find_current_cuda},
     {{kDLROCM, kDLROCMHost, 0},
      open_hip,
-     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}},
+     {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+     find_current_hip},
     {{kDLOneAPI, 0, 0}, open_oneapi, {"libsycl.so.9", "libsycl.so.8", "libsycl.so.7"}},
     {{kDLOpenCL, 0, 0}, open_opencl, {"libOpenCL.so.1", "OpenCL.dll"}},
 };
@@ -131,6 +136,18 @@ bool has_runtime(int32_t device_type) {
   return std::any_of(std::begin(row->libraries), std::end(row->libraries), [](const char* name) {
     return name != nullptr && DynamicLibrary::find_loaded(name);
   });
+}
+
+std::optional<int64_t> find_current_device(int32_t device_type) {
+  const Row* row = find_row(device_type);
+  if (row == nullptr || row->find_current == nullptr) return {};
+  for (const char* name : row->libraries) {
+    if (name == nullptr) break;
+    if (const DynamicLibrary library = DynamicLibrary::find_loaded(name)) {
+      return row->find_current(library);
+    }
+  }
+  return {};
 }
 
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {

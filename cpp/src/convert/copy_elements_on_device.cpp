@@ -92,6 +92,14 @@ OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, c
   return builder.finish();
 }
 
+OwnedTensor copy_view_on_device(const DeviceArray& array, const TensorView& view,
+                                const Order& order) {
+  if (view.size() == 0) return make_empty(view, array);
+  DeviceTensorBuilder builder(array, view, order);
+  builder.copy(view.data);
+  return builder.finish();
+}
+
 OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order& order) {
   const DeviceArray& array = reading.levels.front();
   TensorView view = reading.view;

@@ -16,6 +16,10 @@ namespace arrowdl {
 /// are needed, and for kNan on a type without NaN.
 OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order);
 
+/// A copy of the dense `view`, a part of `array`. Raises BufferError on devices without streams.
+OwnedTensor copy_view_on_device(const DeviceArray& array, const TensorView& view,
+                                const Order& order);
+
 /// As `unpack_validity`. Returns the tensor of `to_mask`.
 OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order& order);
 

@@ -7,6 +7,7 @@
 #include "arrowdl/error.hpp"
 #include "copy/copy_plan.hpp"
 #include "copy/copy_ranges.hpp"
+#include "copy/staging_pool.hpp"
 #include "sync/stream_work.hpp"
 
 namespace arrowdl {
@@ -16,12 +17,17 @@ namespace {
 class Target {
  public:
   explicit Target(int64_t size) { owner_ = Buffer::allocate(size, &memory_).owner(); }
-  Target(const Device& to, int64_t size, StreamWork& work) {
+  Target(const Device& to, int64_t size, StreamWork& work, const Allocator& allocator) {
     if (to.type == kDLCPU) {
       owner_ = Buffer::allocate(size, &memory_).owner();
       work.hold(owner_);
+    } else if (to.type == kDLCUDAHost || to.type == kDLROCMHost) {
+      std::shared_ptr<uint8_t> block = StagingPool::get().lend(work.memory(), to, size);
+      memory_ = block.get();
+      owner_ = std::move(block);
+      work.hold(owner_);
     } else {
-      const std::shared_ptr<DeviceMemory> memory = work.allocate(to, size);
+      const std::shared_ptr<DeviceMemory> memory = work.allocate(to, size, allocator);
       memory_ = memory->address();
       owner_ = memory;
     }
@@ -77,18 +83,29 @@ DeviceArray copy_by(MemoryOps& memory, const Device& at, const DeviceArray& arra
   wait_event(at, work.stream(), array.sync_event());  // handles of streams are of one device
   CopyPlanner planner(from, device, &work);
   const CopyPlan plan = planner.plan(array);
-  const Target target(device, planner.size(), work);
-  copy_ranges(work, from, device, target.address(), planner.ranges(), options.pin);
+  const Target target(device, planner.size(), work, options.allocator);
   OwnedArray copied = target.make(plan);
   if (device.type == kDLCPU) {
-    work.wait();
+    copy_ranges_to_host(work, from, target.address(), planner.ranges(), options.pin);
     return DeviceArray::import(array.export_schema(), std::move(copied));
   }
+  copy_ranges(work, from, device, target.address(), planner.ranges(), options.pin);
   const DeviceArray result =
       DeviceArray::import(array.export_schema(), std::move(copied), device, work.record());
   if (options.stream) result.record_stream(*options.stream, options.stream_owner);
   if (!options.non_blocking) result.synchronize();
   return result;
+}
+
+/// An address of the memory of `array`; nullptr if it has none.
+const void* find_memory(const DeviceArray& array) {
+  for (int64_t i = 0; i < array.buffer_count(); ++i) {
+    if (array.buffer(i) != nullptr) return array.buffer(i);
+  }
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    if (const void* found = find_memory(array.child(static_cast<int64_t>(i)))) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -100,7 +117,7 @@ DeviceArray copy_array(const DeviceArray& array, const Device& device, const Cop
   const Device& at = device.type == kDLCPU ? from : device;
   MemoryOps& memory = require_memory(at, "copy");
   const bool is_of_two_runtimes = from.type != kDLCPU && &require_memory(from, "copy") != &memory;
-  if (is_of_two_runtimes || !memory.can_copy(from, device)) {
+  if (is_of_two_runtimes || !memory.can_copy(from, device, find_memory(array))) {
     return copy_array(copy_array(array, Device{}), device, options);
   }
   return copy_by(memory, at, array, device, options);
@@ -110,7 +127,7 @@ DeviceArray duplicate(const DeviceArray& array) {
   const Device device = array.device();
   if (device.type == kDLCPU) return duplicate_on_host(array);
   MemoryOps& memory = require_memory(device, "copy");
-  if (!memory.can_copy(device, device)) {
+  if (!memory.can_copy(device, device, nullptr)) {
     raise_buffer_error("memory cannot be copied on ", to_string(device),
                        ": copy the array to the CPU instead");
   }

@@ -1,11 +1,14 @@
 // Plans copies of arrays, layout by layout.
 #include "copy/copy_plan.hpp"
 
+#include <cstring>
 #include <tuple>
 #include <utility>
 
 #include "arrowdl/error.hpp"
+#include "copy/host_block.hpp"
 #include "schema/layout.hpp"
+#include "util/bit_util.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
@@ -18,22 +21,41 @@ constexpr int64_t kAlignment = 64;
                     " to ", last, ", beyond its values");
 }
 
+void check_ends(const DeviceArray& array, int64_t first, int64_t last) {
+  const bool is_list = !array.type().children.empty();
+  if (first < 0 || last < first || (is_list && last > array.child(0).length())) {
+    raise_bad_offsets(array, first, last);
+  }
+}
+
 }  // namespace
 
 CopyPlan CopyPlanner::plan(const DeviceArray& window) {
+  if (!reads_) read_all_ends(window);
+  return plan_window(window);
+}
+
+CopyPlanner::Rows CopyPlanner::select_rows(const DeviceArray& window) const {
   const Type& type = window.type();
+  Rows rows;
+  rows.null_count = count_nulls(window);
+  rows.has_nulls = type.has_validity() && rows.null_count != 0 && window.validity() != nullptr;
+  const bool has_bits = rows.has_nulls || type.layout == Layout::kBoolean;
+  rows.array = window.widened(has_bits && !reads_ ? window.offset() % 8 : 0);
+  return rows;
+}
+
+CopyPlan CopyPlanner::plan_window(const DeviceArray& window) {
+  const Type& type = window.type();
+  const auto [array, null_count, has_nulls] = select_rows(window);
   CopyPlan node;
-  node.null_count = count_nulls(window);
-  const bool has_nulls =
-      type.has_validity() && node.null_count != 0 && window.validity() != nullptr;
-  const bool has_bits = has_nulls || type.layout == Layout::kBoolean;
-  const DeviceArray array = window.widened(has_bits ? window.offset() % 8 : 0);
+  node.null_count = null_count;
   node.length = window.length();
   node.offset = array.length() - window.length();
   if (type.has_validity()) node.buffers.push_back(has_nulls ? add_buffer(array, 0) : CopyRange{});
   plan_layout(array, node);
   if (type.dictionary != nullptr) {
-    node.dictionary = std::make_unique<CopyPlan>(plan(array.dictionary()));
+    node.dictionary = std::make_unique<CopyPlan>(plan_window(array.dictionary()));
   }
   return node;
 }
@@ -41,8 +63,7 @@ CopyPlan CopyPlanner::plan(const DeviceArray& window) {
 /// -1 where the host cannot read the bitmap and nobody has counted.
 int64_t CopyPlanner::count_nulls(const DeviceArray& window) const {
   if (window.validity() == nullptr && window.type().has_validity()) return 0;
-  if (is_host_readable(from_)) return window.null_count();
-  return window.known_null_count();
+  return reads_ ? window.null_count() : window.known_null_count();
 }
 
 CopyRange CopyPlanner::add_range(const void* source, int64_t size) {
@@ -60,8 +81,23 @@ CopyRange CopyPlanner::add_range(const void* source, int64_t size) {
 CopyRange CopyPlanner::add_buffer(const DeviceArray& array, int64_t i) {
   if (array.buffer(i) == nullptr) return {};
   const Type& type = array.type();
+  const BufferKind kind = layout_row(type.layout).buffers[i].kind;
+  const bool is_bits = kind == BufferKind::kValidity || kind == BufferKind::kBits;
+  if (is_bits && array.offset() % 8 != 0) return add_bits(array, i);
   return add_range(array.buffer_as<uint8_t>(i) + byte_offset(type, i, array.offset()),
                    buffer_size(type, i, array.length()));
+}
+
+/// Moves the bits of the rows to bit 0.
+CopyRange CopyPlanner::add_bits(const DeviceArray& array, int64_t i) {
+  array.synchronize();
+  uint8_t* target;
+  const int64_t size = bitmap_size(array.length());
+  const Buffer moved = Buffer::allocate(size, &target);
+  copy_bits(array.buffer_as<uint8_t>(i), array.offset(), array.length(), target);
+  if (work_ != nullptr) work_->hold(moved.owner());
+  rebased_.push_back(moved.owner());
+  return add_range(target, size);
 }
 
 void CopyPlanner::plan_layout(const DeviceArray& array, CopyPlan& node) {
@@ -81,7 +117,7 @@ void CopyPlanner::plan_layout(const DeviceArray& array, CopyPlan& node) {
 
 void CopyPlanner::plan_children(const DeviceArray& array, CopyPlan& node) {
   for (std::size_t i = 0; i < array.type().children.size(); ++i) {
-    node.children.push_back(plan(array.child(static_cast<int64_t>(i))));
+    node.children.push_back(plan_window(array.child(static_cast<int64_t>(i))));
   }
 }
 
@@ -112,12 +148,10 @@ void CopyPlanner::plan_offsets(const DeviceArray& array, CopyPlan& node) {
     node.buffers.emplace_back();
   } else {
     const Offset* offsets = array.buffer_as<Offset>(1) + array.offset();
-    if (is_host_readable(from_)) array.synchronize();
+    if (reads_) array.synchronize();
     std::tie(first, last) = read_ends(offsets, array.length());
-    if (first < 0 || last < first || (is_list && last > array.child(0).length())) {
-      raise_bad_offsets(array, first, last);
-    }
-    if (is_host_readable(from_)) {
+    check_ends(array, first, last);
+    if (reads_) {
       offsets = rebase(offsets, array.length() + 1);
     } else {
       first = 0;
@@ -125,7 +159,7 @@ void CopyPlanner::plan_offsets(const DeviceArray& array, CopyPlan& node) {
     node.buffers.push_back(add_range(offsets, buffer_size(array.type(), 1, array.length())));
   }
   if (is_list) {
-    node.children.push_back(plan(array.child(0).slice(first, last - first)));
+    node.children.push_back(plan_window(array.child(0).slice(first, last - first)));
   } else {
     const auto* data = array.buffer_as<uint8_t>(2);
     node.buffers.push_back(data == nullptr ? CopyRange{} : add_range(data + first, last - first));
@@ -133,17 +167,79 @@ void CopyPlanner::plan_offsets(const DeviceArray& array, CopyPlan& node) {
 }
 
 template <typename Offset>
-std::pair<int64_t, int64_t> CopyPlanner::read_ends(const Offset* offsets, int64_t length) {
-  if (is_host_readable(from_)) return {offsets[0], offsets[length]};
-  constexpr auto kWidth = static_cast<int64_t>(sizeof(Offset));
-  uint8_t* target;
-  work_->hold(Buffer::allocate(2 * kWidth, &target).owner());  // outlives an error as well
+CopyPlanner::Ends CopyPlanner::read_ends(const Offset* offsets, int64_t length) const {
+  if (reads_) return {offsets[0], offsets[length]};
+  return ends_.at({offsets, length});
+}
+
+/// Reads the first and last offsets of all lists and strings below `window` from the device, level
+/// by level: which values of a list are copied depends on its own offsets.
+void CopyPlanner::read_all_ends(const DeviceArray& window) {
+  std::vector<DeviceArray> level{window};
+  while (!level.empty()) {
+    std::vector<DeviceArray> lists;
+    for (const DeviceArray& one : level) find_lists(one, &lists);
+    level.clear();
+    if (lists.empty()) return;
+    read_ends_of(lists);
+    for (const DeviceArray& list : lists) {
+      if (list.type().children.empty()) continue;
+      visit_offset(list.type(), [&](auto zero) {
+        const auto* offsets = list.buffer_as<decltype(zero)>(1) + list.offset();
+        const auto [first, last] = read_ends(offsets, list.length());
+        check_ends(list, first, last);
+        level.push_back(list.child(0).slice(0, last));
+      });
+    }
+  }
+}
+
+/// Adds the rows of `window`, or of what it contains, that have offsets.
+void CopyPlanner::find_lists(const DeviceArray& window, std::vector<DeviceArray>* lists) const {
+  const DeviceArray array = select_rows(window).array;
+  const LayoutRow& row = layout_row(array.type().layout);
+  if (array.type().dictionary != nullptr) find_lists(array.dictionary(), lists);
+  if (row.has_offsets()) {
+    if (array.length() > 0 && array.buffer(1) != nullptr) {
+      lists->push_back(array);
+    } else if (!array.type().children.empty()) {
+      find_lists(array.child(0).slice(0, 0), lists);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < array.type().children.size(); ++i) {
+    find_lists(array.child(static_cast<int64_t>(i)), lists);
+  }
+}
+
+/// Reads the two ends of each in one batch, for which the host waits once.
+void CopyPlanner::read_ends_of(const std::vector<DeviceArray>& lists) {
+  constexpr int64_t kSlot = sizeof(int64_t);
   MemoryOps& memory = work_->memory();
-  memory.copy(Device{}, target, from_, offsets, kWidth, work_->stream());
-  memory.copy(Device{}, target + kWidth, from_, offsets + length, kWidth, work_->stream());
+  const HostBlock block(*work_, from_, static_cast<int64_t>(lists.size()) * 2 * kSlot);
+  std::memset(block.address(), 0, static_cast<std::size_t>(block.size()));
+  uint8_t* target = block.address();
+  for (const DeviceArray& list : lists) {
+    const int64_t width = layout_row(list.type().layout).buffers[1].width;
+    const uint8_t* first = list.buffer_as<uint8_t>(1) + list.offset() * width;
+    for (const uint8_t* end : {first, first + list.length() * width}) {
+      memory.copy(block.device(), target, from_, end, width, work_->stream());
+      target += kSlot;
+    }
+  }
   work_->wait();
-  const auto* ends = reinterpret_cast<const Offset*>(target);
-  return {ends[0], ends[1]};
+  target = block.address();
+  for (const DeviceArray& list : lists) {
+    visit_offset(list.type(), [&](auto zero) {
+      using Offset = decltype(zero);
+      Offset ends[2];
+      std::memcpy(&ends[0], target, sizeof(Offset));
+      std::memcpy(&ends[1], target + kSlot, sizeof(Offset));
+      const auto* offsets = list.buffer_as<Offset>(1) + list.offset();
+      ends_[{offsets, list.length()}] = {ends[0], ends[1]};
+    });
+    target += 2 * kSlot;
+  }
 }
 
 template <typename Offset>

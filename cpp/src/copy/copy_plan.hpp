@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/device_array.hpp"
@@ -21,18 +23,20 @@ struct CopyPlan {
   std::unique_ptr<CopyPlan> dictionary;
 };
 
-/// Plans the copy of arrays into one block of memory. Windows of bits start at a multiple of eight
-/// rows, so that no bit has to move. Other windows start at 0: pyarrow 26 ignores an offset in the
-/// entries of a map.
+/// Plans the copy of arrays into one block of memory. Windows start at row 0 of their copy: pyarrow
+/// 26 ignores an offset in the entries of a map, and XLA refuses rows that are not aligned. Only
+/// windows with bits that the host cannot read start at a multiple of eight rows, so that no bit
+/// has to move.
 class CopyPlanner {
  public:
   /// `work` reads from a device what the plan needs to know; nullptr where both devices are the
   /// CPU.
   CopyPlanner(const Device& from, const Device& to, StreamWork* work)
-      : from_(from), to_(to), work_(work) {}
+      : from_(from), to_(to), reads_(is_host_readable(from)), work_(work) {}
 
   /// Plans `window`, its children and its dictionary. Waits on the host for offsets that are on a
-  /// device. Raises ValueError for offsets beyond the values, BufferError for views on a device.
+  /// device, once for each level of nested lists. Raises ValueError for offsets beyond the values,
+  /// BufferError for views on a device.
   CopyPlan plan(const DeviceArray& window);
 
   /// Bytes of the block.
@@ -41,6 +45,20 @@ class CopyPlanner {
   const std::vector<CopyRange>& ranges() const noexcept { return ranges_; }
 
  private:
+  using Ends = std::pair<int64_t, int64_t>;
+  /// The rows of a window that are copied.
+  struct Rows {
+    DeviceArray array;
+    int64_t null_count = 0;
+    bool has_nulls = false;
+  };
+
+  Rows select_rows(const DeviceArray& window) const;
+  CopyPlan plan_window(const DeviceArray& window);
+  CopyRange add_bits(const DeviceArray& array, int64_t i);
+  void read_all_ends(const DeviceArray& window);
+  void find_lists(const DeviceArray& window, std::vector<DeviceArray>* lists) const;
+  void read_ends_of(const std::vector<DeviceArray>& lists);
   int64_t count_nulls(const DeviceArray& window) const;
   CopyRange add_range(const void* source, int64_t size);
   CopyRange add_buffer(const DeviceArray& array, int64_t i);
@@ -50,16 +68,18 @@ class CopyPlanner {
   template <typename Offset>
   void plan_offsets(const DeviceArray& array, CopyPlan& node);
   template <typename Offset>
-  std::pair<int64_t, int64_t> read_ends(const Offset* offsets, int64_t length);
+  Ends read_ends(const Offset* offsets, int64_t length) const;
   template <typename Offset>
   const Offset* rebase(const Offset* offsets, int64_t count);
 
   const Device from_;
   const Device to_;
+  const bool reads_;  ///< whether the host can read the source
   StreamWork* const work_;
+  std::map<std::pair<const void*, int64_t>, Ends> ends_;  ///< by offsets and rows; on devices
   int64_t size_ = 0;
   std::vector<CopyRange> ranges_;
-  std::vector<std::shared_ptr<const void>> rebased_;  ///< offsets that ranges_ refers to
+  std::vector<std::shared_ptr<const void>> rebased_;  ///< offsets and bits that ranges_ refers to
 };
 
 }  // namespace arrowdl

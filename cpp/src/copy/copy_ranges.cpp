@@ -49,6 +49,78 @@ void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<Co
   });
 }
 
+/// Copies `size` bytes on several threads.
+void copy_parallel(uint8_t* target, const uint8_t* source, int64_t size) {
+  constexpr int64_t kShare = int64_t{512} << 10;
+  parallel_for((size + kShare - 1) / kShare, [&](int64_t i) noexcept {
+    const int64_t first = i * kShare;
+    std::memcpy(target + first, source + first,
+                static_cast<std::size_t>(std::min(kShare, size - first)));
+  });
+}
+
+/// Pinned blocks that a device fills in turn, while the host empties those that are full.
+class BlockRing {
+ public:
+  static constexpr std::size_t kBlocks = 3;
+
+  /// `work` keeps the blocks. Takes one at least, if there is any.
+  BlockRing(StreamWork& work, const Device& device, const Device& pinned, int64_t size)
+      : work_(work), device_(device) {
+    for (std::size_t i = 0; i < kBlocks; ++i) {
+      const int64_t left = size - static_cast<int64_t>(i) * StagingPool::kMaxBlock;
+      if (left <= 0) break;
+      const Wait wait = i == 0 ? Wait::kYes : Wait::kNo;
+      auto block = StagingPool::get().take(work.memory(), pinned,
+                                           std::min(left, StagingPool::kMaxBlock), wait);
+      if (block == nullptr) break;
+      work.hold(block);
+      blocks_.push_back({block.get(), 0, 0, {}});
+    }
+  }
+
+  bool empty() const noexcept { return blocks_.empty(); }
+
+  /// The next block, for the bytes from `start` to `end`. Copies what it held to `target` first.
+  uint8_t* begin(int64_t start, int64_t end, uint8_t* target) {
+    Block& block = blocks_[next_];
+    drain(block, target);
+    block.start = start;
+    block.end = end;
+    return block.address;
+  }
+  /// The copies into that block are on the stream.
+  void finish() {
+    blocks_[next_].filled = work_.record();
+    next_ = (next_ + 1) % blocks_.size();
+  }
+  void drain_all(uint8_t* target) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      drain(blocks_[(next_ + i) % blocks_.size()], target);
+    }
+  }
+
+ private:
+  struct Block {
+    uint8_t* address;
+    int64_t start;
+    int64_t end;
+    OwnedEvent filled;
+  };
+
+  void drain(Block& block, uint8_t* target) const {
+    if (block.end == block.start) return;
+    synchronize_event(device_, block.filled.handle());
+    copy_parallel(target + block.start, block.address, block.end - block.start);
+    block.end = block.start;
+  }
+
+  StreamWork& work_;
+  const Device device_;
+  std::vector<Block> blocks_;
+  std::size_t next_ = 0;
+};
+
 /// Copies block by block, so that the host fills a block while the device copies earlier ones.
 void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges) {
@@ -85,6 +157,30 @@ void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t
   for (const CopyRange& range : ranges) {
     memory.copy(to, target + range.offset, from, range.source, range.size, work.stream());
   }
+}
+
+void copy_ranges_to_host(StreamWork& work, const Device& from, uint8_t* target,
+                         const std::vector<CopyRange>& ranges, bool pin) {
+  if (ranges.empty()) return;
+  MemoryOps& memory = work.memory();
+  const std::optional<Device> pinned = pin ? memory.find_pinned(from) : std::nullopt;
+  const int64_t size = ranges.back().offset + ranges.back().size;
+  std::optional<BlockRing> ring;
+  if (pinned) ring.emplace(work, from, *pinned, size);
+  if (!ring || ring->empty()) {
+    copy_ranges(work, from, Device{}, target, ranges, false);
+    work.wait();
+    return;
+  }
+  for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
+    const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
+    uint8_t* const block = ring->begin(start, end, target);
+    for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
+      memory.copy(*pinned, block + (offset - start), from, source, n, work.stream());
+    });
+    ring->finish();
+  }
+  ring->drain_all(target);
 }
 
 }  // namespace arrowdl

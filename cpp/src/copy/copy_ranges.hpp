@@ -21,4 +21,11 @@ struct CopyRange {
 void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges, bool pin);
 
+/// Copies `ranges` from memory of `from` to `target` in host memory, and waits on the host until
+/// they are there: for each 4 MiB once, and only for the first and last of many. With `pin`, the
+/// copies go through pinned memory where the runtime has it; then bytes between the ranges are
+/// overwritten.
+void copy_ranges_to_host(StreamWork& work, const Device& from, uint8_t* target,
+                         const std::vector<CopyRange>& ranges, bool pin);
+
 }  // namespace arrowdl

@@ -8,6 +8,7 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
+#include "sync/release_thread.hpp"
 #include "util/fork.hpp"
 
 namespace arrowdl {
@@ -25,6 +26,13 @@ int64_t round_up(int64_t size) noexcept {
   return block;
 }
 
+/// For arrays: batches of about one size share blocks.
+int64_t round_up_large(int64_t size) {
+  constexpr int64_t kStep = StagingPool::kMaxBlock;
+  if (size > INT64_MAX - kStep) raise_value_error("cannot allocate ", size, " bytes");
+  return (size + kStep - 1) / kStep * kStep;
+}
+
 }  // namespace
 
 struct StagingPool::Block {
@@ -37,7 +45,8 @@ struct StagingPool::Block {
 
 StagingPool& StagingPool::get() { return of_this_process<StagingPool>(); }
 
-std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& device, int64_t size) {
+std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& device, int64_t size,
+                                           Wait wait) {
   const int64_t bytes = round_up(size);
   OwnedBlock block;
   const auto is_served = [&] {
@@ -45,7 +54,7 @@ std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& devi
     return block != nullptr || reserve(bytes);
   };
   bool served = is_served();
-  if (!served) {
+  if (!served && wait == Wait::kYes) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     wait_guarded([&](const Waiting& waiting) {
       while (!(served = is_served()) && std::chrono::steady_clock::now() < end) {
@@ -62,6 +71,48 @@ std::shared_ptr<uint8_t> StagingPool::share(OwnedBlock block) {
   const std::shared_ptr<Block> shared(block.release(),
                                       [this](Block* own) { give(OwnedBlock(own)); });
   return {shared, shared->allocation.address()};
+}
+
+std::shared_ptr<uint8_t> StagingPool::lend(MemoryOps& memory, const Device& device, int64_t size) {
+  const int64_t bytes = size <= kMaxBlock ? round_up(size) : round_up_large(size);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.reserve(count_ + lent_ + 1);
+    ++lent_;
+  }
+  OwnedBlock block = find_idle(device, bytes);
+  const bool is_reused = block != nullptr;
+  try {
+    if (!is_reused) block = std::make_unique<Block>(memory, device, bytes);
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --lent_;
+    throw;
+  }
+  if (is_reused) forget(bytes);
+  const std::shared_ptr<Block> shared(block.release(),
+                                      [this](Block* own) { take_back(OwnedBlock(own)); });
+  return {shared, shared->allocation.address()};
+}
+
+/// Keeps the block for copies and other arrays, or frees it where nobody waits.
+void StagingPool::take_back(OwnedBlock block) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --lent_;
+    if (block->size <= limit_ - bytes_) {
+      ++count_;
+      bytes_ += block->size;
+      idle_.push_back(std::move(block));
+      changed_.notify_all();
+      return;
+    }
+  }
+  try {
+    Release release{nullptr, std::move(block), 0};
+    ReleaseThread::get().take(release, false);
+  } catch (...) {  // no memory to defer it: freed here
+  }
 }
 
 StagingPool::OwnedBlock StagingPool::find_idle(const Device& device, int64_t size) {
@@ -97,7 +148,7 @@ bool StagingPool::reserve(int64_t size) {
   make_room(size);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_ > 0 && comes_back && bytes_ + size > limit_) return false;
-  idle_.reserve(count_ + 1);
+  idle_.reserve(count_ + lent_ + 1);
   ++count_;
   bytes_ += size;
   return true;

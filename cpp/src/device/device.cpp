@@ -74,11 +74,6 @@ std::string to_string(const Device& device) {
   return concat(row->name, ":", device.id);
 }
 
-bool is_host_readable(const Device& device) noexcept {
-  const DeviceType* row = find_device_type(device.type);
-  return row != nullptr && row->host_readable;
-}
-
 bool is_pointer_handle(const Device& device) noexcept {
   const DeviceType* row = find_device_type(device.type);
   return row != nullptr && row->pointer_is_handle;

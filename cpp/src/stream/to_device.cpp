@@ -7,9 +7,10 @@ namespace {
 
 class CopyTo final : public ArrayStream {
  public:
-  CopyTo(OwnedStream source, const Device& device, bool pin)
+  CopyTo(OwnedStream source, const Device& device, bool pin, Allocator allocator)
       : ArrayStream(source->schema(), device.type), source_(std::move(source)), device_(device) {
     options_.pin = pin;
+    options_.allocator = std::move(allocator);
   }
 
   DeviceArray next(int64_t max_rows) override {
@@ -25,8 +26,9 @@ class CopyTo final : public ArrayStream {
 
 }  // namespace
 
-OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin) {
-  return std::make_unique<CopyTo>(std::move(stream), device, pin);
+OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin,
+                           Allocator allocator) {
+  return std::make_unique<CopyTo>(std::move(stream), device, pin, std::move(allocator));
 }
 
 }  // namespace arrowdl

@@ -1,8 +1,10 @@
-// Owns memory that arrowdl allocates on a device.
+// Owns memory on a device that is allocated for arrowdl.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <utility>
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/owned.hpp"
@@ -14,7 +16,12 @@ class DeviceAllocation {
  public:
   DeviceAllocation(MemoryOps& memory, const Device& device, int64_t size, StreamHandle stream)
       : memory_(memory), device_(device), address_(memory.allocate(device, size, stream)) {}
+  /// Memory that `owner` frees.
+  DeviceAllocation(MemoryOps& memory, const Device& device, void* address,
+                   std::shared_ptr<const void> owner)
+      : memory_(memory), device_(device), address_(address), owner_(std::move(owner)) {}
   ~DeviceAllocation() {
+    if (owner_ != nullptr) return;
     try {
       const BorrowedStream idle(memory_, device_);
       memory_.free(device_, address_, idle.get());
@@ -31,6 +38,7 @@ class DeviceAllocation {
   MemoryOps& memory_;
   const Device device_;
   void* const address_;
+  const std::shared_ptr<const void> owner_;  ///< nullptr: allocated here
 };
 
 /// Memory of an array or a tensor on a device, counted by `live_objects`.

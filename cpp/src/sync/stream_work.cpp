@@ -1,6 +1,7 @@
 // Runs work of arrowdl on a GPU stream.
 #include "sync/stream_work.hpp"
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
@@ -27,9 +28,43 @@ void StreamWork::release_last() noexcept {
   release_after(device_, stream_, std::move(last), stream_owner_);
 }
 
-std::shared_ptr<DeviceMemory> StreamWork::allocate(const Device& device, int64_t size) {
-  auto memory = std::make_shared<DeviceMemory>(memory_, device, size, stream_);
+std::shared_ptr<DeviceMemory> StreamWork::allocate(const Device& device, int64_t size,
+                                                   const Allocator& allocator) {
+  const bool is_gpu = device.type == kDLCUDA || device.type == kDLROCM;
+  std::shared_ptr<DeviceMemory> memory;
+  if (is_gpu && size > 0) {
+    memory = allocate_by(allocator ? allocator : default_allocator(), device, size);
+  }
+  if (memory == nullptr) memory = std::make_shared<DeviceMemory>(memory_, device, size, stream_);
   hold(memory);
+  return memory;
+}
+
+/// nullptr if the allocator leaves it to arrowdl.
+std::shared_ptr<DeviceMemory> StreamWork::allocate_by(const Allocator& allocator,
+                                                      const Device& device, int64_t size) {
+  if (!allocator) return nullptr;
+  AllocatedMemory made;
+  try {
+    made = allocator(device, size);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    memory_.free_cache(device);
+    made = allocator(device, size);
+  }
+  if (made.address == nullptr) return nullptr;
+  const Device found = require_backend(device, "allocate").find_device(made.address);
+  if (found.id != device.id) {
+    raise_buffer_error("the allocator was asked for memory of ", to_string(device),
+                       ", and what it returned is on ", to_string(found),
+                       ": it has to allocate on the current device");
+  }
+  auto memory =
+      std::make_shared<DeviceMemory>(memory_, device, made.address, std::move(made.owner));
+  if (made.stream && *made.stream != stream_) {
+    const OwnedEvent used = OwnedEvent::record(device, *made.stream);
+    wait_event(device, stream_, used.handle());
+  }
   return memory;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "arrowdl/allocator.hpp"
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/event.hpp"
 #include "sync/device_memory.hpp"
@@ -28,12 +29,17 @@ class StreamWork {
   void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
   /// Releases the owner that was held last after the work so far, before the others.
   void release_last() noexcept;
-  /// `size` bytes of the device, held until the work is done.
-  std::shared_ptr<DeviceMemory> allocate(const Device& device, int64_t size);
+  /// `size` bytes of the device, held until the work is done: of `allocator` if it is not empty,
+  /// else of the default allocator.
+  std::shared_ptr<DeviceMemory> allocate(const Device& device, int64_t size,
+                                         const Allocator& allocator = {});
   OwnedEvent record() const { return OwnedEvent::record(device_, stream_); }
   void wait() const { synchronize_event(device_, record().handle()); }
 
  private:
+  std::shared_ptr<DeviceMemory> allocate_by(const Allocator& allocator, const Device& device,
+                                            int64_t size);
+
   MemoryOps& memory_;
   const Device device_;
   std::optional<BorrowedStream> borrowed_;

@@ -5,7 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/tensor_view.hpp"
-#include "device/host_access.hpp"
+#include "backends/host_access.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {

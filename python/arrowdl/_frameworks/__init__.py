@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
+from arrowdl._frameworks.allocators import find_torch
 from arrowdl._frameworks.interface import Framework
 
 
@@ -33,3 +35,45 @@ def find_device(device: Any) -> tuple[str, int]:
     name = "jax" if hasattr(device, "platform") else "torch"
     found: tuple[str, int] = import_module(f"arrowdl._frameworks.{name}").find_device(device)
     return found
+
+
+def find_current(name: str, driver: int | None, framework: str = "") -> int:
+    """Return the id of the current device of a type, for a name such as "cuda" without an index.
+
+    Parameters
+    ----------
+    name : str
+        Of DLPack's device type.
+    driver : int or None
+        The driver's current device of this thread, if there is one.
+    framework : str
+        The framework that the tensors are for: JAX has a default device of its own, and sets none
+        in the driver.
+    """
+    if framework == "jax" and (found := _find_current_of_jax(name)) is not None:
+        return found
+    if name == "oneapi":
+        found = _find_current_of_xpu()
+        return 0 if found is None else found
+    torch = find_torch(name)
+    if torch is not None:
+        return int(torch.cuda.current_device())
+    if driver is not None:
+        return driver
+    found = _find_current_of_jax(name)
+    return 0 if found is None else found
+
+
+def _find_current_of_jax(name: str) -> int | None:
+    if "jax" not in sys.modules or not hasattr(sys.modules["jax"], "local_devices"):
+        return None
+    found: int | None = import_module("arrowdl._frameworks.jax").find_current(name)
+    return found
+
+
+def _find_current_of_xpu() -> int | None:
+    torch = sys.modules.get("torch")
+    xpu = getattr(torch, "xpu", None)
+    if torch is None or xpu is None or not xpu.is_initialized():
+        return None
+    return find_device(torch.device("xpu"))[1]

@@ -45,6 +45,9 @@ class Framework:
     alignment : int
         The alignment in bytes that CPU memory needs so that `from_dlpack` shares it. arrowdl copies
         large tensors that are not aligned.
+    device_alignment : int
+        The alignment in bytes of device memory that the framework can use. arrowdl copies tensors
+        that are not aligned, on their device.
     """
 
     tensor_type: type | None = None
@@ -59,3 +62,4 @@ class Framework:
     arrange: Callable[[Any, list[int], list[int]], Any]
     put: Callable[[Any, str, int], Any]
     alignment: int = 1
+    device_alignment: int = 1

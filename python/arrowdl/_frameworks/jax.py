@@ -24,6 +24,24 @@ def find_device(device: jax.Device) -> tuple[str, int]:
     return name, device.local_hardware_id or 0
 
 
+def find_current(name: str) -> int | None:
+    """Return the id of JAX's default device of a platform; None if JAX has not started it."""
+    from jax._src import xla_bridge
+
+    if not xla_bridge.backends_are_initialized():
+        return None
+    default = jax.config.jax_default_device
+    try:
+        devices = [default] if hasattr(default, "platform") else jax.local_devices(backend="gpu")
+    except RuntimeError:  # JAX has no GPU
+        return None
+    for device in devices:
+        found, index = find_device(device)
+        if found == name:
+            return index
+    return None
+
+
 def _from_dlpack(tensor: Any) -> jax.Array:
     # Without x64, jax truncates 64-bit values on import without a warning.
     narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
@@ -65,4 +83,6 @@ FRAMEWORK = Framework(
     **numpy_like.make_operations(jax.numpy),
     put=_put,
     alignment=64,
+    # XLA, kEntryParameterAlignBytes: an execution with another parameter fails.
+    device_alignment=16,
 )

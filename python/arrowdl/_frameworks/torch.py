@@ -18,6 +18,8 @@ def find_device(device: torch.device) -> tuple[str, int]:
             index = 0 if device.type == "cpu" else torch.get_device_module(device).current_device()
         except Exception as error:
             raise BufferError(f"torch has no current device for {device!r}: {error}") from error
+    if device.type == "xpu":  # DLPack counts SYCL's devices, torch those that it uses
+        return "oneapi", torch.empty(0, device=torch.device("xpu", index)).__dlpack_device__()[1]
     is_rocm = device.type == "cuda" and torch.version.hip is not None
     names = {name: ours for ours, name in _DEVICE_NAMES.items() if ours != "rocm" or is_rocm}
     return names.get(device.type, device.type), index
@@ -62,6 +64,12 @@ def _fill(values: torch.Tensor, valid: torch.Tensor, item: float) -> torch.Tenso
 
 
 def _put(tensor: torch.Tensor, name: str, index: int) -> torch.Tensor:
+    if name == "oneapi":
+        devices = [torch.device("xpu", i) for i in range(torch.xpu.device_count())]
+        for device in devices:
+            if find_device(device) == (name, index):
+                return tensor.to(device)
+        raise BufferError(f"torch has no device {name}:{index} among {devices}")
     return tensor.to(f"{_DEVICE_NAMES.get(name, name)}:{index}")
 
 

@@ -120,7 +120,7 @@ class Options:
         if self.device is None:
             return
         try:
-            _core.is_host_readable(self.device)  # reads the name, and opens no driver
+            _core.read_device(self.device, self.framework)  # opens no driver
         except (TypeError, ValueError) as error:
             raise type(error)(f"device={self.device!r}: {error}") from None
 
@@ -135,6 +135,16 @@ class Options:
             raise ValueError(
                 f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
             )
+
+    def find_device(self) -> _core.Device | None:
+        """Return the device of the batches.
+
+        A name without an index is the current device of the calling thread, so the thread that
+        iterates calls this, not one that copies ahead.
+        """
+        if self.device is None:
+            return None
+        return _core.read_device(self.device, self.framework)
 
     @property
     def tensor_framework(self) -> str:

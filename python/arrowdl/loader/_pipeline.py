@@ -214,15 +214,16 @@ class Pipeline:
             stream = pad_batches(stream, options.batch_size, reader.valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
-        if options.device is None:
+        device = options.find_device()
+        if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
             is_ready = not options.shuffle and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
-        elif self._can_convert_on_device(stream.schema):
-            stream = stream.to(options.device)
+        elif self._can_convert_on_device(stream.schema, device):
+            stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
-            messages = pack_ahead(stream, to_tensors, options.device, depth)
+            messages = pack_ahead(stream, to_tensors, device, depth)
             return messages, self._then_finish(Message.read)
         access: dict[str, Any] = {}
         if writes:
@@ -268,8 +269,8 @@ class Pipeline:
         """
         return self.options.writable
 
-    def _can_convert_on_device(self, schema: _core.Schema) -> bool:
-        if _core.is_host_readable(self.options.device):
+    def _can_convert_on_device(self, schema: _core.Schema, device: _core.Device) -> bool:
+        if _core.is_host_readable(device):
             return True
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(schema)
@@ -318,6 +319,7 @@ class WorkerPipeline:
 
     def _read(self, reader: Reader) -> Iterator[Message]:
         options, position = self._pipeline.options, reader.position
+        device = options.find_device()
         pool, self._pool = self._pool, None
         if pool is None or not pool.is_of_this_process():
             pool = WorkerPool(self._pipeline.for_workers(), options.num_workers)
@@ -330,10 +332,10 @@ class WorkerPipeline:
         )
         try:
             with closing(messages):
-                if options.device is None:
+                if device is None:
                     yield from messages
                 else:
-                    yield from copy_ahead(messages, pool.is_ready, options.device, options.prefetch)
+                    yield from copy_ahead(messages, pool.is_ready, device, options.prefetch)
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch

@@ -37,6 +37,16 @@ EXPECT_MATCH(cuMemHostAlloc, void**, std::size_t, unsigned);
 EXPECT_MATCH(cuMemFreeHost, void*);
 EXPECT_MATCH(cuMemAllocManaged, void**, std::size_t, unsigned);
 EXPECT_MATCH(cuMemcpyAsync, void*, const void*, std::size_t, void*);
+EXPECT_MATCH(cuMemcpyPeerAsync, void*, void*, const void*, void*, std::size_t, void*);
+EXPECT_MATCH(cuCtxGetDevice, int*);
+EXPECT_MATCH(cuDeviceGetAttribute, int*, int, int);
+EXPECT_MATCH(cuDeviceCanAccessPeer, int*, int, int);
+EXPECT_MATCH(cuMemPoolCreate, void**, const void*);
+EXPECT_MATCH(cuMemPoolSetAttribute, void*, int, void*);
+EXPECT_MATCH(cuMemPoolSetAccess, void*, const void*, std::size_t);
+EXPECT_MATCH(cuMemPoolGetAccess, int*, void*, const void*);
+EXPECT_MATCH(cuMemPoolTrimTo, void*, std::size_t);
+EXPECT_MATCH(cuMemAllocFromPoolAsync, void**, std::size_t, void*, void*);
 EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
 EXPECT_MATCH(cuModuleLoadData, void**, const void*);
 EXPECT_MATCH(cuModuleGetFunction, void**, void*, const char*);
@@ -53,6 +63,18 @@ static_assert(CU_EVENT_DISABLE_TIMING == 2 && CU_STREAM_NON_BLOCKING == 1 &&
               CU_STREAM_CAPTURE_MODE_RELAXED == 2 && CU_STREAM_CAPTURE_STATUS_NONE == 0);
 static_assert(CU_POINTER_ATTRIBUTE_MEMORY_TYPE == 2 && CU_POINTER_ATTRIBUTE_IS_MANAGED == 8 &&
               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9 && CU_MEMORYTYPE_HOST == 1);
+
+static_assert(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE == 17 &&
+              CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS == 89 &&
+              CU_MEMPOOL_ATTR_RELEASE_THRESHOLD == 4 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
+              CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
+              sizeof(CUmemPoolProps) == 88 && sizeof(CUmemAccessDesc) == 12);
+static_assert(CUDA_ERROR_INVALID_IMAGE == 200 && CUDA_ERROR_NO_BINARY_FOR_GPU == 209 &&
+              CUDA_ERROR_INVALID_PTX == 218 && CUDA_ERROR_JIT_COMPILER_NOT_FOUND == 221 &&
+              CUDA_ERROR_UNSUPPORTED_PTX_VERSION == 222 &&
+              CUDA_ERROR_JIT_COMPILATION_DISABLED == 223 && CUDA_ERROR_INVALID_SOURCE == 300 &&
+              CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND == 302 &&
+              CUDA_ERROR_SHARED_OBJECT_INIT_FAILED == 303);
 
 TEST(CudaSignatures, AreThoseOfTheToolkit) { SUCCEED() << "checked by the compiler"; }
 

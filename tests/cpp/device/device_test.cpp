@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
+#include "backends/host_access.hpp"
 #include "device/device_pointer.hpp"
-#include "device/host_access.hpp"
 #include "support/expect_error.hpp"
 
 namespace arrowdl {

@@ -15,6 +15,8 @@ enum Status : int {
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kInvalidContext = 201,
+  kUnsupportedPtx = 222,
+  kJitDisabled = 223,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
@@ -67,6 +69,18 @@ int load_module(void** module, const void* image);
 int find_kernel(void** kernel, void* module, const char* name);
 /// Of one dimension: `blocks` times `threads`.
 int launch_kernel(void* kernel, unsigned blocks, unsigned threads, void* stream, void** arguments);
+
+int get_context_device(int* device);
+int get_device_attribute(int* value, int attribute, int device);
+int can_access_peer(int* can, int device, int peer);
+int create_pool(void** pool, const void* properties);
+int set_pool_attribute(void* pool, int attribute, void* value);
+int set_pool_access(void* pool, const void* descriptions, std::size_t count);
+int get_pool_access(int* flags, void* pool, const void* location);
+int trim_pool(void* pool, std::size_t keep);
+int allocate_from_pool(void** memory, std::size_t size, void* pool, void* stream);
+int copy_peer_async(void* target, void* target_context, const void* source, void* source_context,
+                    std::size_t size, void* stream);
 
 /// The last failed call's status on this thread, cleared: HIP's hipGetLastError.
 int take_last_error();

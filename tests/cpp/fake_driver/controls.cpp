@@ -96,6 +96,9 @@ class Controls final : public FakeDriver {
     m_.device_count = kDevices;
     m_.has_pools = m_.can_pin = true;
     m_.is_globally_capturing = m_.is_capture_broken = false;
+    m_.has_peers = m_.has_concurrent_managed = true;
+    m_.module_status = 0;
+    m_.capacity = UINT64_MAX;
     m_.fail_in = 0;
     m_.has_failed = false;
     m_.misuses = 0;
@@ -138,6 +141,50 @@ class Controls final : public FakeDriver {
   }
   int capture_mode() override { return this_thread.capture_mode; }
 
+  void set_peer_access(bool possible) override {
+    const Lock lock(m_.mutex);
+    m_.has_peers = possible;
+  }
+  void set_concurrent_managed(bool possible) override {
+    const Lock lock(m_.mutex);
+    m_.has_concurrent_managed = possible;
+  }
+  void set_module_status(int status) override {
+    const Lock lock(m_.mutex);
+    m_.module_status = status;
+  }
+  void set_capacity(uint64_t bytes) override {
+    const Lock lock(m_.mutex);
+    m_.capacity = bytes;
+    if (bytes == UINT64_MAX) return;
+    for (const auto& [address, one] : m_.allocations) {
+      const bool is_live = one.device == 0 && one.memory == Memory::kDevice && !one.is_freed;
+      m_.capacity += is_live ? one.bytes.size() : 0;
+    }
+  }
+  int growths() override {
+    const Lock lock(m_.mutex);
+    return m_.growths;
+  }
+  int host_waits() override {
+    const Lock lock(m_.mutex);
+    return m_.host_waits;
+  }
+  int64_t page_locks() override {
+    const Lock lock(m_.mutex);
+    return m_.page_locks;
+  }
+  void* allocate_elsewhere(int device, std::size_t size) override {
+    const Lock lock(m_.mutex);
+    return m_.add_pooled(size, nullptr, device);
+  }
+  void free_elsewhere(void* memory) override {
+    const Lock lock(m_.mutex);
+    Allocation* const allocation = m_.find_allocation(memory);
+    allocation->is_freed = true;
+    m_.return_to_pool(*allocation);
+  }
+
  private:
   void submit(int device, StreamHandle stream, Operation operation) {
     const Lock lock(m_.mutex);
@@ -164,4 +211,19 @@ extern "C" __attribute__((visibility("default"))) int arrowdl_fake_close_gate(vo
 
 extern "C" __attribute__((visibility("default"))) void arrowdl_fake_open_gate(int gate) {
   arrowdl_fake_driver()->open_gate(gate);
+}
+
+// Conditions for tests in Python.
+extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_capacity(
+    unsigned long long bytes) {
+  arrowdl_fake_driver()->set_capacity(bytes);
+}
+
+extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_concurrent_managed(
+    int possible) {
+  arrowdl_fake_driver()->set_concurrent_managed(possible != 0);
+}
+
+extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_module_status(int status) {
+  arrowdl_fake_driver()->set_module_status(status);
 }

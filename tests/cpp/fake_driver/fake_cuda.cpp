@@ -55,6 +55,35 @@ FAKE_EXPORT int cuPointerGetAttribute(void* value, int attribute, const void* me
   return fake::get_pointer_attribute(value, attribute, memory);
 }
 
+// Missing in a driver before CUDA 11.2, and not needed.
+#ifndef FAKE_OLD_DRIVER
+FAKE_EXPORT int cuMemPoolCreate(void** pool, const void* p) { return fake::create_pool(pool, p); }
+FAKE_EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
+  return fake::set_pool_attribute(pool, attribute, value);
+}
+FAKE_EXPORT int cuMemPoolSetAccess(void* pool, const void* descriptions, std::size_t n) {
+  return fake::set_pool_access(pool, descriptions, n);
+}
+FAKE_EXPORT int cuMemPoolGetAccess(int* flags, void* pool, const void* location) {
+  return fake::get_pool_access(flags, pool, location);
+}
+FAKE_EXPORT int cuMemPoolTrimTo(void* pool, std::size_t n) { return fake::trim_pool(pool, n); }
+FAKE_EXPORT int cuMemAllocFromPoolAsync(void** memory, std::size_t n, void* pool, void* s) {
+  return fake::allocate_from_pool(memory, n, pool, s);
+}
+#endif
+FAKE_EXPORT int cuCtxGetDevice(int* device) { return fake::get_context_device(device); }
+FAKE_EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  return fake::get_device_attribute(value, attribute, device);
+}
+FAKE_EXPORT int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  return fake::can_access_peer(can, device, peer);
+}
+FAKE_EXPORT int cuMemcpyPeerAsync(void* to, void* to_context, const void* from, void* from_context,
+                                  std::size_t n, void* s) {
+  return fake::copy_peer_async(to, to_context, from, from_context, n, s);
+}
+
 FAKE_EXPORT int cuModuleLoadData(void** module, const void* image) {
   return fake::load_module(module, image);
 }

@@ -76,6 +76,26 @@ class FakeDriver {
   virtual int contexts_of(int device) = 0;
   /// This thread's mode of stream capture: 0 unless a caller did not restore it.
   virtual int capture_mode() = 0;
+
+  // Memory.
+  /// Whether devices can access each other's memory, once a pool grants it. What pools granted has
+  /// no effect without.
+  virtual void set_peer_access(bool possible) = 0;
+  /// Device attribute 89.
+  virtual void set_concurrent_managed(bool possible) = 0;
+  /// The status with which every module fails to load; 0: they load.
+  virtual void set_module_status(int status) = 0;
+  /// The bytes that allocations may take beyond those on device 0 now, what pools keep included.
+  virtual void set_capacity(uint64_t bytes) = 0;
+  /// How often a pool has taken memory from its device.
+  virtual int growths() = 0;
+  /// How many calls have waited on the host for work.
+  virtual int host_waits() = 0;
+  /// How many calls have pinned memory, or freed pinned memory.
+  virtual int64_t page_locks() = 0;
+  /// Memory of another library's pool, which grants no access.
+  virtual void* allocate_elsewhere(int device, std::size_t size) = 0;
+  virtual void free_elsewhere(void* memory) = 0;
 };
 
 }  // namespace arrowdl::testing
@@ -86,3 +106,8 @@ extern "C" arrowdl::testing::FakeDriver* arrowdl_fake_driver();
 // Gates for tests in Python: one on a stream of device 0 is closed, then opened.
 extern "C" int arrowdl_fake_close_gate(void* stream);
 extern "C" void arrowdl_fake_open_gate(int gate);
+
+// Conditions for tests in Python.
+extern "C" void arrowdl_fake_set_capacity(unsigned long long bytes);
+extern "C" void arrowdl_fake_set_concurrent_managed(int possible);
+extern "C" void arrowdl_fake_set_module_status(int status);

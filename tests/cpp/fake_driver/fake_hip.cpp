@@ -50,5 +50,20 @@ FAKE_EXPORT int hipPointerGetAttribute(void* value, int attribute, const void* m
   return fake::get_pointer_attribute(value, attribute, memory);
 }
 
+FAKE_EXPORT int hipMemPoolCreate(void** pool, const void* p) { return fake::create_pool(pool, p); }
+FAKE_EXPORT int hipMemPoolSetAttribute(void* pool, int attribute, void* value) {
+  return fake::set_pool_attribute(pool, attribute, value);
+}
+FAKE_EXPORT int hipMemPoolSetAccess(void* pool, const void* descriptions, std::size_t n) {
+  return fake::set_pool_access(pool, descriptions, n);
+}
+FAKE_EXPORT int hipMemPoolTrimTo(void* pool, std::size_t n) { return fake::trim_pool(pool, n); }
+FAKE_EXPORT int hipMallocFromPoolAsync(void** memory, std::size_t n, void* pool, void* s) {
+  return fake::allocate_from_pool(memory, n, pool, s);
+}
+FAKE_EXPORT int hipDeviceCanAccessPeer(int* can, int device, int peer) {
+  return fake::can_access_peer(can, device, peer);
+}
+
 FAKE_EXPORT const char* hipGetErrorName(int status) { return fake::name_of(status); }
 FAKE_EXPORT const char* hipGetErrorString(int) { return "so says the fake driver"; }

@@ -30,6 +30,7 @@ constexpr unsigned kNonBlocking = 1;
 constexpr int kMemoryType = 2;
 constexpr int kIsManaged = 8;
 constexpr int kDeviceOrdinal = 9;
+constexpr int kPoolHandle = 17;
 #ifdef FAKE_HIP
 constexpr bool kHasContexts = false;
 #else
@@ -71,6 +72,16 @@ struct Allocation {
   int device = 0;
   bool is_pooled = false;
   bool is_freed = false;
+  void* pool = nullptr;  ///< of pooled memory
+};
+
+/// A pool of memory of one device, which other devices use only after it grants them access.
+struct Pool {
+  int device = 0;
+  std::set<int> granted;   ///< other devices
+  uint64_t threshold = 0;  ///< what it keeps when a stream or an event is synchronized
+  uint64_t reserved = 0;   ///< taken from the device
+  uint64_t used = 0;
 };
 
 /// A loaded module of one context. Its text contains the names of its kernels.
@@ -129,6 +140,16 @@ struct Machine {
   std::set<int> closed_gates;
   int next_gate = 1;
 
+  std::map<void*, Pool> pools;
+  void* default_pools[kDevices] = {};
+  bool has_peers = true;               ///< devices can access each other's memory
+  bool has_concurrent_managed = true;  ///< the host may read managed memory while a GPU works
+  int module_status = 0;               ///< why no module can be loaded; 0: they can
+  uint64_t capacity = UINT64_MAX;      ///< bytes that all allocations of one device may take
+  int growths = 0;                     ///< how often a pool took memory from its device
+  int host_waits = 0;                  ///< calls that waited for work on the host
+  int64_t page_locks = 0;              ///< calls that pinned memory or freed such memory
+
   void* make_handle() { return reinterpret_cast<void*>(next_handle += 16); }
 
   /// The loop of a worker thread: runs operations until the stream is destroyed and empty.
@@ -151,6 +172,18 @@ struct Machine {
   Allocation* find_allocation(const void* address);
   /// Memory of the current device.
   void* add_allocation(std::size_t size, bool is_pooled, Memory memory);
+
+  // pools.cpp
+  /// Memory of `device`, from its default pool if `pool` is null. nullptr: it has no more.
+  void* add_pooled(std::size_t size, void* pool, int device);
+  /// Whether the device has room for `size` bytes more.
+  bool has_room(int device, uint64_t size) const;
+  /// Whether copies of `device` may use the memory.
+  bool may_access(int device, const Allocation* memory) const;
+  /// Takes freed memory back into its pool.
+  void return_to_pool(const Allocation& allocation);
+  /// What pools do when a stream or an event is synchronized.
+  void trim_pools();
 };
 
 /// The one of this library. Never destroyed: workers outlive statics.

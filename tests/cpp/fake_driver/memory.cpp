@@ -14,6 +14,8 @@ int give_memory(void** memory, std::size_t size, Memory kind) {
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
     if (kind == Memory::kHost && !m.can_pin) return kOutOfMemory;
+    if (kind == Memory::kHost) ++m.page_locks;
+    if (kind == Memory::kDevice && !m.has_room(current_device(), size)) return kOutOfMemory;
     *memory = m.add_allocation(size, false, kind);
     return kSuccess;
   });
@@ -27,6 +29,8 @@ int take_memory(void* memory) {
       return kInvalidValue;
     }
     allocation->is_freed = true;
+    if (allocation->memory == Memory::kHost) ++m.page_locks;
+    if (allocation->is_pooled) m.return_to_pool(*allocation);
     std::memset(allocation->bytes.data(), FakeDriver::kPoison, allocation->bytes.size());
     return kSuccess;
   });
@@ -49,8 +53,8 @@ int allocate_async(void** memory, std::size_t size, void* handle) {
     if (!m.has_pools) return kNotSupported;
     if (size == 0) return kInvalidValue;
     if (size > (std::size_t{1} << 40)) return kOutOfMemory;
-    *memory = m.add_allocation(size, true, Memory::kDevice);
-    return kSuccess;
+    *memory = m.add_pooled(size, nullptr, current_device());
+    return *memory == nullptr ? kOutOfMemory : kSuccess;
   });
 }
 
@@ -62,6 +66,7 @@ int free_async(void* memory, void* handle) {
       return kInvalidValue;
     }
     allocation->is_freed = true;
+    m.return_to_pool(*allocation);
     const std::size_t size = allocation->bytes.size();
     m.submit(stream, {nullptr, [memory, size] { std::memset(memory, FakeDriver::kPoison, size); },
                       nullptr});
@@ -71,9 +76,14 @@ int free_async(void* memory, void* handle) {
 
 int copy_async(void* target, const void* source, std::size_t size, void* handle) {
   return call_on_stream(kAnyCall, handle, [&](Machine& m, Lock& lock, const StreamPtr& stream) {
-    const bool stages = m.find_allocation(source) == nullptr;
-    const bool waits = m.find_allocation(target) == nullptr;
+    const Allocation* const read = m.find_allocation(source);
+    const Allocation* const written = m.find_allocation(target);
+    const bool stages = read == nullptr;
+    const bool waits = written == nullptr;
     if (stages && waits) return static_cast<int>(kInvalidValue);
+    if (!m.may_access(stream->device, read) || !m.may_access(stream->device, written)) {
+      return static_cast<int>(kInvalidValue);
+    }
     auto staged = std::make_shared<std::vector<uint8_t>>();
     if (stages) {
       const auto* bytes = static_cast<const uint8_t*>(source);
@@ -82,7 +92,10 @@ int copy_async(void* target, const void* source, std::size_t size, void* handle)
     const void* const from = stages ? staged->data() : source;
     m.submit(stream,
              {nullptr, [staged, target, from, size] { std::memcpy(target, from, size); }, nullptr});
-    if (waits) m.wait_until_idle(lock, stream);
+    if (waits) {
+      ++m.host_waits;
+      m.wait_until_idle(lock, stream);
+    }
     return failure_of(m, stream->device);
   });
 }
@@ -102,6 +115,9 @@ int get_pointer_attribute(void* value, int attribute, const void* memory) {
       case kDeviceOrdinal:
         result = allocation->device;
         return kSuccess;
+      case kPoolHandle:
+        *static_cast<void**>(value) = allocation->pool;
+        return kSuccess;
       default:
         return kInvalidValue;
     }
@@ -113,6 +129,7 @@ int get_pointer_attribute(void* value, int attribute, const void* memory) {
 int load_module(void** module, const void* image) {
   return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
     const auto* text = static_cast<const char*>(image);
+    if (m.module_status != 0) return static_cast<Status>(m.module_status);
     if (std::strstr(text, ".version ") == nullptr) return kInvalidImage;
     *module = m.make_handle();
     m.modules[*module] = {current_device(), text};

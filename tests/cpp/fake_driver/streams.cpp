@@ -125,7 +125,9 @@ int synchronize_event(void* handle) {
   return call_on_event(kMaySynchronize, handle, [&](Machine& m, Lock& lock, const Event& event) {
     const MarkPtr mark = event.mark;
     const int device = event.device;  // the event may be destroyed during the wait
+    ++m.host_waits;
     if (mark != nullptr) m.changed.wait(lock, [&mark] { return mark->is_passed; });
+    m.trim_pools();
     return failure_of(m, device);
   });
 }
@@ -173,7 +175,9 @@ int query_stream(void* handle) {
 int synchronize_stream(void* handle) {
   return call_on_stream(kMaySynchronize, handle,
                         [](Machine& m, Lock& lock, const StreamPtr& stream) {
+                          ++m.host_waits;
                           m.wait_until_idle(lock, stream);
+                          m.trim_pools();
                           return failure_of(m, stream->device);
                         });
 }

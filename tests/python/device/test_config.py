@@ -9,7 +9,7 @@ import arrowdl
 import numpy as np
 import pytest
 
-NAMES = ("blocking_release", "num_threads", "release_limit", "staging_limit")
+NAMES = ("allocator", "blocking_release", "num_threads", "release_limit", "staging_limit")
 
 
 @pytest.fixture(autouse=True)

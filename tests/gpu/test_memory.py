@@ -1,0 +1,81 @@
+"""Whose memory, and on which GPU: current devices, allocators, several GPUs, JAX's alignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pytest
+from helpers.gpu import torch
+
+pytestmark = pytest.mark.cuda
+
+IDS = pa.array(range(100_000), pa.int32())
+
+
+@pytest.fixture
+def second(_gpu: None) -> int:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    return 1
+
+
+def test_torchs_current_device_is_meant(second: int) -> None:
+    ids = arrowdl.from_arrow(IDS)
+    assert arrowdl.Device("cuda").id == torch.cuda.current_device() == 0
+    with torch.cuda.device(second):
+        assert ids.to("cuda").device == arrowdl.Device("cuda", second)
+        assert arrowdl.to_torch(IDS, device="cuda").device.index == second
+        for batch in arrowdl.Loader(pa.table({"i": IDS}), 50_000, device="cuda"):
+            assert batch["i"].device.index == second
+
+
+@pytest.mark.parametrize("allocator", ["auto", "pool"])
+def test_copies_between_gpus(second: int, allocator: Any) -> None:
+    here = arrowdl.from_arrow(IDS).to("cuda:0", allocator=allocator)
+    there = here.to(f"cuda:{second}", allocator=allocator)
+    assert pa.array(there.to("cpu")).equals(IDS)
+    assert pa.array(there.to("cuda:0", allocator=allocator).to("cpu")).equals(IDS)
+
+
+def test_torch_copies_memory_of_the_pool_to_another_gpu(second: int) -> None:
+    tensor = torch.from_dlpack(arrowdl.from_arrow(IDS).to("cuda:0", allocator="pool"))
+    assert tensor.to(f"cuda:{second}").cpu().tolist() == IDS.to_pylist()
+
+
+def test_the_memory_is_torchs() -> None:
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    copied = arrowdl.from_arrow(IDS).to("cuda:0")
+    assert torch.cuda.memory_allocated() - before >= IDS.nbytes
+    pooled = arrowdl.from_arrow(IDS).to("cuda:0", allocator="pool")
+    assert torch.cuda.memory_allocated() - before < 2 * IDS.nbytes
+    assert pa.array(copied.to("cpu")).equals(pa.array(pooled.to("cpu")))
+
+
+def test_cupys_allocator() -> None:
+    cupy = pytest.importorskip("cupy")
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    copied = arrowdl.from_arrow(IDS).to("cuda:0", allocator=cupy.cuda.alloc)
+    assert pool.used_bytes() - before >= IDS.nbytes
+    assert pa.array(copied.to("cpu")).equals(IDS)
+
+
+def test_out_of_memory_empties_torchs_cache() -> None:
+    free, _ = torch.cuda.mem_get_info()
+    cached = torch.empty(int(free * 0.9), dtype=torch.uint8, device="cuda")
+    del cached  # torch keeps it
+    size = int(free * 0.3)
+    large = arrowdl.to_arrow_device(torch.zeros(size, dtype=torch.uint8))
+    copied = large.to("cuda:0", allocator="pool")
+    assert copied.nbytes == size
+    copied.synchronize()
+
+
+@pytest.mark.parametrize("start", [1, 3, 4, 7])
+def test_jax_computes_on_windows(jax: Any, start: int) -> None:
+    there = arrowdl.from_arrow(IDS).to("cuda:0")
+    made = arrowdl.to_jax(there[start:])
+    assert (made + 1)[:3].tolist() == [start + 1, start + 2, start + 3]

@@ -1,0 +1,31 @@
+"""A CUDA driver that cannot compile arrowdl's kernels: the framework's operations are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.mark.parametrize("status", [221, 222, 223])
+def test_the_framework_unpacks_instead(on_fake_cuda: Callable[[str], None], status: int) -> None:
+    """CUDA_ERROR_JIT_COMPILER_NOT_FOUND, _UNSUPPORTED_PTX_VERSION, _JIT_COMPILATION_DISABLED."""
+    on_fake_cuda(f"""
+import dataclasses
+import pyarrow as pa
+from arrowdl import _frameworks
+from helpers.fake_cuda import read_as_host, replace_framework
+
+numpy = _frameworks.load("numpy")
+replace_framework("numpy", dataclasses.replace(numpy, from_dlpack=read_as_host))
+cuda.library.arrowdl_fake_set_module_status({status})
+flags = arrowdl.from_arrow(pa.array([True, None, False] * 20)).to("cuda:0")
+numbers = arrowdl.from_arrow(pa.array([1.5, None, 2.5])).to("cuda:0")
+assert arrowdl.to_numpy(flags, nulls="fill").tolist() == [True, False, False] * 20
+assert arrowdl.to_numpy(numbers, nulls="fill").tolist() == [1.5, 0, 2.5]
+values, valid = arrowdl.to_numpy(numbers, nulls="mask")
+assert valid.tolist() == [True, False, True]
+bits = arrowdl.from_arrow(pa.array([True, False])).to("cuda:0")
+refused(BufferError, "would have to be copied", bits.__dlpack__)
+settle()
+""")
