@@ -27,12 +27,18 @@ constexpr int kDeviceOrdinal = 9;
 /// Returned streams above this number are destroyed.
 constexpr std::size_t kMaxIdleStreams = 32;
 
-// The kernels of bitmap.cu; fill_unset_* in the order of their itemsize.
-constexpr const char* kKernelNames[] = {"unpack_bits",  "fill_unset_1", "fill_unset_2",
-                                        "fill_unset_4", "fill_unset_8", "fill_unset_16",
-                                        "and_bits"};
+// fill_unset_* in the order of their itemsize, and the names of `Kernel` in its order.
+constexpr const char* kKernelNames[] = {
+    "unpack_bits",   "fill_unset_1", "fill_unset_2", "fill_unset_4",    "fill_unset_8",
+    "fill_unset_16", "and_bits",     "count_bits",   "gather_elements", "gather_bits",
+    "find_lists",    "find_runs",    "scan_chunks",  "add_totals",      "write_offsets",
+    "measure_lists", "pad_rows",     "copy_strided", "pack_bits"};
 constexpr std::size_t kUnpackBits = 0;
 constexpr std::size_t kAndBits = 6;
+constexpr std::size_t kFirstOfEnum = 7;
+static_assert(std::size(kKernelNames) ==
+                  kFirstOfEnum + static_cast<std::size_t>(Kernel::kPackBits) + 1,
+              "one name for each Kernel");
 
 std::size_t find_fill(int64_t itemsize) noexcept {
   std::size_t kernel = 1;
@@ -424,8 +430,8 @@ void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   return kernel;
 }
 
-void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t size,
-                             void** arguments, StreamHandle stream) {
+void CudaLikeRuntime::launch_at(const Device& device, std::size_t kernel, int64_t size,
+                                void** arguments, StreamHandle stream) {
   if (size <= 0) return;
   const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
   const Scope scope(*this, device);
@@ -433,11 +439,16 @@ void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t s
           1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
 }
 
+void CudaLikeRuntime::launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+                             StreamHandle stream) {
+  launch_at(device, kFirstOfEnum + static_cast<std::size_t>(kernel), size, arguments, stream);
+}
+
 void CudaLikeRuntime::unpack_bits(const Device& device, uint8_t* target, int64_t size,
                                   const Bitmap& bitmap, StreamHandle stream) {
   Bitmap given = bitmap;
   void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
-  launch(device, kUnpackBits, size, arguments, stream);
+  launch_at(device, kUnpackBits, size, arguments, stream);
 }
 
 void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,
@@ -447,7 +458,7 @@ void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t siz
   Bitmap given = bitmap;
   void* arguments[] = {&target,       &size,         &given.bits,
                        &given.offset, &given.repeat, const_cast<void*>(item)};
-  launch(device, find_fill(itemsize), size, arguments, stream);
+  launch_at(device, find_fill(itemsize), size, arguments, stream);
 }
 
 void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
@@ -456,7 +467,7 @@ void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t sh
   Bitmap second = b;
   void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
                        &first.repeat, &second.bits, &second.offset, &second.repeat};
-  launch(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
+  launch_at(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
 }
 
 }  // namespace arrowdl

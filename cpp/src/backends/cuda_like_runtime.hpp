@@ -65,7 +65,7 @@ struct RuntimeText {
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
-  const char* kernels;    ///< bitmap.cu compiled to a module of the runtime; nullptr: no kernels
+  const char* kernels;    ///< the kernels compiled to a module of the runtime; nullptr: none
 };
 
 class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
@@ -154,6 +154,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   class Scope;
   struct DeviceState;
 
+  void launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+              StreamHandle stream) override;
   void unpack_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
                    StreamHandle stream) override;
   void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
@@ -167,8 +169,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   std::optional<StreamHandle> find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
   void* find_kernel(const Device& device, std::size_t index);
-  void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
-              StreamHandle stream);
+  void launch_at(const Device& device, std::size_t kernel, int64_t size, void** arguments,
+                 StreamHandle stream);
 
   const RuntimeText& text_;
   const std::string library_name_;
