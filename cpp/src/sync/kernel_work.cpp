@@ -19,7 +19,8 @@ KernelOps& find_or_refuse(const Device& device, const char* verb) {
 KernelWork::KernelWork(const Device& device, const char* verb)
     : device_(device),
       kernels_(find_or_refuse(device, verb)),
-      work_(require_memory(device, verb), device, std::nullopt, nullptr) {}
+      borrowed_(std::make_shared<BorrowedStream>(require_memory(device, verb), device)),
+      work_(require_memory(device, verb), device, borrowed_->get(), borrowed_) {}
 
 void KernelWork::use(std::shared_ptr<const void> owner, EventHandle event) {
   work_.hold(std::move(owner));

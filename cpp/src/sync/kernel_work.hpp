@@ -43,6 +43,8 @@ class KernelWork {
   }
   KernelOps& kernels() const noexcept { return kernels_; }
   StreamHandle stream() const noexcept { return work_.stream(); }
+  /// Keeps the stream valid.
+  const std::shared_ptr<BorrowedStream>& stream_owner() const noexcept { return borrowed_; }
 
   /// An event for the work so far.
   OwnedEvent record() const { return work_.record(); }
@@ -50,6 +52,7 @@ class KernelWork {
  private:
   const Device device_;
   KernelOps& kernels_;
+  const std::shared_ptr<BorrowedStream> borrowed_;
   StreamWork work_;
 };
 
