@@ -44,8 +44,9 @@ def compare(rows, **options):
     expected = convert(on_cpu, rows, **options)
     made = convert(arrowdl.to_numpy, rows.to("cuda:1"), **options)
     if isinstance(expected, Exception):
-        assert isinstance(made, type(expected)), (made, expected)
-        assert str(made).split(":")[0] == str(expected).split(":")[0] or "CPU" in str(made)
+        assert isinstance(made, type(expected)), (made, expected, options, rows.schema)
+        # A framework that calls __dlpack__ gets the error there, where no field is named.
+        assert str(made) in str(expected) or "CPU" in str(made), (made, expected)
     else:
         assert not isinstance(made, Exception), (made, options)
         same(made, expected)

@@ -187,6 +187,11 @@ class DeviceSource(ChunkSource):
     def describe(self) -> str:
         return f"{self._schema} {self.num_rows}"
 
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError(
             "the rows are in device memory, which worker processes cannot read: leave num_workers "
