@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "arrowdl/wait.hpp"
 
@@ -75,6 +76,8 @@ struct CudaLikeRuntime::DeviceState {
   std::optional<StreamHandle> work;
   std::atomic<bool> has_pools{false};  ///< set to false if an allocation finds no pool
   void* module = nullptr;              ///< the kernels, loaded on first use
+  bool is_compiled = false;            ///< whether that was tried; the result is in `image`
+  std::string image;                   ///< lives as long as the module
   void* kernels[std::size(kKernelNames)] = {};
 };
 
@@ -414,7 +417,28 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
 // ---------------------------------------------------------------- kernels
 
 KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
-  return text_.kernels != nullptr && find_memory(device) == Memory::kDevice ? this : nullptr;
+  if (find_memory(device) != Memory::kDevice) return nullptr;
+  return text_.kernels != nullptr || has_compiled(device) ? this : nullptr;
+}
+
+/// Compiles and loads the kernels at the first call for a device. Without them its arrays are
+/// converted by the frameworks' operations.
+bool CudaLikeRuntime::has_compiled(const Device& device) noexcept {
+  try {
+    const Scope scope(*this, device);
+    DeviceState& state = find_state(device);
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    if (!std::exchange(state.is_compiled, true) && calls_.launch_kernel.function != nullptr) {
+      state.image = compile_kernels();
+      if (!state.image.empty()) {
+        require(device, calls_.load_module, &state.module,
+                static_cast<const void*>(state.image.data()));
+      }
+    }
+    return state.module != nullptr;
+  } catch (...) {  // no such device, or the driver has ended: the work itself says so
+    return false;
+  }
 }
 
 /// Requires a Scope of the device. A module belongs to its context, and lives as long.

@@ -49,7 +49,7 @@ struct StreamCalls {
   Call<void**, std::size_t, unsigned> allocate_managed;  // optional
   Call<void*, int, const void*> get_pointer_attribute;   // result, attribute, memory
 
-  // Only for runtimes with kernels.
+  // Only for runtimes with kernels; optional where those are compiled when they are needed.
   Call<void**, const void*> load_module;
   Call<void**, void*, const char*> find_kernel;
   Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
@@ -65,7 +65,7 @@ struct RuntimeText {
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
-  const char* kernels;    ///< the kernels compiled to a module of the runtime; nullptr: none
+  const char* kernels;    ///< a module of the kernels; nullptr: `compile_kernels` makes it
 };
 
 class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
@@ -133,6 +133,9 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   virtual int32_t find_type(const void* memory) = 0;
   /// An attribute of `memory`; empty if the runtime does not know the address.
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
+  /// A module of the kernels for the device, which has been entered; empty if there is no compiler
+  /// or it fails.
+  virtual std::string compile_kernels() { return {}; }
   /// Called after the devices are counted.
   virtual void prepare_devices(int64_t) {}
 
@@ -168,6 +171,7 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   StreamHandle make_stream(const Device& device);
   std::optional<StreamHandle> find_idle_stream(DeviceState& state);
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
+  bool has_compiled(const Device& device) noexcept;
   void* find_kernel(const Device& device, std::size_t index);
   void launch_at(const Device& device, std::size_t kernel, int64_t size, void** arguments,
                  StreamHandle stream);

@@ -64,8 +64,8 @@ def check(rng):
     compare(tensor, upload(tensor, device), mask, there_mask, **options)
 
 check_cases(check, 150)
-settle()
 gc.collect()
+settle()
 assert debug.live_objects() == 0
 """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 RANDOM = """
 import random
 import numpy as np
@@ -28,7 +30,7 @@ def draw(rng):
     return kind
 
 def read(array):
-    assert array.device.type == arrowdl.DeviceType.cuda
+    assert not _core.is_host_readable(array.device)
     back = pa.array(array.to("cpu"))
     back.validate(full=True)
     return back.to_pylist()
@@ -47,7 +49,7 @@ CONCATENATE = """
 def check(rng):
     kind = draw(rng)
     parts, values = make_parts(rng, kind)
-    there = [part.to("cuda:1") for part in parts]
+    there = [part.to(DEVICE) for part in parts]
     made = _core.concatenate(there)
     assert read(made) == values, kind
     start = rng.randrange(len(values) + 1)
@@ -55,8 +57,8 @@ def check(rng):
     assert read(twice) == values[start:] + values[:start] + values, kind
 
 check_cases(check, 120)
-settle()
 gc.collect()
+settle()
 assert debug.live_objects() == 0
 """
 
@@ -67,7 +69,7 @@ def as_struct(column):
 def check(rng):
     kind = draw(rng)
     here = [as_struct(part) for part in make_parts(rng, kind)[0]]
-    there = [part.to("cuda") for part in here]
+    there = [part.to(DEVICE) for part in here]
     size, seed, rows = rng.randrange(1, 60), rng.randrange(2**64), rng.randrange(1, 12)
     start, count = rng.randrange(4), rng.randrange(60)
     def change(parts):
@@ -79,18 +81,22 @@ def check(rng):
     assert [read(array) for array in made] == [pa.array(array).to_pylist() for array in expected]
 
 check_cases(check, 120)
-settle()
 gc.collect()
+settle()
 assert debug.live_objects() == 0
 """
 
 
-def test_arrays_are_joined(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(RANDOM + CONCATENATE)
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_arrays_are_joined(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    on_fake_gpus(f'DEVICE = "{device}"' + RANDOM + CONCATENATE)
 
 
-def test_streams_are_shuffled_and_cut_again(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(RANDOM + STREAMS)
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_streams_are_shuffled_and_cut_again(
+    on_fake_gpus: Callable[[str], None], device: str
+) -> None:
+    on_fake_gpus(f'DEVICE = "{device}"' + RANDOM + STREAMS)
 
 
 def test_large_scans(on_fake_cuda: Callable[[str], None]) -> None:

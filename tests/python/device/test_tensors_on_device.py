@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 COMPARE = """
+DEVICE = globals().get("DEVICE", "cuda:1")
 import dataclasses
 import random
 import numpy as np
@@ -42,7 +45,7 @@ def same(made, expected, path=""):
 def compare(rows, **options):
     '''The tensors of `rows` on the device are those of the CPU, which arrowdl calls to_jax's.'''
     expected = convert(on_cpu, rows, **options)
-    made = convert(arrowdl.to_numpy, rows.to("cuda:1"), **options)
+    made = convert(arrowdl.to_numpy, rows.to(DEVICE), **options)
     if isinstance(expected, Exception):
         assert isinstance(made, type(expected)), (made, expected, options, rows.schema)
         # A framework that calls __dlpack__ gets the error there, where no field is named.
@@ -78,20 +81,24 @@ def check(rng):
     compare(rows, nulls=rng.choice(["fill", "mask", "raise", "nan"]), ragged=ragged)
 
 check_cases(check, 250)
-settle()
 gc.collect()
+settle()
 assert debug.live_objects() == 0
 """
 
 
-def test_random_arrays_become_the_tensors_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(COMPARE + RANDOM)
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_random_arrays_become_the_tensors_of_the_cpu(
+    on_fake_gpus: Callable[[str], None], device: str
+) -> None:
+    on_fake_gpus(f'DEVICE = "{device}"' + COMPARE + RANDOM)
 
 
 def test_padded_lists(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{COMPARE}
 rows = [[1, 2, 3], None, [], [4], [5, 6, 7, 8, 9]] * 7
-for item in (pa.int8(), pa.float16(), pa.float32(), pa.int64(), pa.bool_(), pa.list_(pa.int16(), 2)):
+items = [pa.int8(), pa.float16(), pa.float32(), pa.int64(), pa.bool_(), pa.list_(pa.int16(), 2)]
+for item in items:
     lists = [None if row is None else [[x, -x] for x in row] if pa.types.is_fixed_size_list(item)
              else [x % 2 == 0 for x in row] if item == pa.bool_() else row for row in rows]
     if item == pa.float16():

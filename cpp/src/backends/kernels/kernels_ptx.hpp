@@ -3088,7 +3088,7 @@ setp.eq.s64 	%p13, %rd65, 0;
 or.pred  	%p14, %p13, %p12;
 @%p14 bra 	$L19;
 cvta.to.global.u64 	%rd107, %rd65;
-atom.global.max.s64 	%rd108, [%rd107], %rd127;
+atom.global.max.u64 	%rd108, [%rd107], %rd127;
 $L19:
 ret;
 }

@@ -46,7 +46,8 @@ extern "C" __global__ void write_offsets(long long target, long long size, long 
 /// The lengths of lists whose offsets have `itemsize` bytes, `most` at most: written to `lengths`
 /// unless it is nullptr, and the largest one to `*longest` unless it is nullptr.
 extern "C" __global__ void measure_lists(long long* lengths, long long size, long long offsets,
-                                         long long itemsize, long long most, long long* longest) {
+                                         long long itemsize, long long most,
+                                         unsigned long long* longest) {
   long long found = 0;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
@@ -56,7 +57,9 @@ extern "C" __global__ void measure_lists(long long* lengths, long long size, lon
     if (length > found) found = length;
     if (lengths != nullptr) lengths[i] = length;
   }
-  if (longest != nullptr && found > 0) atomicMax(longest, found);
+  if (longest != nullptr && found > 0) {
+    atomicMax(longest, static_cast<unsigned long long>(found));
+  }
 }
 
 /// The value of each of `columns` columns of a padded list; -1 where it ends.
