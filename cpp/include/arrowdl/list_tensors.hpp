@@ -20,10 +20,10 @@ struct Padding {
 };
 
 /// The rows of `parts`, padded at the end: shape (rows, width, ...inner), new memory. Rows longer
-/// than `padding.max_length` are cut. Null values become what `nulls` says. On a device with kernels
-/// the host waits for the length of the longest row, and the consumer is ordered as `order` says;
-/// the offsets are those of `split_list`, and are not checked again. Raises ValueError if a row is
-/// longer than `padding.width`, and otherwise as `to_dlpack` does.
+/// than `padding.max_length` are cut. Null values become what `nulls` says. On a device with
+/// kernels the host waits for the length of the longest row, and the consumer is ordered as `order`
+/// says; the offsets are those of `split_list`, and are not checked again. Raises ValueError if a
+/// row is longer than `padding.width`, and otherwise as `to_dlpack` does.
 OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding = {},
                      const Order& order = {});
 

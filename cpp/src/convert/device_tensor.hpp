@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/nulls.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
@@ -15,9 +17,9 @@ namespace arrowdl {
 OwnedTensor make_device_tensor(KernelWork& work, TensorView view,
                                const std::shared_ptr<DeviceMemory>& memory, const Order& order);
 
-/// Orders what `work` does after what it is given by functions with an Order.
-inline Order order_of(const KernelWork& work) {
-  return {Order::kStream, work.stream(), work.stream_owner()};
-}
+/// The elements of `array`, of a type that is one tensor or run ends of one, for `work`, which
+/// reads them after its event: the array's own memory, or new memory where bits are unpacked or
+/// nulls are replaced. Raises BufferError for nulls that `nulls` refuses.
+OwnedTensor read_elements(KernelWork& work, const DeviceArray& array, Nulls nulls);
 
 }  // namespace arrowdl

@@ -161,8 +161,7 @@ OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& pa
   const int64_t rows = offsets.length() - 1;
   KernelWork work(offsets.device(), "pad lists");
   work.use(offsets.storage(), offsets.sync_event());
-  const auto tensor = std::make_shared<OwnedTensor>(
-      to_dlpack(parts.values, {Copy::kIfNeeded, nulls, false, order_of(work)}));
+  const auto tensor = std::make_shared<OwnedTensor>(read_elements(work, parts.values, nulls));
   work.use(tensor, EventHandle());
   const TensorView values = view_tensor(**tensor);
   const int64_t columns = find_width_on_device(work, offsets, padding);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "array/host_access.hpp"
-#include "arrowdl/copy_policy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
@@ -93,7 +92,7 @@ MatrixColumn read_column(DeviceArray field, Nulls nulls, KernelWork* work, Tenso
   if (work == nullptr) {
     bind(reading, nulls, &column);
   } else {
-    column.copy = to_dlpack(column.field, {Copy::kIfNeeded, nulls, false, order_of(*work)});
+    column.copy = read_elements(*work, column.field, nulls);
   }
   return column;
 }

@@ -1,7 +1,7 @@
 // Converts tensors to Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
-#include "array/host_access.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -107,7 +107,7 @@ Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
 Buffer copy_elements_of(TensorView& view, OwnedTensor tensor, const ToArrowOptions& options,
                         OwnedEvent* event) {
   const bool pack = view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits;
-  if (is_read_by_kernels(view.device, "copy a tensor")) {
+  if (!is_host_readable(view.device) && find_kernels(view.device) != nullptr) {
     return copy_on_own_device(view, std::move(tensor), pack, event);
   }
   Buffer data = copy_to_host(view, std::exchange(*event, {}));

@@ -67,7 +67,7 @@ class ChunkSource(IndexedSource):
     def _ends(self) -> list[int]:
         return list(accumulate(map(len, self._arrays)))
 
-    def cut_for_shuffle(self) -> Self:
+    def cut_for_shuffle(self) -> ChunkSource:
         cut = copy(self)
         cut._set_units(_TABLE_UNIT_ROWS)
         return cut
