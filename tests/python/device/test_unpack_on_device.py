@@ -247,6 +247,12 @@ refused(BufferError, "to_torch()", there.__dlpack__)
 """)
 
 
+def test_the_library_carries_the_source_of_the_kernels() -> None:
+    check = [sys.executable, "tools/make_ptx.py", "--source", "--check"]
+    done = subprocess.run(check, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_library_carries_what_the_kernels_compile_to() -> None:
     if shutil.which("nvcc") is None or shutil.which("ptxas") is None:
         pytest.skip("no CUDA toolkit here")
