@@ -92,7 +92,7 @@ test-cpp: build
 
 # Tests of devices skip without them.
 fake-drivers: build
-	cmake --build build/dev --target fake_cuda fake_hip
+	cmake --build build/dev --target fake_cuda fake_hip fake_hiprtc
 
 test-python: fake-drivers
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers.fake_cuda import FOLDERS, PREAMBLE
+from helpers.fake_cuda import FOLDERS, HIPRTC, PREAMBLE
 from helpers.processes import run_python
 
 
@@ -76,3 +76,15 @@ def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         run_python(PREAMBLE + code)
 
     return run
+
+
+@pytest.fixture
+def on_fake_gpus(
+    on_fake_cuda: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], None]:
+    """The same, where ROCm too has a compiler, and so kernels."""
+    if not any(HIPRTC.glob("*.so*")):
+        pytest.skip("the fake compiler is not built: make test-python builds it")
+    known = os.environ["LD_LIBRARY_PATH"]
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{HIPRTC}{os.pathsep}{known}")
+    return on_fake_cuda

@@ -11,10 +11,12 @@ namespace {
 
 std::string describe_nulls(const DeviceArray& array) {
   try {
-    const int64_t count = array.null_count();
+    const bool waits = !is_host_readable(array.device());
+    const int64_t count = waits ? array.known_null_count() : array.null_count();
+    if (count < 0) return "nulls not counted";
     return count == 0 ? "no nulls" : concat(count, count == 1 ? " null" : " nulls");
   } catch (const Error&) {
-    return "nulls not counted";  // the host cannot read the bitmap
+    return "nulls not counted";  // nobody can wait for the bitmap
   }
 }
 

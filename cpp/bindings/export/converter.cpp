@@ -56,14 +56,21 @@ DeviceArray as_cpu(const DeviceArray& array) {
 }
 
 /// The masks of the fields, as the columns of a matrix.
-OwnedTensor stack_masks(const DeviceArray& array) {
+OwnedTensor stack_masks(const DeviceArray& array, const Order& order) {
   std::vector<std::string> names;
   std::vector<DeviceArray> masks;
   for (std::size_t i = 0; i < array.type().children.size(); ++i) {
     names.push_back(array.type().children[i].name());
     masks.push_back(to_arrow(to_mask(read_field(array, static_cast<int64_t>(i)))));
   }
-  return stack_fields(make_struct(names, masks), Nulls::kRaise);
+  return stack_fields(make_struct(names, masks), Nulls::kRaise, order);
+}
+
+/// The dtype of a matrix of fields; any dtype if the first field has no tensor, which is an error.
+const Dtype* find_matrix_dtype(const DeviceArray& array) {
+  const Type* first = &array.type().children.front();
+  while (first->layout == Layout::kRunEndEncoded) first = &first->children[1];
+  return why_not_tensor(*first).empty() ? describe_tensor(*first, 0).dtype : find_dtype("uint8");
 }
 
 }  // namespace
@@ -101,9 +108,20 @@ py::object Converter::stack(const DeviceArray& array) const {
       options_.dtype != nullptr || (by_column != nullptr && by_column->dtype != nullptr);
   const DeviceArray fields = casts ? cast_fields(array) : array;
   const std::vector<Nulls> policies = list_nulls(array);
-  py::object values = make(stack_fields(fields, policies));
+  const auto stack = [fields, policies](const Order& order) {
+    return stack_fields(fields, policies, order);
+  };
+  if (fields.type().children.empty()) stack(Order{});  // raises
+  const bool is_here = is_host_readable(fields.device());
+  const auto make_matrix = [&](const Dtype* dtype, const ReadTensor& read) {
+    return is_here ? make(read(Order{})) : make_on_device(fields, *dtype, read);
+  };
+  py::object values = make_matrix(is_here ? nullptr : find_matrix_dtype(fields), stack);
   if (policies.empty() || policies[0] != Nulls::kKeep) return values;
-  return py::make_tuple(std::move(values), make(stack_masks(fields)));
+  return py::make_tuple(std::move(values),
+                        make_matrix(find_dtype("bool"), [fields](const Order& order) {
+                          return stack_masks(fields, order);
+                        }));
 }
 
 py::object Converter::convert(const DeviceArray& array, TensorView view) const {

@@ -76,6 +76,7 @@ class Converter {
     if (!is_masked()) return values;
     return pybind11::make_tuple(std::move(values), make(make_mask()));
   }
+  pybind11::object with_row_mask(pybind11::object values, const DeviceArray& array) const;
 
   // converter_lists.cpp: ragged rows
   ListParts split(const DeviceArray& array) const;
@@ -86,7 +87,8 @@ class Converter {
   pybind11::object convert_variable(const DeviceArray& array) const;
   pybind11::object convert_elements(const DeviceArray& values, const DeviceArray& lists) const;
   void require_whole(const DeviceArray& elements) const;
-  OwnedTensor export_offsets(const DeviceArray& offsets) const;
+  OwnedTensor export_offsets(const DeviceArray& offsets, const Order& order) const;
+  pybind11::object convert_offsets(const DeviceArray& offsets) const;
 
   // converter_on_device.cpp: memory that the host cannot read
   pybind11::object convert_on_device(const DeviceArray& array) const;
@@ -97,6 +99,9 @@ class Converter {
                                   ReadTensor read) const;
   bool is_misaligned(const TensorView& view) const;
   bool is_misaligned(const DeviceArray& array) const;
+  pybind11::object make_on_device(PyObject* from_dlpack, const DeviceArray& array,
+                                  const Dtype& dtype, ReadTensor read) const;
+  pybind11::object make_of(const DeviceArray& array, const Dtype& dtype, ReadTensor read) const;
   bool replaces_nulls(const TensorParts& parts) const;
   bool is_shared(const TensorParts& parts) const;
   Order choose_order(const Device& device) const;

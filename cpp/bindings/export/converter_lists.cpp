@@ -1,6 +1,7 @@
 // Converts lists, strings and tensors of variable shape.
 #include <algorithm>
 
+#include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/list_tensors.hpp"
 #include "compute/list_offsets.hpp"
@@ -55,13 +56,13 @@ bool is_gathered(const DeviceArray& values, const DeviceArray& lists) {
 /// The values and offsets of `array`. A null row has no values. Raises if the null policy allows no
 /// null rows.
 ListParts Converter::split(const DeviceArray& array) const {
-  if (array.has_nulls() && options_.nulls == NullPolicy::kRaise) {
+  if (options_.nulls == NullPolicy::kRaise && array.has_nulls()) {
     raise_buffer_error("the array of ", to_string(array.type()),
                        " has null rows: use "
                        "nulls=\"fill\" to make them empty, nulls=\"mask\" to get a mask too, or "
                        "drop them first");
   }
-  if (array.has_nulls() && options_.nulls == NullPolicy::kNan) {
+  if (options_.nulls == NullPolicy::kNan && array.has_nulls()) {
     raise_buffer_error("nulls=\"nan\" has no meaning for the null rows of ",
                        to_string(array.type()),
                        ": use nulls=\"fill\" to make them empty, or "
@@ -74,7 +75,7 @@ py::object Converter::convert_list(const DeviceArray& array) const {
   const ListParts parts = split(array);
   try {
     py::object rows = convert_parts(parts, array);
-    return with_mask(std::move(rows), [&] { return to_row_mask(array); });
+    return with_row_mask(std::move(rows), array);
   } catch (const UnfitValue& error) {
     throw error.at_row(find_list_row(parts.offsets, error.row()));
   }
@@ -104,14 +105,25 @@ py::object Converter::pad(const ListParts& parts) const {
   require_whole(parts.values);
   require_copy_allowed(parts.values, "its rows have to be padded");
   const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
-  const Padding padding = read_padding(options_, *describe_tensor(plain(element), 0).dtype);
-  return py::make_tuple(make(pad_list(parts, nulls, padding)),
-                        make_offsets(list_lengths(parts, padding.max_length)));
+  const Dtype& dtype = *describe_tensor(plain(element), 0).dtype;
+  const Padding padding = read_padding(options_, dtype);
+  const auto read = [parts, nulls, padding](const Order& order) {
+    return pad_list(parts, nulls, padding, order);
+  };
+  const auto measure = [parts, most = padding.max_length](const Order& order) {
+    return list_lengths(parts, most, order);
+  };
+  if (is_host_readable(parts.values.device())) {
+    return py::make_tuple(make(read(Order{})), make_offsets(measure(Order{})));
+  }
+  return py::make_tuple(
+      make_on_device(parts.values, dtype, read),
+      make_on_device(framework_.from_offsets, parts.offsets, *find_dtype("int64"), measure));
 }
 
 py::object Converter::jag(const ListParts& parts, const DeviceArray& lists) const {
   const py::object values = convert_elements(parts.values, lists);
-  const py::object offsets = make_offsets(export_offsets(parts.offsets));
+  const py::object offsets = convert_offsets(parts.offsets);
   if (options_.ragged == Ragged::kOffsets) return py::make_tuple(values, offsets);
   return checked(
       PyObject_CallFunctionObjArgs(framework_.make_jagged, values.ptr(), offsets.ptr(), nullptr));
@@ -124,6 +136,7 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
         "ragged=\"padded\" pads lists, and the rows of ", to_string(array.type()),
         " differ in several dimensions: use ragged=\"jagged\" or ragged=\"offsets\"");
   }
+  require_host_readable(array, "check shapes");
   const DeviceArray shape_field = array.field(1);
   const DeviceArray rows = array.field(0).with_nulls_of(shape_field);
   const ListParts parts = split(rows);
@@ -146,7 +159,7 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
   } catch (const UnfitValue& error) {
     throw error.at_row(find_list_row(parts.offsets, error.row()));
   }
-  const py::object offsets = make_offsets(export_offsets(parts.offsets));
+  const py::object offsets = convert_offsets(parts.offsets);
   const py::object shape_object = make(std::move(shapes));
   py::object tensors = options_.ragged == Ragged::kOffsets
                            ? py::make_tuple(values, offsets, shape_object)
@@ -174,15 +187,32 @@ void Converter::require_whole(const DeviceArray& elements) const {
       "nulls=\"fill\" or \"nan\", or drop them first");
 }
 
-/// Exports offsets, which the host has read already.
-OwnedTensor Converter::export_offsets(const DeviceArray& offsets) const {
+/// Exports offsets that `split` has made.
+OwnedTensor Converter::export_offsets(const DeviceArray& offsets, const Order& order) const {
   ToDlpackOptions options;
-  options.as_cpu = offsets.device().type != kDLCPU;
+  options.as_cpu = offsets.device().type != kDLCPU && is_host_readable(offsets.device());
+  options.order = order;
   // Batches share offsets: the last one of a batch is the first one of the next. A caller that may
   // write to its tensors gets a copy.
   const bool is_shared = options_.access == Access::kShared || options_.access == Access::kInPlace;
   if (!is_shared) options.copy = Copy::kAlways;
   return to_dlpack(offsets, options);
+}
+
+py::object Converter::convert_offsets(const DeviceArray& offsets) const {
+  if (is_host_readable(offsets.device())) return make_offsets(export_offsets(offsets, Order{}));
+  return make_on_device(framework_.from_offsets, offsets, *offsets.type().dtype,
+                        [offsets, converter = *this](const Order& order) {
+                          return converter.export_offsets(offsets, order);
+                        });
+}
+
+/// `values`, or with nulls="mask" a pair of `values` and the mask of the rows of `array`.
+py::object Converter::with_row_mask(py::object values, const DeviceArray& array) const {
+  if (!is_masked()) return values;
+  return py::make_tuple(std::move(values),
+                        make_of(array, *find_dtype("bool"),
+                                [array](const Order& order) { return to_row_mask(array, order); }));
 }
 
 }  // namespace arrowdl::python

@@ -94,16 +94,27 @@ py::object Converter::share_view(const DeviceArray& array, const TensorView& vie
   });
 }
 
-/// The framework's current stream reads the tensor. Its exchange API names that stream; a framework
-/// without one names it in its call of `__dlpack__`.
 py::object Converter::make_on_device(const DeviceArray& array, const Dtype& dtype,
                                      ReadTensor read) const {
+  return make_on_device(framework_.from_dlpack, array, dtype, std::move(read));
+}
+
+/// The framework's current stream reads the tensor. Its exchange API names that stream; a framework
+/// without one names it in its call of `__dlpack__`.
+py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& array,
+                                     const Dtype& dtype, ReadTensor read) const {
   const Device device = array.device();
   if (framework_.api != nullptr) {
     return to_object(*framework_.api, read(choose_order(device)));
   }
   const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
-  return checked(PyObject_CallOneArg(framework_.from_dlpack, box.ptr()));
+  return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+}
+
+/// The tensor that `read` makes of `array`, in memory of the host or of the device.
+py::object Converter::make_of(const DeviceArray& array, const Dtype& dtype, ReadTensor read) const {
+  if (is_host_readable(array.device())) return make(read(Order{}));
+  return make_on_device(array, dtype, std::move(read));
 }
 
 /// Whether the framework can share the memory but not use it.

@@ -93,16 +93,19 @@ DeviceArray convert_arrow(PyObject* object, const DLPackExchangeAPI* api,
 }
 
 /// A mask is a tensor of bool, or an Arrow array of booleans.
-OwnedTensor take_mask(PyObject* mask) {
+TakenTensor take_mask(PyObject* mask) {
   const auto [kind, api] = classify(mask);
-  if (kind == Kind::kArrow) return to_dlpack(take_array_of(mask));
+  if (kind == Kind::kArrow) return {to_dlpack(take_array_of(mask)), {}};
   if (kind != Kind::kTensor) {
     raise_type_error("mask must be a tensor or an Arrow array of bool, got ",
                      Py_TYPE(mask)->tp_name);
   }
-  TakenTensor taken = take_tensor_of(mask, api, Copy::kIfNeeded, nullptr);
-  synchronize_event(from_dl_device(taken.tensor->device), taken.event.handle());
-  return std::move(taken.tensor);
+  return take_tensor_of(mask, api, Copy::kIfNeeded, nullptr);
+}
+
+DeviceArray mask_rows(const DeviceArray& array, PyObject* mask, bool valid) {
+  TakenTensor taken = take_mask(mask);
+  return apply_mask(array, std::move(taken.tensor), valid, std::move(taken.event));
 }
 
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
@@ -117,7 +120,7 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
     if (kind == Kind::kContainer) return convert_container(args, n, names).release().ptr();
     DeviceArray array = kind == Kind::kArrow ? convert_arrow(tensor, api, options, stream)
                                              : convert_tensor(tensor, api, options, stream);
-    if (mask != nullptr && mask != Py_None) array = apply_mask(array, take_mask(mask));
+    if (mask != nullptr && mask != Py_None) array = mask_rows(array, mask, true);
     return wrap(std::move(array)).release().ptr();
   });
 }
@@ -133,7 +136,7 @@ py::object make_list_of(const py::object& values, const py::object& offsets) {
 }
 
 py::object apply_mask_to(const py::object& array, const py::object& mask, bool valid) {
-  return wrap(apply_mask(take_array_of(array.ptr()), take_mask(mask.ptr()), valid));
+  return wrap(mask_rows(take_array_of(array.ptr()), mask.ptr(), valid));
 }
 
 constexpr const char* kDoc =

@@ -127,9 +127,31 @@ struct Bitmap {
   int64_t repeat = 1;
 };
 
-/// Kernels over bitmaps. None of them waits.
+/// The kernels of gather.cu, offsets.cu and elements.cu, which say what they do, and of bitmap.cu
+/// those that have no function of their own.
+enum class Kernel {
+  kCountBits,
+  kGatherElements,
+  kGatherBits,
+  kFindLists,
+  kFindRuns,
+  kScanChunks,
+  kAddTotals,
+  kWriteOffsets,
+  kMeasureLists,
+  kPadRows,
+  kCopyStrided,
+  kPackBits,
+};
+
+/// The kernels of a device. None of them waits.
 class KernelOps {
  public:
+  /// Launches `kernel` for `size` elements, the kernel's second argument. `arguments` points to
+  /// each of the arguments, all of 8 bytes, which are read before this returns.
+  virtual void launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+                      StreamHandle stream) = 0;
+
   /// Writes each of the `size` bytes of `target`: 1 where its bit is set, else 0.
   virtual void unpack_bits(const Device& device, uint8_t* target, int64_t size,
                            const Bitmap& bitmap, StreamHandle stream) = 0;

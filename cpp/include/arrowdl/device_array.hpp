@@ -78,12 +78,13 @@ class DeviceArray {
     if (node_->null_count == 0 || !type_->has_validity()) return nullptr;
     return buffer_as<uint8_t>(0);
   }
-  /// The number of nulls in the window. Waits for the event and counts the bitmap unless the count
-  /// is known. Raises BufferError if the host cannot read the bitmap.
+  /// The number of nulls in the window. Unless the count is known, the host waits for the event and
+  /// counts the bitmap, or waits for the kernels of the device to count it. Raises BufferError if
+  /// neither can read the bitmap.
   int64_t null_count() const;
   /// The same if it is known without reading memory, else -1.
   int64_t known_null_count() const noexcept;
-  /// Whether null_count() is not 0. Reads the bitmap up to the first null.
+  /// Whether null_count() is not 0. The host reads the bitmap up to the first null.
   bool has_nulls() const;
   /// Whether the memory is ready: no event, or a completed one. Does not wait.
   bool is_ready() const { return is_complete(device(), sync_event()); }

@@ -6,6 +6,7 @@
 
 #include "arrowdl/lists.hpp"
 #include "arrowdl/nulls.hpp"
+#include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 
 namespace arrowdl {
@@ -18,14 +19,17 @@ struct Padding {
   std::array<uint8_t, 16> element{};  ///< the padding, of the dtype of the values: first bytes
 };
 
-/// The rows of `parts`, padded at the end: shape (rows, width, ...inner), new host memory. Rows
-/// longer than `padding.max_length` are cut. Null values become what `nulls` says. Raises
-/// ValueError if a row is longer than `padding.width`, and otherwise as `to_dlpack` does.
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding = {});
+/// The rows of `parts`, padded at the end: shape (rows, width, ...inner), new memory. Rows longer
+/// than `padding.max_length` are cut. Null values become what `nulls` says. On a device with
+/// kernels the host waits for the length of the longest row, and the consumer is ordered as `order`
+/// says; the offsets are those of `split_list`, and are not checked again. Raises ValueError if a
+/// row is longer than `padding.width`, and otherwise as `to_dlpack` does.
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding = {},
+                     const Order& order = {});
 
 /// The lengths of the rows, at most `max_length` unless that is negative: int64, shape (rows,), new
-/// host memory.
-OwnedTensor list_lengths(const ListParts& parts, int64_t max_length = -1);
+/// memory, ordered as that of `pad_list`.
+OwnedTensor list_lengths(const ListParts& parts, int64_t max_length = -1, const Order& order = {});
 
 /// Checks the shapes of a variable_shape_tensor, an int32 tensor (rows, ndim) in C order in host
 /// memory. Raises ValueError, naming the row, if a shape is negative, does not have as many

@@ -32,8 +32,7 @@ TensorView describe_tensor(const Type& type, int64_t length);
 /// as `options.order` says. New memory that the host cannot read is written on the stream of that
 /// order; without one, the host waits. Raises BufferError for types without a tensor (see the type
 /// map), for nulls that `options.nulls` refuses, for copies that `options.copy` forbids, for an
-/// event that nobody can wait for, and for bits and nulls on devices without kernels (all but
-/// CUDA).
+/// event that nobody can wait for, and for bits and nulls on devices without kernels.
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
 /// The same as a struct of a DLPack version before 1.0, which has no flags.
 OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& options = {});
@@ -47,11 +46,12 @@ OwnedTensor to_mask(const DeviceArray& array, const Order& order = {});
 OwnedTensor to_row_mask(const DeviceArray& array, const Order& order = {});
 
 /// The fields of a struct as the columns of a matrix: shape (length, columns), one dtype, C order,
-/// new host memory. A field with inner dimensions takes one column for each element of a row.
-/// Raises BufferError, naming the field, if dtypes differ, a field has no tensor or `nulls` refuses
-/// its nulls.
-OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls);
+/// new memory, which is ordered as that of `to_dlpack`. A field with inner dimensions takes one
+/// column for each element of a row. Raises BufferError, naming the field, if dtypes differ, a
+/// field has no tensor or `nulls` refuses its nulls.
+OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls, const Order& order = {});
 /// The same with an entry of `nulls` for each field.
-OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls);
+OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls,
+                         const Order& order = {});
 
 }  // namespace arrowdl

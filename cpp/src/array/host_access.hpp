@@ -1,4 +1,4 @@
-// Refuses arrays that the host cannot read, for code that runs on the CPU.
+// Decides whether the CPU or the kernels of a device read an array.
 #pragma once
 
 #include "arrowdl/device_array.hpp"
@@ -8,5 +8,9 @@ namespace arrowdl {
 
 /// Waits for the event of `array`. Raises BufferError unless the CPU can read its memory.
 void require_host_readable(const DeviceArray& array, const char* verb);
+
+/// Whether the kernels of its device read `array`; false if the CPU can read it. Does not wait.
+/// Raises BufferError, "cannot `verb` on oneapi:0: ...", if neither can.
+bool is_read_by_kernels(const Device& device, const char* verb);
 
 }  // namespace arrowdl

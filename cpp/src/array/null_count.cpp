@@ -2,9 +2,29 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "sync/kernel_work.hpp"
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
+namespace {
+
+/// Whether kernels count the nulls.
+bool counts_on_device(const Device& device) {
+  return !is_host_readable(device) && find_kernels(device) != nullptr;
+}
+
+/// Waits for the result.
+int64_t count_nulls_on_device(const DeviceArray& array) {
+  KernelWork work(array.device(), "count nulls");
+  work.use(array.storage(), array.sync_event());
+  const int64_t result = work.upload({0});
+  const int64_t length = array.length();
+  work.launch(Kernel::kCountBits, result, bitmap_size(length), array.validity(), array.offset(),
+              length);
+  return length - work.read(reinterpret_cast<const void*>(result), 1).front();
+}
+
+}  // namespace
 
 int64_t DeviceArray::known_null_count() const noexcept {
   if (type_->layout == Layout::kNull) return length_;
@@ -15,11 +35,13 @@ int64_t DeviceArray::known_null_count() const noexcept {
 
 int64_t DeviceArray::null_count() const {
   if (const int64_t known = known_null_count(); known >= 0) return known;
+  if (counts_on_device(device())) return count_nulls_on_device(*this);
   return length_ - count_set_bits(wait_for_validity(), offset_, length_);
 }
 
 bool DeviceArray::has_nulls() const {
   if (const int64_t known = known_null_count(); known >= 0) return known > 0;
+  if (counts_on_device(device())) return count_nulls_on_device(*this) > 0;
   return has_unset_bits(wait_for_validity(), offset_, length_);
 }
 

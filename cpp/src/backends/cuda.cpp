@@ -2,7 +2,7 @@
 #include "backends/cuda.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
-#include "backends/kernels/bitmap_ptx.hpp"
+#include "backends/kernels/kernels_ptx.hpp"
 
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
 // tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.
@@ -17,7 +17,7 @@ constexpr RuntimeText kText = {
     "CUDA_VISIBLE_DEVICES",
     "the driver is older than CUDA 10: install a newer one",
     "install the driver, or give a container access to it (docker run --gpus all)",
-    kBitmapPtx,
+    kKernelsPtx,
 };
 
 struct CudaCalls : StreamCalls {

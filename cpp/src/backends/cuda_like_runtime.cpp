@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "arrowdl/wait.hpp"
 #include "backends/free_caches.hpp"
@@ -35,12 +36,18 @@ constexpr uint64_t kPoolKeeps = uint64_t{512} << 20;
 /// Returned streams above this number are destroyed.
 constexpr std::size_t kMaxIdleStreams = 32;
 
-// The kernels of bitmap.cu; fill_unset_* in the order of their itemsize.
-constexpr const char* kKernelNames[] = {"unpack_bits",  "fill_unset_1", "fill_unset_2",
-                                        "fill_unset_4", "fill_unset_8", "fill_unset_16",
-                                        "and_bits"};
+// fill_unset_* in the order of their itemsize, and the names of `Kernel` in its order.
+constexpr const char* kKernelNames[] = {
+    "unpack_bits",   "fill_unset_1", "fill_unset_2", "fill_unset_4",    "fill_unset_8",
+    "fill_unset_16", "and_bits",     "count_bits",   "gather_elements", "gather_bits",
+    "find_lists",    "find_runs",    "scan_chunks",  "add_totals",      "write_offsets",
+    "measure_lists", "pad_rows",     "copy_strided", "pack_bits"};
 constexpr std::size_t kUnpackBits = 0;
 constexpr std::size_t kAndBits = 6;
+constexpr std::size_t kFirstOfEnum = 7;
+static_assert(std::size(kKernelNames) ==
+                  kFirstOfEnum + static_cast<std::size_t>(Kernel::kPackBits) + 1,
+              "one name for each Kernel");
 
 std::size_t find_fill(int64_t itemsize) noexcept {
   std::size_t kernel = 1;
@@ -78,7 +85,8 @@ struct CudaLikeRuntime::DeviceState {
   std::atomic<bool> has_pools{false};  ///< set to false if an allocation finds no pool
   void* pool = nullptr;                ///< arrowdl's own, made by the first allocation
   bool has_tried_pool = false;
-  bool has_no_kernels = false;  ///< the driver cannot load them
+  bool has_no_kernels = false;  ///< they cannot be compiled or loaded
+  std::string image;            ///< of kernels that were compiled; lives as long as the module
   void* module = nullptr;       ///< the kernels, loaded on first use
   void* kernels[std::size(kKernelNames)] = {};
 };
@@ -517,26 +525,33 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
 // ---------------------------------------------------------------- kernels
 
 KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
-  const bool has_kernels = text_.kernels != nullptr && find_memory(device) == Memory::kDevice;
-  return has_kernels && load_kernels(device) ? this : nullptr;
+  return find_memory(device) == Memory::kDevice && load_kernels(device) ? this : nullptr;
 }
 
-/// Whether the driver can load them, which it cannot without its compiler of PTX. Other errors,
-/// such as too little memory, are left to the launch.
-bool CudaLikeRuntime::load_kernels(const Device& device) {
+/// Whether the kernels can be loaded, which the first call for a device tries: not without the
+/// driver's compiler of PTX, nor without hiprtc. Then the frameworks' operations convert arrays.
+/// Other errors, such as too little memory, are left to the launch.
+bool CudaLikeRuntime::load_kernels(const Device& device) noexcept {
+  if (calls_.launch_kernel.function == nullptr) return false;
+  const bool is_compiled = text_.kernels == nullptr;
   try {
+    const Scope scope(*this, device);
     DeviceState& state = find_state(device);
     const std::lock_guard<std::mutex> lock(state.mutex);
     if (state.module != nullptr) return true;
     if (state.has_no_kernels) return false;
-    const Scope scope(*this, device);
-    const int status = run(calls_.load_module, &state.module, text_.kernels);
-    if (status != 0) state.module = nullptr;
-    state.has_no_kernels =
-        std::find(std::begin(kNoKernels), std::end(kNoKernels), status) != std::end(kNoKernels);
+    if (is_compiled) state.image = compile_kernels();
+    state.has_no_kernels = is_compiled && state.image.empty();
+    if (state.has_no_kernels) return false;
+    const void* const image = is_compiled ? state.image.data() : text_.kernels;
+    const int status = run(calls_.load_module, &state.module, image);
+    if (status == 0) return true;
+    state.module = nullptr;
+    state.has_no_kernels = is_compiled || std::find(std::begin(kNoKernels), std::end(kNoKernels),
+                                                    status) != std::end(kNoKernels);
     return !state.has_no_kernels;
   } catch (const std::exception&) {  // the device is missing or has failed: its next call says it
-    return true;
+    return !is_compiled;
   }
 }
 
@@ -553,8 +568,8 @@ void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   return kernel;
 }
 
-void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t size,
-                             void** arguments, StreamHandle stream) {
+void CudaLikeRuntime::launch_at(const Device& device, std::size_t kernel, int64_t size,
+                                void** arguments, StreamHandle stream) {
   if (size <= 0) return;
   const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
   const Scope scope(*this, device);
@@ -562,11 +577,16 @@ void CudaLikeRuntime::launch(const Device& device, std::size_t kernel, int64_t s
           1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
 }
 
+void CudaLikeRuntime::launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+                             StreamHandle stream) {
+  launch_at(device, kFirstOfEnum + static_cast<std::size_t>(kernel), size, arguments, stream);
+}
+
 void CudaLikeRuntime::unpack_bits(const Device& device, uint8_t* target, int64_t size,
                                   const Bitmap& bitmap, StreamHandle stream) {
   Bitmap given = bitmap;
   void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
-  launch(device, kUnpackBits, size, arguments, stream);
+  launch_at(device, kUnpackBits, size, arguments, stream);
 }
 
 void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,
@@ -576,7 +596,7 @@ void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t siz
   Bitmap given = bitmap;
   void* arguments[] = {&target,       &size,         &given.bits,
                        &given.offset, &given.repeat, const_cast<void*>(item)};
-  launch(device, find_fill(itemsize), size, arguments, stream);
+  launch_at(device, find_fill(itemsize), size, arguments, stream);
 }
 
 void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
@@ -585,7 +605,7 @@ void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t sh
   Bitmap second = b;
   void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
                        &first.repeat, &second.bits, &second.offset, &second.repeat};
-  launch(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
+  launch_at(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
 }
 
 }  // namespace arrowdl

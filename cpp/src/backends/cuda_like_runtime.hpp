@@ -57,7 +57,7 @@ struct StreamCalls {
   Call<void*, std::size_t> trim_pool;                          // pool, bytes to keep
   Call<void**, std::size_t, void*, void*> allocate_from_pool;  // result, size, pool, stream
 
-  // Only for runtimes with kernels.
+  // Only for runtimes with kernels; optional where those are compiled when they are needed.
   Call<void**, const void*> load_module;
   Call<void**, void*, const char*> find_kernel;
   Call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
@@ -73,7 +73,7 @@ struct RuntimeText {
   const char* visible;    ///< the environment variable that hides devices
   const char* too_old;    ///< what to do about a missing symbol
   const char* to_get_it;  ///< what to do about a missing library
-  const char* kernels;    ///< bitmap.cu compiled to a module of the runtime; nullptr: no kernels
+  const char* kernels;    ///< a module of the kernels; nullptr: `compile_kernels` makes it
 };
 
 class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
@@ -163,6 +163,9 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   std::optional<int> find_attribute(int attribute, const void* memory) noexcept;
   /// Whether the host may read managed memory of `device` while the device works.
   virtual bool has_concurrent_managed(const Device&) noexcept { return true; }
+  /// A module of the kernels for the device, which has been entered; empty if there is no compiler
+  /// or it fails.
+  virtual std::string compile_kernels() { return {}; }
   /// Called after the devices are counted.
   virtual void prepare_devices(int64_t) {}
 
@@ -184,6 +187,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   class Scope;
   struct DeviceState;
 
+  void launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+              StreamHandle stream) override;
   void unpack_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
                    StreamHandle stream) override;
   void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
@@ -199,10 +204,10 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void* make_pool(int64_t id) noexcept;
   void* allocate_on_device(const Device& device, std::size_t size, StreamHandle stream);
   void* allocate_now(const Device& device, std::size_t size, StreamHandle stream);
-  bool load_kernels(const Device& device);
+  bool load_kernels(const Device& device) noexcept;
   void* find_kernel(const Device& device, std::size_t index);
-  void launch(const Device& device, std::size_t kernel, int64_t size, void** arguments,
-              StreamHandle stream);
+  void launch_at(const Device& device, std::size_t kernel, int64_t size, void** arguments,
+                 StreamHandle stream);
 
   const RuntimeText& text_;
   const std::string library_name_;

@@ -2,6 +2,7 @@
 #include "backends/hip.hpp"
 
 #include "backends/cuda_like_runtime.hpp"
+#include "backends/hiprtc.hpp"
 
 // HIP's API is declared from its documentation, so that no build needs ROCm.
 
@@ -15,7 +16,7 @@ constexpr RuntimeText kText = {
     "HIP_VISIBLE_DEVICES",
     "the runtime is older than ROCm 5: install a newer one",
     "install ROCm's HIP runtime, or import a framework that contains it",
-    nullptr,  // what HIP loads is machine code of one GPU
+    nullptr,  // what HIP loads is machine code of one GPU: it is compiled when it is needed
 };
 
 struct HipCalls : StreamCalls {
@@ -64,6 +65,9 @@ constexpr Symbol<HipCalls> kSymbols[] = {
     row<&HipCalls::set_pool_access>("hipMemPoolSetAccess", kOptional),
     row<&HipCalls::trim_pool>("hipMemPoolTrimTo", kOptional),
     row<&HipCalls::allocate_from_pool>("hipMallocFromPoolAsync", kOptional),
+    row<&HipCalls::load_module>("hipModuleLoadData", kOptional),
+    row<&HipCalls::find_kernel>("hipModuleGetFunction", kOptional),
+    row<&HipCalls::launch_kernel>("hipModuleLaunchKernel", kOptional),
     row<&HipCalls::get_device>("hipGetDevice"),
     row<&HipCalls::set_device>("hipSetDevice"),
     row<&HipCalls::get_stream_device>("hipStreamGetDevice", kOptional),
@@ -119,6 +123,8 @@ class HipRuntime final : public CudaLikeRuntime {
     return concat(text_of(calls_.get_error_name, status), ": ",
                   text_of(calls_.get_error_string, status));
   }
+
+  std::string compile_kernels() override { return compile_for_current_device(); }
 
   // Otherwise the framework's next check for errors finds ours.
   void forget_error() noexcept override { calls_.get_last_error(); }

@@ -10,6 +10,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
+#include "compute/gather_on_device.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"
 #include "util/visit_width.hpp"
@@ -113,16 +114,24 @@ OwnedSchema make_decoded_schema(const DeviceArray& array, const DeviceArray& val
   return rename_schema(values.export_schema(), array.type().name());
 }
 
+DeviceArray decode_level(const DeviceArray& array) {
+  const DeviceArray values = array.child(1);
+  OwnedSchema schema = make_decoded_schema(array, values);
+  if (is_read_by_kernels(array.device(), "decode run ends")) {
+    return decode_run_ends_on_device(std::move(schema), array);
+  }
+  array.synchronize();
+  return DeviceArray::import(std::move(schema),
+                             repeat_rows(values, read_runs(array), array.length()));
+}
+
 }  // namespace
 
 DeviceArray decode_run_ends(const DeviceArray& array) {
   if (array.type().layout != Layout::kRunEndEncoded) {
     raise_type_error("a run-end encoded array is needed, not ", to_string(array.type()));
   }
-  require_host_readable(array, "decode run ends");
-  const DeviceArray values = array.child(1);
-  OwnedArray rows = repeat_rows(values, read_runs(array), array.length());
-  DeviceArray decoded = DeviceArray::import(make_decoded_schema(array, values), std::move(rows));
+  DeviceArray decoded = decode_level(array);
   const bool is_nested = decoded.type().layout == Layout::kRunEndEncoded;
   return is_nested ? decode_run_ends(decoded) : decoded;
 }

@@ -9,6 +9,7 @@
 #include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
 #include "compute/gather_offsets.hpp"
+#include "compute/gather_on_device.hpp"
 #include "schema/copy_schema.hpp"
 #include "schema/layout.hpp"
 
@@ -126,11 +127,21 @@ ListParts split_binary_views(const DeviceArray& array) {
           make_offsets<int64_t>(std::move(offset_buffer), array.length())};
 }
 
+/// Whether `type` is of lists, list views, maps, binary or strings, but not of binary views.
+bool has_offsets_or_sizes(const Type& type) {
+  return layout_row(type.layout).has_offsets() || type.layout == Layout::kListView ||
+         type.layout == Layout::kLargeListView;
+}
+
 }  // namespace
 
 ListParts split_list(const DeviceArray& array, bool empty_nulls) {
   const Type& type = array.type();
-  require_host_readable(array, "split lists");
+  if (is_read_by_kernels(array.device(), "split lists")) {
+    if (has_offsets_or_sizes(type)) return split_list_on_device(array, empty_nulls);
+    require_host_readable(array.device(), "split such lists");
+  }
+  array.synchronize();
   switch (type.layout) {
     case Layout::kBinary:
     case Layout::kLargeBinary:

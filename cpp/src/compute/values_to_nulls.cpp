@@ -9,6 +9,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/pack_on_device.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/visit_width.hpp"
 
@@ -47,9 +48,22 @@ DeviceArray null_where_item(const DeviceArray& array, std::string_view item) {
 template <typename Bits>
 DeviceArray null_where_above(const DeviceArray& array, Bits infinity) {
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
+  if (!is_host_readable(array.device())) {
+    return null_unless(array, array, BitRule{0, kMagnitude, infinity, 1});
+  }
   return null_where<Bits>(array, [infinity](Bits element) {
     return static_cast<Bits>(element & kMagnitude) > infinity;
   });
+}
+
+DeviceArray null_item_on_device(const DeviceArray& array, std::string_view item) {
+  BitRule rule;  // an element that differs has a bit that is not flipped back
+  std::memcpy(&rule.flip, item.data(), item.size());
+  return null_unless(array, array, rule);
+}
+
+[[noreturn]] DeviceArray raise_no_item(const Type& type) {
+  raise_value_error("no value stands for null among elements of ", to_string(type));
 }
 
 }  // namespace
@@ -60,7 +74,7 @@ DeviceArray nan_to_null(const DeviceArray& array) {
     raise_buffer_error("NaN stands for null in float16, float32 and float64 alone, this is ",
                        to_string(array.type()));
   }
-  require_host_readable(array, "look for NaN");
+  if (!is_read_by_kernels(array.device(), "look for NaN")) array.synchronize();
   switch (dtype->bits) {
     case 16:
       return null_where_above<uint16_t>(array, 0x7C00);
@@ -76,12 +90,15 @@ DeviceArray values_to_null(const DeviceArray& array, std::string_view item) {
   if (type.layout != Layout::kFixedWidth || static_cast<int64_t>(item.size()) != type.byte_width) {
     raise_value_error("a null of ", item.size(), " bytes for elements of ", to_string(type));
   }
-  require_host_readable(array, "look for the value that stands for null");
   DeviceArray result;
+  if (is_read_by_kernels(array.device(), "look for the value that stands for null")) {
+    if (item.size() <= sizeof(uint64_t)) result = null_item_on_device(array, item);
+    return result ? result : raise_no_item(type);
+  }
+  array.synchronize();
   visit_width(item.size() > sizeof(uint64_t) ? 0 : type.byte_width,
               [&](auto width) { result = null_where_item<Element<width()>>(array, item); });
-  if (!result) raise_value_error("no value stands for null among elements of ", to_string(type));
-  return result;
+  return result ? result : raise_no_item(type);
 }
 
 }  // namespace arrowdl

@@ -8,11 +8,11 @@
 namespace arrowdl {
 
 /// `array` of floating-point numbers, null also where an element is NaN. Raises BufferError for
-/// other types and for memory that the host cannot read.
+/// other types and for memory that neither the host nor kernels can read.
 DeviceArray nan_to_null(const DeviceArray& array);
 
 /// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises
-/// ValueError for an item of another size, BufferError for memory that the host cannot read.
+/// ValueError for an item of another size, BufferError as `nan_to_null` does.
 DeviceArray values_to_null(const DeviceArray& array, std::string_view item);
 
 }  // namespace arrowdl

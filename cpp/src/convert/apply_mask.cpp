@@ -1,12 +1,14 @@
 // Makes rows of an array null by a mask.
 #include <string>
 
+#include "array/host_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_arrow.hpp"
 #include "compute/pack_bools.hpp"
+#include "compute/pack_on_device.hpp"
 #include "convert/copy_to_host.hpp"
 #include "util/bit_util.hpp"
 
@@ -39,10 +41,16 @@ void check_mask(const TensorView& mask, const DeviceArray& array) {
 
 }  // namespace
 
-DeviceArray apply_mask(const DeviceArray& array, const OwnedTensor& mask, bool valid) {
+DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid, OwnedEvent event) {
   TensorView view = view_tensor(*mask);
   check_mask(view, array);
-  const Buffer bytes = copy_to_host(view, {});
+  if (is_read_by_kernels(view.device, "read a mask")) {
+    const DeviceArray bytes = to_arrow(std::move(mask), {}, std::move(event));
+    BitRule rule;
+    rule.invert = valid ? 0 : 1;
+    return null_unless(array, bytes, rule);
+  }
+  const Buffer bytes = copy_to_host(view, event);
   const Buffer bits = valid ? pack_bools(view.data, view.size()) : pack_inverted(view);
   const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
   if (nulls == 0) return array;

@@ -232,6 +232,7 @@ bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls) {
                        "\"nan\" or \"mask\", or drop them first");
   }
   if (nulls == Nulls::kNan && !reading.view.dtype->is_floating()) {
+    if (!has_nulls(reading)) return false;
     raise_buffer_error("nulls=\"nan\" needs a floating point type, this is ", to_string(type),
                        ": cast it first, or use nulls=\"fill\" or \"mask\"");
   }

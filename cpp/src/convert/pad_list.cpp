@@ -12,7 +12,10 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "compute/list_offsets.hpp"
+#include "compute/rows_on_device.hpp"
+#include "convert/device_tensor.hpp"
 #include "convert/host_tensor.hpp"
+#include "device/device_pointer.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
@@ -32,6 +35,15 @@ int64_t round_up(int64_t width, int64_t multiple) {
   return rounded;
 }
 
+int64_t choose_width(int64_t longest, const Padding& padding) {
+  const int64_t width = padding.width;
+  if (width >= 0 && longest > width) {
+    raise_value_error("the longest row has ", longest, " values and the width is ", width,
+                      ": give at least ", longest, ", or none to fit the longest row");
+  }
+  return round_up(width >= 0 ? width : longest, padding.multiple);
+}
+
 template <typename Offset>
 int64_t find_width(const DeviceArray& offsets, const Padding& padding) {
   const ElementReader<Offset> elements(offsets, 1);
@@ -39,13 +51,7 @@ int64_t find_width(const DeviceArray& offsets, const Padding& padding) {
   for (int64_t i = 0; i + 1 < offsets.length(); ++i) {
     longest = std::max<int64_t>(longest, elements[i + 1] - elements[i]);
   }
-  longest = cut(longest, padding);
-  const int64_t width = padding.width;
-  if (width >= 0 && longest > width) {
-    raise_value_error("the longest row has ", longest, " values and the width is ", width,
-                      ": give at least ", longest, ", or none to fit the longest row");
-  }
-  return round_up(width >= 0 ? width : longest, padding.multiple);
+  return choose_width(cut(longest, padding), padding);
 }
 
 /// A view of shape (rows, width, ...inner), with the strides of `values` inside a value, so that a
@@ -124,11 +130,65 @@ void fill_rows(const DeviceArray& offsets, const TensorView& values, int64_t wid
   }
 }
 
+/// The address of the first offset.
+int64_t first_offset(const DeviceArray& offsets) {
+  const int64_t itemsize = offsets.type().byte_width;
+  return to_address(
+      offset_pointer(offsets.device(), offsets.buffer(1), offsets.offset() * itemsize));
+}
+
+/// Waits for the length of the longest row.
+int64_t find_width_on_device(KernelWork& work, const DeviceArray& offsets, const Padding& padding) {
+  const int64_t most = padding.max_length < 0 ? INT64_MAX : padding.max_length;
+  const int64_t longest = work.upload({0});
+  work.launch(Kernel::kMeasureLists, static_cast<int64_t*>(nullptr), offsets.length() - 1,
+              first_offset(offsets), offsets.type().byte_width, most, longest);
+  return choose_width(work.read(reinterpret_cast<const void*>(longest), 1).front(), padding);
+}
+
+/// Writes the padding over the whole tensor: no element has a set bit.
+void fill_on_device(KernelWork& work, const TensorView& padded, int64_t total,
+                    const Padding& padding, uint8_t* target) {
+  const auto* unset = reinterpret_cast<const uint8_t*>(work.upload({0}));
+  const int64_t count = total / padded.dtype->itemsize();
+  work.kernels().fill_unset(work.device(), target, count, {unset, 0, count}, padding.element.data(),
+                            padded.dtype->itemsize(), work.stream());
+}
+
+OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& padding,
+                          const Order& order) {
+  const DeviceArray& offsets = parts.offsets;
+  const int64_t rows = offsets.length() - 1;
+  KernelWork work(offsets.device(), "pad lists");
+  work.use(offsets.storage(), offsets.sync_event());
+  const auto tensor = std::make_shared<OwnedTensor>(read_elements(work, parts.values, nulls));
+  work.use(tensor, EventHandle());
+  const TensorView values = view_tensor(**tensor);
+  const int64_t columns = find_width_on_device(work, offsets, padding);
+  const TensorView padded = describe_padded(values, rows, columns);
+  const PaddedSize size = measure(padded);
+  const std::shared_ptr<DeviceMemory> memory = work.allocate(size.total);
+  if (size.total > 0) {
+    fill_on_device(work, padded, size.total, padding, memory->address());
+    const std::shared_ptr<DeviceMemory> taken = work.allocate_integers(rows * columns);
+    const int64_t most = padding.max_length < 0 ? INT64_MAX : padding.max_length;
+    work.launch(Kernel::kPadRows, taken->address(), rows * columns, columns, first_offset(offsets),
+                offsets.type().byte_width, most);
+    gather_values_on_device(work, values.data, size.value,
+                            {rows * columns, to_address(taken->address())}, memory->address());
+  }
+  return make_device_tensor(work, padded, memory, order);
+}
+
 }  // namespace
 
-OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding) {
+OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding,
+                     const Order& order) {
+  if (is_read_by_kernels(parts.values.device(), "pad lists")) {
+    return pad_on_device(parts, nulls, padding, order);
+  }
   check_list_offsets(parts.offsets, parts.values.length());
-  require_host_readable(parts.values, "pad lists");
+  parts.values.synchronize();
   const OwnedTensor tensor = to_dlpack(parts.values, {Copy::kIfNeeded, nulls});
   const TensorView values = view_tensor(*tensor);
   return visit_list_offsets(parts.offsets, [&](auto zero) {

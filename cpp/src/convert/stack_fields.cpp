@@ -1,15 +1,21 @@
 // Copies the fields of a struct into the columns of a matrix.
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/order.hpp"
+#include "arrowdl/owned.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "compute/read_field.hpp"
 #include "convert/array_as_tensor.hpp"
+#include "convert/copy_to_device.hpp"
+#include "convert/device_tensor.hpp"
 #include "convert/fill_value.hpp"
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
@@ -36,6 +42,7 @@ struct Matrix {
   const Dtype* dtype = nullptr;
   int64_t rows = 0;
   int64_t columns = 0;
+  KernelWork* work = nullptr;  ///< that copies the columns; nullptr: the CPU does
 
   int64_t row_bytes() const { return columns * dtype->itemsize(); }
 };
@@ -66,7 +73,7 @@ void bind(const ArrayAsTensor& reading, Nulls nulls, MatrixColumn* column) {
   column->data = view.data;
 }
 
-MatrixColumn read_column(DeviceArray field, Nulls nulls, TensorView* view) {
+MatrixColumn read_column(DeviceArray field, Nulls nulls, KernelWork* work, TensorView* view) {
   MatrixColumn column;
   column.field = std::move(field);
   const ArrayAsTensor reading = view_as_tensor(column.field);
@@ -81,7 +88,12 @@ MatrixColumn read_column(DeviceArray field, Nulls nulls, TensorView* view) {
       raise_buffer_error("its columns are more than int64 can count");
     }
   }
-  if (view->size() > 0) bind(reading, nulls, &column);
+  if (view->size() == 0) return column;
+  if (work == nullptr) {
+    bind(reading, nulls, &column);
+  } else {
+    column.copy = read_elements(*work, column.field, nulls);
+  }
   return column;
 }
 
@@ -96,7 +108,7 @@ std::vector<MatrixColumn> read_columns(const DeviceArray& array, const std::vect
     TensorView view;
     const Nulls policy = nulls[static_cast<std::size_t>(i)];
     try {
-      columns.push_back(read_column(read_field(array, i), policy, &view));
+      columns.push_back(read_column(read_field(array, i), policy, matrix->work, &view));
       MatrixColumn& column = columns.back();
       if (column.replace_nulls) column.substitute = make_fill_value(*view.dtype, policy);
     } catch (const Error& error) {
@@ -217,21 +229,41 @@ void fill(const std::vector<MatrixColumn>& columns, const Matrix& matrix, uint8_
               [&](auto width) { fill_matrix<width()>(columns, matrix, target); });
 }
 
-}  // namespace
-
-OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls) {
-  return stack_fields(array, std::vector<Nulls>(array.type().children.size(), nulls));
+OwnedTensor stack_on_device(std::vector<MatrixColumn> columns, const Matrix& matrix,
+                            const TensorView& view, const Order& order) {
+  KernelWork& work = *matrix.work;
+  const std::shared_ptr<DeviceMemory> memory = work.allocate(view.nbytes());
+  for (MatrixColumn& column : columns) {
+    if (!column.copy) continue;  // no elements
+    const TensorView elements = view_tensor(*column.copy);
+    work.use(std::make_shared<OwnedTensor>(std::move(column.copy)), EventHandle());
+    copy_rows_on_device(work, elements, memory->address() + column.first * matrix.dtype->itemsize(),
+                        matrix.row_bytes());
+  }
+  return make_device_tensor(work, view, memory, order);
 }
 
-OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls) {
+}  // namespace
+
+OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls, const Order& order) {
+  return stack_fields(array, std::vector<Nulls>(array.type().children.size(), nulls), order);
+}
+
+OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls,
+                         const Order& order) {
   if (array.type().layout != Layout::kStruct) {
     raise_buffer_error("only the fields of a struct or record batch can be stacked, this is ",
                        to_string(array.type()));
   }
-  require_host_readable(array, "stack fields");
+  std::optional<KernelWork> work;
   Matrix matrix;
+  if (is_read_by_kernels(array.device(), "stack fields")) {
+    matrix.work = &work.emplace(array.device(), "stack fields");
+  } else {
+    array.synchronize();
+  }
   matrix.rows = array.length();
-  const std::vector<MatrixColumn> columns = read_columns(array, nulls, &matrix);
+  std::vector<MatrixColumn> columns = read_columns(array, nulls, &matrix);
   if (columns.empty()) {
     raise_buffer_error("a struct without fields has no column to stack, and so no dtype");
   }
@@ -240,6 +272,7 @@ OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nul
   view.push_dim(matrix.rows);
   view.push_dim(matrix.columns);
   view.set_contiguous_strides();
+  if (work) return stack_on_device(std::move(columns), matrix, view, order);
   return make_host_tensor(view, [&](uint8_t* target) { fill(columns, matrix, target); });
 }
 

@@ -1,12 +1,14 @@
 // Converts tensors to Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "compute/pack_bools.hpp"
+#include "convert/copy_to_device.hpp"
 #include "convert/copy_to_host.hpp"
 
 namespace arrowdl {
@@ -101,6 +103,17 @@ Buffer share_elements(OwnedTensor tensor, const TensorView& view) {
   return Buffer(std::make_shared<OwnedTensor>(std::move(tensor)), view.data, view.nbytes());
 }
 
+/// New memory with the elements in C order, packed into bits if the options say so.
+Buffer copy_elements_of(TensorView& view, OwnedTensor tensor, const ToArrowOptions& options,
+                        OwnedEvent* event) {
+  const bool pack = view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits;
+  if (!is_host_readable(view.device) && find_kernels(view.device) != nullptr) {
+    return copy_on_own_device(view, std::move(tensor), pack, event);
+  }
+  Buffer data = copy_to_host(view, std::exchange(*event, {}));
+  return pack ? pack_bools(view.data, view.size()) : std::move(data);
+}
+
 /// Whether the elements are an Arrow array as they are: one dimension, and nothing to copy.
 bool is_primitive(const TensorView& view, const ToArrowOptions& options) {
   const DLDataTypeCode code = view.dtype->code;
@@ -130,13 +143,11 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
   }
   Buffer data;
   if (reason != nullptr || options.copy == Copy::kAlways) {
-    data = copy_to_host(view, std::exchange(event, {}));
+    data = copy_elements_of(view, std::move(tensor), options, &event);
     order = dense_row_order(view);
   } else {
     data = share_elements(std::move(tensor), view);
   }
-  if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits)
-    data = pack_bools(view.data, view.size());
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
   const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
   return is_fixed_shape

@@ -5,10 +5,14 @@
 
 #include "array/host_access.hpp"
 #include "arrowdl/concatenate.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/allocate_elements.hpp"
+#include "compute/gather_on_device.hpp"
 #include "compute/take.hpp"
+#include "schema/copy_schema.hpp"
 #include "stream/row_reader.hpp"
 #include "util/reserve.hpp"
 
@@ -50,7 +54,8 @@ class Window {
   /// `parts` are not empty.
   Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number)
       : parts_(std::move(parts)) {
-    for (const DeviceArray& part : parts_) require_host_readable(part, "shuffle rows");
+    is_on_device_ = is_read_by_kernels(parts_.front().device(), "shuffle rows");
+    for (const DeviceArray& part : parts_) require_one_device(part);
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
     reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
@@ -63,7 +68,10 @@ class Window {
       bytes_ += parts_[source].nbytes();
     }
     permute_items(&order_, seed, number);
+    if (is_on_device_) upload_order();
   }
+
+  bool is_on_device() const noexcept { return is_on_device_; }
 
   /// Rows that have not been taken.
   int64_t left() const noexcept { return length() - position_; }
@@ -71,17 +79,49 @@ class Window {
   int64_t count_rows_of(int64_t bytes) const noexcept {
     return bytes / std::max<int64_t>(1, bytes_ / length());
   }
-  OwnedArray take(int64_t count) {
-    OwnedArray rows = arrowdl::take(parts_, {order_.data() + position_, count});
-    position_ += count;
-    return rows;
+  DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
+    const int64_t first = std::exchange(position_, position_ + count);
+    if (is_on_device_) {
+      return take_on_device(copy_schema(*schema->type.schema), parts_,
+                            numbers_.slice(first, count));
+    }
+    OwnedDeviceArray taken;
+    arrowdl::take(parts_, {order_.data() + first, count}).move(&taken->array);
+    taken->device_type = ARROW_DEVICE_CPU;
+    taken->device_id = -1;
+    return DeviceArray::import(schema, std::move(taken));
   }
 
  private:
   int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
 
+  void require_one_device(const DeviceArray& part) const {
+    if (!is_on_device_) part.synchronize();
+    if (part.device() == parts_.front().device()) return;
+    raise_buffer_error("cannot shuffle rows on ", to_string(part.device()), " and on ",
+                       to_string(parts_.front().device()), " together: copy them to one device");
+  }
+
+  /// Copies the order to the device: rows are numbered through there.
+  void upload_order() {
+    std::vector<int64_t> starts;
+    int64_t start = 0;
+    for (const DeviceArray& part : parts_) {
+      starts.push_back(start);
+      start += part.length();
+    }
+    int64_t* target = nullptr;
+    Buffer numbers = allocate_elements(length(), &target);
+    for (const RowIndex& index : order_) *target++ = starts[index.source] + index.row;
+    numbers_ = copy_array(
+        DeviceArray::make_primitive(*find_dtype("int64"), length(), std::move(numbers), Device{}),
+        parts_.front().device());
+  }
+
   std::vector<DeviceArray> parts_;
   std::vector<RowIndex> order_;
+  DeviceArray numbers_;  // `order_` on the device
+  bool is_on_device_ = false;
   int64_t position_ = 0;
   int64_t bytes_ = 0;
 };
@@ -89,7 +129,7 @@ class Window {
 class Shuffle final : public ArrayStream {
  public:
   Shuffle(RowReader reader, int64_t buffer_size, uint64_t seed, uint64_t first_window)
-      : ArrayStream(reader.schema(), kDLCPU),
+      : ArrayStream(reader.schema(), reader.device_type()),
         reader_(std::move(reader)),
         buffer_size_(buffer_size),
         seed_(seed),
@@ -109,14 +149,11 @@ class Shuffle final : public ArrayStream {
   bool take_block(int64_t max_rows) {
     if (window_.left() == 0 && !open_window()) return false;
     constexpr int64_t kBlockBytes = 4 << 20;
-    const int64_t wanted =
-        std::max(max_rows, window_.count_rows_of(kBlockBytes) / max_rows * max_rows);
-    OwnedDeviceArray taken;
-    window_.take(std::min(window_.left(), wanted)).move(&taken->array);
-    taken->device_type = ARROW_DEVICE_CPU;
-    taken->device_id = -1;
+    constexpr int64_t kBlockBytesOfDevice = 64 << 20;  // launches take longer than calls
+    const int64_t bytes = window_.is_on_device() ? kBlockBytesOfDevice : kBlockBytes;
+    const int64_t wanted = std::max(max_rows, window_.count_rows_of(bytes) / max_rows * max_rows);
+    block_ = window_.take(std::min(window_.left(), wanted), schema());
     if (window_.left() == 0) window_ = Window();
-    block_ = DeviceArray::import(schema(), std::move(taken));
     return true;
   }
 

@@ -57,6 +57,11 @@ def _from_offsets(tensor: Any) -> jax.Array:
     import numpy as np
 
     if tensor.dtype == "int64" and not jax.config.jax_enable_x64:
+        if tensor.__dlpack_device__()[0] != 1:
+            raise BufferError(
+                "offsets and lengths on a device are int64, which jax would truncate: call "
+                'jax.config.update("jax_enable_x64", True) first'
+            )
         offsets = np.from_dlpack(tensor)
         if offsets.size == 0 or offsets.max() <= np.iinfo(np.int32).max:
             return jax.numpy.asarray(offsets.astype(np.int32))

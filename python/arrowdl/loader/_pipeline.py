@@ -219,7 +219,7 @@ class Pipeline:
             # pyarrow decodes files ahead by itself, and slices need no thread.
             is_ready = not options.shuffle and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
-        elif self._can_convert_on_device(stream.schema, device):
+        elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
@@ -269,11 +269,12 @@ class Pipeline:
         """
         return self.options.writable
 
-    def _can_convert_on_device(self, schema: _core.Schema, device: _core.Device) -> bool:
-        if _core.is_host_readable(device):
+    def _can_convert_on_device(self, stream: _core.DeviceStream, device: _core.Device) -> bool:
+        is_on_device = not _core.is_host_readable((stream.device_type, 0))
+        if is_on_device or _core.is_host_readable(device):
             return True
         reads_on_host = self.options.stack or self.options.dtype is not None
-        return not reads_on_host and can_convert_on_device(schema)
+        return not reads_on_host and can_convert_on_device(stream.schema)
 
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""

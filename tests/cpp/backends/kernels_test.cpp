@@ -1,12 +1,15 @@
-// Tests bits and nulls on the streams of the fake drivers. CUDA's kernels are those of bitmap.cu,
-// which the fake driver compiles for the CPU; ROCm has none.
+// Tests bits and nulls on the streams of the fake drivers. The fake driver compiles CUDA's
+// kernels for the CPU; ROCm has none here.
 #include <cstring>
 #include <functional>
 #include <memory>
 
+#include "arrowdl/concatenate.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/list_tensors.hpp"
+#include "arrowdl/lists.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
@@ -73,6 +76,20 @@ bool get(const Bytes& bits, int64_t i) {
   return (bits[static_cast<std::size_t>(i / 8)] >> (i % 8) & 1) != 0;
 }
 
+/// The offsets of lists, padded rows, and lists of several arrays.
+const Read kListReadings[] = {
+    [](const auto& array, const Order& order) {
+      return read_values(split_list(array, true).offsets, Nulls::kRaise, order);
+    },
+    [](const auto& array, const Order& order) {
+      return pad_list(split_list(array, true), Nulls::kFill, {}, order);
+    },
+    [](const auto& array, const Order& order) {
+      const DeviceArray joined = concatenate({array.slice(1, array.length() - 1), array});
+      return list_lengths(split_list(joined), -1, order);
+    },
+};
+
 /// Field 0 of a struct.
 const Read kFieldReadings[] = {
     [](const auto& array, const Order& order) {
@@ -80,6 +97,7 @@ const Read kFieldReadings[] = {
     },
     [](const auto& array, const Order& order) { return to_mask(read_field(array, 0), order); },
     [](const auto& array, const Order& order) { return to_row_mask(array.field(0), order); },
+    [](const auto& array, const Order& order) { return stack_fields(array, Nulls::kFill, order); },
 };
 
 class KernelsTest : public testing::DeviceTest {
@@ -414,12 +432,29 @@ TEST_P(KernelsTest, AConsumerWithoutAStreamFindsItDone) {
   }
 }
 
-TEST_P(KernelsTest, WhatNobodyCountedIsCountedForNobody) {
+TEST_P(KernelsTest, WhatNobodyCountedIsCountedOnTheDevice) {
   const DeviceArray array = upload(make_rows("i", {testing::number(1), testing::null()}));
-  expect_error(ErrorKind::kBuffer, "nulls=\"fill\", \"nan\" or \"mask\"",
-               [&] { read_values(array, Nulls::kRaise, {}); });
+  EXPECT_EQ(array.known_null_count(), -1);
+  EXPECT_EQ(array.null_count(), 1);
+  EXPECT_EQ(array.slice(0, 1).null_count(), 0);
+  expect_error(ErrorKind::kBuffer, "has nulls", [&] { read_values(array, Nulls::kRaise, {}); });
   expect_error(ErrorKind::kBuffer, "needs a floating point type",
                [&] { read_values(array, Nulls::kNan, {}); });
+  EXPECT_EQ(view_tensor(*read_values(array.slice(0, 1), Nulls::kNan, {})).size(), 1);
+}
+
+TEST_P(KernelsTest, StreamsOfOursAreNotRecorded) {
+  Builder builder(1);
+  const DeviceArray structs = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
+  const OwnedSchema list = testing::field("+l", testing::field("i"));
+  const DeviceArray lists = upload(builder.import(list, {testing::items(testing::numbers({1}))}));
+  for (const Nulls nulls : {Nulls::kKeep, Nulls::kFill}) {
+    stack_fields(structs, nulls);
+    pad_list(split_list(lists), nulls);
+    concatenate({structs, structs});
+  }
+  EXPECT_TRUE(structs.storage()->recorded_streams.empty());
+  EXPECT_TRUE(lists.storage()->recorded_streams.empty());
 }
 
 TEST_P(KernelsTest, ACaptureIsRefused) {
@@ -466,6 +501,13 @@ TEST_P(KernelsTest, EveryCallFailsInTurn) {
     const DeviceArray structs = upload(make_structs(builder, format, testing::numbers({1, 0, 1})));
     for (const Read& read : kFieldReadings) {
       for (int n = 1; fail_reading(structs, read, stream, n); ++n) ++failed;
+    }
+    const Values rows{testing::items(testing::numbers({1, 0})), testing::null(),
+                      testing::items(testing::numbers({1}))};
+    const OwnedSchema list = testing::field("+l", testing::field(format));
+    const DeviceArray lists = upload(builder.import(list, rows));
+    for (const Read& read : kListReadings) {
+      for (int n = 1; fail_reading(lists, read, stream, n); ++n) ++failed;
     }
   }
   EXPECT_GE(failed, 60);

@@ -64,6 +64,20 @@ FAKE_EXPORT int hipMallocFromPoolAsync(void** memory, std::size_t n, void* pool,
 FAKE_EXPORT int hipDeviceCanAccessPeer(int* can, int device, int peer) {
   return fake::can_access_peer(can, device, peer);
 }
+FAKE_EXPORT int hipModuleLoadData(void** module, const void* image) {
+  return fake::load_module(module, image);
+}
+FAKE_EXPORT int hipModuleGetFunction(void** kernel, void* module, const char* name) {
+  return fake::find_kernel(kernel, module, name);
+}
+FAKE_EXPORT int hipModuleLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z,
+                                      unsigned block_x, unsigned block_y, unsigned block_z,
+                                      unsigned shared, void* s, void** arguments, void** extra) {
+  if (y * z * block_y * block_z != 1 || shared != 0 || extra != nullptr) {
+    return fake::kInvalidValue;
+  }
+  return fake::launch_kernel(kernel, x, block_x, s, arguments);
+}
 
 FAKE_EXPORT const char* hipGetErrorName(int status) { return fake::name_of(status); }
 FAKE_EXPORT const char* hipGetErrorString(int) { return "so says the fake driver"; }

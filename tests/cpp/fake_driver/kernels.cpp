@@ -1,4 +1,4 @@
-// Compiles bitmap.cu for the CPU, with replacements for CUDA's keywords and built-in variables.
+// Compiles the kernels for the CPU, with replacements for CUDA's keywords and built-in variables.
 #include "kernels.hpp"
 
 #include <cstddef>
@@ -17,11 +17,24 @@ struct ulonglong2 {
   unsigned long long x, y;
 };
 
+// Several streams may run at once, each on memory of its own.
+template <typename T>
+void atomicAdd(T* target, T value) {
+  *target += value;
+}
+template <typename T>
+void atomicMax(T* target, T value) {
+  if (*target < value) *target = value;
+}
+
 }  // namespace
 
 #define __device__
 #define __global__
 #include "backends/kernels/bitmap.cu"
+#include "backends/kernels/elements.cu"
+#include "backends/kernels/gather.cu"
+#include "backends/kernels/offsets.cu"
 #undef __device__
 #undef __global__
 
@@ -60,10 +73,25 @@ Run bind(void** arguments) {
 }
 
 constexpr Kernel kKernels[] = {
-    {"unpack_bits", bind<unpack_bits>},   {"fill_unset_1", bind<fill_unset_1>},
-    {"fill_unset_2", bind<fill_unset_2>}, {"fill_unset_4", bind<fill_unset_4>},
-    {"fill_unset_8", bind<fill_unset_8>}, {"fill_unset_16", bind<fill_unset_16>},
+    {"unpack_bits", bind<unpack_bits>},
+    {"fill_unset_1", bind<fill_unset_1>},
+    {"fill_unset_2", bind<fill_unset_2>},
+    {"fill_unset_4", bind<fill_unset_4>},
+    {"fill_unset_8", bind<fill_unset_8>},
+    {"fill_unset_16", bind<fill_unset_16>},
     {"and_bits", bind<and_bits>},
+    {"count_bits", bind<count_bits>},
+    {"gather_elements", bind<gather_elements>},
+    {"gather_bits", bind<gather_bits>},
+    {"find_lists", bind<find_lists>},
+    {"find_runs", bind<find_runs>},
+    {"scan_chunks", bind<scan_chunks>},
+    {"add_totals", bind<add_totals>},
+    {"write_offsets", bind<write_offsets>},
+    {"measure_lists", bind<measure_lists>},
+    {"pad_rows", bind<pad_rows>},
+    {"copy_strided", bind<copy_strided>},
+    {"pack_bits", bind<pack_bits>},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels of bitmap.cu, compiled for the CPU, which the fake driver runs on its streams.
+// The kernels, compiled for the CPU, which the fake driver runs on its streams.
 #pragma once
 
 #include <functional>

@@ -30,6 +30,7 @@ from helpers.dlpack import (
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / "build/dev/tests/cpp/fake_driver" / name for name in ("fake_cuda", "fake_hip")]
 
+HIPRTC = ROOT / "build/dev/tests/cpp/fake_driver/fake_hiprtc"
 
 PREAMBLE = """
 import ctypes, gc, time, weakref

@@ -258,8 +258,15 @@ assert entries["strides"] == (24, 4, 12)
 assert entries["data"] == (memory + 24, True)
 again = arrowdl.to_arrow_device(HasInterface(entries))
 assert again.__cuda_array_interface__ == entries
+ctypes.memmove(memory, (ctypes.c_int * 24)(*range(24)), 96)
 gaps = cuda.tensor(memory, (4, 3), strides=(24, 8))
-refused(BufferError, "contiguous", lambda: arrowdl.to_arrow_device(gaps))
+refused(BufferError, "not dense", lambda: arrowdl.to_arrow_device(gaps, copy=False))
+dense = arrowdl.to_arrow_device(gaps)
+dense.synchronize()
+entries = dense.__cuda_array_interface__
+assert entries["strides"] in (None, (12, 4)) and entries["data"][0] != memory
+rows = list((ctypes.c_int * 12).from_address(entries["data"][0]))
+assert rows == [6 * row + 2 * column for row in range(4) for column in range(3)]
 """)
 
 

@@ -1,6 +1,5 @@
-// CUDA kernels over bitmaps. tools/make_ptx.py compiles them to bitmap_ptx.hpp, which the library
-// carries, so that no build needs a toolkit. The fake driver of the tests compiles this file for
-// the CPU.
+// Kernels over bitmaps.
+#include "threads.cuh"
 
 namespace {
 
@@ -16,12 +15,6 @@ struct Bits {
     return (bytes[i >> 3] >> (i & 7) & 1) != 0;
   }
 };
-
-__device__ long long first_element() {
-  return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
-__device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
 template <typename Item>
 __device__ void fill_unset(Item* target, long long size, Bits bits, Item item) {
@@ -81,4 +74,20 @@ extern "C" __global__ void and_bits(unsigned char* target, long long shift, long
     }
     target[byte] = static_cast<unsigned char>(made);
   }
+}
+
+/// Adds to `*result` the number of set bits among the `count` bits from `offset` on.
+extern "C" __global__ void count_bits(unsigned long long* result, long long size,
+                                      const unsigned char* bits, long long offset,
+                                      long long count) {
+  const Bits given{bits, offset, 1};
+  unsigned long long found = 0;
+#pragma unroll 1
+  for (long long byte = first_element(); byte < size; byte += stride()) {
+#pragma unroll 1
+    for (long long i = byte * 8; i < byte * 8 + 8 && i < count; ++i) {
+      found += given.is_set(i) ? 1 : 0;
+    }
+  }
+  if (found != 0) atomicAdd(result, found);
 }

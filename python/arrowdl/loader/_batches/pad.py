@@ -17,7 +17,7 @@ def pad_batches(
     Parameters
     ----------
     stream : DeviceStream
-        Structs in host memory, of at most `rows` rows.
+        Structs of at most `rows` rows.
     rows : int
     valid_rows : dict of int to int
         Number of valid rows of some arrays, by the array's index; the other rows of such an array
@@ -41,7 +41,10 @@ def pad_batches(
             own = valid_rows.get(i, len(array))
             if own < rows:
                 valid_rows[i] = own
-            yield _add_column(_repeat_rows(array, rows), _make_mask(own, rows))
+            mask = _make_mask(own, rows)
+            if not _core.is_host_readable(array.device):
+                mask = mask.to(array.device)
+            yield _add_column(_repeat_rows(array, rows), mask)
             array = next(stream, None)
 
     return _core.from_arrow_stream(pad())

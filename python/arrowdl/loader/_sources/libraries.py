@@ -72,6 +72,22 @@ def find_batch(array: _core.DeviceArray) -> pa.Table | None:
     return _to_table(pa.record_batch(array))
 
 
+def find_device_arrays(source: Any) -> list[_core.DeviceArray] | None:
+    """Return the record batches of a `DeviceArray`, or a list of them, that the host cannot read.
+
+    None for other objects.
+    """
+    arrays = [source] if isinstance(source, _core.DeviceArray) else source
+    if not isinstance(arrays, (list, tuple)) or not arrays:
+        return None
+    for array in arrays:
+        if not isinstance(array, _core.DeviceArray) or array.schema.format != "+s":
+            return None
+        if _core.is_host_readable(array.device):
+            return None
+    return list(arrays)
+
+
 def _drop_unnamed_index(table: pa.Table) -> pa.Table:
     """Drop the row numbers that a split or a filter leaves on a frame."""
     names = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]

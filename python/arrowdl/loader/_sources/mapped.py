@@ -13,7 +13,7 @@ from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._sources.scans import naming_files
-from arrowdl.loader._sources.table import TableSource
+from arrowdl.loader._sources.table import ChunkSource, TableSource
 from arrowdl.loader._sources.unify_schemas import choose_read, unify_schemas
 from arrowdl.loader._sources.vocabulary import Vocabulary
 
@@ -74,7 +74,7 @@ class MappedSource(TableSource):
     def check_read(self) -> None:
         self.check_unchanged()
 
-    def cut_for_shuffle(self) -> TableSource:
+    def cut_for_shuffle(self) -> ChunkSource:
         cut = super().cut_for_shuffle()
         cut._is_cut = True  # type: ignore[attr-defined]
         return cut
@@ -96,7 +96,7 @@ def _map_again(
     stamps: FileStamps,
     vocabulary: Vocabulary,
     is_cut: bool,
-) -> TableSource:
+) -> ChunkSource:
     stamps.check()
     mapped = map_files(paths, columns)
     if mapped is None:

@@ -10,9 +10,15 @@ from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
-from arrowdl.loader._sources.libraries import find_batch, find_opener, find_table, is_of
+from arrowdl.loader._sources.libraries import (
+    find_batch,
+    find_device_arrays,
+    find_opener,
+    find_table,
+    is_of,
+)
 from arrowdl.loader._sources.paths import open_paths
-from arrowdl.loader._sources.table import TableSource
+from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._sources.vocabulary import Vocabulary
 
 
@@ -115,6 +121,8 @@ def _open_files(
 
 
 def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
+    if (arrays := find_device_arrays(source)) is not None:
+        return DeviceSource(arrays, columns)
     if (table := find_table(source)) is not None:
         return TableSource(table, columns)
     if (opener := find_opener(source, columns)) is not None:

@@ -1,4 +1,4 @@
-"""`TableSource`: rows of a table in memory."""
+"""`TableSource`: rows of a table in memory. `DeviceSource`: those of arrays on a device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
@@ -26,7 +26,54 @@ if TYPE_CHECKING:
 _TABLE_UNIT_ROWS = 4_096
 
 
-class TableSource(IndexedSource):
+class ChunkSource(IndexedSource):
+    """Rows of arrays, one after the other, in units of one length."""
+
+    _arrays: list[_core.DeviceArray]
+    _total: int
+
+    def _set_units(self, rows: int) -> None:
+        """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
+        self._unit_rows = rows
+        self.units = [min(rows, self._total - start) for start in range(0, self._total, rows)]
+
+    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+        self._load()
+        starts = [unit * self._unit_rows for unit in units]
+        parts = [
+            self._arrays[i][rows]
+            for start, unit in zip(starts, units, strict=True)
+            for i, rows in self._find_slices(start, start + self.units[unit])
+        ]
+        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
+
+    def _load(self) -> None:
+        """Make the arrays, when they are first read."""
+        return
+
+    def _check(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        return stream
+
+    def _find_slices(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
+        """Yield the index of each chunk with rows of `start` to `stop`, and the slice of them."""
+        ends = self._ends
+        for i in range(bisect_right(ends, start), len(ends)):
+            begin = ends[i] - len(self._arrays[i])
+            if begin >= stop:
+                break
+            yield i, slice(max(start - begin, 0), stop - begin)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self._arrays)))
+
+    def cut_for_shuffle(self) -> ChunkSource:
+        cut = copy(self)
+        cut._set_units(_TABLE_UNIT_ROWS)
+        return cut
+
+
+class TableSource(ChunkSource):
     """Rows of a table.
 
     Parameters
@@ -41,6 +88,7 @@ class TableSource(IndexedSource):
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
+        self._total = table.num_rows
         self._set_units(max(1, table.num_rows))
 
     @property
@@ -70,22 +118,6 @@ class TableSource(IndexedSource):
         empty = pa.array([], field.type.value_type)
         return max(dictionaries, key=len, default=empty)  # the others are prefixes of it
 
-    def _set_units(self, rows: int) -> None:
-        """Cut units of `rows` rows; the chunks may depend on the threads that made the table."""
-        self._unit_rows = rows
-        total = self._table.num_rows
-        self.units = [min(rows, total - start) for start in range(0, total, rows)]
-
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
-        self._load()
-        starts = [unit * self._unit_rows for unit in units]
-        parts = [
-            self._arrays[i][rows]
-            for start, unit in zip(starts, units, strict=True)
-            for i, rows in self._find_slices(start, start + self.units[unit])
-        ]
-        return self._check(_core.chain(parts or [self._arrays[0][:0]]))
-
     def _load(self) -> None:
         if not self._arrays:
             batches = self._table.to_batches() or [self._table.slice(0, 0)]
@@ -97,31 +129,74 @@ class TableSource(IndexedSource):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream
 
-    def _find_slices(self, start: int, stop: int) -> Iterator[tuple[int, slice]]:
-        """Yield the index of each chunk with rows of `start` to `stop`, and the slice of them."""
-        ends = self._ends
-        for i in range(bisect_right(ends, start), len(ends)):
-            begin = ends[i] - len(self._arrays[i])
-            if begin >= stop:
-                break
-            yield i, slice(max(start - begin, 0), stop - begin)
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        return list(accumulate(map(len, self._arrays)))
-
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_ends"} | {
             "_arrays": []
         }
 
-    def cut_for_shuffle(self) -> TableSource:
-        cut = copy(self)
-        cut._set_units(_TABLE_UNIT_ROWS)
-        return cut
-
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.num_rows}"
+
+
+class DeviceSource(ChunkSource):
+    """Rows of record batches on a device, which are cut and shuffled there.
+
+    Parameters
+    ----------
+    arrays : list of DeviceArray
+        Struct arrays of one schema, at least one.
+    columns : list of str, optional
+
+    Raises
+    ------
+    ValueError
+        The schemas differ, or a column is missing.
+    """
+
+    def __init__(self, arrays: Sequence[_core.DeviceArray], columns: list[str] | None) -> None:
+        stream = _core.chain(arrays)
+        self._schema = stream.schema
+        self._arrays = list(stream if columns is None else stream.select(columns))
+        self._columns = columns or [field.name for field in self._schema.children]
+        self._total = sum(map(len, self._arrays))
+        self._set_units(max(1, self._total))
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self._columns)
+
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        super().use_vocabulary(vocabulary)
+        for name in self._columns:
+            if name in vocabulary.tables:
+                raise ValueError(
+                    f'vocabulary= encodes values on the CPU, and "{name}" is on '
+                    f"{self._arrays[0].device}: encode it before it is copied to the device"
+                )
+
+    def find_vocabulary(self, column: str) -> pa.Array | None:
+        import pyarrow as pa
+
+        if column not in self._columns:
+            return None
+        values = self._arrays[0][column]
+        if values.schema.dictionary is None:
+            return None
+        return pa.array(values[:1].to("cpu")).dictionary
+
+    def describe(self) -> str:
+        return f"{self._schema} {self.num_rows}"
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            "the rows are in device memory, which worker processes cannot read: leave num_workers "
+            "out, the device does the work"
+        )
 
 
 def _unify_dictionaries(table: pa.Table) -> pa.Table:

@@ -1,0 +1,106 @@
+// Rows of several arrays, and which of them an operation takes.
+#pragma once
+
+namespace {
+
+/// One of the arrays. Their rows are numbered through, one array after the other.
+struct Source {
+  long long start;    ///< the number of its first row
+  long long data;     ///< the address of a buffer
+  long long offset;   ///< the index of its first row in the buffer
+  long long limit;    ///< of lists, the number of their values; of run ends, the number of runs
+  long long base;     ///< of lists and run ends, the number of the first value
+  long long more;     ///< of list views, the address of the sizes; of run ends, the first run
+};
+
+struct Sources {
+  Source only;        ///< the one array
+  const Source* all;  ///< or several of them
+  long long count;
+
+  __device__ Source find(long long row) const {
+    if (count == 1) return only;
+    long long low = 0;
+    long long high = count;
+#pragma unroll 1
+    while (high - low > 1) {
+      const long long middle = low + (high - low) / 2;
+      if (all[middle].start <= row) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return all[low];
+  }
+};
+
+/// The rows that are taken: all, those of `rows`, or ranges of them. Range k has the rows from
+/// rows[k] on, and is taken at starts[k] up to starts[k + 1].
+struct Taken {
+  const long long* rows;
+  const long long* starts;
+  long long ranges;
+  long long width;  ///< a row stands for this number of consecutive ones
+
+  /// The row that is taken at `i`; negative if none is.
+  __device__ long long find(long long i) const {
+    const long long at = width == 1 ? i : i / width;
+    long long row = at;
+    if (starts != nullptr) {
+      const long long range = find_range(at);
+      row = rows[range] + (at - starts[range]);
+    } else if (rows != nullptr) {
+      row = rows[at];
+    }
+    return row < 0 || width == 1 ? row : row * width + (i - at * width);
+  }
+
+  /// The last range that starts at `at` or before.
+  __device__ long long find_range(long long at) const {
+    long long low = 0;
+    long long high = ranges;
+#pragma unroll 1
+    while (high - low > 1) {
+      const long long middle = low + (high - low) / 2;
+      if (starts[middle] <= at) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+};
+
+/// The integer of `width` bytes (2, 4 or 8) at an index.
+__device__ long long read_integer(long long data, long long width, long long i) {
+  if (width == 8) return reinterpret_cast<const long long*>(data)[i];
+  if (width == 4) return reinterpret_cast<const int*>(data)[i];
+  return reinterpret_cast<const short*>(data)[i];
+}
+
+/// Copies `unit` bytes (1, 2, 4 or 8), to which both addresses are aligned.
+__device__ void copy_unit(long long target, long long source, long long unit) {
+  if (unit == 8) {
+    *reinterpret_cast<long long*>(target) = *reinterpret_cast<const long long*>(source);
+  } else if (unit == 4) {
+    *reinterpret_cast<int*>(target) = *reinterpret_cast<const int*>(source);
+  } else if (unit == 2) {
+    *reinterpret_cast<short*>(target) = *reinterpret_cast<const short*>(source);
+  } else {
+    *reinterpret_cast<char*>(target) = *reinterpret_cast<const char*>(source);
+  }
+}
+
+}  // namespace
+
+// The parameters of kernels that take rows, and the structs of them.
+#define ROW_PARAMETERS                                                                       \
+  long long start, long long data, long long offset, long long limit, long long base,        \
+      long long more, const Source *all, long long count, const long long *rows,             \
+      const long long *starts, long long ranges, long long width
+#define SOURCES \
+  Sources { {start, data, offset, limit, base, more}, all, count }
+#define TAKEN \
+  Taken { rows, starts, ranges, width }

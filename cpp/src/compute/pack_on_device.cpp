@@ -1,0 +1,42 @@
+// Packs the elements of arrays into bits, with the kernels of a device.
+#include "compute/pack_on_device.hpp"
+
+#include <utility>
+
+#include "arrowdl/error.hpp"
+#include "device/device_pointer.hpp"
+#include "util/bit_util.hpp"
+
+namespace arrowdl {
+
+Buffer pack_on_device(KernelWork& work, const uint8_t* elements, int64_t count, int64_t itemsize,
+                      const BitRule& rule) {
+  const int64_t size = bitmap_size(count);
+  const std::shared_ptr<DeviceMemory> bits = work.allocate(size);
+  const int64_t source = to_address(elements);
+  work.launch(Kernel::kPackBits, bits->address(), size, count, source, itemsize,
+              find_unit({source, itemsize}), rule.flip, rule.mask, rule.limit, rule.invert);
+  return to_buffer(bits, size);
+}
+
+DeviceArray null_unless(const DeviceArray& rows, const DeviceArray& elements, const BitRule& rule) {
+  if (!rows.type().has_validity()) {
+    raise_buffer_error("an array of ", to_string(rows.type()),
+                       " has no validity bitmap to hold a mask: cast it to a type that has");
+  }
+  if (rows.length() == 0) return rows;
+  const Device device = rows.device();
+  const int64_t width = elements.type().byte_width;
+  KernelWork work(device, "make nulls");
+  work.use(elements.storage(), elements.sync_event());
+  const uint8_t* first = offset_pointer(device, elements.buffer(1), elements.offset() * width);
+  ArrayParts parts;
+  parts.length = rows.length();
+  parts.null_count = -1;
+  parts.buffers.push_back(pack_on_device(work, first, parts.length, width, rule));
+  parts.buffers.push_back(parts.buffers.front());
+  return rows.with_nulls_of(DeviceArray::import(
+      make_nested_schema("b", {}, ""), make_array(std::move(parts)), device, work.record()));
+}
+
+}  // namespace arrowdl

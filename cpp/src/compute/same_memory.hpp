@@ -1,0 +1,11 @@
+// Compares arrays by their memory.
+#pragma once
+
+#include "arrowdl/device_array.hpp"
+
+namespace arrowdl {
+
+/// Whether two arrays of one type have the same rows of the same buffers. Reads no memory.
+bool is_same_memory(const DeviceArray& a, const DeviceArray& b);
+
+}  // namespace arrowdl

@@ -1,0 +1,162 @@
+"""Arrow arrays of a device that become tensors there, beside the same arrays on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+COMPARE = """
+DEVICE = globals().get("DEVICE", "cuda:1")
+import dataclasses
+import random
+import numpy as np
+import pyarrow as pa
+from arrowdl import _core, _frameworks
+from helpers.fake_cuda import read_as_host, replace_framework
+from helpers.random_arrays import draw_type, draw_values, lay_out
+from helpers.random_cases import check_cases
+
+numpy = _frameworks.load("numpy")
+there = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
+replace_framework("numpy", there)
+here = dataclasses.replace(numpy)
+
+def convert(function, *args, **options):
+    try:
+        return function(*args, **options)
+    except (BufferError, ValueError) as error:
+        return error
+
+def same(made, expected, path=""):
+    if isinstance(expected, dict):
+        assert made.keys() == expected.keys()
+        for name in expected:
+            same(made[name], expected[name], f"{path}.{name}")
+    elif isinstance(expected, tuple):
+        assert len(made) == len(expected), path
+        for i, pair in enumerate(zip(made, expected)):
+            same(*pair, f"{path}[{i}]")
+    else:
+        expected = np.asarray(expected)
+        assert made.dtype == expected.dtype and made.shape == expected.shape, path
+        np.testing.assert_array_equal(made, expected, err_msg=path)
+
+def compare(rows, **options):
+    '''The tensors of `rows` on the device are those of the CPU, which arrowdl calls to_jax's.'''
+    expected = convert(on_cpu, rows, **options)
+    made = convert(arrowdl.to_numpy, rows.to(DEVICE), **options)
+    if isinstance(expected, Exception):
+        assert isinstance(made, type(expected)), (made, expected, options, rows.schema)
+        # A framework that calls __dlpack__ gets the error there, where no field is named.
+        assert str(made) in str(expected) or "CPU" in str(made), (made, expected)
+    else:
+        assert not isinstance(made, Exception), (made, options)
+        same(made, expected)
+
+replace_framework("jax", here)
+on_cpu = arrowdl.to_jax
+"""
+
+RANDOM = """
+def has_views(kind):
+    types = pa.types
+    if kind in (pa.string_view(), pa.binary_view()):
+        return True
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return has_views(kind.value_type)
+    return any(has_views(kind.field(i).type) for i in range(kind.num_fields))
+
+def draw(rng):
+    kind = draw_type(rng)
+    while has_views(kind):
+        kind = draw_type(rng)
+    return kind
+
+def check(rng):
+    kind = draw(rng)
+    values = draw_values(rng, kind, rng.randrange(14), rng.choice([0, 0.3, 1]))
+    rows = arrowdl.from_arrow(lay_out(rng, kind, values))
+    ragged = rng.choice(["jagged", "padded", "offsets"])
+    compare(rows, nulls=rng.choice(["fill", "mask", "raise", "nan"]), ragged=ragged)
+
+check_cases(check, 250)
+gc.collect()
+settle()
+assert debug.live_objects() == 0
+"""
+
+
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_random_arrays_become_the_tensors_of_the_cpu(
+    on_fake_gpus: Callable[[str], None], device: str
+) -> None:
+    on_fake_gpus(f'DEVICE = "{device}"' + COMPARE + RANDOM)
+
+
+def test_padded_lists(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{COMPARE}
+rows = [[1, 2, 3], None, [], [4], [5, 6, 7, 8, 9]] * 7
+items = [pa.int8(), pa.float16(), pa.float32(), pa.int64(), pa.bool_(), pa.list_(pa.int16(), 2)]
+for item in items:
+    lists = [None if row is None else [[x, -x] for x in row] if pa.types.is_fixed_size_list(item)
+             else [x % 2 == 0 for x in row] if item == pa.bool_() else row for row in rows]
+    if item == pa.float16():
+        lists = [None if row is None else [np.float16(x) for x in row] for row in lists]
+    for kind in (pa.list_(item), pa.large_list(item)):
+        array = arrowdl.from_arrow(pa.array(lists, kind))
+        for window in (array, array[3:17], array[:0], array[2:3]):
+            for options in ({{}}, {{"max_length": 2}}, {{"pad_to_multiple": 4}}, {{"pad_value": 1}},
+                            {{"max_length": 3, "pad_to_multiple": 2, "pad_value": 7}}):
+                if item == pa.bool_() and options.get("pad_value") == 7:
+                    continue
+                for nulls in ("fill", "mask"):
+                    compare(window, ragged="padded", nulls=nulls, **options)
+""")
+
+
+def test_matrices(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{COMPARE}
+rows = range(50)
+def column(kind, step):
+    return pa.array([None if i % step == 1 else i for i in rows], kind)
+images = pa.ExtensionArray.from_storage(
+    pa.fixed_shape_tensor(pa.float32(), [2, 3], permutation=[1, 0]),
+    pa.array([[i, 1, 2, 3, 4, 5] for i in rows], pa.list_(pa.float32(), 6)))
+TABLES = [
+    {{"x": column(pa.float32(), 3), "y": column(pa.float32(), 99), "z": column(pa.float32(), 5)}},
+    {{"i": column(pa.int16(), 4)}},
+    {{"a": pa.array([None if i % 5 == 0 else i % 2 == 0 for i in rows]),
+      "b": pa.array([i % 3 == 0 for i in rows])}},
+    {{"x": column(pa.float32(), 3), "pairs": pa.array([[i, 2.0] for i in rows],
+      pa.list_(pa.float32(), 2)), "images": images, "none": pa.array([[]] * 50,
+      pa.list_(pa.float32(), 0))}},
+    {{"x": column(pa.float32(), 3), "i": column(pa.int32(), 3)}},
+    {{"text": pa.array(["a"] * 50)}},
+]
+for columns in TABLES:
+    absent = pa.array([i % 7 == 2 for i in rows])
+    plain = pa.RecordBatch.from_pydict(columns).to_struct_array()
+    masked = pa.StructArray.from_arrays(list(columns.values()), list(columns), mask=absent)
+    for table in (plain, masked):
+        array = arrowdl.from_arrow(table)
+        for window in (array, array[5:9], array[:0]):
+            for nulls in ("fill", "nan", "mask", "raise"):
+                compare(window, stack=True, nulls=nulls)
+""")
+
+
+def test_frameworks_wait_on_their_own_stream(on_fake_cuda: Callable[[str], None]) -> None:
+    """The exchange API names the stream: the padded rows are ready there."""
+    on_fake_cuda(f"""{COMPARE}
+from helpers.fake_cuda import StandInFramework
+framework = StandInFramework(cuda)
+replace_framework("torch", dataclasses.replace(numpy, tensor_type=framework.tensor_type))
+lists = arrowdl.from_arrow(pa.array([[1, 2], [3], []], pa.list_(pa.int32()))).to("cuda")
+with cuda.gate(framework.stream):
+    values, lengths = arrowdl.to_torch(lists, ragged="padded")
+    assert not cuda.is_idle(framework.stream)
+while not cuda.is_idle(framework.stream):
+    time.sleep(0.001)
+assert values.tolist() == [[1, 2], [3, 0], [0, 0]] and lengths.tolist() == [2, 1, 0]
+""")
