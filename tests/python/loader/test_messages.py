@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import pickle
-import sys
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterator
-from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 import arrowdl
@@ -20,7 +17,6 @@ import torch
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, flatten
 from arrowdl.loader._batches.to_device import copy_ahead
-from arrowdl.loader._workers.shared_memory import SlotReader, name_slot
 
 Pair = namedtuple("Pair", ["x", "y"])
 
@@ -403,17 +399,3 @@ there = cuda.tensor(cuda.allocate(12), (3,))
 refused(BufferError, "the transform returned a tensor on cuda:0: leave it on the host",
         lambda: _core.TensorBlock([there], ["torch"]))
 """)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="memory without a size is POSIX's")
-def test_slots_of_a_worker_that_was_killed_while_it_made_them() -> None:
-    import _posixshmem
-
-    prefix = f"arrowdl-{os.getpid()}"
-    made = SharedMemory(name_slot(prefix, 0), create=True, size=10)
-    os.close(_posixshmem.shm_open(f"/{name_slot(prefix, 1)}", os.O_CREAT | os.O_RDWR, mode=0o600))
-    SlotReader(prefix).close(announced=3)
-    made.close()
-    for number in range(3):
-        with pytest.raises(FileNotFoundError):
-            SharedMemory(name_slot(prefix, number))
