@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import pickle
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -210,6 +212,19 @@ def test_layouts_are_the_same_where_only_numbers_differ() -> None:
     assert flatten({"x": np.ones(3), "y": [torch.ones(3, 2)]})[0] != layout
     assert flatten({"x": torch.ones(3), "z": [torch.ones(3, 2)]})[0] != layout
     assert flatten({"x": torch.ones(3), "y": (torch.ones(3, 2),)})[0] != layout
+
+
+def test_a_batch_that_was_written_is_released_at_once() -> None:
+    """Not by the garbage collector: until it runs, a worker makes many batches."""
+    tree = {"x": [np.ones(3)], "y": "text"}
+    released = weakref.ref(tree["x"][0])
+    gc.disable()
+    try:
+        write(tree)
+        del tree
+        assert released() is None
+    finally:
+        gc.enable()
 
 
 def test_tensors_are_aligned_and_hold_the_block() -> None:
