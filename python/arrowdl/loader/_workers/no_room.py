@@ -6,6 +6,7 @@ import errno
 import os
 
 from arrowdl.loader._workers.anonymous_memory import IS_DESCRIPTOR_KEPT
+from arrowdl.loader._workers.available_memory import find_available
 
 _NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS)
 _NO_MEMORY = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG)
@@ -42,8 +43,11 @@ def is_no_room(error: OSError) -> bool:
 
 
 def _explain_memory(size: int, code: int) -> str:
+    available = find_available()
+    room = "" if available is None else f"{available} bytes are available "
+    room += f"({os.strerror(code)})"
     return (
-        f"no shared memory for a batch of {size} bytes: {os.strerror(code)}. Each worker process "
+        f"no shared memory for a batch of {size} bytes: {room}. Each worker process "
         "keeps some batches in shared memory, which counts as memory of this machine and of its "
         "container (cgroup): give them more memory, keep fewer batches, or give the Loader smaller "
         "batches, fewer workers, a smaller prefetch, or num_workers=0"

@@ -14,6 +14,7 @@ from collections import deque
 
 from arrowdl import _core
 from arrowdl.loader._workers.anonymous_memory import make_memory, map_memory
+from arrowdl.loader._workers.available_memory import MemoryGuard
 from arrowdl.loader._workers.no_room import NoRoomError, is_no_room
 
 
@@ -60,6 +61,7 @@ class SlotPool:
         self._slots: dict[int, Slot] = {}
         self._free: set[int] = set()
         self._dropped: list[int] = []
+        self._guard = MemoryGuard()
 
     def take(self, size: int) -> tuple[int, Slot, list[int]]:
         """Take a free slot, or make one.
@@ -99,12 +101,15 @@ class SlotPool:
         # The next batch may be a little larger.
         for wanted in (size + size // 8, size):
             try:
+                self._guard.check(wanted)
                 return Slot(wanted)
             except OSError as error:
                 if not is_no_room(error):
                     raise
-                reason = error
-        raise NoRoomError(size, reason.errno or 0, reason.filename)
+                # Not the error: with it, the frames that it refers to, and the batch in them, would
+                # stay until the garbage collector runs.
+                code, folder = error.errno or 0, error.filename
+        raise NoRoomError(size, code, folder)
 
     def take_dropped(self) -> list[int]:
         """Return the slots that were dropped and that the consumer still has open, each once."""
