@@ -55,6 +55,8 @@ def run_worker(connection: Connection, index: int, workers: int) -> None:
             raise
         with suppress(_ConsumerGone):
             _send(channel, "error", _dump_error(error), _summarize(error), _format(error))
+    finally:
+        channel.close()
 
 
 class _ConsumerGone(Exception):
