@@ -224,6 +224,7 @@ def limited_group() -> Iterator[Path]:
     pytest.skip("needs to make a memory cgroup")
 
 
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer takes much itself")
 def test_a_container_without_memory_is_an_error_and_no_kill(
     limited_group: Path, tmp_path: Path
 ) -> None:
