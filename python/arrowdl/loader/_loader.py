@@ -66,6 +66,7 @@ class Loader(EpochReader):
         order. Workers start with the first epoch, import the main module and get a copy of the
         source (of its paths, if it has paths). They end with the loader, or when an epoch is left
         early. Batches arrive in shared memory, which is reused when no tensor uses it any more.
+        Not on Windows.
     pad_last : bool
         Pad each batch to `batch_size` rows, and add a bool column ``"valid"``. Padding repeats rows
         of the batch. ``"valid"`` is False for it, and for a row that another rank also reads. For
@@ -126,6 +127,8 @@ class Loader(EpochReader):
         The source cannot be read, or an argument has an unsupported type.
     ValueError
         An argument has an unsupported value, or contradicts another one.
+    NotImplementedError
+        `num_workers` on Windows.
     FileNotFoundError
         No file matches.
     OSError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -24,6 +25,8 @@ class Options:
     ------
     TypeError, ValueError
         An option has a value that is not supported, or contradicts another option.
+    NotImplementedError
+        `num_workers` on Windows.
     """
 
     batch_size: int
@@ -56,6 +59,11 @@ class Options:
         self.batch_size = require_int("batch_size", self.batch_size, 1, 2**40)
         self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
         self.num_workers = require_int("num_workers", self.num_workers, 0)
+        if self.num_workers and sys.platform == "win32":
+            raise NotImplementedError(
+                f"num_workers={self.num_workers}: worker processes send descriptors of shared "
+                "memory over Unix sockets, which Windows does not have: use num_workers=0"
+            )
         self.buffer_size = require_int("buffer_size", self.buffer_size, 1, 2**32 - 1)
         self.seed = require_int("seed", self.seed)
         for name in _FLAGS:

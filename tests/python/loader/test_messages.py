@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import gc
 import pickle
-import sys
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterator
-from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 import arrowdl
@@ -20,7 +19,6 @@ import torch
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, flatten
 from arrowdl.loader._batches.to_device import copy_ahead
-from arrowdl.loader._workers.shared_memory import SlotReader, name_slot
 
 Pair = namedtuple("Pair", ["x", "y"])
 
@@ -216,6 +214,19 @@ def test_layouts_are_the_same_where_only_numbers_differ() -> None:
     assert flatten({"x": torch.ones(3), "y": (torch.ones(3, 2),)})[0] != layout
 
 
+def test_a_batch_that_was_written_is_released_at_once() -> None:
+    """Not by the garbage collector: until it runs, a worker makes many batches."""
+    tree = {"x": [np.ones(3)], "y": "text"}
+    released = weakref.ref(tree["x"][0])
+    gc.disable()
+    try:
+        write(tree)
+        del tree
+        assert released() is None
+    finally:
+        gc.enable()
+
+
 def test_tensors_are_aligned_and_hold_the_block() -> None:
     tree = [torch.full((i,), i, dtype=torch.uint8) for i in range(1, 70)]
     message = write(tree)
@@ -403,17 +414,3 @@ there = cuda.tensor(cuda.allocate(12), (3,))
 refused(BufferError, "the transform returned a tensor on cuda:0: leave it on the host",
         lambda: _core.TensorBlock([there], ["torch"]))
 """)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="memory without a size is POSIX's")
-def test_slots_of_a_worker_that_was_killed_while_it_made_them() -> None:
-    import _posixshmem
-
-    prefix = f"arrowdl-{os.getpid()}"
-    made = SharedMemory(name_slot(prefix, 0), create=True, size=10)
-    os.close(_posixshmem.shm_open(f"/{name_slot(prefix, 1)}", os.O_CREAT | os.O_RDWR, mode=0o600))
-    SlotReader(prefix).close(announced=3)
-    made.close()
-    for number in range(3):
-        with pytest.raises(FileNotFoundError):
-            SharedMemory(name_slot(prefix, number))

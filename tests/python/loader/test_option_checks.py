@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,11 @@ def test_the_rank_is_in_the_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(loader).endswith("rank 2 of 3>")
     monkeypatch.setenv("RANK", "4")
     assert repr(loader).endswith("rank unknown>")
+
+
+def test_worker_processes_need_unix(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "win32")
+        with pytest.raises(NotImplementedError, match=r"num_workers=2: .* use num_workers=0"):
+            arrowdl.Loader(TABLE, 1, framework="numpy", num_workers=2)
+    arrowdl.Loader(TABLE, 1, framework="numpy", num_workers=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -115,6 +116,31 @@ def test_an_end_is_said(transform: Any, message: str) -> None:
         list(load(transform))
     if "raised" in message or "sys.exit" in message:
         assert "Traceback (most recent call last)" in error.value.__notes__[0]
+
+
+def kill_at_four(batch: Any) -> Any:
+    if batch["id"][0] == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return batch
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX signals")
+def test_what_a_killed_worker_has_sent_arrives() -> None:
+    """Batches, and the descriptors of their memory, of which no other process has a copy."""
+    table = pa.table({"id": range(8)})
+    batches = iter(
+        arrowdl.Loader(
+            table, 1, num_workers=1, prefetch=3, framework="numpy", transform=kill_at_four
+        )
+    )
+    kept = [next(batches)]
+    (worker,) = multiprocessing.active_children()
+    worker.join(60)
+    assert worker.exitcode == -signal.SIGKILL
+    kept += [next(batches) for _ in range(3)]
+    with pytest.raises(RuntimeError, match="killed by SIGKILL"):
+        next(batches)
+    assert [batch["id"].tolist() for batch in kept] == [[0], [1], [2], [3]]
 
 
 def make_eof() -> Exception:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers import transforms
+from helpers.worker_memory import HAS_PROC, count_mapped, count_open, list_names
 
 ROWS = 100
 TABLE = pa.table(
@@ -34,19 +35,6 @@ TABLE = pa.table(
     }
 )
 Loader = partial(arrowdl.Loader, framework="numpy")  # a process that imports no torch starts sooner
-SHARED_MEMORY = Path("/dev/shm")
-
-
-def list_shared_memory() -> set[str]:
-    """That of this process and of such that have ended, not of tests that run beside it."""
-    if not SHARED_MEMORY.is_dir():
-        return set()
-    names = {path.name for path in SHARED_MEMORY.iterdir() if path.name.startswith("arrowdl-")}
-    return {name for name in names if is_of_this_test(int(name.split("-")[1]))}
-
-
-def is_of_this_test(process: int) -> bool:
-    return process == os.getpid() or not Path("/proc", str(process)).exists()
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +42,17 @@ def _nothing_is_left() -> Iterator[None]:
     gc.collect()  # of tests before this
     assert multiprocessing.active_children() == []
     threads = threading.active_count()
-    memory = list_shared_memory()
+    before = count_memory()
     yield
     assert multiprocessing.active_children() == []
     assert threading.active_count() <= threads  # of tests before, some may have ended
-    until = time.monotonic() + 10
-    while not list_shared_memory() <= memory and time.monotonic() < until:
-        time.sleep(0.05)  # of killed processes, also of another test's, Python's tracker frees it
-    assert list_shared_memory() <= memory
+    gc.collect()
+    assert count_memory() <= before
+
+
+def count_memory() -> int:
+    """Slots that this process has mapped or open."""
+    return count_mapped() + count_open() if HAS_PROC else 0
 
 
 def read_ids(batches: Any) -> list[list[int]]:
@@ -288,16 +279,20 @@ def test_workers_are_counted() -> None:
 # ---- ends
 
 
+@pytest.mark.skipif(not HAS_PROC, reason="reads /proc")
 def test_batches_far_ahead_that_nobody_takes() -> None:
-    memory = list_shared_memory()
+    before = count_mapped()
     batches = iter(Loader(TABLE, 3, num_workers=1, prefetch=32))
     next(batches)
+    (worker,) = multiprocessing.active_children()
+    assert worker.pid is not None
     until = time.monotonic() + 20
-    while len(list_shared_memory() - memory) < 20 and time.monotonic() < until:
+    while count_mapped(worker.pid) < 20 and time.monotonic() < until:
         time.sleep(0.01)
-    assert len(list_shared_memory() - memory) >= 20
+    assert count_mapped(worker.pid) >= 20
+    assert count_mapped() <= before + 1
     batches.close()
-    assert list_shared_memory() <= memory
+    assert count_mapped() == before
 
 
 def test_stopping_early_ends_the_workers() -> None:
@@ -328,15 +323,21 @@ def test_idle_workers_end_with_the_loader() -> None:
 
 
 SCRIPT = """
-import sys
+import multiprocessing, signal, sys, time
 import arrowdl, pyarrow as pa
 from helpers import transforms
+from helpers.worker_memory import count_mapped
 table = pa.table({"id": range(100)})
 if __name__ == "__main__" or sys.argv[1] == "no guard":
     loader = arrowdl.Loader(table, 1, num_workers=2, transform=getattr(transforms, sys.argv[2]),
                             framework="numpy")
     for batch in loader:
+        workers = multiprocessing.active_children()
+        while sys.argv[1] == "hold" and any(count_mapped(worker.pid) < 2 for worker in workers):
+            time.sleep(0.01)
         print("batch", flush=True)
+        if sys.argv[1] == "hold":
+            signal.pause()
         if sys.argv[1] == "exit":
             sys.exit(5)
 """
@@ -376,6 +377,18 @@ def test_a_killed_training_leaves_nothing(end: signal.Signals, tmp_path: Path) -
     assert process.stdout.readline() == "batch\n"
     process.send_signal(end)
     assert_group_is_gone(process)
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="reads /dev/shm")
+def test_a_killed_process_group_leaves_nothing(tmp_path: Path) -> None:
+    """Also of batches that the training has not received. The resource tracker is killed too."""
+    before = list_names()
+    process = start_script(tmp_path, "hold", "sleep_long")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "batch\n"
+    os.killpg(process.pid, signal.SIGKILL)
+    assert_group_is_gone(process)
+    assert list_names() <= before
 
 
 def test_an_exit_in_the_middle_leaves_nothing(tmp_path: Path) -> None:

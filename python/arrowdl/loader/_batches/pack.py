@@ -9,9 +9,10 @@ changes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 from arrowdl import _core, _frameworks
@@ -108,29 +109,37 @@ def flatten(tree: Any) -> tuple[Layout, list[Any]]:
     """Return the layout of a batch and its leaves, which share its memory."""
     leaves: list[Any] = []
     frameworks: list[str | None] = []
-
-    def visit(tree: Any) -> Any:
-        kind: Any = type(tree)
-        framework = _find_framework(kind)
-        if framework is None:
-            if kind is dict or _is_made_of_dict(kind):
-                return kind, tuple(tree), tuple(map(visit, tree.values()))
-            if isinstance(tree, (tuple, list)):
-                return kind, None, tuple(map(visit, tree))
-        elif framework == "torch" and tree.is_nested:
-            if parts := _split_jagged(tree):
-                leaves.extend(parts)
-                frameworks.extend(["torch", "torch"])
-                return _JAGGED, None, (None, None)
-            framework = None
-        elif framework == "numpy" and tree.dtype.isbuiltin != 1:  # DLPack has no such dtype
-            framework = None
-        leaves.append(tree)
-        frameworks.append(framework)
-        return None
-
-    structure = visit(tree)
+    structure = _visit(tree, leaves, frameworks)
     return Layout(structure, tuple(frameworks)), leaves
+
+
+# Not a closure of `flatten`: one that calls itself would hold the leaves until the garbage
+# collector runs.
+def _visit(tree: Any, leaves: list[Any], frameworks: list[str | None]) -> Any:
+    kind: Any = type(tree)
+    framework = _find_framework(kind)
+    if framework is None:
+        if kind is dict or _is_made_of_dict(kind):
+            return kind, tuple(tree), _visit_all(tree.values(), leaves, frameworks)
+        if isinstance(tree, (tuple, list)):
+            return kind, None, _visit_all(tree, leaves, frameworks)
+    elif framework == "torch" and tree.is_nested:
+        if parts := _split_jagged(tree):
+            leaves.extend(parts)
+            frameworks.extend(["torch", "torch"])
+            return _JAGGED, None, (None, None)
+        framework = None
+    elif framework == "numpy" and tree.dtype.isbuiltin != 1:  # DLPack has no such dtype
+        framework = None
+    leaves.append(tree)
+    frameworks.append(framework)
+    return None
+
+
+def _visit_all(
+    trees: Iterable[Any], leaves: list[Any], frameworks: list[str | None]
+) -> tuple[Any, ...]:
+    return tuple(map(_visit, trees, repeat(leaves), repeat(frameworks)))
 
 
 @cache

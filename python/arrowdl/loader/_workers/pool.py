@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import secrets
 import weakref
 from collections.abc import Callable, Generator
 from typing import Any
@@ -52,10 +51,9 @@ class WorkerPool:
         self._workers: list[Worker] = []
         self.close: Callable[[], Any] = weakref.finalize(self, _close, self._workers, self._process)
         _pools.add(weakref.ref(self, _pools.discard))
-        token = f"arrowdl-{os.getpid()}-{secrets.token_hex(3)}"
         try:
             for i in range(count):
-                self._workers.append(Worker(i, count, f"{token}-{i}"))
+                self._workers.append(Worker(i, count))
             for worker in self._workers:
                 worker.send_bytes(data)
         except BaseException:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Layout, flatten
-from arrowdl.loader._workers.shared_memory import NoRoomError, SlotPool
-from arrowdl.loader._workers.wire import receive, send
+from arrowdl.loader._workers.no_room import NoRoomError
+from arrowdl.loader._workers.shared_memory import Slot, SlotPool
+from arrowdl.loader._workers.wire import Channel
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.shared_memory import SharedMemory
 
 
 class ShareReader(Protocol):
@@ -30,7 +31,7 @@ class ShareReader(Protocol):
         """Yield each batch, after the number of its rows that belong to the rank."""
 
 
-def run_worker(connection: Connection, index: int, workers: int, prefix: str) -> None:
+def run_worker(connection: Connection, index: int, workers: int) -> None:
     """Serve the consumer at the other end until the connection closes.
 
     Parameters
@@ -39,62 +40,65 @@ def run_worker(connection: Connection, index: int, workers: int, prefix: str) ->
         Sends the pickled `ShareReader` first, and then commands.
     index, workers : int
         Which of how many workers.
-    prefix : str
-        Prefix of the names of the shared memory.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the consumer gets it too, and ends this process
     process = os.getpid()
+    channel = Channel(connection)
     if hasattr(os, "register_at_fork"):  # nobody would see this process end
-        os.register_at_fork(after_in_child=connection.close)
+        os.register_at_fork(after_in_child=channel.close)
     try:
-        _Worker(connection, index, workers, prefix).serve()
+        _Worker(channel, index, workers).serve()
     except _ConsumerGone:
         pass
     except BaseException as error:
         if os.getpid() != process:  # a child that the transform forked
             raise
         with suppress(_ConsumerGone):
-            _send(connection, "error", _dump_error(error), _summarize(error), _format(error))
+            _send(channel, "error", _dump_error(error), _summarize(error), _format(error))
+    finally:
+        channel.close()
 
 
 class _ConsumerGone(Exception):
     """The other end of the connection is closed."""
 
 
-def _send(connection: Connection, *message: Any) -> None:
+def _send(channel: Channel, *message: Any, descriptor: int | None = None) -> None:
     try:
-        send(connection, *message)
+        channel.send(*message, descriptor=descriptor)
     except (BrokenPipeError, ConnectionResetError):
         raise _ConsumerGone from None
 
 
-def _receive(connection: Connection) -> tuple[Any, ...]:
+@contextmanager
+def _receiving() -> Iterator[None]:
     try:
-        return receive(connection)
+        yield
     except (EOFError, ConnectionResetError):
         raise _ConsumerGone from None
 
 
 class _Worker:
-    def __init__(self, connection: Connection, index: int, workers: int, prefix: str) -> None:
-        self._connection = connection
+    def __init__(self, channel: Channel, index: int, workers: int) -> None:
+        self._channel = channel
         self._index, self._workers = index, workers
-        self._slots = SlotPool(prefix)
+        self._slots = SlotPool()
         self._process = os.getpid()
         self._ahead = self._credit = 0
         self._layout: Layout | None = None
 
     def serve(self) -> None:
-        try:
-            data = self._connection.recv_bytes()
-        except (EOFError, ConnectionResetError):
-            raise _ConsumerGone from None
+        with _receiving():
+            data, _ = self._channel.receive_bytes()
         self._reader: ShareReader = pickle.loads(data)
+        del data
         while True:
-            self._obey(_receive(self._connection))
+            self._obey()
 
-    def _obey(self, command: tuple[Any, ...]) -> None:
-        kind, *arguments = command
+    def _obey(self) -> None:
+        """Wait for a command, and carry it out."""
+        with _receiving():
+            (kind, *arguments), _ = self._channel.receive()
         if kind == "read":
             self._read(*arguments)
         else:
@@ -117,24 +121,30 @@ class _Worker:
                     "process with os._exit()"
                 )
             while not self._credit:
-                self._obey(_receive(self._connection))
-            _send(self._connection, "batch", rows, *self._write(batch))
+                self._obey()
+            self._send_batch(rows, batch)
             self._credit -= 1
             del batch
-        _send(self._connection, "end")
+        _send(self._channel, "end")
 
-    def _write(self, tree: Any) -> tuple[Any, ...]:
-        """Write a batch to shared memory; return what the consumer needs to read it."""
+    def _send_batch(self, rows: int, tree: Any) -> None:
+        """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)
         block = _core.TensorBlock(leaves, layout.frameworks)
         others = {i: leaves[i] for i in block.left_out}
         dumped = pickle.dumps(others) if others else None  # first: it may fail
         number, slot, dropped = self._take_slot(block.nbytes)
-        assert slot.buf is not None
-        block.write(slot.buf)
-        return number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
+        block.write(slot.memory)
+        content = rows, number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
+        try:
+            _send(self._channel, "batch", *content, descriptor=slot.descriptor)
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            raise OSError(*NoRoomError(block.nbytes, error.errno).args) from None
+        slot.close_descriptor()
 
-    def _take_slot(self, size: int) -> tuple[int, SharedMemory, list[int]]:
+    def _take_slot(self, size: int) -> tuple[int, Slot, list[int]]:
         """Take a slot, or wait for one: batches that the consumer has not received make room."""
         has_asked = False
         while True:
@@ -145,8 +155,8 @@ class _Worker:
                     if has_asked:
                         raise OSError(*error.args) from None
                     has_asked = True
-                    _send(self._connection, "full", self._slots.take_dropped())
-                self._obey(_receive(self._connection))
+                    _send(self._channel, "full", self._slots.take_dropped())
+                self._obey()
 
     def _learn(self, layout: Layout) -> bytes | None:
         """Return the layout if it differs from that of the last batch."""

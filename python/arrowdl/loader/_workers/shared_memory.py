@@ -1,112 +1,69 @@
 """Shared memory between a worker process and its consumer, in slots that are reused.
 
-The worker makes a slot when no free one is large enough, and sends its number. The consumer opens
-the slot and unlinks its name at once: from then on the memory lasts as long as a process has it
-mapped, and is released however these processes end. A slot returns to the worker when nothing uses
-its memory any more.
+The worker makes a slot when no free one is large enough, and sends its number and a descriptor of
+its memory. The memory has no name: it lasts as long as a process has it mapped, and is released
+however these processes end. A slot returns to the worker when nothing uses its memory any more.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import mmap
 import os
-import sys
 from collections import deque
-from multiprocessing.shared_memory import SharedMemory
 
 from arrowdl import _core
-
-# Where glibc and musl keep it. Other systems do not say how much there is.
-FOLDER = "/dev/shm"
-_NO_FILES = (errno.EMFILE, errno.ENFILE)
-_NO_MEMORY = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG)
+from arrowdl.loader._workers.anonymous_memory import make_memory, map_memory
+from arrowdl.loader._workers.available_memory import MemoryGuard
+from arrowdl.loader._workers.no_room import NoRoomError, is_no_room
 
 
-def name_slot(prefix: str, number: int) -> str:
-    """Return the name of a slot's shared memory."""
-    return f"{prefix}-{number}"
+class Slot:
+    """Memory of a worker.
 
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1.
 
-class NoRoomError(OSError):
-    """The system has no shared memory of the wanted size, or no file descriptor for it."""
+    Attributes
+    ----------
+    memory : mmap.mmap
+    descriptor : int, optional
+        To be sent to the consumer; None once it was.
+    """
 
-    def __init__(self, size: int, code: int) -> None:
-        explain = _explain_files if code in _NO_FILES else _explain_memory
-        super().__init__(code, explain(size, code))
+    def __init__(self, size: int) -> None:
+        self.descriptor: int | None = make_memory(size)
+        try:
+            self.memory = map_memory(self.descriptor)
+        except BaseException:
+            self.close_descriptor()
+            raise
 
+    def close_descriptor(self) -> None:
+        """Close the descriptor, which the consumer has received or never will."""
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
-def _explain_memory(size: int, code: int) -> str:
-    return (
-        f"no shared memory for a batch of {size} bytes: {_describe_room(code)}. Each worker "
-        "process keeps some batches in shared memory: start the container with more (docker run "
-        "--shm-size=4g, an emptyDir of medium Memory in Kubernetes), or give the Loader smaller "
-        "batches, fewer workers, a smaller prefetch, or num_workers=0, which needs none"
-    )
-
-
-def _describe_room(code: int) -> str:
-    try:
-        room = os.statvfs(FOLDER)
-    except (OSError, AttributeError):
-        return os.strerror(code)
-    free, total = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
-    return f"{FOLDER} has {free} bytes free, of {total} ({os.strerror(code)})"
-
-
-def _explain_files(size: int, code: int) -> str:
-    return (
-        f"no file descriptor for the shared memory of a batch of {size} bytes: "
-        f"{_describe_limit(code)}. Each batch that is alive takes two, in the training's process "
-        "and in its worker: keep fewer batches (copy what you keep, as by tensor.clone()), raise "
-        "the limit, or give the Loader num_workers=0, which needs none"
-    )
-
-
-def _describe_limit(code: int) -> str:
-    if code != errno.EMFILE or sys.platform == "win32":
-        return os.strerror(code)
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return f"this process may have {limit} files open (ulimit -n; {os.strerror(code)})"
-
-
-def _make_memory(name: str, size: int) -> SharedMemory:
-    """Make shared memory that is reserved: otherwise the first write to it may be a SIGBUS."""
-    memory = SharedMemory(name, create=True, size=size)
-    try:
-        _reserve(memory)
-    except BaseException:
-        memory.unlink()
-        memory.close()
-        raise
-    return memory
-
-
-def _reserve(memory: SharedMemory) -> None:
-    if not hasattr(os, "posix_fallocate"):
-        return
-    from _posixshmem import shm_open  # type: ignore[import-not-found]
-
-    file = shm_open(f"/{memory.name}", os.O_RDWR, mode=0o600)
-    try:
-        os.posix_fallocate(file, 0, memory.size)
-    finally:
-        os.close(file)
+    def close(self) -> None:
+        """Release the memory, unless the consumer has it mapped."""
+        self.close_descriptor()
+        self.memory.close()
 
 
 class SlotPool:
     """The slots of a worker, on the side that writes them."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self._count = 0
-        self._slots: dict[int, SharedMemory] = {}
+        self._slots: dict[int, Slot] = {}
         self._free: set[int] = set()
         self._dropped: list[int] = []
+        self._guard = MemoryGuard()
 
-    def take(self, size: int) -> tuple[int, SharedMemory, list[int]]:
+    def take(self, size: int) -> tuple[int, Slot, list[int]]:
         """Take a free slot, or make one.
 
         Parameters
@@ -117,7 +74,7 @@ class SlotPool:
         Returns
         -------
         number : int
-        memory : SharedMemory
+        slot : Slot
         dropped : list of int
             Slots that were dropped for it, which the consumer has to drop too.
 
@@ -126,9 +83,9 @@ class SlotPool:
         NoRoomError
             When the consumer returns or drops slots, there may be room: see `take_dropped`.
         """
-        fitting = [number for number in self._free if self._slots[number].size >= size]
+        fitting = [number for number in self._free if len(self._slots[number].memory) >= size]
         if fitting:
-            number = min(fitting, key=lambda number: self._slots[number].size)
+            number = min(fitting, key=lambda number: len(self._slots[number].memory))
             self._free.remove(number)
             return number, self._slots[number], []
         for number in self._free:
@@ -136,20 +93,23 @@ class SlotPool:
         self._dropped += self._free
         self._free.clear()
         number = self._count
-        self._slots[number] = self._make(name_slot(self._prefix, number), max(1, size))
+        self._slots[number] = self._make(max(1, size))
         self._count += 1
         return number, self._slots[number], self.take_dropped()
 
-    def _make(self, name: str, size: int) -> SharedMemory:
+    def _make(self, size: int) -> Slot:
         # The next batch may be a little larger.
         for wanted in (size + size // 8, size):
             try:
-                return _make_memory(name, wanted)
+                self._guard.check(wanted)
+                return Slot(wanted)
             except OSError as error:
-                if error.errno not in (*_NO_MEMORY, *_NO_FILES):
+                if not is_no_room(error):
                     raise
-                code = error.errno
-        raise NoRoomError(size, code)
+                # Not the error: with it, the frames that it refers to, and the batch in them, would
+                # stay until the garbage collector runs.
+                code, folder = error.errno or 0, error.filename
+        raise NoRoomError(size, code, folder)
 
     def take_dropped(self) -> list[int]:
         """Return the slots that were dropped and that the consumer still has open, each once."""
@@ -171,7 +131,7 @@ class SlotPool:
 class _Lease:
     """Keeps a slot from being written again as long as this object lives."""
 
-    def __init__(self, number: int, memory: SharedMemory, returned: deque[int]) -> None:
+    def __init__(self, number: int, memory: mmap.mmap, returned: deque[int]) -> None:
         self._number = number
         self._memory = memory
         self._returned = returned
@@ -183,39 +143,45 @@ class _Lease:
 class SlotReader:
     """The slots of a worker, on the side that reads them."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._opened: dict[int, tuple[SharedMemory, int]] = {}
-        self._next = 0
+    def __init__(self) -> None:
+        self._opened: dict[int, tuple[mmap.mmap, int]] = {}
         self._returned: deque[int] = deque()
         self._lent: set[int] = set()
         self._shared: set[int] = set()
 
-    def read(self, number: int, size: int) -> _core.DeviceArray:
+    def read(self, number: int, size: int, descriptor: int | None) -> _core.DeviceArray:
         """Return the first `size` bytes of a slot. The array keeps the slot from being reused.
+
+        Parameters
+        ----------
+        number, size : int
+        descriptor : int, optional
+            Of the slot, if this is its first batch; closed here. None in a first batch if this
+            process may have no more descriptors.
 
         Raises
         ------
         NoRoomError
-            This process has no file descriptor left.
+            This process may have no more descriptors, or map no more memory.
         """
-        memory, address = self._opened.get(number) or self._open(number, size)
+        memory, address = self._opened.get(number) or self._open(number, size, descriptor)
         self._lent.add(number)
         lease = _Lease(number, memory, self._returned)
         return _core.borrow_memory(address, size, "cpu", lease)
 
-    def _open(self, number: int, size: int) -> tuple[SharedMemory, int]:
+    def _open(self, number: int, size: int, descriptor: int | None) -> tuple[mmap.mmap, int]:
+        if descriptor is None:
+            raise NoRoomError(size, errno.EMFILE)
         try:
-            memory = SharedMemory(name_slot(self._prefix, number))
+            memory = map_memory(descriptor)
         except OSError as error:
-            if error.errno in _NO_FILES:
-                raise NoRoomError(size, error.errno) from None
-            raise
-        self._next = number + 1
-        if sys.platform != "win32":
-            memory.unlink()
+            if not is_no_room(error):
+                raise
+            raise NoRoomError(size, error.errno or 0) from None
+        finally:
+            os.close(descriptor)
         # Keep the address alone: a memory view would prevent closing the memory.
-        self._opened[number] = memory, _core.address_of(_core.to_arrow_device(memory.buf or b""))
+        self._opened[number] = memory, _core.address_of(_core.to_arrow_device(memory))
         return self._opened[number]
 
     def drop(self, numbers: list[int]) -> None:
@@ -258,28 +224,6 @@ class SlotReader:
         """Note before a fork that the child uses the slots too, and will not say when it ends."""
         self._shared |= self._lent
 
-    def close(self, announced: int) -> None:
-        """Unlink the slots that an ended worker made and nobody opened.
-
-        Parameters
-        ----------
-        announced : int
-            The most slots that it may have made besides those that were opened.
-        """
-        for number in range(self._next, self._next + announced):
-            with contextlib.suppress(FileNotFoundError):
-                _unlink(name_slot(self._prefix, number))
+    def close(self) -> None:
+        """Forget all slots; those that batches use last as long as these."""
         self._opened.clear()
-
-
-def _unlink(name: str) -> None:
-    try:
-        memory = SharedMemory(name)
-    except ValueError:  # empty: its worker was killed before it set a size
-        if sys.platform != "win32":
-            from _posixshmem import shm_unlink
-
-            shm_unlink(f"/{name}")
-        return
-    memory.unlink()
-    memory.close()

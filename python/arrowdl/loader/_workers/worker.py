@@ -1,4 +1,4 @@
-"""One worker process, seen from the training: its connection and its slots."""
+"""One worker process, seen from the training: its channel and its slots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arrowdl.loader._batches.pack import Layout, Message
 from arrowdl.loader._workers.errors import describe_exit, load_error
 from arrowdl.loader._workers.process import run_worker
 from arrowdl.loader._workers.shared_memory import SlotReader
-from arrowdl.loader._workers.wire import receive, send
+from arrowdl.loader._workers.wire import Channel
 
 
 class Worker:
@@ -21,8 +21,6 @@ class Worker:
     ----------
     index, count : int
         Which of how many workers.
-    prefix : str
-        Prefix of the names of its shared memory.
 
     Raises
     ------
@@ -30,25 +28,26 @@ class Worker:
         The process does not start.
     """
 
-    def __init__(self, index: int, count: int, prefix: str) -> None:
+    def __init__(self, index: int, count: int) -> None:
         # A forked process would inherit locks of threads that it does not have.
         context = multiprocessing.get_context("spawn")
         self._index = index
-        self._slots = SlotReader(prefix)
+        self._slots = SlotReader()
         self._layout: Layout | None = None
         self._is_at_end = self._has_answered = False
         self._ahead = 0
-        self._connection, theirs = context.Pipe()
+        ours, theirs = context.Pipe()
+        self._channel = Channel(ours)
         self._process = context.Process(
             target=run_worker,
-            args=(theirs, index, count, prefix),
+            args=(theirs, index, count),
             name=f"arrowdl loader worker {index}",
             daemon=True,
         )
         try:
             self._process.start()
         except BaseException:
-            self._connection.close()
+            self._channel.close()
             raise
         finally:
             theirs.close()  # only the worker has it: when it ends, the connection ends
@@ -69,18 +68,15 @@ class Worker:
 
     def send(self, *command: Any) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # receive() says why
-            send(self._connection, *command)
+            self._channel.send(*command)
 
     def send_bytes(self, data: bytes) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):
-            self._connection.send_bytes(data)
+            self._channel.send_bytes(data)
 
     def is_ready(self) -> bool:
         """Whether `receive` does not wait."""
-        try:
-            return self._connection.poll()
-        except OSError:
-            return True  # receive() says why
+        return self._channel.is_ready()
 
     def receive(self) -> Message | None:
         """Return the next batch, or None at the end of the epoch.
@@ -95,12 +91,12 @@ class Worker:
         self._is_at_end = False
         while True:
             try:
-                kind, *content = receive(self._connection)
+                (kind, *content), descriptor = self._channel.receive()
             except (EOFError, ConnectionResetError):
                 raise RuntimeError(self._describe_exit()) from None
             self._has_answered = True
             if kind == "batch":
-                return self._open(*content)
+                return self._open(descriptor, *content)
             if kind == "error":
                 raise load_error(self._index, *content)
             if kind == "end":
@@ -128,6 +124,7 @@ class Worker:
 
     def _open(
         self,
+        descriptor: int | None,
         rows: int,
         number: int,
         size: int,
@@ -137,10 +134,10 @@ class Worker:
         layout: bytes | None,
     ) -> Message:
         self._slots.drop(dropped)
+        block = self._slots.read(number, size, descriptor)  # first: it closes the descriptor
         if layout is not None:
             self._layout = pickle.loads(layout)
         assert self._layout is not None
-        block = self._slots.read(number, size)
         self._give_back(1)
         return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
 
@@ -153,9 +150,9 @@ class Worker:
         self._slots.share()
 
     def after_fork_in_child(self) -> None:
-        """Close the child's copy of the connection: the worker belongs to the parent."""
+        """Close the child's copy of the channel: the worker belongs to the parent."""
         # With the copy open, the worker would not see the end of the parent.
-        self._connection.close()
+        self._channel.close()
         # multiprocessing would terminate and join it when the child exits.
         getattr(multiprocessing.process, "_children", set()).discard(self._process)
 
@@ -165,11 +162,11 @@ class Worker:
 
     def close(self) -> None:
         """End the process and release its memory that no batch uses."""
-        self._connection.close()
+        self._channel.close()
         self._process.terminate()
         self._process.join(1)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        self._slots.close(announced=self._ahead + 1)  # one more may be in the making
+        self._slots.close()
         self._process.close()
