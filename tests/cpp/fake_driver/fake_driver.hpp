@@ -76,6 +76,12 @@ class FakeDriver {
   virtual int contexts_of(int device) = 0;
   /// This thread's mode of stream capture: 0 unless a caller did not restore it.
   virtual int capture_mode() = 0;
+
+  // Streams and contexts.
+  /// Gives a new stream the handle of the one that was destroyed last, as drivers do.
+  virtual void set_handle_reuse(bool reuses) = 0;
+  /// Moves a stream to the green context of its device, and back.
+  virtual void set_green(StreamHandle stream, bool green) = 0;
 };
 
 }  // namespace arrowdl::testing
@@ -86,3 +92,15 @@ extern "C" arrowdl::testing::FakeDriver* arrowdl_fake_driver();
 // Gates for tests in Python: one on a stream of device 0 is closed, then opened.
 extern "C" int arrowdl_fake_close_gate(void* stream);
 extern "C" void arrowdl_fake_open_gate(int gate);
+
+// Conditions and observations for tests in Python.
+extern "C" int arrowdl_fake_misuses();
+extern "C" void arrowdl_fake_set_handle_reuse(int reuses);
+extern "C" void arrowdl_fake_set_green(void* stream, int green);
+extern "C" void arrowdl_fake_set_capturing(void* stream, int capturing);
+extern "C" void arrowdl_fake_set_global_capture(int capturing);
+extern "C" int arrowdl_fake_is_capture_broken();
+// Work for streams of any device: a gate, and a copy of bytes.
+extern "C" int arrowdl_fake_close_gate_on(int device, void* stream);
+extern "C" void arrowdl_fake_enqueue_copy(int device, void* stream, void* target,
+                                          const void* source, std::size_t size);
