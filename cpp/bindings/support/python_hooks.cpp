@@ -23,6 +23,8 @@ constexpr Row kRows[] = {
     {"arrowdl._interchange.import_", "from_dataframe"},
     {"arrowdl._frameworks.dpctl", "find_work"},
     {"arrowdl._frameworks.dpctl", "find_queue"},
+    {"arrowdl._frameworks.jax_streams", "is_stream"},
+    {"arrowdl._frameworks.jax_streams", "order_after_compute"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 

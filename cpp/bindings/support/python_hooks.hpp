@@ -14,6 +14,8 @@ enum class Hook {
   kFromDataFrame,  ///< (frame, allow_copy=) -> DeviceArray
   kFindSyclWork,   ///< (__sycl_usm_array_interface__) -> (queue, device id)
   kFindSyclQueue,  ///< (device id) -> queue
+  kIsStreamOfJax,  ///< (device type, device id, stream) -> bool
+  kOrderAfterJax,  ///< (device type, device id, stream) -> None
   kCount,
 };
 
