@@ -86,11 +86,19 @@ bool is_torch_cuda(PyObject* stream) {
   return type && PyUnicode_Check(type.ptr()) != 0 && type.cast<std::string>() == "cuda";
 }
 
+/// The handle of a tvm-ffi StreamContext: a number, or a ctypes.c_void_p.
+std::optional<StreamHandle> find_context_handle(const Device& device, PyObject* context) {
+  if (find_number(context, "device_type") != (is_cuda(device.type) ? kDLCUDA : kDLROCM)) return {};
+  if (const auto handle = find_handle(context, "stream")) return handle;
+  const py::object pointer = find_named(context, "stream");
+  return pointer ? find_handle(pointer.ptr(), "value") : std::nullopt;
+}
+
 /// The handle of a stream of CUDA or ROCm. Events and memory have a `ptr` or a `handle` too.
-std::optional<StreamHandle> find_cuda_handle(PyObject* stream) {
+std::optional<StreamHandle> find_cuda_handle(const Device& device, PyObject* stream) {
   if (const auto handle = find_by_protocol(stream)) return handle;
   if (const auto handle = find_handle(stream, "cuda_stream")) return handle;  // torch.cuda.Stream
-  if (!find_named(stream, "wait_event")) return {};
+  if (!find_named(stream, "wait_event")) return find_context_handle(device, stream);
   if (is_torch_cuda(stream)) return find_handle(stream, "native_handle");
   return find_handle(stream, "ptr");  // CuPy before 14
 }
@@ -113,7 +121,7 @@ std::optional<int64_t> find_device_index(PyObject* stream) {
 bool is_default_handle(StreamHandle stream) { return stream.value() <= 2; }
 
 std::optional<StreamOfDevice> read_cuda_object(const Device& device, PyObject* stream) {
-  const std::optional<StreamHandle> handle = find_cuda_handle(stream);
+  const std::optional<StreamHandle> handle = find_cuda_handle(device, stream);
   if (!handle) return {};
   if (!is_default_handle(*handle)) return StreamOfDevice{device, *handle};  // the driver knows
   const int64_t index = find_device_index(stream).value_or(-1);

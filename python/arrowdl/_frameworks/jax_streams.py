@@ -38,13 +38,18 @@ def _find_device(type: int, index: int) -> Any:
 
 def is_stream(type: int, index: int, stream: int) -> bool:
     """Return whether `stream` is one that JAX passes to ``__dlpack__`` for a device."""
+    import jax
+
     device = _find_device(type, index)
     if device is None:
         return False
     known = _streams.get(device, set())
-    if device.get_stream_for_external_ready_events() not in known:  # the first time, a new client
-        known = {device.get_stream_for_external_ready_events() for _ in range(_MAX_STREAMS)}
-        _streams[device] = known
+    try:
+        if device.get_stream_for_external_ready_events() not in known:  # at first, a new client
+            known = {device.get_stream_for_external_ready_events() for _ in range(_MAX_STREAMS)}
+    except jax.errors.JaxRuntimeError:  # UNIMPLEMENTED: JAX passes no stream then
+        return False
+    _streams[device] = known
     return stream in known
 
 
