@@ -81,12 +81,12 @@ class UsedTensor {
 
 OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Order& order) {
   if (!order.is_borrowed) return tensor;
-  static const auto xla = std::make_shared<const XlaWork>();
-  const bool is_jax = is_stream_of_jax(device, order.stream);
+  std::shared_ptr<const ConsumerWork> work;
+  if (is_stream_of_jax(device, order.stream)) work = std::make_shared<const XlaWork>();
   const TensorView view = view_tensor(*tensor);
   const uint64_t flags = tensor.versioned()->flags;
   auto used =
-      std::make_shared<UsedTensor>(std::move(tensor), device, order.stream, is_jax ? xla : nullptr);
+      std::make_shared<UsedTensor>(std::move(tensor), device, order.stream, std::move(work));
   return make_tensor(view, std::move(used), flags);
 }
 

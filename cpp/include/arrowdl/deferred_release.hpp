@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -84,10 +85,17 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
 /// Work of a consumer on streams that it tells nobody, such as the compute stream of XLA.
 class ConsumerWork {
  public:
+  /// Made when the consumer gets the memory: a forked child does not ask for the work of its
+  /// parent.
+  ConsumerWork() noexcept;
   virtual ~ConsumerWork() = default;
+  bool is_of_this_process() const noexcept;
   /// Later work on `stream`, one of arrowdl's, waits for all that the consumer has started on
   /// `device`. May throw. Called on the release thread.
   virtual void order_before(const Device& device, StreamHandle stream) const = 0;
+
+ private:
+  const uint64_t process_;
 };
 
 /// Drops `owner` on the release thread once the work that the consumer has started by now, or

@@ -142,12 +142,16 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
   used.release(std::move(owner), bytes);
 }
 
+ConsumerWork::ConsumerWork() noexcept : process_(fork_count()) {}
+
+bool ConsumerWork::is_of_this_process() const noexcept { return process_ == fork_count(); }
+
 void release_after_work(const Device& device, std::shared_ptr<const ConsumerWork> work,
                         std::shared_ptr<const void> owner, int64_t bytes) noexcept {
   Release release{nullptr, std::move(owner), std::clamp(bytes, int64_t{0}, kMaxReleaseBytes)};
   release.device = device;
   release.work = std::move(work);
-  if (ReleaseThread::get().is_forked()) {
+  if (ReleaseThread::get().is_forked() || !release.work->is_of_this_process()) {
     abandon(std::move(release));
   } else {
     finish_later(std::move(release));
