@@ -90,9 +90,9 @@ class Config:
     def release_limit(self) -> int:
         """The bytes of memory that may wait for GPU streams before release, 1 GiB by default.
 
-        A thread that drops the last reference to memory beyond the limit waits on the host, until
-        the work on that memory is done or less memory waits. One block may always wait, whatever
-        its size. ValueError for less than 0.
+        While more memory waits, `DeviceArray.to`, the Loader and other work that allocates on a
+        device wait on the host. A thread that drops memory does not wait. ValueError for less than
+        0.
         """
         return _core.release_limit()
 

@@ -12,11 +12,11 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrowdl import _core
+from arrowdl import _core, debug
 from helpers.capsules import capsule_address
 from helpers.dlpack import DLManagedTensorVersioned
 from helpers.fake_cuda import HasInterface
-from helpers.gpu import ROWS, Spin, fill_late, finish, read_on, torch
+from helpers.gpu import ROWS, Spin, fill_late, finish, read_on, settle, torch
 
 pytestmark = pytest.mark.cuda
 
@@ -162,6 +162,18 @@ def test_memory_of_cupys_pool_is_not_written_anew(cupy: Any) -> None:
     assert seen.tolist() == list(range(200))
 
 
+def test_cupy_may_drop_a_stream_before_its_arrays(cupy: Any, tensor: Any, side: Any) -> None:
+    """CuPy destroys a stream with its object, and passes its number."""
+    array, _ = take_late(tensor, side)
+    with cupy.cuda.Stream(non_blocking=True):
+        consumed = cupy.from_dlpack(array)
+        total = consumed.sum()
+    cupy.cuda.Device().synchronize()
+    del array, consumed
+    assert debug.abandoned_releases() == 0
+    assert float(total) == 7.0 * ROWS
+
+
 # ---------------------------------------------------------------- JAX
 
 
@@ -213,6 +225,32 @@ def test_jax_to_torch_many_rounds(jax: Any, side: Any) -> None:
         del array, consumed
     side.synchronize()
     assert seen.tolist() == list(range(200))
+
+
+def test_jax_computes_after_it_has_dropped_an_array(jax: Any, side: Any) -> None:
+    """JAX calls the deleter when a step is enqueued; its compute stream is not the one it names."""
+
+    @jax.jit
+    def late(x: Any, y: Any) -> Any:
+        y = jax.lax.fori_loop(0, 50, lambda _, z: z @ z * 1e-3, y)
+        return x.max() + 0 * y[0, 0]
+
+    eye = jax.numpy.eye(2048)
+    late(jax.numpy.ones(1 << 18), eye).block_until_ready()
+    before, seen = debug.live_objects(), list[Any]()
+    for round in range(50):
+        with torch.cuda.stream(side):
+            source = torch.full((1 << 18,), float(round), device="cuda")
+            array = arrowdl.to_arrow_device(source)
+        del source
+        consumed = jax.dlpack.from_dlpack(array)
+        seen.append(late(consumed, eye))
+        del array, consumed
+        with torch.cuda.stream(side):
+            torch.full((1 << 18,), -1.0, device="cuda")
+    assert [float(one) for one in seen] == [float(round) for round in range(50)]
+    settle(before)
+    assert debug.live_objects() == before
 
 
 def test_arrow_data_to_jax_on_the_gpu(jax: Any) -> None:

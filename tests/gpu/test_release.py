@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import arrowdl
+import pyarrow as pa
 import pytest
 from arrowdl import debug
 from helpers.fake_cuda import HasInterface
@@ -163,17 +164,49 @@ def test_streams_of_several_threads_many_rounds() -> None:
 
 
 def test_more_releases_than_may_wait(side: Any, other: Any) -> None:
-    """Then the host waits: memory stays bounded, and nothing is lost."""
+    """Who drops memory does not wait; a copy does, so that memory stays bounded."""
     tensor = torch.zeros(8, device="cuda")
     torch.cuda.synchronize()
-    Spin(other)
-    highest = 0
+    spin = Spin(other)
     for _ in range(2000):
         array = arrowdl.to_arrow_device(tensor)
         array.record_stream(other)
         del array
-        highest = max(highest, debug.pending_releases())
-    assert 0 < highest <= 1024
+    assert spin.is_running()
+    assert debug.pending_releases() > 1024
+    arrowdl.from_arrow(pa.array([1])).to("cuda")
+    assert debug.pending_releases() <= 1024
+
+
+def test_a_consumer_of_the_device_interface_names_no_stream(side: Any) -> None:
+    """As libcudf: it waits for the event, computes on the default stream, and calls release."""
+    seen = torch.zeros(SIZE, device="cuda")
+    torch.cuda.synchronize()
+    source = make(side, 1.0)
+    address, borrowed = source.data_ptr(), borrow(source)
+    with torch.cuda.stream(side):
+        array = arrowdl.to_arrow_device(source)
+    exported = array.__arrow_c_device_array__()
+    default = torch.cuda.default_stream()
+    default.wait_stream(side)
+    read_late(default, borrowed, seen, seconds=0.2)
+    del source, array, exported
+    assert debug.pending_releases() == 1
+    assert make(side, -1.0).data_ptr() != address
+    torch.cuda.synchronize()
+    assert seen.eq(1.0).all().item()
+
+
+def test_an_array_that_is_ready_is_used_in_a_capture(tensor: Any) -> None:
+    array = arrowdl.to_arrow_device(tensor)
+    array.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        doubled = torch.from_dlpack(array) * 2
+    tensor.fill_(3.0)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert doubled.eq(6.0).all().item()
 
 
 def test_a_stream_that_arrowdl_keeps_alive(tensor: Any) -> None:

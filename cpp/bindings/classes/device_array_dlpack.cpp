@@ -10,6 +10,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
+#include "export/consumer.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
@@ -121,6 +122,12 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
       OwnedTensor copy = copy_to_cpu(held);
       if (!request.versioned) copy = to_legacy(std::move(copy));
       return make_capsule(std::move(copy)).release().ptr();
+    }
+    if (options.order.is_borrowed) {
+      OwnedTensor tensor =
+          hold_for_consumer(to_dlpack(array, options), array.device(), options.order);
+      if (!request.versioned) tensor = to_legacy(std::move(tensor));
+      return make_capsule(std::move(tensor)).release().ptr();
     }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);

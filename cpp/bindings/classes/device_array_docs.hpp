@@ -83,7 +83,7 @@ stream : int or stream object
 Raises
 ------
 BufferError
-    `stream` is not a stream of the array's device.)";
+    `stream` is not a stream of the array's runtime.)";
 
 constexpr const char* kTo =
     R"(to($self, device, *, stream=None, non_blocking=True, pin_memory=True, allocator=None)

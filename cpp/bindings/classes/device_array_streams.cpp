@@ -17,13 +17,13 @@ namespace {
 
 namespace py = pybind11;
 
-/// Calls `use(array, stream, owner)`. Raises TypeError for None.
+/// Calls `use(array, device, stream, owner)`. Raises TypeError for None.
 template <typename Use>
 PyObject* use_stream(PyObject* self, PyObject* stream, const Use& use) noexcept {
   return guarded([&] {
     const DeviceArray array = get_array(self);
-    if (const std::optional<StreamHandle> read = read_stream(array.device(), stream)) {
-      use(array, *read, find_stream_owner(stream));
+    if (const auto read = read_stream_of_device(array.device(), stream)) {
+      use(array, read->device, read->handle, find_stream_owner(array.device(), stream));
       return py::none().release().ptr();
     }
     raise_type_error("a stream or queue is needed, got None");
@@ -45,16 +45,17 @@ PyObject* synchronize(PyObject* self, PyObject*) noexcept {
 }
 
 PyObject* wait(PyObject* self, PyObject* stream) noexcept {
-  return use_stream(self, stream,
-                    [](const DeviceArray& a, StreamHandle s, std::shared_ptr<const void> owner) {
-                      a.wait(s, std::move(owner));
-                    });
+  return use_stream(
+      self, stream,
+      [](const DeviceArray& array, const Device& device, StreamHandle handle,
+         std::shared_ptr<const void> owner) { array.wait(device, handle, std::move(owner)); });
 }
 
 PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
   return use_stream(self, stream,
-                    [](const DeviceArray& a, StreamHandle s, std::shared_ptr<const void> owner) {
-                      a.record_stream(s, std::move(owner));
+                    [](const DeviceArray& array, const Device& device, StreamHandle handle,
+                       std::shared_ptr<const void> owner) {
+                      array.record_stream(device, handle, std::move(owner));
                     });
 }
 
@@ -71,8 +72,9 @@ PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* name
     options.allocator = read_allocator(allocator);
     const DeviceArray array = get_array(self);
     const Device device = read_device(target);
-    options.stream = read_stream(device.type == kDLCPU ? array.device() : device, stream);
-    if (options.stream) options.stream_owner = find_stream_owner(stream);
+    const Device& at = device.type == kDLCPU ? array.device() : device;
+    options.stream = read_stream(at, stream);
+    if (options.stream) options.stream_owner = find_stream_owner(at, stream);
     DeviceArray copied;
     {
       const py::gil_scoped_release release;  // drivers wait in the middle of copies

@@ -6,6 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_dlpack.hpp"
+#include "export/consumer.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"
 
@@ -24,7 +25,8 @@ Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read)
 py::object Tensor::dlpack(const py::object& stream, const py::object& max_version,
                           const py::object&, const py::object&) {
   if (read_) {
-    tensor_ = read_(read_order(device_, stream.ptr()));
+    const Order order = read_order(device_, stream.ptr());
+    tensor_ = hold_for_consumer(read_(order), device_, order);
     read_ = nullptr;
   }
   if (!tensor_) raise_value_error("this tensor has been consumed already");

@@ -1,8 +1,11 @@
 // Checks and wraps the memory that an array interface describes.
 #include "import/array_interface.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
@@ -212,12 +215,26 @@ CudaLike find_cuda_like(const Interface& interface) {
       why);
 }
 
+/// Whether None as the stream of `object` means its default stream, on which work may be pending,
+/// instead of memory that is ready. Numba and CUDASTF write "stream if stream != 0 else None".
+/// Sources: DeviceNDArray.__cuda_array_interface__ of numba.cuda, logical_data of cuda.stf.
+bool writes_none_for_default(PyObject* object) {
+  static constexpr std::string_view kPackages[] = {"numba", "numba_cuda", "cuda"};
+  const py::object module =
+      find_attribute(reinterpret_cast<PyObject*>(Py_TYPE(object)), py::str("__module__").ptr());
+  if (!module || PyUnicode_Check(module.ptr()) == 0) return false;
+  const auto name = module.cast<std::string>();
+  const std::string package = name.substr(0, name.find('.'));
+  return std::find(std::begin(kPackages), std::end(kPackages), package) != std::end(kPackages);
+}
+
 /// The stream that writes the memory; empty if the memory is ready.
-std::optional<StreamHandle> read_cuda_stream(const Interface& interface, const Device& device,
-                                             int64_t version) {
+std::optional<StreamHandle> read_cuda_stream(const Interface& interface, PyObject* object,
+                                             const Device& device, int64_t version) {
   const py::object given = interface.find("stream");
   // Before version 3 there was no entry, and consumers assumed the default stream.
-  if (!given) return version < 3 ? std::optional(default_stream(device)) : std::nullopt;
+  const bool is_default = version < 3 || writes_none_for_default(object);
+  if (!given) return is_default ? std::optional(default_stream(device)) : std::nullopt;
   const int64_t handle = interface.read_integer("stream", given);
   if (handle <= 0) {
     interface.raise_malformed("'stream' is ", handle,
@@ -241,7 +258,8 @@ TakenTensor take_cuda(PyObject* object, const Interface& interface, PyObject* st
   // Without elements the address is 0, and no work can be pending.
   view.device = has_memory ? runtime.backend->find_device(view.data) : Device{runtime.type, 0};
   const std::optional<StreamHandle> given = read_stream(view.device, stream);
-  const std::optional<StreamHandle> named = read_cuda_stream(interface, view.device, version);
+  const std::optional<StreamHandle> named =
+      read_cuda_stream(interface, object, view.device, version);
   OwnedTensor tensor = hold(object, interface, description);
   const std::optional<StreamHandle> work = given ? given : named;
   if (!has_memory || !work) return {std::move(tensor), {}};

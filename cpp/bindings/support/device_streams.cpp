@@ -41,54 +41,158 @@ StreamHandle read_handle(const Device& device, PyObject* stream) {
   return to_stream(handle);
 }
 
-/// `object.name`, or `object.name()`, as an integer.
-std::optional<StreamHandle> find_handle(PyObject* object, const char* name) {
-  py::object value = find_attribute(object, py::str(name).ptr());
-  if (!value) return {};
-  if (PyCallable_Check(value.ptr()) != 0) value = checked(PyObject_CallNoArgs(value.ptr()));
-  if (PyTuple_Check(value.ptr()) != 0) {  // __cuda_stream__: (version, handle)
-    value = py::reinterpret_borrow<py::object>(checked(PySequence_GetItem(value.ptr(), 1)));
-  }
-  if (PyLong_Check(value.ptr()) == 0) return {};
-  return to_stream(read_int(name, value.ptr()));
+/// `object.name`, or an empty object.
+py::object find_named(PyObject* object, const char* name) {
+  return find_attribute(object, py::str(name).ptr());
 }
 
-std::optional<StreamHandle> read_object(const Device& device, PyObject* stream) {
-  // torch.cuda.Stream, cupy.cuda.Stream; torch.xpu.Stream, dpctl.SyclQueue.
-  static constexpr const char* kCuda[] = {"__cuda_stream__", "cuda_stream", "ptr"};
+/// `object.name`, or `object.name()`, if it is an integer.
+std::optional<int64_t> find_number(PyObject* object, const char* name) {
+  py::object value = find_named(object, name);
+  if (!value) return {};
+  if (PyCallable_Check(value.ptr()) != 0) value = checked(PyObject_CallNoArgs(value.ptr()));
+  if (PyLong_Check(value.ptr()) == 0) return {};
+  return read_int(name, value.ptr());
+}
+
+/// The same as a handle.
+std::optional<StreamHandle> find_handle(PyObject* object, const char* name) {
+  const std::optional<int64_t> number = find_number(object, name);
+  return number ? std::optional(to_stream(*number)) : std::nullopt;
+}
+
+/// The handle of `__cuda_stream__`, a method, or an attribute in its first form: (version, handle).
+/// Source: "CUDA Stream Protocol" of cuda.core's documentation.
+std::optional<StreamHandle> find_by_protocol(PyObject* stream) {
+  py::object pair = find_named(stream, "__cuda_stream__");
+  if (!pair) return {};
+  if (PyCallable_Check(pair.ptr()) != 0) pair = checked(PyObject_CallNoArgs(pair.ptr()));
+  if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
+    raise_type_error("__cuda_stream__ of ", Py_TYPE(stream)->tp_name, " is ",
+                     py::repr(pair).cast<std::string>(), ", expected (version, handle)");
+  }
+  const int64_t version = read_int("the version", PyTuple_GET_ITEM(pair.ptr(), 0));
+  if (version != 0) {
+    raise_buffer_error("the ", Py_TYPE(stream)->tp_name, " has version ", version,
+                       " of __cuda_stream__, and arrowdl reads version 0: pass its handle");
+  }
+  return to_stream(read_int("the handle", PyTuple_GET_ITEM(pair.ptr(), 1)));
+}
+
+/// Whether `stream` is a torch.Stream, of any accelerator, on CUDA or ROCm.
+bool is_torch_cuda(PyObject* stream) {
+  const py::object device = find_named(stream, "device");
+  const py::object type = device ? find_named(device.ptr(), "type") : py::object();
+  return type && PyUnicode_Check(type.ptr()) != 0 && type.cast<std::string>() == "cuda";
+}
+
+/// The handle of a tvm-ffi StreamContext: a number, or a ctypes.c_void_p.
+std::optional<StreamHandle> find_context_handle(const Device& device, PyObject* context) {
+  if (find_number(context, "device_type") != (is_cuda(device.type) ? kDLCUDA : kDLROCM)) return {};
+  if (const auto handle = find_handle(context, "stream")) return handle;
+  const py::object pointer = find_named(context, "stream");
+  return pointer ? find_handle(pointer.ptr(), "value") : std::nullopt;
+}
+
+/// The handle of a stream of CUDA or ROCm. Events and memory have a `ptr` or a `handle` too.
+std::optional<StreamHandle> find_cuda_handle(const Device& device, PyObject* stream) {
+  if (const auto handle = find_by_protocol(stream)) return handle;
+  if (const auto handle = find_handle(stream, "cuda_stream")) return handle;  // torch.cuda.Stream
+  if (!find_named(stream, "wait_event")) return find_context_handle(device, stream);
+  if (is_torch_cuda(stream)) return find_handle(stream, "native_handle");
+  return find_handle(stream, "ptr");  // CuPy before 14
+}
+
+/// The index of the device of a stream object, if it tells: torch's, CuPy's (-1 for the default
+/// stream of whichever device is current), cuda.core's.
+std::optional<int64_t> find_device_index(PyObject* stream) {
+  for (const char* name : {"device_index", "device_id"}) {
+    if (const auto index = find_number(stream, name)) return index;
+  }
+  const py::object device = find_named(stream, "device");
+  if (!device) return {};
+  for (const char* name : {"index", "device_id"}) {
+    if (const auto index = find_number(device.ptr(), name)) return index;
+  }
+  return {};
+}
+
+/// Whether a handle means a stream of whichever device is current.
+bool is_default_handle(StreamHandle stream) { return stream.value() <= 2; }
+
+std::optional<StreamOfDevice> read_cuda_object(const Device& device, PyObject* stream) {
+  const std::optional<StreamHandle> handle = find_cuda_handle(device, stream);
+  if (!handle) return {};
+  if (!is_default_handle(*handle)) return StreamOfDevice{device, *handle};  // the driver knows
+  const int64_t index = find_device_index(stream).value_or(-1);
+  const Device of{is_cuda(device.type) ? kDLCUDA : kDLROCM, index};
+  // Libraries write 0 for the default stream, for which DLPack has another number.
+  const StreamHandle named = handle->is_null() ? default_stream(device) : *handle;
+  return StreamOfDevice{index < 0 || index == device.id ? device : of, named};
+}
+
+std::optional<StreamOfDevice> read_object(const Device& device, PyObject* stream) {
   static constexpr const char* kOneApi[] = {"addressof_ref", "sycl_queue"};
-  if (is_cuda(device.type) || is_rocm(device.type)) {
-    for (const char* name : kCuda) {
-      // Libraries write 0 for the default stream, for which DLPack has another number.
-      if (const auto handle = find_handle(stream, name)) {
-        return handle->is_null() ? default_stream(device) : *handle;
-      }
-    }
-  } else if (device.type == kDLOneAPI) {
+  std::optional<StreamHandle> queue;
+  if (has_default(device)) return read_cuda_object(device, stream);
+  if (device.type == kDLOneAPI) {  // torch.xpu.Stream, dpctl.SyclQueue
     for (const char* name : kOneApi) {
-      if (const auto handle = find_handle(stream, name)) return handle;
+      if (!queue) queue = find_handle(stream, name);
     }
-  } else if (device.type == kDLOpenCL && find_attribute(stream, py::str("finish").ptr())) {
-    return find_handle(stream, "int_ptr");  // pyopencl's events and buffers have it, but no finish
+  } else if (device.type == kDLOpenCL && find_named(stream, "finish")) {
+    queue = find_handle(stream, "int_ptr");  // pyopencl's events and buffers have no `finish`
+  }
+  return queue ? std::optional(StreamOfDevice{device, *queue}) : std::nullopt;
+}
+
+/// CuPy's current stream, if `stream` is its handle. CuPy passes numbers, and destroys a stream
+/// together with its Python object.
+py::object find_cupy_stream(StreamHandle stream) {
+  const auto module =
+      py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("cupy.cuda").ptr()));
+  if (!module) {
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return {};
+  }
+  const py::object get = find_named(module.ptr(), "get_current_stream");
+  if (!get) return {};  // it is being imported
+  try {
+    py::object current = checked(PyObject_CallNoArgs(get.ptr()));
+    if (find_handle(current.ptr(), "ptr") == stream) return current;
+  } catch (py::error_already_set&) {  // CuPy has no GPU: the stream is another library's
   }
   return {};
 }
 
 }  // namespace
 
-std::optional<StreamHandle> read_stream(const Device& device, PyObject* stream) {
+std::optional<StreamOfDevice> read_stream_of_device(const Device& device, PyObject* stream) {
   if (stream == nullptr || stream == Py_None) return {};
   if (device.type == kDLCPU) {
     raise_buffer_error("stream=", py::repr(stream).cast<std::string>(),
                        ": CPU memory has no streams, pass None");
   }
-  if (PyIndex_Check(stream) != 0) return read_handle(device, stream);
-  if (const auto handle = read_object(device, stream)) return handle;
+  if (PyIndex_Check(stream) != 0) return StreamOfDevice{device, read_handle(device, stream)};
+  if (const auto named = read_object(device, stream)) return named;
   raise_no_stream(device, stream);
 }
 
-std::shared_ptr<const void> find_stream_owner(PyObject* stream) {
-  return PyIndex_Check(stream) != 0 ? nullptr : share_object(stream);
+std::optional<StreamHandle> read_stream(const Device& device, PyObject* stream) {
+  const std::optional<StreamOfDevice> named = read_stream_of_device(device, stream);
+  if (!named) return {};
+  if (named->device == device) return named->handle;
+  raise_buffer_error("stream=", py::repr(stream).cast<std::string>(), " is the default stream of ",
+                     to_string(named->device), ", the memory is on ", to_string(device),
+                     ": pass a stream of that device");
+}
+
+std::shared_ptr<const void> find_stream_owner(const Device& device, PyObject* stream) {
+  if (PyIndex_Check(stream) == 0) return share_object(stream);
+  if (!has_default(device)) return nullptr;
+  const StreamHandle handle = read_handle(device, stream);
+  if (is_default_handle(handle)) return nullptr;
+  const py::object owner = find_cupy_stream(handle);
+  return owner ? share_object(owner.ptr()) : nullptr;
 }
 
 Order read_order(const Device& device, PyObject* stream) {
@@ -99,7 +203,10 @@ Order read_order(const Device& device, PyObject* stream) {
   const bool is_number = PyIndex_Check(stream) != 0;
   if (device.type == kDLCPU && !is_number) read_int("stream", stream);  // raises
   if (is_number && find_int("stream", stream) == -1) return {Order::kNone, {}};
-  return {Order::kStream, *read_stream(device, stream), find_stream_owner(stream)};
+  Order order{Order::kStream, *read_stream(device, stream), find_stream_owner(device, stream)};
+  order.is_borrowed = order.owner == nullptr && has_default(device) &&
+                      !is_default_handle(order.stream) && find_stream_backend(device) != nullptr;
+  return order;
 }
 
 void record_assumed_stream(const DeviceArray& array) {
@@ -112,7 +219,8 @@ std::optional<StreamHandle> find_queue(PyObject* object) {
   static PyObject* const name = interned("sycl_queue");
   const py::object queue = find_attribute(object, name);
   if (!queue) return {};
-  return read_object(Device{kDLOneAPI, 0}, queue.ptr());
+  const auto named = read_object(Device{kDLOneAPI, 0}, queue.ptr());
+  return named ? std::optional(named->handle) : std::nullopt;
 }
 
 bool has_queues(const Device& device) {

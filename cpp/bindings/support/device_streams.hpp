@@ -11,13 +11,23 @@
 
 namespace arrowdl::python {
 
-/// The stream that `stream` names on `device`: an integer as in `__dlpack__`, a torch, cupy or
-/// numba stream, something with `__cuda_stream__`, a dpctl.SyclQueue, a pyopencl.CommandQueue.
-/// Empty for None. Raises BufferError for anything else.
+/// The stream that `stream` names on `device`: an integer as in `__dlpack__`, a torch or cupy
+/// stream, something with `__cuda_stream__`, a dpctl.SyclQueue, a pyopencl.CommandQueue. Empty for
+/// None. Raises BufferError for anything else, and for the default stream of another device.
 std::optional<StreamHandle> read_stream(const Device& device, PyObject* stream);
 
-/// An owner that keeps the handle of `stream` valid; nullptr for an integer.
-std::shared_ptr<const void> find_stream_owner(PyObject* stream);
+/// A stream, and the device that tells which one its handle means.
+struct StreamOfDevice {
+  Device device;
+  StreamHandle handle;
+};
+
+/// The same, also for the default stream of another device of the runtime.
+std::optional<StreamOfDevice> read_stream_of_device(const Device& device, PyObject* stream);
+
+/// An owner that keeps the handle of `stream` valid: the object, or for an integer the stream of
+/// CuPy with this handle. nullptr for another integer.
+std::shared_ptr<const void> find_stream_owner(const Device& device, PyObject* stream);
 
 /// The order that the `stream` of `__dlpack__` requests on `device`: the work of a given stream
 /// waits, for None the host waits, for -1 nobody. With None a consumer computes on the default

@@ -28,6 +28,8 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks.allocators", "find_allocator"},
     {"arrowdl._frameworks.allocators", "allocate_auto"},
     {"arrowdl._frameworks.allocators", "free_caches"},
+    {"arrowdl._frameworks.jax_streams", "is_stream"},
+    {"arrowdl._frameworks.jax_streams", "order_after_compute"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 

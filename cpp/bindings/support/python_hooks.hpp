@@ -19,6 +19,8 @@ enum class Hook {
   kFindAllocator,  ///< (allocator) -> function of allocate, or None
   kAllocateAuto,   ///< (device type, id, bytes, stream) -> (address, owner, stream or None) or None
   kFreeCaches,     ///< (device type) -> None
+  kIsStreamOfJax,  ///< (device type, device id, stream) -> bool
+  kOrderAfterJax,  ///< (device type, device id, stream) -> None
   kCount,
 };
 

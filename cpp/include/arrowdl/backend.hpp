@@ -75,6 +75,10 @@ class StreamOps {
   virtual void release_stream(const Device&, StreamHandle) noexcept {}
   /// Whether two handles name one stream.
   virtual bool is_same_stream(StreamHandle a, StreamHandle b) noexcept { return a == b; }
+  /// The stream on which consumers compute that name none, if the runtime has one.
+  virtual std::optional<StreamHandle> default_stream() const noexcept { return {}; }
+  /// Lets this thread, which captures no graph, free memory while another thread captures one.
+  virtual void relax_capture_of_thread() noexcept {}
   /// Whether `stream` is being captured into a graph: no event may be recorded or waited for then.
   virtual bool is_capturing(const Device&, StreamHandle) { return false; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -62,9 +63,9 @@ class RecordedStreams {
   void add(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner = {});
   bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
   /// Drops `owner` after the work that the streams hold now: at once if that is done, else on the
-  /// release thread. The host waits here with `set_blocking_release`, above the limit of
-  /// `set_release_limit`, and without memory to defer the release. A stream that is being captured
-  /// into a graph is polled after the capture, and never waited for. A forked child, which cannot
+  /// release thread. The host waits here with `set_blocking_release`, and without memory or a
+  /// thread to defer the release. A stream that is being captured into a graph is polled after the
+  /// capture, and never waited for. A forked child, which cannot
   /// call the runtime, never drops `owner`. `bytes` is the size of the memory that `owner` frees;
   /// 0: unknown.
   void release(std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
@@ -81,17 +82,42 @@ class RecordedStreams {
 void release_after(const Device& device, StreamHandle stream, std::shared_ptr<const void> owner,
                    std::shared_ptr<const void> stream_owner = {}, int64_t bytes = 0) noexcept;
 
+/// Work of a consumer on streams that it tells nobody, such as the compute stream of XLA.
+class ConsumerWork {
+ public:
+  /// Made when the consumer gets the memory: a forked child does not ask for the work of its
+  /// parent.
+  ConsumerWork() noexcept;
+  virtual ~ConsumerWork() = default;
+  bool is_of_this_process() const noexcept;
+  /// Later work on `stream`, one of arrowdl's, waits for all that the consumer has started on
+  /// `device`. May throw. Called on the release thread.
+  virtual void order_before(const Device& device, StreamHandle stream) const = 0;
+
+ private:
+  const uint64_t process_;
+};
+
+/// Drops `owner` on the release thread once the work that the consumer has started by now, or
+/// starts before that thread asks, is done.
+void release_after_work(const Device& device, std::shared_ptr<const ConsumerWork> work,
+                        std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
+
 /// Whether releases wait on the host for the streams instead of being deferred.
 void set_blocking_release(bool blocking) noexcept;
 bool is_blocking_release() noexcept;
 
 constexpr int64_t kDefaultReleaseLimit = int64_t{1} << 30;
 
-/// Limits the bytes of pending releases, 1 GiB by default. One release of any size may always be
-/// pending. A release above the limit waits on the host, through the wait guard, until its own
-/// streams or enough other releases are done. Raises ValueError for less than 0.
+/// Limits the bytes of pending releases, 1 GiB by default: above it, `wait_for_release_room` waits.
+/// Raises ValueError for less than 0.
 void set_release_limit(int64_t bytes);
 int64_t release_limit() noexcept;
+
+/// Waits on the host, through the wait guard, while more bytes than the limit or more than a
+/// thousand releases are pending, not counting those that wait for the end of a capture. Work that
+/// allocates waits here, since a consumer's deleter cannot: it may be called on any thread.
+void wait_for_release_room();
 
 /// Ends the release thread, for the rest of the process. Releases that are not due are abandoned.
 /// For bindings whose interpreter ends before the process does: after this call that thread drops

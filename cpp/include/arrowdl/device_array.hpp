@@ -93,10 +93,16 @@ class DeviceArray {
   /// Later work on `stream` waits for the event; the host does not. Also records the stream
   /// (`record_stream`).
   void wait(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
+  /// The same for a stream of another device, which reads the memory from there: the handles of
+  /// default streams do not tell their device.
+  void wait(const Device& of, StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
   /// Delays the release of the memory until the work that `stream` holds at that time is done. For
   /// a stream that reads the memory without arrowdl's knowledge. The stream must outlive the
   /// memory; `owner`, if given, keeps it alive. Raises BufferError if the device has no backend.
   void record_stream(StreamHandle stream, std::shared_ptr<const void> owner = {}) const;
+  /// The same for a stream of another device.
+  void record_stream(const Device& of, StreamHandle stream,
+                     std::shared_ptr<const void> owner = {}) const;
   /// The owner of the memory.
   const std::shared_ptr<const Storage>& storage() const noexcept { return storage_; }
 
@@ -139,6 +145,8 @@ class DeviceArray {
   /// The window as an ArrowArray with its offset set. Waits for the event. Raises BufferError
   /// unless the host can read the memory.
   OwnedArray export_array() const;
+  /// The window with its device and event, which the consumer waits for. Its `release` names no
+  /// stream: arrowdl waits for the default stream of the device then, and for recorded ones.
   OwnedDeviceArray export_device_array() const;
 
  private:

@@ -18,7 +18,14 @@ struct Order {
   Kind kind = kHost;
   StreamHandle stream = {};
   std::shared_ptr<const void> owner = {};  ///< keeps `stream` alive, if known
+  /// `stream` may not live as long as the memory: it is not recorded. The caller releases the
+  /// tensor after its work (`release_after`).
+  bool is_borrowed = false;
 };
+
+/// Records the default stream of the array's device, if it has one, for a consumer that names none
+/// and may compute there.
+void record_default_stream(const DeviceArray& array);
 
 /// Orders a consumer of `array` after its event. Raises BufferError if nobody can wait for it.
 void order_consumer(const DeviceArray& array, const Order& order);

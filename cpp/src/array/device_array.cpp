@@ -7,14 +7,25 @@
 namespace arrowdl {
 
 void DeviceArray::wait(StreamHandle stream, std::shared_ptr<const void> owner) const {
-  wait_event(device(), stream, sync_event());
+  wait(device(), stream, std::move(owner));
+}
+
+void DeviceArray::wait(const Device& of, StreamHandle stream,
+                       std::shared_ptr<const void> owner) const {
+  wait_event(of, stream, sync_event());
   // Without a runtime no work can still read the memory.
   Backend* const backend = find_backend(device().type);
-  if (backend != nullptr && backend->streams() != nullptr) record_stream(stream, std::move(owner));
+  if (backend == nullptr || backend->streams() == nullptr) return;
+  record_stream(of, stream, std::move(owner));
 }
 
 void DeviceArray::record_stream(StreamHandle stream, std::shared_ptr<const void> owner) const {
-  storage_->recorded_streams.add(device(), stream, std::move(owner));
+  record_stream(device(), stream, std::move(owner));
+}
+
+void DeviceArray::record_stream(const Device& of, StreamHandle stream,
+                                std::shared_ptr<const void> owner) const {
+  storage_->recorded_streams.add(of, stream, std::move(owner));
 }
 
 DeviceArray DeviceArray::slice(int64_t start, int64_t length) const {

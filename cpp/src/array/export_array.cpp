@@ -2,6 +2,7 @@
 #include "array/export_tree.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/order.hpp"
 
 namespace arrowdl {
 
@@ -40,6 +41,7 @@ OwnedArray DeviceArray::export_array() const {
 }
 
 OwnedDeviceArray DeviceArray::export_device_array() const {
+  record_default_stream(*this);
   OwnedDeviceArray exported;
   share_array(*this).move(&exported->array);
   exported->device_type = storage_->array->device_type;

@@ -25,7 +25,8 @@ struct CudaCalls : StreamCalls {
   Call<void**, int> retain_primary;  // context, device
   Call<void*> push_context;
   Call<void**> pop_context;
-  Call<void*, void**> get_stream_context;  // stream, context
+  Call<void*, void**> get_stream_context;           // stream, context
+  Call<void*, void**, void**> get_stream_contexts;  // stream, context, green context; optional
   Call<void*, const void*, std::size_t, void*> copy;
   Call<void*, void*, const void*, void*, std::size_t, void*> copy_peer;
   Call<int*, void*, const void*> get_pool_access;  // flags, pool, location; optional
@@ -83,6 +84,7 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::push_context>("cuCtxPushCurrent_v2"),
     row<&CudaCalls::pop_context>("cuCtxPopCurrent_v2"),
     row<&CudaCalls::get_stream_context>("cuStreamGetCtx"),
+    row<&CudaCalls::get_stream_contexts>("cuStreamGetCtx_v2", kOptional),
     row<&CudaCalls::copy>("cuMemcpyAsync"),
     row<&CudaCalls::get_error_name>("cuGetErrorName"),
     row<&CudaCalls::get_error_string>("cuGetErrorString"),
@@ -115,6 +117,9 @@ class CudaRuntime final : public CudaLikeRuntime {
     return stream == kPerThreadDefault ? kLegacyDefault : stream;
   }
 
+  /// It waits for the per-thread default streams.
+  std::optional<StreamHandle> default_stream() const noexcept override { return kLegacyDefault; }
+
   bool is_pinned(const void* memory) noexcept override {
     return find_attribute(kMemoryType, memory) == kHostMemory;
   }
@@ -140,7 +145,12 @@ class CudaRuntime final : public CudaLikeRuntime {
   bool is_stream_of(const Device& device, StreamHandle stream) override {
     if (is_default(stream)) return true;
     void* context = nullptr;
-    require(device, calls_.get_stream_context, stream.get(), &context);
+    void* green = nullptr;  // of its stream, the other call's result is not the primary context
+    if (calls_.get_stream_contexts.function != nullptr) {
+      require(device, calls_.get_stream_contexts, stream.get(), &context, &green);
+    } else {
+      require(device, calls_.get_stream_context, stream.get(), &context);
+    }
     return context == find_context(device);
   }
 

@@ -318,6 +318,12 @@ bool CudaLikeRuntime::is_capturing(const Device& device, StreamHandle stream) {
   return capture != 0;
 }
 
+void CudaLikeRuntime::relax_capture_of_thread() noexcept {
+  if (calls_.exchange_capture_mode.function == nullptr || !process_.is_current()) return;
+  int mode = kRelaxedCapture;
+  run(calls_.exchange_capture_mode, &mode);
+}
+
 void CudaLikeRuntime::require_stream_of(const Device& device, StreamHandle stream) {
   if (find_memory(device) != Memory::kDevice) return;
   const Scope scope(*this, device);

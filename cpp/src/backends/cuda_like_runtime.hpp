@@ -100,6 +100,7 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   void return_stream(const Device& device, StreamHandle stream) noexcept override;
   StreamHandle work_stream(const Device& device) override;
   bool is_capturing(const Device& device, StreamHandle stream) override;
+  void relax_capture_of_thread() noexcept override;
   /// Pinned and managed memory belong to every device.
   void require_stream_of(const Device& device, StreamHandle stream) override;
 

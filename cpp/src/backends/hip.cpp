@@ -84,6 +84,8 @@ class HipRuntime final : public CudaLikeRuntime {
   HipRuntime(std::string library_name, const HipCalls& calls)
       : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
 
+  std::optional<StreamHandle> default_stream() const noexcept override { return StreamHandle(); }
+
  protected:
   int enter(const Device& device) override {
     return enter_device(device, static_cast<int>(device.id));

@@ -15,34 +15,39 @@ namespace {
 
 std::atomic<bool> is_blocking{false};
 
-/// Waits until other releases are done or this one is due, whichever is first. A stream that is
-/// stuck delays only memory that depends on it.
-void wait_for_room(const Waiting& waiting, Release& release) {
-  ReleaseThread& thread = ReleaseThread::get();
-  for (auto pause = kShortestPause; !release.is_due() && !thread.take(release, true);
-       pause = std::min(2 * pause, kLongestPause)) {
-    if (thread.is_stopped()) {  // the process ends
-      abandon(std::move(release));
-      return;
-    }
+/// Without a release thread: waits until the release is due.
+void finish_here(const Waiting& waiting, Release& release) {
+  for (auto pause = kShortestPause; !release.is_due(); pause = std::min(2 * pause, kLongestPause)) {
     waiting.sleep(pause);
   }
 }
 
-/// For a release that is not due: defers it, or waits until it is due.
+/// For a release that is not due. A consumer's deleter comes here, on any thread: it does not wait.
 void defer(Release& release) {
   ReleaseThread& thread = ReleaseThread::get();
   // A capture may be this thread's to end, and all others depend on the release thread.
   const bool may_wait = release.record() && !ReleaseThread::is_this_thread();
-  if (thread.is_stopped()) {  // the process ends: nobody waits, nothing is dropped
-    abandon(std::move(release));
-  } else if (!may_wait) {
-    if (!thread.take(release, false)) abandon(std::move(release));
-  } else if (is_blocking) {
-    finish(std::move(release));
-  } else if (!thread.take(release, true)) {
-    wait_guarded([&](const Waiting& waiting) { wait_for_room(waiting, release); });
+  if (may_wait && is_blocking && !thread.is_stopped()) {
+    release.wait();
+    const Release done = std::move(release);
+  } else if (!thread.take(release)) {
+    if (!may_wait || thread.is_stopped()) {  // the process ends: nobody waits, nothing is dropped
+      abandon(std::move(release));
+    } else {
+      wait_guarded([&](const Waiting& waiting) { finish_here(waiting, release); });
+    }
   }
+}
+
+/// Leaves the release to the release thread: also after an error of the device, which may pass. In
+/// a forked child it does not pass.
+void finish_later(Release release) noexcept {
+  const bool is_own = release.streams == nullptr || release.streams->process == fork_count();
+  try {
+    if (is_own && ReleaseThread::get().take(release)) return;
+  } catch (...) {  // no memory
+  }
+  abandon(std::move(release));
 }
 
 bool may_wait_here() {
@@ -93,6 +98,8 @@ void RecordedStreams::add(const Device& device, StreamHandle stream,
       RecordedStream{RetainedStream(streams, device, stream, std::move(owner)), {}, {}});
   RecordedStream* first = first_.load(std::memory_order_acquire);
   for (const RecordedStream* used = first; used != nullptr; used = used->next.get()) {
+    // The handles of default streams mean another stream on each device.
+    if (used->stream.device() != device) continue;
     const bool is_kept = used->stream.has_owner() || !added->stream.has_owner();
     if (is_kept && streams.is_same_stream(used->stream.get(), added->stream.get())) return;
   }
@@ -115,8 +122,8 @@ void RecordedStreams::release(std::shared_ptr<const void> owner, int64_t bytes) 
     if (!release.is_due()) defer(release);
   } catch (const std::bad_alloc&) {
     finish_without_memory(std::move(release));
-  } catch (...) {  // the device or the stream has ended: nobody can tell when it is safe
-    abandon(std::move(release));
+  } catch (...) {
+    finish_later(std::move(release));
   }
 }
 
@@ -133,6 +140,22 @@ void release_after(const Device& device, StreamHandle stream, std::shared_ptr<co
     return;
   }
   used.release(std::move(owner), bytes);
+}
+
+ConsumerWork::ConsumerWork() noexcept : process_(fork_count()) {}
+
+bool ConsumerWork::is_of_this_process() const noexcept { return process_ == fork_count(); }
+
+void release_after_work(const Device& device, std::shared_ptr<const ConsumerWork> work,
+                        std::shared_ptr<const void> owner, int64_t bytes) noexcept {
+  Release release{nullptr, std::move(owner), std::clamp(bytes, int64_t{0}, kMaxReleaseBytes)};
+  release.device = device;
+  release.work = std::move(work);
+  if (ReleaseThread::get().is_forked() || !release.work->is_of_this_process()) {
+    abandon(std::move(release));
+  } else {
+    finish_later(std::move(release));
+  }
 }
 
 void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }

@@ -49,9 +49,10 @@ void wait_event(const Device& device, StreamHandle stream, EventHandle event) {
     return;
   }
   if (streams->is_capturing(device, stream)) {
+    if (is_complete(device, event)) return;
     raise_buffer_error("the stream on ", to_string(device),
                        " is being captured into a graph, which cannot wait for work outside of it: "
-                       "exchange the data before the capture");
+                       "call synchronize() on the array before the capture");
   }
   streams->wait(device, stream, event);
 }

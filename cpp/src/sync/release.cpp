@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "arrowdl/backend.hpp"
+#include "arrowdl/backends.hpp"
 #include "arrowdl/wait.hpp"
 
 namespace arrowdl {
@@ -13,16 +13,36 @@ namespace {
 
 std::atomic<int64_t> abandoned{0};
 
-bool is_captured(const RetainedStream& stream) {
+/// An error that lasts for as many polls, about a fifth of a second, is taken for sticky.
+constexpr int kMaxFailures = 200;
+
+bool is_being_captured(const RetainedStream& stream) {
   return stream.streams().is_capturing(stream.device(), stream.get());
+}
+
+/// The work ends before an event on a stream of ours.
+std::unique_ptr<RecordedStream> record_work(const Device& device, const ConsumerWork& work,
+                                            std::unique_ptr<RecordedStream> next) {
+  MemoryOps& memory = require_memory(device, "wait for the work of a consumer");
+  const BorrowedStream ours(memory, device);
+  work.order_before(device, ours.get());
+  return std::make_unique<RecordedStream>(RecordedStream{RetainedStream(memory, device, ours.get()),
+                                                         OwnedEvent::record(device, ours.get()),
+                                                         std::move(next)});
 }
 
 }  // namespace
 
 bool Release::record() {
+  if (work != nullptr) {
+    streams = record_work(device, *work, std::move(streams));
+    work = nullptr;
+  }
+  is_captured = false;
   for (RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
     if (used->event) continue;
-    if (is_captured(used->stream)) return false;
+    is_captured = is_being_captured(used->stream);
+    if (is_captured) return false;
     used->event = OwnedEvent::record(used->stream.device(), used->stream.get());
   }
   return true;
@@ -44,7 +64,7 @@ void Release::wait() const {
 
 bool wait_for_streams(const RecordedStream* streams) {
   for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
-    if (is_captured(used->stream)) return false;
+    if (is_being_captured(used->stream)) return false;
   }
   wait_guarded([streams](const Waiting&) {
     for (const RecordedStream* used = streams; used != nullptr; used = used->next.get()) {
@@ -83,14 +103,6 @@ void count_abandoned() noexcept { ++abandoned; }
 
 int64_t abandoned_releases() noexcept { return abandoned; }
 
-void finish(Release release) noexcept {
-  try {
-    release.wait();
-  } catch (...) {
-    abandon(std::move(release));
-  }
-}
-
 bool try_finish(Release& release) noexcept {
   try {
     if (!release.is_due()) return false;
@@ -98,6 +110,7 @@ bool try_finish(Release& release) noexcept {
   } catch (const std::bad_alloc&) {  // try again later
     return false;
   } catch (...) {
+    if (++release.failures < kMaxFailures) return false;
     abandon(std::move(release));
   }
   return true;

@@ -6,6 +6,7 @@
 
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/event.hpp"
+#include "util/fork.hpp"
 
 namespace arrowdl {
 
@@ -14,6 +15,7 @@ struct RecordedStream {
   RetainedStream stream;
   OwnedEvent event;
   std::unique_ptr<RecordedStream> next;
+  uint64_t process = fork_count();  ///< of the stream
 };
 
 /// An owner, and the streams whose work has to be done before it is dropped.
@@ -21,9 +23,15 @@ struct Release {
   std::unique_ptr<RecordedStream> streams;
   std::shared_ptr<const void> owner;
   int64_t bytes = 0;
+  Device device = {};  ///< of `work`
+  std::shared_ptr<const ConsumerWork> work =
+      nullptr;               ///< becomes one of `streams` when it is recorded
+  bool is_captured = false;  ///< a stream without an event was being captured at the last `record`
+  int failures = 0;          ///< of the driver, on the release thread
 
-  /// Records an event for the work of each stream. Returns whether all have one: a stream that is
-  /// being captured gets its event after the capture, which covers later work too, and is as safe.
+  /// Records `work`, and an event for the work of each stream. Returns whether all have one: a
+  /// stream that is being captured gets its event after the capture, which covers later work too,
+  /// and is as safe.
   bool record();
   /// Whether the work of every stream is done. Does not wait.
   bool is_due();
@@ -41,11 +49,8 @@ void abandon(Release release) noexcept;
 /// Counts one release as abandoned.
 void count_abandoned() noexcept;
 
-/// Waits for the release on the host, and drops the owner; abandons it if the device fails.
-void finish(Release release) noexcept;
-
-/// Drops the owner if the release is due; abandons it if the device fails. Returns whether the
-/// release is over. Does not wait.
+/// Drops the owner if the release is due. Tries again later after an error of the device, which may
+/// pass, and abandons the release after many. Returns whether the release is over. Does not wait.
 bool try_finish(Release& release) noexcept;
 
 }  // namespace arrowdl

@@ -14,9 +14,17 @@
 namespace arrowdl {
 namespace {
 
-/// The largest number of pending releases. Above it a device is far behind, and the host waits too.
+/// The largest number of pending releases. Above it a device is far behind, and copies wait too.
 constexpr int64_t kMaxPending = 1024;
 std::atomic<int64_t> byte_limit{kDefaultReleaseLimit};
+
+/// Owners free memory on the release thread, on which nobody captures.
+void relax_capture_for(const Release& release) noexcept {
+  for (const RecordedStream* used = release.streams.get(); used != nullptr;
+       used = used->next.get()) {
+    used->stream.streams().relax_capture_of_thread();
+  }
+}
 
 }  // namespace
 
@@ -32,12 +40,14 @@ ReleaseThread::ReleaseThread() {
 #endif
 }
 
-bool ReleaseThread::take(Release& release, bool needs_room) {
+bool ReleaseThread::take(Release& release) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if ((needs_room && !has_room(release.bytes)) || !start()) return false;
+  if (!start()) return false;
   const int64_t bytes = release.bytes;
+  const bool is_captured = release.is_captured;
   arrived_.push_back(std::move(release));
   pending_.add(bytes);
+  if (is_captured) captured_.add(bytes);
   changed_.notify_all();
   return true;
 }
@@ -64,9 +74,12 @@ void ReleaseThread::stop(const Waiting& waiting) {
   waiting.join(ended);
 }
 
-bool ReleaseThread::has_room(int64_t bytes) const noexcept {
-  return pending_.count < kMaxPending &&
-         (pending_.bytes == 0 || bytes <= byte_limit - pending_.bytes);
+bool ReleaseThread::has_room() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!is_running_) return true;  // also in a forked child: nobody would make room
+  ReleaseLoad waiting = pending_;
+  waiting.subtract(captured_);
+  return waiting.count < kMaxPending && waiting.bytes <= byte_limit;
 }
 
 bool ReleaseThread::start() noexcept {
@@ -93,9 +106,11 @@ void ReleaseThread::run() noexcept {
     } else {
       waiting.wait_for(changed_, lock, pause, [this] { return is_stopping_; });
     }
-    waiting_.splice(waiting_.end(), arrived_);
     if (is_stopping_) break;
+    std::list<Release> arrived = std::move(arrived_);
     lock.unlock();
+    for (const Release& release : arrived) relax_capture_for(release);
+    waiting_.splice(waiting_.end(), arrived);
     const Clock::time_point start = Clock::now();
     const ReleaseLoad finished = finish_due();
     // Sleeps longer than a poll takes, however many releases are pending.
@@ -103,6 +118,7 @@ void ReleaseThread::run() noexcept {
     pause = std::max(pause, 4 * (Clock::now() - start));
     lock.lock();
     pending_.subtract(finished);
+    count_captured();
   }
   is_running_ = false;
   changed_.notify_all();
@@ -122,11 +138,20 @@ ReleaseLoad ReleaseThread::finish_due() noexcept {
   return finished;
 }
 
+void ReleaseThread::count_captured() noexcept {
+  captured_ = {};
+  for (const std::list<Release>* releases : {&waiting_, &arrived_}) {
+    for (const Release& release : *releases) {
+      if (release.is_captured) captured_.add(release.bytes);
+    }
+  }
+}
+
 /// The child has no thread, and must not call the runtime: pending releases stay.
 void ReleaseThread::after_fork_in_child() {
   forked_.splice(forked_.end(), arrived_);
   is_forked_ = is_forked_ || is_running_;  // else the child starts afresh
-  pending_ = {};
+  pending_ = captured_ = {};
   mutex_.unlock();
 }
 
@@ -142,6 +167,17 @@ void stop_releases() noexcept {
     wait_guarded([](const Waiting& waiting) { ReleaseThread::get().stop(waiting); });
   } catch (...) {  // the lock failed: the thread ends with the process
   }
+}
+
+void wait_for_release_room() {
+  ReleaseThread& thread = ReleaseThread::get();
+  if (thread.has_room() || ReleaseThread::is_this_thread() || thread.is_forked()) return;
+  wait_guarded([&thread](const Waiting& waiting) {
+    for (auto pause = kShortestPause; !thread.has_room();
+         pause = std::min(2 * pause, kLongestPause)) {
+      waiting.sleep(pause);
+    }
+  });
 }
 
 int64_t pending_releases() noexcept {

@@ -43,10 +43,14 @@ class ReleaseThread {
  public:
   static ReleaseThread& get();
 
-  /// Takes `release`. False if there is no room (and `needs_room`) or the thread cannot start.
-  bool take(Release& release, bool needs_room);
+  /// Takes `release`. False if the thread has been stopped or cannot start.
+  bool take(Release& release);
 
   ReleaseLoad pending();
+
+  /// Whether the pending releases are within the limits. Those of captured streams do not count:
+  /// the capture may be the caller's to end.
+  bool has_room();
 
   /// Whether the calling thread is the release thread: an owner that it drops may release something
   /// itself.
@@ -64,10 +68,10 @@ class ReleaseThread {
  private:
   ReleaseThread();
 
-  bool has_room(int64_t bytes) const noexcept;
   bool start() noexcept;
   void run() noexcept;
   ReleaseLoad finish_due() noexcept;
+  void count_captured() noexcept;
   void after_fork_in_child();
 
   static inline thread_local bool is_release_thread = false;
@@ -78,6 +82,7 @@ class ReleaseThread {
   std::list<Release> waiting_;  ///< the thread's own; at exit the memory goes with the process
   std::list<Release> forked_;   ///< what a forked child inherited and never drops
   ReleaseLoad pending_;
+  ReleaseLoad captured_;  ///< those of them that wait for the end of a capture
   std::thread thread_;
   bool is_running_ = false;
   bool is_stopping_ = false;

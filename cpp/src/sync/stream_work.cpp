@@ -20,6 +20,7 @@ StreamWork::StreamWork(MemoryOps& memory, const Device& device, std::optional<St
                        " is being captured into a graph, which would copy at every launch: copy "
                        "before or after the capture");
   }
+  wait_for_release_room();
 }
 
 void StreamWork::release_last() noexcept {

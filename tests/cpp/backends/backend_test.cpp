@@ -353,7 +353,8 @@ TEST_P(BackendTest, NothingIsLeftForTheFrameworkToFind) {
 
 TEST_P(BackendTest, ACapturedStreamIsRefused) {
   const StreamHandle stream = take_stream();
-  const OwnedEvent event = OwnedEvent::record(device_, stream);
+  const Gated producer = take_gated_stream();
+  const OwnedEvent event = OwnedEvent::record(device_, producer.stream);
   fake_->set_capturing(stream, true);
   EXPECT_TRUE(backend_->streams()->is_capturing(device_, stream));
   expect_error(ErrorKind::kBuffer, "captured into a graph",
@@ -362,6 +363,7 @@ TEST_P(BackendTest, ACapturedStreamIsRefused) {
                [&] { wait_event(device_, stream, event.handle()); });
   EXPECT_FALSE(fake_->is_capture_broken());
   fake_->set_capturing(stream, false);
+  fake_->open_gate(producer.gate);
 }
 
 TEST_P(BackendTest, AStreamOfOursThatIsCapturedIsNotGivenOutAgain) {

@@ -25,6 +25,9 @@ EXPECT_MATCH(cuEventDestroy, void*);
 EXPECT_MATCH(cuStreamCreate, void**, unsigned);
 EXPECT_MATCH(cuStreamWaitEvent, void*, void*, unsigned);
 EXPECT_MATCH(cuStreamGetCtx, void*, void**);
+#if CUDA_VERSION >= 12050
+EXPECT_MATCH(cuStreamGetCtx_v2, void*, void**, void**);
+#endif
 EXPECT_MATCH(cuStreamQuery, void*);
 EXPECT_MATCH(cuStreamSynchronize, void*);
 EXPECT_MATCH(cuStreamDestroy, void*);

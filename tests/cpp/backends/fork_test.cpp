@@ -74,6 +74,27 @@ TEST_P(ForkTest, AChildKeepsMemoryThatStreamsUse) {
   delete used;
 }
 
+struct CountedWork final : ConsumerWork {
+  explicit CountedWork(std::atomic<int>& calls) : calls_(calls) {}
+  void order_before(const Device&, StreamHandle) const override { ++calls_; }
+  std::atomic<int>& calls_;
+};
+
+TEST_P(ForkTest, AChildAsksForNoWorkOfAConsumer) {
+  std::atomic<int> calls{0};
+  std::atomic<bool> is_dropped{false};
+  auto work = std::make_shared<CountedWork>(calls);
+  std::shared_ptr<const void> owner(&is_dropped, [&](const void*) { is_dropped = true; });
+  expect_in_child([&] {
+    const int64_t abandoned = abandoned_releases();
+    release_after_work(device_, work, owner);
+    return abandoned_releases() == abandoned + 1 && calls == 0;
+  });
+  release_after_work(device_, std::move(work), std::move(owner));
+  EXPECT_TRUE(testing::eventually([&] { return is_dropped.load(); }));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_P(ForkTest, AChildKeepsWhatWaitedWhenItWasForked) {
   const Gated gated = take_gated_stream();
   std::atomic<bool> is_dropped{false};

@@ -52,6 +52,7 @@ int query_stream(void* stream);
 int synchronize_stream(void* stream);
 int destroy_stream(void* stream);
 int get_stream_context(void* stream, void** context);
+int get_stream_contexts(void* stream, void** context, void** green);
 int get_stream_device(void* stream, int* device);
 int is_capturing(void* stream, int* status);
 

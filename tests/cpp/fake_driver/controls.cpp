@@ -95,6 +95,7 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.device_count = kDevices;
     m_.has_pools = m_.can_pin = true;
+    m_.reuses_handles = false;
     m_.is_globally_capturing = m_.is_capture_broken = false;
     m_.has_peers = m_.has_concurrent_managed = true;
     m_.module_status = 0;
@@ -184,6 +185,14 @@ class Controls final : public FakeDriver {
     allocation->is_freed = true;
     m_.return_to_pool(*allocation);
   }
+  void set_handle_reuse(bool reuses) override {
+    const Lock lock(m_.mutex);
+    m_.reuses_handles = reuses;
+  }
+  void set_green(StreamHandle stream, bool green) override {
+    const Lock lock(m_.mutex);
+    m_.find_stream(stream.get(), 0)->is_green = green;
+  }
 
  private:
   void submit(int device, StreamHandle stream, Operation operation) {
@@ -226,4 +235,32 @@ extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_concurre
 
 extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_module_status(int status) {
   arrowdl_fake_driver()->set_module_status(status);
+}
+
+#define FAKE_CONTROL extern "C" __attribute__((visibility("default")))
+
+FAKE_CONTROL int arrowdl_fake_misuses() { return arrowdl_fake_driver()->misuses(); }
+FAKE_CONTROL void arrowdl_fake_set_handle_reuse(int reuses) {
+  arrowdl_fake_driver()->set_handle_reuse(reuses != 0);
+}
+FAKE_CONTROL void arrowdl_fake_set_green(void* stream, int green) {
+  arrowdl_fake_driver()->set_green(arrowdl::StreamHandle(stream), green != 0);
+}
+FAKE_CONTROL void arrowdl_fake_set_capturing(void* stream, int capturing) {
+  arrowdl_fake_driver()->set_capturing(arrowdl::StreamHandle(stream), capturing != 0);
+}
+FAKE_CONTROL void arrowdl_fake_set_global_capture(int capturing) {
+  arrowdl_fake_driver()->set_global_capture(capturing != 0);
+}
+FAKE_CONTROL int arrowdl_fake_is_capture_broken() {
+  return arrowdl_fake_driver()->is_capture_broken() ? 1 : 0;
+}
+FAKE_CONTROL int arrowdl_fake_close_gate_on(int device, void* stream) {
+  const int gate = arrowdl_fake_driver()->close_gate();
+  arrowdl_fake_driver()->enqueue_gate(device, arrowdl::StreamHandle(stream), gate);
+  return gate;
+}
+FAKE_CONTROL void arrowdl_fake_enqueue_copy(int device, void* stream, void* target,
+                                            const void* source, std::size_t size) {
+  arrowdl_fake_driver()->enqueue_copy(device, arrowdl::StreamHandle(stream), target, source, size);
 }

@@ -28,6 +28,9 @@ FAKE_EXPORT int cuEventDestroy_v2(void* event) { return fake::destroy_event(even
 
 FAKE_EXPORT int cuStreamCreate(void** stream, unsigned f) { return fake::create_stream(stream, f); }
 FAKE_EXPORT int cuStreamGetCtx(void* s, void** c) { return fake::get_stream_context(s, c); }
+FAKE_EXPORT int cuStreamGetCtx_v2(void* s, void** c, void** g) {
+  return fake::get_stream_contexts(s, c, g);
+}
 FAKE_EXPORT int cuStreamWaitEvent(void* s, void* e, unsigned f) {
   return fake::wait_for_event(s, e, f);
 }

@@ -96,6 +96,12 @@ class FakeDriver {
   /// Memory of another library's pool, which grants no access.
   virtual void* allocate_elsewhere(int device, std::size_t size) = 0;
   virtual void free_elsewhere(void* memory) = 0;
+
+  // Streams and contexts.
+  /// Gives a new stream the handle of the one that was destroyed last, as drivers do.
+  virtual void set_handle_reuse(bool reuses) = 0;
+  /// Moves a stream to the green context of its device, and back.
+  virtual void set_green(StreamHandle stream, bool green) = 0;
 };
 
 }  // namespace arrowdl::testing
@@ -111,3 +117,14 @@ extern "C" void arrowdl_fake_open_gate(int gate);
 extern "C" void arrowdl_fake_set_capacity(unsigned long long bytes);
 extern "C" void arrowdl_fake_set_concurrent_managed(int possible);
 extern "C" void arrowdl_fake_set_module_status(int status);
+// Conditions and observations for tests in Python.
+extern "C" int arrowdl_fake_misuses();
+extern "C" void arrowdl_fake_set_handle_reuse(int reuses);
+extern "C" void arrowdl_fake_set_green(void* stream, int green);
+extern "C" void arrowdl_fake_set_capturing(void* stream, int capturing);
+extern "C" void arrowdl_fake_set_global_capture(int capturing);
+extern "C" int arrowdl_fake_is_capture_broken();
+// Work for streams of any device: a gate, and a copy of bytes.
+extern "C" int arrowdl_fake_close_gate_on(int device, void* stream);
+extern "C" void arrowdl_fake_enqueue_copy(int device, void* stream, void* target,
+                                          const void* source, std::size_t size);

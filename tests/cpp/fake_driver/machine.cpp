@@ -7,7 +7,18 @@ thread_local ThreadState this_thread;
 
 int current_device() {
   if (!kHasContexts) return this_thread.device;
-  return this_thread.contexts.empty() ? -1 : this_thread.contexts.back();
+  return this_thread.contexts.empty() ? -1 : this_thread.contexts.back() % kDevices;
+}
+
+bool is_in_green_context() {
+  return !this_thread.contexts.empty() && this_thread.contexts.back() >= kDevices;
+}
+
+void* Machine::make_stream_handle() {
+  if (!reuses_handles || free_handles.empty()) return make_handle();
+  void* const handle = free_handles.back();
+  free_handles.pop_back();
+  return handle;
 }
 
 void Machine::work(const StreamPtr& stream) {

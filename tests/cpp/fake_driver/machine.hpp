@@ -55,13 +55,15 @@ struct FakeStream {
   bool is_default = false;
   bool is_destroyed = false;
   bool is_capturing = false;
+  bool is_green = false;             ///< of the device's green context
   std::deque<Operation> operations;  ///< the first may be running
 };
 using StreamPtr = std::shared_ptr<FakeStream>;
 
 struct Event {
   int device = 0;
-  MarkPtr mark;  ///< nullptr: never recorded
+  bool is_green = false;  ///< made in the device's green context
+  MarkPtr mark;           ///< nullptr: never recorded
 };
 
 enum class Memory { kDevice, kHost, kManaged };
@@ -96,7 +98,7 @@ struct LoadedKernel {
 };
 
 struct ThreadState {
-  std::vector<int> contexts;  ///< CUDA: a stack of devices
+  std::vector<int> contexts;  ///< CUDA: a stack of devices, those above kDevices green contexts
   int device = 0;             ///< HIP
   int capture_mode = 0;
   int last_error = 0;
@@ -105,6 +107,8 @@ extern thread_local ThreadState this_thread;
 
 /// The device of this thread's context; -1: none.
 int current_device();
+/// Whether this thread's context is a green one.
+bool is_in_green_context();
 
 /// The state of the driver behind one lock. Only the work of streams runs without the lock.
 struct Machine {
@@ -126,8 +130,11 @@ struct Machine {
   bool has_failed = false;
   int failures[kDevices] = {};  ///< status of failed work, never cleared
 
-  uintptr_t next_handle = 0x10000;  // handles are never reused
+  uintptr_t next_handle = 0x10000;  // handles are not reused, unless a test asks for it
+  bool reuses_handles = false;
+  std::vector<void*> free_handles;  ///< of destroyed streams
   char contexts[kDevices] = {};
+  char green_contexts[kDevices] = {};
   int retained[kDevices] = {};
   std::map<void*, Event> events;
   std::map<void*, StreamPtr> streams;
@@ -151,6 +158,9 @@ struct Machine {
   int64_t page_locks = 0;              ///< calls that pinned memory or freed such memory
 
   void* make_handle() { return reinterpret_cast<void*>(next_handle += 16); }
+
+  /// The handle of a new stream: with `reuses_handles` that of the stream that was destroyed last.
+  void* make_stream_handle();
 
   /// The loop of a worker thread: runs operations until the stream is destroyed and empty.
   void work(const StreamPtr& stream);
@@ -191,8 +201,9 @@ Machine& machine();
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// A condition under which the fake driver refuses a call.
-enum Kind { kAnyCall, kGivesBack, kMaySynchronize };
+/// A condition under which the fake driver refuses a call. cuMemFree and cudaFree, as cudaMalloc,
+/// are "potentially unsafe" during a capture (cuThreadExchangeStreamCaptureMode): kMayFree.
+enum Kind { kAnyCall, kGivesBack, kMaySynchronize, kMayFree };
 
 /// One call of the driver: counts it, fails it on demand, and refuses it if it is not allowed.
 template <typename Body>
@@ -210,8 +221,8 @@ int call(Kind kind, const Body& body) {
     m.has_failed = true;
   }
   int status = injected;
-  if (injected == 0 || kind == kGivesBack) {
-    if (kind == kMaySynchronize && m.is_globally_capturing &&
+  if (injected == 0 || kind == kGivesBack || kind == kMayFree) {
+    if ((kind == kMaySynchronize || kind == kMayFree) && m.is_globally_capturing &&
         this_thread.capture_mode != kRelaxedCapture) {
       m.is_capture_broken = true;
       status = kCaptureUnsupported;

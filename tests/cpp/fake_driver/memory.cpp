@@ -22,7 +22,7 @@ int give_memory(void** memory, std::size_t size, Memory kind) {
 }
 
 int take_memory(void* memory) {
-  return call_in_context(kGivesBack, [&](Machine& m, Lock&) {
+  return call_in_context(kMayFree, [&](Machine& m, Lock&) {
     Allocation* allocation = m.find_allocation(memory);
     if (allocation == nullptr || allocation->is_freed) {
       ++m.misuses;

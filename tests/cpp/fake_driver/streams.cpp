@@ -59,8 +59,9 @@ int push_context(void* context) {
   return call(kAnyCall, [&](Machine& m, Lock&) {
     for (int device = 0; device < kDevices; ++device) {
       const auto i = static_cast<std::size_t>(device);
-      if (context != &m.contexts[i] || m.retained[i] == 0) continue;
-      this_thread.contexts.push_back(device);
+      const bool is_green = context == &m.green_contexts[i];
+      if (!is_green && (context != &m.contexts[i] || m.retained[i] == 0)) continue;
+      this_thread.contexts.push_back(is_green ? device + kDevices : device);
       return kSuccess;
     }
     return kInvalidContext;
@@ -70,7 +71,8 @@ int push_context(void* context) {
 int pop_context(void** context) {
   return call(kGivesBack, [&](Machine& m, Lock&) {
     if (this_thread.contexts.empty()) return kInvalidContext;
-    *context = &m.contexts[static_cast<std::size_t>(this_thread.contexts.back())];
+    const auto device = static_cast<std::size_t>(current_device());
+    *context = is_in_green_context() ? &m.green_contexts[device] : &m.contexts[device];
     this_thread.contexts.pop_back();
     return kSuccess;
   });
@@ -96,7 +98,7 @@ int set_current_device(int device) {
 int create_event(void** event, unsigned) {
   return call_in_context(kAnyCall, [&](Machine& m, Lock&) {
     *event = m.make_handle();
-    m.events[*event] = Event{current_device(), nullptr};
+    m.events[*event] = Event{current_device(), is_in_green_context(), nullptr};
     return kSuccess;
   });
 }
@@ -104,7 +106,9 @@ int create_event(void** event, unsigned) {
 int record_event(void* event, void* handle) {
   return call_on_stream(kAnyCall, handle, [&](Machine& m, Lock&, const StreamPtr& stream) {
     const auto found = m.events.find(event);
-    if (found == m.events.end() || found->second.device != stream->device) {
+    // "hEvent and hStream must be from the same context" (cuEventRecord).
+    if (found == m.events.end() || found->second.device != stream->device ||
+        found->second.is_green != stream->is_green) {
       ++m.misuses;
       return kInvalidHandle;
     }
@@ -159,7 +163,7 @@ int wait_for_event(void* stream, void* event, unsigned) {
 
 int create_stream(void** stream, unsigned flags) {
   return call_in_context(kAnyCall, [&](Machine& m, Lock&) {
-    *stream = m.make_handle();
+    *stream = m.make_stream_handle();
     m.streams[*stream] = m.start_stream(current_device(), (flags & kNonBlocking) == 0);
     return kSuccess;
   });
@@ -186,6 +190,7 @@ int destroy_stream(void* handle) {
   return call_on_stream(kGivesBack, handle, [&](Machine& m, Lock&, const StreamPtr& stream) {
     stream->is_destroyed = true;  // its worker ends after the work
     m.streams.erase(handle);
+    m.free_handles.push_back(handle);
     m.changed.notify_all();
     return kSuccess;
   });
@@ -195,7 +200,20 @@ int get_stream_context(void* handle, void** context) {
   return call(kAnyCall, [&](Machine& m, Lock&) {
     const StreamPtr stream = m.find_stream(handle, current_device());
     if (stream == nullptr) return kInvalidHandle;
-    *context = &m.contexts[static_cast<std::size_t>(stream->device)];
+    // Of a green context's stream it is "equivalent to the one returned by cuCtxFromGreenCtx".
+    const auto device = static_cast<std::size_t>(stream->device);
+    *context = stream->is_green ? &m.green_contexts[device] : &m.contexts[device];
+    return kSuccess;
+  });
+}
+
+int get_stream_contexts(void* handle, void** context, void** green) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const StreamPtr stream = m.find_stream(handle, current_device());
+    if (stream == nullptr) return kInvalidHandle;
+    const auto device = static_cast<std::size_t>(stream->device);
+    *context = &m.contexts[device];
+    *green = stream->is_green ? &m.green_contexts[device] : nullptr;
     return kSuccess;
   });
 }

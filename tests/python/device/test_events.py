@@ -112,7 +112,7 @@ def test_an_array_that_is_released_while_its_stream_is_read_stays_whole() -> Non
 
     class Stream:
         @property
-        def ptr(self) -> int:
+        def cuda_stream(self) -> int:
             array.release()
             return 12345
 

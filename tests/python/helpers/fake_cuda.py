@@ -90,6 +90,13 @@ class FakeCuda:
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
         self.library.arrowdl_fake_close_gate.argtypes = [ctypes.c_void_p]
+        self.library.arrowdl_fake_close_gate_on.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        self.library.arrowdl_fake_set_capturing.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        self.library.arrowdl_fake_enqueue_copy.argtypes = [
+            ctypes.c_int,
+            *[ctypes.c_void_p] * 3,
+            ctypes.c_size_t,
+        ]
         self.call("cuInit", 0)
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -115,13 +122,59 @@ class FakeCuda:
     def allocate(self, size: int, device: int = 0) -> int:
         return self.make("cuMemAlloc_v2", ctypes.c_size_t(size), device=device)
 
-    def make_stream(self) -> int:
-        return self.make("cuStreamCreate", 1)
+    def make_stream(self, device: int = 0) -> int:
+        return self.make("cuStreamCreate", 1, device=device)
+
+    def destroy_stream(self, stream: int) -> None:
+        """Destroy a stream; its work goes on."""
+        with self.context(0):
+            self.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+
+    def order(self, first: int, then: int) -> None:
+        """Later work on the stream `then` waits for the work that `first` holds now."""
+        event = ctypes.c_void_p(self.make("cuEventCreate", 2))
+        with self.context(0):
+            self.call("cuEventRecord", event, ctypes.c_void_p(first))
+            self.call("cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
+            self.call("cuEventDestroy_v2", event)
+
+    def read(self, stream: int, memory: int, size: int, device: int = 0) -> Any:
+        """The bytes that a kernel on `stream` reads, when it runs."""
+        target = (ctypes.c_ubyte * size)()
+        address = ctypes.addressof(target)
+        self.library.arrowdl_fake_enqueue_copy(device, stream, address, memory, size)
+        return target
+
+    def synchronize(self, stream: int) -> None:
+        with self.context(0):
+            self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     @contextmanager
-    def gate(self, stream: int) -> Iterator[None]:
+    def capture(self, stream: int) -> Iterator[None]:
+        """`stream` is captured into a graph by a thread in the global mode."""
+        self.library.arrowdl_fake_set_global_capture(1)
+        self.library.arrowdl_fake_set_capturing(stream, 1)
+        try:
+            yield
+        finally:
+            is_broken = self.library.arrowdl_fake_is_capture_broken()
+            self.library.arrowdl_fake_set_capturing(stream, 0)
+            self.library.arrowdl_fake_set_global_capture(0)
+        assert not is_broken, "a call has invalidated the capture"
+
+    def misuses(self) -> int:
+        """The number of calls with a handle that was destroyed."""
+        misuses: int = self.library.arrowdl_fake_misuses()
+        return misuses
+
+    def reuse_handles(self) -> None:
+        """From now on a new stream gets the handle of the one that was destroyed last."""
+        self.library.arrowdl_fake_set_handle_reuse(1)
+
+    @contextmanager
+    def gate(self, stream: int, device: int = 0) -> Iterator[None]:
         """While it is closed, nothing that `stream` is given happens."""
-        gate = self.library.arrowdl_fake_close_gate(stream)
+        gate = self.library.arrowdl_fake_close_gate_on(device, stream)
         try:
             yield
         finally:

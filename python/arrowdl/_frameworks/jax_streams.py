@@ -1,0 +1,71 @@
+"""The streams that JAX passes to ``__dlpack__``, and the one on which it computes.
+
+XLA's GPU client makes an array wait for one of a few streams in turn, computes on another stream,
+and calls the deleter of foreign memory before its computations have read it. Sources:
+``LocalDeviceState::GetExternalReadyEventStream``, ``kComputeSynchronized`` and
+``~TrackedDeviceBuffer`` in XLA's ``xla/pjrt``.
+
+The functions are called for arrays on a GPU, when JAX has been imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arrowdl._device_type import DeviceType
+
+_PLATFORMS = {int(DeviceType.cuda): "cuda", int(DeviceType.rocm): "rocm"}
+
+# More than XLA has for a device (kNumExternalReadyEventStreams is 4).
+_MAX_STREAMS = 16
+
+_streams: dict[Any, set[int]] = {}
+_probes: dict[Any, tuple[Any, Any]] = {}
+
+
+def _find_device(type: int, index: int) -> Any:
+    """Return the `jax.Device`, or None. Does not make JAX start its backends."""
+    from jax._src import xla_bridge  # no public function tells whether backends are initialized
+
+    if not xla_bridge.backends_are_initialized():
+        return None
+    client = xla_bridge.backends().get(_PLATFORMS.get(type, ""))
+    if client is None:
+        return None
+    devices = client.local_devices()
+    return next((one for one in devices if (one.local_hardware_id or 0) == index), None)
+
+
+def is_stream(type: int, index: int, stream: int) -> bool:
+    """Return whether `stream` is one that JAX passes to ``__dlpack__`` for a device."""
+    import jax
+
+    device = _find_device(type, index)
+    if device is None:
+        return False
+    known = _streams.get(device, set())
+    try:
+        if device.get_stream_for_external_ready_events() not in known:  # at first, a new client
+            known = {device.get_stream_for_external_ready_events() for _ in range(_MAX_STREAMS)}
+    except jax.errors.JaxRuntimeError:  # UNIMPLEMENTED: JAX passes no stream then
+        return False
+    _streams[device] = known
+    return stream in known
+
+
+def order_after_compute(type: int, index: int, stream: int) -> None:
+    """Make `stream` wait for all computations that JAX has dispatched on a device.
+
+    XLA runs the computations of a device in order, on one stream: one that is dispatched now, and
+    whose result `stream` waits for, ends after them.
+    """
+    import jax
+    import numpy as np
+
+    device = _find_device(type, index)
+    if device is None:
+        raise RuntimeError(f"JAX has no device of type {type} with index {index} any more")
+    if device not in _probes:
+        _probes[device] = jax.jit(lambda value: value + 1), jax.device_put(np.int32(0), device)
+    compute, value = _probes[device]
+    compute(value).__dlpack__(stream=stream)
