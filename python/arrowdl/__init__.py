@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from arrowdl import c_data as c_data
     from arrowdl import debug as debug
     from arrowdl import loader as loader
+    from arrowdl import testing as testing
     from arrowdl.loader import Loader
 
 # Loaded on first use (PEP 562): the Loader imports more than all other modules together.
-_MODULES = ("c_data", "debug", "loader")
+_MODULES = ("c_data", "debug", "loader", "testing")
 
 
 if not TYPE_CHECKING:  # a type checker that saw these would let any name pass

@@ -1,9 +1,18 @@
-"""The command ``python -m arrowdl doctor``, which prints a report for bug reports."""
+"""The commands ``python -m arrowdl doctor`` and ``python -m arrowdl check``."""
 
 import sys
 
 from arrowdl import doctor
 
-if sys.argv[1:] != ["doctor"]:
-    sys.exit("usage: python -m arrowdl doctor")
-print(doctor())
+_USAGE = "usage: python -m arrowdl doctor | check module:object"
+
+match sys.argv[1:]:
+    case ["doctor"]:
+        print(doctor())
+    case ["check", *arguments]:
+        from arrowdl.testing._command import main
+
+        sys.exit(main(arguments))
+    case _:
+        print(_USAGE, file=sys.stderr)
+        sys.exit(2)

@@ -1,4 +1,4 @@
-// The counters of arrowdl.debug, and list_backends for arrowdl.doctor().
+// The counters of arrowdl.debug, list_backends for arrowdl.doctor(), capsules for arrowdl.testing.
 #include <pybind11/pybind11.h>
 
 #include "arrowdl/backend.hpp"
@@ -9,6 +9,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "functions/functions.hpp"
+#include "support/capsule.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -98,6 +99,29 @@ Returns
 list of dict
     For each runtime ``types`` (names) and ``problem`` (empty if it works); if it works also
     ``name``, ``version`` and ``device_count``.)");
+  m.def(
+      "make_borrowed_capsule",
+      [](uintptr_t address, std::string_view name) {
+        return make_borrowed_capsule(reinterpret_cast<void*>(address), name);
+      },
+      py::arg("address"), py::arg("name"),
+      R"(make_borrowed_capsule(address, name)
+--
+
+Make a capsule of a C struct that its caller owns, and keeps until the capsule is deleted.
+
+Parameters
+----------
+address : int
+    Of an ArrowSchema, ArrowArray, DLManagedTensor or another struct that has capsules.
+name : str
+    The name of such capsules.
+
+Returns
+-------
+capsule
+    It calls the release callback or the deleter when it is deleted, unless a consumer took the
+    struct.)");
 }
 
 }  // namespace arrowdl::python

@@ -1,6 +1,7 @@
 // Makes and reads the PyCapsules of the C structs.
 #include "support/capsule.hpp"
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -55,15 +56,42 @@ py::object make_arrow_capsule(Owned owned, const char* name) {
 }
 
 template <typename Managed>
+void destroy_tensor_capsule(PyObject* self) noexcept {
+  if (!PyCapsule_IsValid(self, TensorCapsule<Managed>::kName)) return;  // consumed
+  const PendingError pending;
+  OwnedTensor(static_cast<Managed*>(PyCapsule_GetPointer(self, TensorCapsule<Managed>::kName)));
+}
+
+/// Of a capsule whose struct is owned elsewhere: releases it unless a consumer took it.
+template <typename Struct>
+void release_borrowed(PyObject* self) noexcept {
+  const PendingError pending;
+  auto* borrowed = static_cast<Struct*>(PyCapsule_GetPointer(self, PyCapsule_GetName(self)));
+  if (borrowed->release != nullptr) borrowed->release(borrowed);
+}
+
+struct BorrowedRow {
+  const char* name;
+  PyCapsule_Destructor destroy;
+};
+
+// A device array begins with the array that has its release callback.
+constexpr BorrowedRow kBorrowed[] = {
+    {kTensor, destroy_tensor_capsule<DLManagedTensor>},
+    {kVersionedTensor, destroy_tensor_capsule<DLManagedTensorVersioned>},
+    {kSchema, release_borrowed<ArrowSchema>},
+    {kArray, release_borrowed<ArrowArray>},
+    {kDeviceArray, release_borrowed<ArrowArray>},
+    {kStream, release_borrowed<ArrowArrayStream>},
+    {kDeviceStream, release_borrowed<ArrowDeviceArrayStream>},
+};
+static_assert(offsetof(ArrowDeviceArray, array) == 0);
+
+template <typename Managed>
 py::object make_tensor_capsule(Managed* managed) {
   OwnedTensor owned(managed);
-  py::object capsule =
-      checked(PyCapsule_New(managed, TensorCapsule<Managed>::kName, [](PyObject* self) noexcept {
-        if (!PyCapsule_IsValid(self, TensorCapsule<Managed>::kName)) return;  // consumed
-        const PendingError pending;
-        OwnedTensor(
-            static_cast<Managed*>(PyCapsule_GetPointer(self, TensorCapsule<Managed>::kName)));
-      }));
+  py::object capsule = checked(
+      PyCapsule_New(managed, TensorCapsule<Managed>::kName, destroy_tensor_capsule<Managed>));
   if constexpr (std::is_same_v<Managed, DLManagedTensor>) {
     owned.take_legacy();
   } else {
@@ -171,6 +199,13 @@ py::object make_capsule(OwnedTensor tensor) {
     return make_tensor_capsule(versioned);
   }
   return make_tensor_capsule(tensor.take_legacy());
+}
+
+py::object make_borrowed_capsule(void* address, std::string_view name) {
+  for (const BorrowedRow& row : kBorrowed) {
+    if (name == row.name) return checked(PyCapsule_New(address, row.name, row.destroy));
+  }
+  raise_value_error("no struct of Arrow or DLPack is in capsules named \"", name, "\"");
 }
 
 std::optional<Device> peek_device(PyObject* capsule) {

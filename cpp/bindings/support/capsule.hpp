@@ -4,6 +4,7 @@
 #include <pybind11/cast.h>
 
 #include <optional>
+#include <string_view>
 
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
@@ -22,6 +23,11 @@ pybind11::object make_capsule(OwnedDeviceArrayStream stream);
 pybind11::object make_capsule(OwnedTensor tensor);
 /// "dlpack_exchange_api"; `api` must live as long as the process.
 pybind11::object make_capsule(const DLPackExchangeAPI& api);
+
+/// A capsule for arrowdl.testing around a struct that is owned elsewhere and outlives the capsule.
+/// Calls its release callback or deleter when it is deleted, unless a consumer
+/// took the struct. Unlike a destructor in Python, it keeps a pending exception.
+pybind11::object make_borrowed_capsule(void* address, std::string_view name);
 
 /// The device of the tensor in a DLPack capsule. Empty for a consumed capsule, for another object,
 /// and for a DLPack version that arrowdl does not read.

@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 
-LATER = {"arrowdl.loader", "arrowdl.c_data", "dataclasses", "logging", "inspect", "urllib"}
+LATER = {"arrowdl.loader", "arrowdl.c_data", "arrowdl.testing"}
+LATER |= {"dataclasses", "logging", "inspect", "urllib"}
 
 PROGRAM = """
 import json, sys

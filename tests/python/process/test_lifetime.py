@@ -474,7 +474,7 @@ def test_a_foreign_release_is_called_with_the_gil(witness):
     assert seen.value == -1
     free_without_the_gil(data)
     assert seen.value == 1
-    array._release(ctypes.pointer(array.struct))
+    array._release(array.address)
     assert schema.released == 1
 
 

@@ -110,6 +110,7 @@ def test_reference_has_all_names() -> None:
     }
     of_modules |= {f"arrowdl.c_data.{name}" for name in arrowdl.c_data.__all__}
     of_modules |= {f"arrowdl.ray.{name}" for name in arrowdl.ray.__all__}
+    of_modules |= {f"arrowdl.testing.{name}" for name in arrowdl.testing.__all__}
     assert documented == public | of_modules
 
 

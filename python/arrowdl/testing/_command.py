@@ -1,0 +1,91 @@
+"""The command ``python -m arrowdl check``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from arrowdl.testing._checks import CHECKS
+from arrowdl.testing._exchange_api import ATTRIBUTE
+from arrowdl.testing._exported_arrow import ARRAYS, STREAMS
+from arrowdl.testing._report import Report
+from arrowdl.testing._run import find_target, quote, run_check
+
+# Options of the command: the checks that take them.
+_OPTIONS = {
+    "read": ("dlpack-consumer", "arrow-consumer"),
+    "raw_capsules": ("dlpack-consumer",),
+    "protocol": ("arrow-consumer",),
+    "tables": ("arrow-consumer",),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code: 0 without errors, 1 with some, 2 for wrong usage."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    try:
+        target = find_target(parsed.target)
+    except Exception as error:  # an import may raise anything
+        parser.error(f"cannot import {parsed.target}: {quote(error)}")
+    names = parsed.as_ or _guess(target)
+    if not names:
+        parser.error(
+            f"{parsed.target} has neither __dlpack__ nor Arrow's methods: say what it is with --as"
+        )
+    reports = [_run(parser, name, parsed) for name in names]
+    if parsed.json:
+        print(json.dumps([report.to_dict() for report in reports], indent=2))
+    else:
+        print("\n\n".join(map(str, reports)))
+    return int(any(report.errors for report in reports))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m arrowdl check",
+        description="Check how an object or a function exchanges data by DLPack or Arrow.",
+        epilog="Exit code: 0 without errors, 1 with some, 2 for wrong usage.",
+    )
+    parser.add_argument("target", metavar="module:object", help="such as numpy:from_dlpack")
+    parser.add_argument(
+        "--as",
+        dest="as_",
+        action="append",
+        choices=sorted(CHECKS),
+        help="what it is; by default what its methods say. Needed for consumers and functions",
+    )
+    parser.add_argument("--json", action="store_true", help="print a list of reports as JSON")
+    parser.add_argument("--read", metavar="module:function", help="reads the result of a consumer")
+    parser.add_argument("--raw-capsules", action="store_true", help="the consumer takes capsules")
+    protocols = ["array", "stream", "device_array", "device_stream"]
+    parser.add_argument("--protocol", choices=protocols, help="what an Arrow consumer takes")
+    parser.add_argument("--tables", action="store_true", help="an Arrow consumer takes tables")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for each case")
+    return parser
+
+
+def _guess(target: Any) -> list[str]:
+    if isinstance(target, type):
+        return []
+    names = ["dlpack-producer"] if hasattr(target, "__dlpack__") else []
+    if hasattr(type(target), ATTRIBUTE):
+        names.append("exchange-api")
+    if any(hasattr(target, name) for name in (*ARRAYS, *STREAMS)):
+        names.append("arrow-producer")
+    return names
+
+
+def _run(parser: argparse.ArgumentParser, name: str, parsed: argparse.Namespace) -> Report:
+    given = {key: getattr(parsed, key) for key in _OPTIONS if getattr(parsed, key)}
+    for key in given:
+        if name not in _OPTIONS[key]:
+            parser.error(f"--{key.replace('_', '-')} is not an option of {name}")
+    return run_check(CHECKS[name], parsed.target, given, isolate=True, timeout=parsed.timeout)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
