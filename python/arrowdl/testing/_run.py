@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,7 +104,8 @@ def _quick_collections() -> Iterator[None]:
 
 
 def run_case(case: Case, subject: Any, recorder: Recorder) -> None:
-    with recorder.trying(case.name, case.rule):
+    with recorder.trying(case.name, case.rule), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some producers warn of what a case has to try
         try:
             case.run(subject, recorder)
         except KeyboardInterrupt:
