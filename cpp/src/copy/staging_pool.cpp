@@ -110,7 +110,7 @@ void StagingPool::take_back(OwnedBlock block) noexcept {
   }
   try {
     Release release{nullptr, std::move(block), 0};
-    ReleaseThread::get().take(release, false);
+    ReleaseThread::get().take(release);
   } catch (...) {  // no memory to defer it: freed here
   }
 }

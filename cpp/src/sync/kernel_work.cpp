@@ -3,7 +3,7 @@
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
-#include "device/host_access.hpp"
+#include "backends/host_access.hpp"
 #include "util/overflow.hpp"
 
 namespace arrowdl {
