@@ -83,7 +83,9 @@ def _replace_docstring(lines: list[str], node: Definition, indent: str, text: st
     """Replace the docstring of `node`, or its body ``...``, in the lines of the stub."""
     quoted = _quote(text, indent) if text else []
     first = node.body[0]
-    start, end = first.lineno - 1, first.end_lineno or first.lineno
+    decorators = first.decorator_list if isinstance(first, Definition) else []
+    start = min(line.lineno for line in (first, *decorators)) - 1
+    end = first.end_lineno or first.lineno
     is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     if is_docstring and first.value.value is not ...:  # type: ignore[attr-defined]
         is_body = len(node.body) == 1

@@ -24,13 +24,39 @@ device_type_numbers: dict[str, int]
 
 @final
 class Device:
+    """A device that holds memory: a DLPack device type and an id.
+
+    Compares and unpacks as the tuple of ``__dlpack_device__``. Immutable and hashable.
+
+    Parameters
+    ----------
+    type : str, DeviceType, int, tuple, torch.device or jax.Device
+        A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
+        a Device, or a framework's device object.
+    id : int, optional
+        The index of the device among those of its type. By default that of the current device, as in
+        torch: of torch where it uses the GPU, else of the calling thread's context in the driver (what
+        cupy and numba set), else of JAX, else 0. The CPU's id is always 0.
+
+    Raises
+    ------
+    ValueError
+        The type is unknown, the id is negative, or `type` already has an id.
+    TypeError
+        `type` names no device.
+    BufferError
+        Arrow and DLPack have no type for the framework's device.
+    """
     def __init__(self, type: int | DeviceLike, id: int | None = None) -> None: ...
     @property
-    def type(self) -> int: ...
+    def type(self) -> int:
+        """The DLDeviceType, a number of `DeviceType`; ArrowDeviceType has the same numbers."""
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The index of the device among those of its type; 0 for the CPU."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The type's name, such as "cpu" or "cuda"."""
     def __iter__(self) -> Iterator[int]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __copy__(self) -> Device: ...
@@ -39,74 +65,181 @@ class Device:
 
 @final
 class Schema:
-    def __arrow_c_schema__(self) -> CapsuleType: ...
+    """An Arrow type with its name and metadata."""
+    def __arrow_c_schema__(self) -> CapsuleType:
+        """Arrow PyCapsule interface: export the schema."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The field's name, or an empty string."""
     @property
-    def format(self) -> str: ...
+    def format(self) -> str:
+        """The format string of the Arrow C data interface."""
     @property
-    def nullable(self) -> bool: ...
+    def nullable(self) -> bool:
+        """Whether the field may have nulls."""
     @property
-    def metadata(self) -> dict[bytes, bytes]: ...
+    def metadata(self) -> dict[bytes, bytes]:
+        """Key and value of each entry, as bytes."""
     @property
-    def children(self) -> list[Schema]: ...
+    def children(self) -> list[Schema]:
+        """The schemas of nested fields."""
     @property
-    def dictionary(self) -> Schema | None: ...
+    def dictionary(self) -> Schema | None:
+        """The schema of a dictionary's values, or None."""
     @property
-    def ordered(self) -> bool: ...
+    def ordered(self) -> bool:
+        """Whether the values of the dictionary are ordered."""
     def __copy__(self) -> Schema: ...
     def __deepcopy__(self, memo: Any, /) -> Schema: ...
 
 @final
 class DeviceArray:
+    """An Arrow array with its schema, on any device: owned, immutable, cheap to slice.
+
+    `to_arrow_device`, `from_arrow` and the functions of `c_data` return it. It supports the Arrow
+    PyCapsule protocols, DLPack and its C exchange API, NumPy's ``__array__``, and on CUDA and SYCL
+    devices their array interfaces.
+    """
+
     __dlpack_c_exchange_api__: CapsuleType
     # description
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """The Arrow type, as text."""
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """The Arrow schema."""
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor, rows first, in elements; (rows,) for types without a tensor."""
     @property
-    def dtype(self) -> str | None: ...
+    def dtype(self) -> str | None:
+        """The name of the tensor's element type, or None for types without a tensor."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that holds the memory."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The size in bytes of these rows, in all buffers."""
     @property
-    def sync_event(self) -> int | None: ...
+    def sync_event(self) -> int | None:
+        """The address of the event that completes when the memory is ready, of the type that Arrow
+        defines for the device; None without one.
+        """
     @property
-    def null_count(self) -> int: ...
+    def null_count(self) -> int:
+        """The number of null rows. Nulls in nested values do not count."""
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
-    def _repr_html_(self) -> str: ...
+    def _repr_html_(self) -> str:
+        """Return the representation for notebooks."""
     # parts
     def __getitem__(self, key: slice | str, /) -> DeviceArray: ...
-    def field(self, key: str | int, /) -> DeviceArray: ...
+    def field(self, key: str | int, /) -> DeviceArray:
+        """Return a field of a struct array, zero-copy.
+
+        Parameters
+        ----------
+        key : str or int
+            The name or the index of the field; a negative index counts from the end.
+
+        Returns
+        -------
+        DeviceArray
+            Shares the memory. Its rows are null where the struct is null.
+
+        Raises
+        ------
+        ValueError
+            No field has the name, or several fields have it.
+        IndexError
+            The index is out of range.
+        TypeError
+            The array is not a struct.
+        """
     @property
-    def field_names(self) -> list[str]: ...
+    def field_names(self) -> list[str]:
+        """The names of a struct's fields."""
     @property
-    def values(self) -> DeviceArray: ...
+    def values(self) -> DeviceArray:
+        """The elements of a list, string or binary array (uint8 for the latter two)."""
     @property
-    def offsets(self) -> DeviceArray: ...
+    def offsets(self) -> DeviceArray:
+        """The index of each list's first element in `values`, and the end of the last list."""
     @property
-    def indices(self) -> DeviceArray: ...
+    def indices(self) -> DeviceArray:
+        """The indices of a dictionary array."""
     @property
-    def dictionary(self) -> DeviceArray: ...
+    def dictionary(self) -> DeviceArray:
+        """The values of a dictionary array."""
     @property
-    def validity(self) -> DeviceArray | None: ...
+    def validity(self) -> DeviceArray | None:
+        """The validity bitmap as a boolean array, or None without one."""
     # protocols
-    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_schema__(self) -> CapsuleType:
+        """Arrow PyCapsule interface: export the schema."""
     def __arrow_c_array__(
         self, requested_schema: CapsuleType | None = None
-    ) -> tuple[CapsuleType, CapsuleType]: ...
+    ) -> tuple[CapsuleType, CapsuleType]:
+        """Arrow PyCapsule interface: export the schema and the array, in memory that the host can read.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            The schema to cast to. The array keeps its own schema if the cast needs more than the same
+            buffers or a cheap conversion.
+
+        Returns
+        -------
+        tuple of PyCapsule
+            (schema, array). The array shares the memory and keeps it alive.
+
+        Raises
+        ------
+        ValueError
+            The schema is incompatible with the data, or was consumed before.
+        TypeError
+            `requested_schema` is not a schema capsule.
+        BufferError
+            The host cannot read the memory.
+        """
     def __arrow_c_device_array__(
         self, requested_schema: CapsuleType | None = None, **kwargs: Any
-    ) -> tuple[CapsuleType, CapsuleType]: ...
+    ) -> tuple[CapsuleType, CapsuleType]:
+        """Arrow PyCapsule interface: export the schema and the device array, with its event.
+
+        Does not wait.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            As in ``__arrow_c_array__``.
+        **kwargs
+            Keywords of later protocol versions, which must be None: other values raise
+            NotImplementedError.
+
+        Returns
+        -------
+        tuple of PyCapsule
+            (schema, device array). The array shares the memory and keeps it alive.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in ``__arrow_c_array__``.
+        NotImplementedError
+            A keyword has a value other than None.
+        """
     @property  # structs only: AttributeError otherwise
-    def __arrow_c_stream__(self) -> Callable[..., CapsuleType]: ...
+    def __arrow_c_stream__(self) -> Callable[..., CapsuleType]:
+        """Arrow PyCapsule interface, of structs only: the method that exports a stream of this one array,
+        in memory that the host can read.
+        """
     @property
-    def __arrow_c_device_stream__(self) -> Callable[..., CapsuleType]: ...
+    def __arrow_c_device_stream__(self) -> Callable[..., CapsuleType]:
+        """Arrow PyCapsule interface, of structs only: the method that exports a device stream of this one
+        array.
+        """
     def __dlpack__(
         self,
         *,
@@ -114,21 +247,157 @@ class DeviceArray:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> CapsuleType: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+    ) -> CapsuleType:
+        """DLPack: export the tensor, without a copy where the layout allows. Shared memory is read-only.
+
+        Parameters
+        ----------
+        stream : int or stream object, optional
+            The consumer's stream, which waits for the array's event. -1: no order. None: the host waits,
+            and on CUDA and ROCm the default stream counts as the reader.
+        max_version : tuple of int, optional
+            (major, minor) of the newest DLPack version that the consumer reads. None: a legacy capsule,
+            which has no read-only flag.
+        dl_device : tuple of int, optional
+            (device_type, device_id): the array's own device, or the CPU.
+        copy : bool, optional
+            None copies if needed, False never, True always.
+
+        Returns
+        -------
+        PyCapsule
+            Owns the tensor until a consumer takes it. The tensor keeps the memory alive.
+
+        Raises
+        ------
+        BufferError
+            The array has nulls, its type is not one tensor, `copy` forbids a copy that is needed, or
+            `dl_device` is another device.
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack: return (device_type, device_id)."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """NumPy's protocol: return an array, read-only if it shares the memory.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype, optional
+            The type to convert to.
+        copy : bool, optional
+            None copies if needed, False never, True always.
+
+        Returns
+        -------
+        numpy.ndarray
+
+        Raises
+        ------
+        BufferError
+            The array has nulls, or NumPy has no such type.
+        ValueError
+            ``copy=False``, and a copy is needed.
+        """
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """Dataframe interchange protocol: return a frame with the fields of a struct as its columns.
+
+        Numbers, booleans, dates, times, strings and dictionaries are shared, on any device. String views
+        are gathered. ``ptr`` of a buffer that the host cannot read is the address of a host copy; its
+        ``__dlpack__`` exports the memory on the device.
+
+        Parameters
+        ----------
+        nan_as_null : bool
+            Only False: the protocol deprecates True.
+        allow_copy : bool
+            False raises BufferError where exporting a column, or ``ptr`` of a buffer, needs a copy.
+
+        Returns
+        -------
+        object
+            A frame of the protocol, which shares the memory and keeps it alive.
+
+        Raises
+        ------
+        TypeError
+            The array is not a struct.
+        BufferError
+            ``nan_as_null=True``. Accessing a column raises it if the protocol lacks the column's type.
+        """
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory as the CUDA array interface, version 3, describes it.
+
+        Read-only. A consumer orders its work after ``stream``, which is None if the memory is ready. The
+        consumer has to keep this array alive while it uses the memory.
+
+        Raises
+        ------
+        AttributeError
+            The device is not cuda or cuda_managed, or the array has nulls or a type without a typestr.
+        """
     @property
-    def __sycl_usm_array_interface__(self) -> dict[str, Any]: ...
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The memory as dpctl's protocol for SYCL's unified shared memory, version 1, describes it.
+
+        Read-only. ``syclobj`` is dpctl's own queue of the device. The protocol defines no ordering, so the
+        host waits until the memory is ready. The consumer has to keep this array alive while it uses the
+        memory.
+
+        Raises
+        ------
+        AttributeError
+            The device is not oneapi, the array has nulls or a type without a typestr, or dpctl cannot be
+            imported.
+        """
     # lifetime and devices
-    def __copy__(self) -> DeviceArray: ...
-    def __deepcopy__(self, memo: Any, /) -> DeviceArray: ...
-    def is_ready(self) -> bool: ...
-    def synchronize(self) -> None: ...
-    def wait(self, stream: Any, /) -> None: ...
-    def record_stream(self, stream: Any, /) -> None: ...
+    def __copy__(self) -> DeviceArray:
+        """Return the array itself, which is immutable."""
+    def __deepcopy__(self, memo: Any, /) -> DeviceArray:
+        """Copy the rows into new memory on the same device, with nested values, dictionaries and the data of
+        views.
+        """
+    def is_ready(self) -> bool:
+        """Return whether the memory is ready: the array has no event, or its event has completed.
+
+        Does not wait.
+
+        Returns
+        -------
+        bool
+        """
+    def synchronize(self) -> None:
+        """Wait on the host until the memory is ready."""
+    def wait(self, stream: Any, /) -> None:
+        """Make later work on `stream` wait until the memory is ready; the host does not wait.
+
+        Keeps the memory alive until that work is done, as `record_stream` does.
+
+        Parameters
+        ----------
+        stream : int or stream object
+            A stream or queue of the array's device: a handle as in ``__dlpack__``, or an object of torch,
+            cupy, numba, dpctl or pyopencl.
+
+        Raises
+        ------
+        BufferError
+            `stream` is not a stream of the array's device.
+        """
+    def record_stream(self, stream: Any, /) -> None:
+        """Keep the memory alive until the current work of `stream` is done.
+
+        For streams that read the memory without arrowdl's knowledge. The stream must outlive the memory.
+
+        Parameters
+        ----------
+        stream : int or stream object
+            As in `wait`.
+
+        Raises
+        ------
+        BufferError
+            `stream` is not a stream of the array's runtime.
+        """
     def to(
         self,
         device: DeviceLike,
@@ -137,59 +406,322 @@ class DeviceArray:
         non_blocking: bool = True,
         pin_memory: bool = True,
         allocator: AllocatorLike | None = None,
-    ) -> DeviceArray: ...
-    def release(self) -> None: ...
+    ) -> DeviceArray:
+        """Copy the rows to another device.
+
+        Copies the bytes of these rows, with nested values and dictionaries, into one block of new memory.
+        On a device, the result has one event for all copies.
+
+        Parameters
+        ----------
+        device : Device, str, tuple, torch.device or jax.Device
+            ``Device("cuda", 0)``, ``"cuda:0"``, ``(2, 0)`` or ``torch.device("cuda")``; ``"cuda"`` is the
+            current device (see `Device`).
+        stream : int or stream object, optional
+            Runs the copies. A stream of the device that is not the CPU, or of the target if neither is the
+            CPU. None: arrowdl's own stream.
+        non_blocking : bool
+            Return before the copies are complete. Copies to the CPU are always complete on return.
+        pin_memory : bool
+            Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused
+            (see `config.staging_limit`): the source has been read on return, and the host does not wait for
+            the device. False: the driver copies. Pinned memory is always copied directly. Copies to the CPU
+            go through pinned memory too.
+        allocator : str, class, memory resource or callable, optional
+            What allocates the memory on a cuda or rocm device; None: `config.allocator`, which lists them.
+
+        Returns
+        -------
+        DeviceArray
+            Shares the memory if it already is on `device`. cuda_host memory becomes CPU memory without a
+            copy, and so does cuda_managed memory where the CPU may read it while the GPU works.
+
+        Raises
+        ------
+        BufferError
+            The device has no runtime, `stream` is being captured into a graph, the array has string or
+            binary views, or the allocator fails.
+        MemoryError
+            The device has no memory, though arrowdl's pool and the caches of torch and CuPy were emptied.
+        TypeError, ValueError
+            `device` or `allocator` names none.
+        """
+    def release(self) -> None:
+        """Drop this object's reference to the memory now.
+
+        Earlier exports stay valid. Later uses of this object raise ValueError.
+        """
     @property
-    def is_released(self) -> bool: ...
+    def is_released(self) -> bool:
+        """Whether `release` was called."""
 
 @final
 class DeviceStream:
+    """A stream of Arrow arrays of one type, on one type of device.
+
+    `from_arrow_stream` returns it. It is an iterator of `DeviceArray`, and an Arrow stream for any
+    consumer (``__arrow_c_stream__``, ``__arrow_c_device_stream__``). Adaptors and consumers consume the
+    stream: it can be read once. Each adaptor returns a new DeviceStream. Reading starts with the first
+    array that is requested, and releases the GIL. One thread at a time reads a stream; others wait.
+    """
     def __iter__(self) -> DeviceStream: ...
     def __next__(self) -> DeviceArray: ...
     def _send(self, handler: int, /) -> None: ...
-    def __aiter__(self) -> AsyncIterator[DeviceArray]: ...
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __arrow_c_stream__(self, requested_schema: CapsuleType | None = None) -> CapsuleType: ...
+    def __aiter__(self) -> AsyncIterator[DeviceArray]:
+        """Iterate in a coroutine: a thread reads ahead, and the event loop does not wait.
+
+        Consumes this object.
+
+        Returns
+        -------
+        AsyncDeviceStream
+        """
+    def __arrow_c_schema__(self) -> CapsuleType:
+        """Arrow PyCapsule interface: export the schema."""
+    def __arrow_c_stream__(self, requested_schema: CapsuleType | None = None) -> CapsuleType:
+        """Arrow PyCapsule interface: export the stream, in memory that the host can read.
+
+        Consumes this object.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            The schema to cast to. The stream keeps its own schema if its type does not allow a cheap cast.
+            Reading raises ValueError at an array whose values cannot be cast.
+
+        Returns
+        -------
+        PyCapsule
+            Named ``arrow_array_stream``. Owns the stream until a consumer takes it.
+
+        Raises
+        ------
+        ValueError
+            The schema is incompatible, or the stream was consumed before.
+        """
     def __arrow_c_device_stream__(
         self, requested_schema: CapsuleType | None = None, **kwargs: Any
-    ) -> CapsuleType: ...
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
+    ) -> CapsuleType:
+        """Arrow PyCapsule interface: export the stream, on its device. Consumes this object.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            As in ``__arrow_c_stream__``.
+        **kwargs
+            Reserved by the protocol; every value has to be None.
+
+        Returns
+        -------
+        PyCapsule
+            Named ``arrow_device_array_stream``. Owns the stream until a consumer takes it.
+
+        Raises
+        ------
+        ValueError
+            As in ``__arrow_c_stream__``.
+        NotImplementedError
+            A keyword has a value other than None.
+        """
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """Dataframe interchange protocol: read a stream of structs to its end, and return a frame.
+
+        Consumes this object.
+
+        Parameters
+        ----------
+        nan_as_null, allow_copy : bool
+            As in `DeviceArray`.
+
+        Returns
+        -------
+        object
+            A frame of the protocol with a chunk for each array.
+
+        Raises
+        ------
+        TypeError
+            The arrays are not structs.
+        BufferError
+            As in `DeviceArray`.
+        """
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """The Arrow schema of every array."""
     @property
-    def device_type(self) -> int: ...
-    def select(self, columns: Sequence[str]) -> DeviceStream: ...
-    def rebatch(self, batch_size: int, *, drop_last: bool = False) -> DeviceStream: ...
-    def slice(self, start: int, length: int | None = None) -> DeviceStream: ...
-    def shuffle(self, buffer_size: int, seed: int, *, first_window: int = 0) -> DeviceStream: ...
-    def shard(self, num_shards: int, index: int, *, pad: bool = False) -> DeviceStream: ...
+    def device_type(self) -> int:
+        """The device type of every array, a number of `DeviceType`."""
+    def select(self, columns: Sequence[str]) -> DeviceStream:
+        """Select columns by name, in the given order, zero-copy.
+
+        Parameters
+        ----------
+        columns : sequence of str
+
+        Returns
+        -------
+        DeviceStream
+
+        Raises
+        ------
+        ValueError
+            No column has the name, or several columns have it.
+        TypeError
+            The arrays are not structs.
+        """
+    def rebatch(self, batch_size: int, *, drop_last: bool = False) -> DeviceStream:
+        """Cut the rows into arrays of `batch_size` rows; the last one may have fewer.
+
+        An array whose rows are in one source array is a slice of it. An array whose rows are in several is
+        a copy.
+
+        Parameters
+        ----------
+        batch_size : int
+            Rows, at least 1.
+        drop_last : bool
+            Drop an incomplete last array.
+
+        Returns
+        -------
+        DeviceStream
+
+        Raises
+        ------
+        BufferError
+            During iteration: rows of several arrays are on a device that the host cannot read. Rebatch
+            first, then copy with `to`.
+        """
+    def slice(self, start: int, length: int | None = None) -> DeviceStream:
+        """Take the rows `start` to ``start + length`` of the whole stream.
+
+        Parameters
+        ----------
+        start : int
+            The index of the first row, 0 or more.
+        length : int, optional
+            Rows, 0 or more. None: all rows that follow.
+
+        Returns
+        -------
+        DeviceStream
+        """
+    def shuffle(self, buffer_size: int, seed: int, *, first_window: int = 0) -> DeviceStream:
+        """Permute the rows within windows of `buffer_size` consecutive rows.
+
+        The order depends only on `seed`, `buffer_size` and the index of a row, not on the machine or on how
+        the source divides its rows into arrays. Holds one window in memory.
+
+        Parameters
+        ----------
+        buffer_size : int
+            Rows, 1 to 2**32 - 1.
+        seed : int
+            0 to 2**64 - 1.
+        first_window : int
+            The index of the window that this stream starts with, to resume a longer stream.
+
+        Returns
+        -------
+        DeviceStream
+
+        Raises
+        ------
+        BufferError
+            During iteration: the host cannot read the memory.
+        """
+    def shard(self, num_shards: int, index: int, *, pad: bool = False) -> DeviceStream:
+        """Take one shard of every array: one of `num_shards` parts, whose lengths differ by one row at most.
+
+        Parameters
+        ----------
+        num_shards : int
+            At least 1.
+        index : int
+            0 to ``num_shards - 1``.
+        pad : bool
+            If an array has fewer rows than `num_shards`, repeat its last row for the shards without a row.
+            False: those shards get an empty array.
+
+        Returns
+        -------
+        DeviceStream
+        """
     def to(
         self,
         device: DeviceLike,
         *,
         pin_memory: bool = True,
         allocator: AllocatorLike | None = None,
-    ) -> DeviceStream: ...
-    def prefetch(self, depth: int = 2) -> DeviceStream: ...
-    def close(self) -> None: ...
+    ) -> DeviceStream:
+        """Copy the arrays to `device`, as `DeviceArray.to` does.
+
+        arrowdl's own stream runs the copies, with one event for each array. The host does not wait.
+
+        Parameters
+        ----------
+        device : Device, str, tuple, torch.device or jax.Device
+        pin_memory : bool
+            Copy pageable memory to CUDA and ROCm devices through arrowdl's pinned memory, which is reused:
+            see `config.staging_limit`.
+        allocator : str, class, memory resource or callable, optional
+            What allocates the memory on a cuda or rocm device; None: `config.allocator`, which lists them.
+
+        Returns
+        -------
+        DeviceStream
+        """
+    def prefetch(self, depth: int = 2) -> DeviceStream:
+        """Read up to `depth` arrays ahead in a native thread.
+
+        An error of the source is raised after the arrays that precede it. The thread starts when the first
+        array is requested, and ends with the stream.
+
+        Parameters
+        ----------
+        depth : int
+            Arrays, at least 1.
+
+        Returns
+        -------
+        DeviceStream
+
+        Raises
+        ------
+        RuntimeError
+            During iteration in a forked child, which does not have the thread.
+        """
+    def close(self) -> None:
+        """Release what the stream holds, its threads included. Arrays that it returned stay valid."""
 
 @final
 class AsyncReceiver:
+    """The queue behind an `arrowdl.AsyncDeviceStream`."""
     def __init__(self, depth: int) -> None: ...
     @property
-    def handler(self) -> int: ...
-    def release_handler(self) -> None: ...
-    def schema(self) -> Schema | None: ...
-    def poll(self) -> tuple[DeviceArray | None] | None: ...
-    def changes(self) -> int: ...
-    def notify(self, seen: int, callback: Callable[[], object] | None) -> bool: ...
-    def open_stream(self) -> DeviceStream: ...
-    def cancel(self) -> None: ...
+    def handler(self) -> int:
+        """The address of the ArrowAsyncDeviceStreamHandler."""
+    def release_handler(self) -> None:
+        """Release the handler in place of a producer that did not start."""
+    def schema(self) -> Schema | None:
+        """Return the schema, or None if it has not arrived."""
+    def poll(self) -> tuple[DeviceArray | None] | None:
+        """Return the next array in a tuple of one, (None,) at the end, or None if no array is ready."""
+    def changes(self) -> int:
+        """Return how often the producer has changed what `schema` or `poll` return."""
+    def notify(self, seen: int, callback: Callable[[], object] | None) -> bool:
+        """Call `callback` once after the next change, on any thread; None: never. Return False instead if `changes()` is not `seen`."""
+    def open_stream(self) -> DeviceStream:
+        """Return the arrays as a DeviceStream. Waits for the schema."""
+    def cancel(self) -> None:
+        """Drop the arrays that wait, and ask the producer to stop."""
 
 @final
 class Tensor:
+    """A tensor for one consumer: `__dlpack__` exports it once."""
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The element type by name."""
     def __dlpack__(
         self,
         *,
@@ -202,18 +734,26 @@ class Tensor:
 
 @final
 class TensorBlock:
+    """Host tensors that `write` copies into one block of memory.
+
+    `frameworks` has None where a leaf is no tensor.
+    """
     def __init__(self, leaves: Sequence[Any], frameworks: Sequence[str | None]) -> None: ...
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The size of the block in bytes."""
     @property
-    def table(self) -> bytes: ...
+    def table(self) -> bytes:
+        """Offset, dtype and shape of each tensor in the block, for `read_tensors`."""
     @property
-    def left_out(self) -> list[int]: ...
-    def write(self, target: Buffer) -> None: ...
+    def left_out(self) -> list[int]:
+        """The indices of the leaves that are not in the block: those that are no tensors, or that the host cannot read."""
+    def write(self, target: Buffer) -> None:
+        """Copy the tensors into a writable, contiguous buffer of `nbytes`."""
 
-def read_tensors(
-    block: DeviceArray, table: bytes, frameworks: Sequence[str | None]
-) -> list[Any]: ...
+def read_tensors(block: DeviceArray, table: bytes, frameworks: Sequence[str | None]) -> list[Any]:
+    """Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes on any device. `frameworks` names the framework of each; None for those left out."""
+
 def to_arrow_device(
     tensor: TensorLike | ArrowLike,
     /,
@@ -223,22 +763,350 @@ def to_arrow_device(
     bool_as: Literal["bool8", "bits"] = "bool8",
     mask: MaskLike | None = None,
     stream: Any = None,
-) -> DeviceArray: ...
-def from_arrow(obj: ArrowLike, /, *, copy: bool | None = None) -> DeviceArray: ...
-def import_schema(schema: int) -> Schema: ...
-def import_array(array: int, schema: int) -> DeviceArray: ...
-def import_device_array(array: int, schema: int) -> DeviceArray: ...
-def import_stream(stream: int) -> DeviceStream: ...
-def import_device_stream(stream: int) -> DeviceStream: ...
-def export_schema(source: SupportsArrowSchema | ArrowLike, schema: int) -> None: ...
-def export_array(source: ArrowLike, array: int, schema: int | None = None) -> None: ...
-def export_device_array(source: ArrowLike, array: int, schema: int | None = None) -> None: ...
-def export_stream(source: ArraysLike, stream: int) -> None: ...
-def export_async_stream(source: ArraysLike, handler: int) -> None: ...
-def export_device_stream(source: ArraysLike, stream: int) -> None: ...
-def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream: ...
-def chain(arrays: Sequence[DeviceArray]) -> DeviceStream: ...
-def permute(count: int, seed: int) -> list[int]: ...
+) -> DeviceArray:
+    """Convert a tensor, or a dict of tensors, to an Arrow array on the same device.
+
+    Parameters
+    ----------
+    tensor : tensor, mapping of str to tensor, or DLPack capsule
+        An object with ``__dlpack__`` or the DLPack C exchange API; otherwise with
+        ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. A tensor
+        of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. Dicts and
+        TensorDicts become structs, a torch jagged nested tensor becomes a list array. Arrow data is
+        imported as by `from_arrow`; options of tensors raise BufferError if it has more than a tensor
+        has: a unit, a dictionary, names of dimensions, an unknown extension type.
+    copy : bool, optional
+        None copies if the layout requires it (strided rows), False raises BufferError then, True always
+        copies.
+    layout : {'auto', 'fixed_shape_tensor', 'list'}
+        The type of tensors with 2 and more dimensions: arrow.fixed_shape_tensor ('auto' too), or nested
+        FixedSizeLists.
+    bool_as : {'bool8', 'bits'}
+        arrow.bool8, zero-copy, or Arrow's bit-packed booleans, a copy.
+    mask : tensor or Arrow array of bool, shape (rows,), optional
+        True where a row is valid; becomes the validity bitmap. Null rows stay null.
+    stream : int or stream object, optional
+        The GPU stream or queue that runs the tensor's work, if it is not the one that the tensor's
+        library names. The result has an event for that work; the host does not wait. CPU tensors have
+        no streams.
+
+    Returns
+    -------
+    DeviceArray
+        Shares the tensor's memory and keeps it alive, unless it is a copy.
+
+    Raises
+    ------
+    BufferError
+        Arrow cannot represent the type, `copy` forbids a copy that is needed, or the tensor requires
+        grad.
+    ValueError
+        The tensor is malformed, the lengths in a dict differ, or the mask has another shape.
+    TypeError
+        `tensor` is neither a tensor nor Arrow data.
+    """
+
+def from_arrow(obj: ArrowLike, /, *, copy: bool | None = None) -> DeviceArray:
+    """Import Arrow data of any library, on any device, as one array.
+
+    Parameters
+    ----------
+    obj : DeviceArray, Arrow producer, data frame, or capsules
+        An object with ``__arrow_c_device_array__``, ``__arrow_c_array__``,
+        ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a tuple of
+        capsules (schema, array), or a stream capsule. A stream is read to its end: one chunk is shared,
+        several are gathered into one array. Otherwise an object with ``__dataframe__``, the dataframe
+        interchange protocol, becomes a struct of its columns.
+    copy : bool, optional
+        None copies if needed. False raises BufferError if several chunks or the layout of a frame's
+        columns need a copy, and passes ``allow_copy=False`` to a frame. It does not affect copies that
+        other producers make.
+
+    Returns
+    -------
+    DeviceArray
+        Shares the producer's memory and keeps it alive, unless it is a copy.
+
+    Raises
+    ------
+    TypeError
+        `obj` has no Arrow protocol and is no frame.
+    ValueError
+        A struct or frame is malformed, a capsule was consumed before, or ``copy=True``.
+    BufferError
+        `copy` forbids a copy that is needed, or the host cannot read the memory to copy.
+    RuntimeError
+        The producer of a stream failed; its message is in the error.
+    """
+
+def import_schema(schema: int) -> Schema:
+    """Import an Arrow schema from its C struct.
+
+    Parameters
+    ----------
+    schema : int
+        The address of an ArrowSchema. The struct is moved from: it is marked released on return, also
+        on errors.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    ValueError
+        The struct is malformed or released. Whether an address holds a struct cannot be checked.
+    """
+
+def import_array(array: int, schema: int) -> DeviceArray:
+    """Import an array in host memory from its C structs, zero-copy.
+
+    Parameters
+    ----------
+    array : int
+        The address of an ArrowArray.
+    schema : int
+        The address of its ArrowSchema. Both structs are moved from: they are marked released on
+        return, also on errors, except if an address is NULL or not aligned.
+
+    Returns
+    -------
+    DeviceArray
+        Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+
+    Raises
+    ------
+    ValueError
+        The structs are malformed, released, or contradict each other. Whether an address holds a
+        struct cannot be checked.
+    """
+
+def import_device_array(array: int, schema: int) -> DeviceArray:
+    """Import an array on any device from its C structs, zero-copy and without waiting.
+
+    Parameters
+    ----------
+    array : int
+        The address of an ArrowDeviceArray. Uses of the memory wait for its ``sync_event``.
+    schema : int
+        The address of its ArrowSchema. Both structs are moved from: they are marked released on
+        return, also on errors, except if an address is NULL or not aligned.
+
+    Returns
+    -------
+    DeviceArray
+        Owns the memory, and calls the producer's ``release`` when the last reference to it is dropped.
+
+    Raises
+    ------
+    ValueError
+        The structs are malformed, released, or contradict each other, or have an unknown device type.
+    """
+
+def import_stream(stream: int) -> DeviceStream:
+    """Take a stream of arrays in host memory from its C struct.
+
+    Parameters
+    ----------
+    stream : int
+        The address of an ArrowArrayStream. It is moved from: marked released on return, on failure too.
+
+    Returns
+    -------
+    DeviceStream
+        Owns the producer's stream. Its schema has been read, its arrays have not.
+
+    Raises
+    ------
+    ValueError
+        A released struct, or a malformed schema.
+    RuntimeError
+        The producer failed; its message is in the error.
+    """
+
+def import_device_stream(stream: int) -> DeviceStream:
+    """Take a stream of arrays on any device from its C struct.
+
+    Parameters
+    ----------
+    stream : int
+        The address of an ArrowDeviceArrayStream. It is moved from: marked released on return, on failure too.
+
+    Returns
+    -------
+    DeviceStream
+        Owns the producer's stream. Its schema has been read, its arrays have not.
+
+    Raises
+    ------
+    ValueError
+        A released struct, or a malformed schema.
+    RuntimeError
+        The producer failed; its message is in the error.
+    """
+
+def export_schema(source: SupportsArrowSchema | ArrowLike, schema: int) -> None:
+    """Write an Arrow schema into a C struct.
+
+    Parameters
+    ----------
+    source : object with ``__arrow_c_schema__``, or what `from_arrow` takes
+    schema : int
+        The address of an uninitialised or released ArrowSchema, which owns the schema afterwards.
+        Errors leave it unchanged.
+
+    Raises
+    ------
+    ValueError
+        `schema` is NULL or not aligned.
+    TypeError
+        `source` has no schema.
+    """
+
+def export_array(source: ArrowLike, array: int, schema: int | None = None) -> None:
+    """Write an array in host memory into C structs, zero-copy.
+
+    Parameters
+    ----------
+    source : DeviceArray or Arrow producer
+        What `from_arrow` takes.
+    array : int
+        The address of an uninitialised or released ArrowArray, which shares the memory of `source`
+        afterwards and keeps it alive until its ``release`` is called.
+    schema : int, optional
+        The address of an uninitialised or released ArrowSchema. Errors leave both
+        structs unchanged.
+
+    Raises
+    ------
+    BufferError
+        The host cannot read the memory: use `export_device_array`.
+    ValueError
+        An address is NULL or not aligned.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def export_device_array(source: ArrowLike, array: int, schema: int | None = None) -> None:
+    """Write an array on any device into C structs, zero-copy.
+
+    Parameters
+    ----------
+    source : DeviceArray or Arrow producer
+        What `from_arrow` takes.
+    array : int
+        The address of an uninitialised or released ArrowDeviceArray, which shares the memory of
+        `source` afterwards and keeps it alive until its ``release`` is called. A consumer waits for
+        its ``sync_event`` before it reads the memory.
+    schema : int, optional
+        The address of an uninitialised or released ArrowSchema. Errors leave both
+        structs unchanged.
+
+    Raises
+    ------
+    ValueError
+        An address is NULL or not aligned.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def export_stream(source: ArraysLike, stream: int) -> None:
+    """Write a stream of arrays in host memory into a C struct.
+
+    Parameters
+    ----------
+    source : DeviceStream, Arrow producer, or list of arrays
+        A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+        DeviceStream is consumed.
+    stream : int
+        The address of an uninitialised or released ArrowArrayStream, which owns the stream afterwards. It stays
+        untouched on errors.
+
+    Raises
+    ------
+    BufferError
+        Memory that the host cannot read: use `export_device_stream`.
+    ValueError
+        Not the address of a struct, an empty list, or arrays of several schemas or devices.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def export_async_stream(source: ArraysLike, handler: int) -> None:
+    """Pass a stream of arrays on any device to an asynchronous consumer.
+
+    A thread calls the handler: with the schema at once, then with as many arrays as the consumer
+    requests. It reads one array ahead.
+
+    Parameters
+    ----------
+    source : DeviceStream, Arrow producer, or list of arrays
+        A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+        DeviceStream is consumed.
+    handler : int
+        The address of an ArrowAsyncDeviceStreamHandler that nothing else uses. It must live until its
+        ``release`` is called, the last callback, which follows the end, an error or a cancellation.
+
+    Raises
+    ------
+    ValueError
+        Not the address of a handler, a callback that is NULL, or an empty list. No callback is called.
+    RuntimeError
+        No thread can start. No callback is called.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def export_device_stream(source: ArraysLike, stream: int) -> None:
+    """Write a stream of arrays on any device into a C struct.
+
+    Parameters
+    ----------
+    source : DeviceStream, Arrow producer, or list of arrays
+        A stream in its own chunks, an array as one chunk, or each item of a list as a chunk. A
+        DeviceStream is consumed.
+    stream : int
+        The address of an uninitialised or released ArrowDeviceArrayStream, which owns the stream afterwards. It stays
+        untouched on errors.
+
+    Raises
+    ------
+    ValueError
+        Not the address of a struct, an empty list, or arrays of several schemas or devices.
+    TypeError
+        `source` is not Arrow data.
+    """
+
+def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
+    """Read an Arrow stream of any library, array by array.
+
+    Parameters
+    ----------
+    obj : DeviceStream, Arrow producer, capsule, or iterable
+        An object with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
+        stream capsule, an array that `from_arrow` takes (a stream of one array), or an iterable of such
+        arrays, which must have one type and one device type.
+
+    Returns
+    -------
+    DeviceStream
+        `obj` itself if it is one.
+
+    Raises
+    ------
+    TypeError
+        `obj` is none of these.
+    ValueError
+        `obj` is an empty iterable.
+    RuntimeError
+        The producer failed; its message is in the error.
+    """
+
+def chain(arrays: Sequence[DeviceArray]) -> DeviceStream:
+    """Return a stream of one or more DeviceArrays, without Python between them."""
+
+def permute(count: int, seed: int) -> list[int]:
+    """Return the numbers 0 to count - 1 in an order that depends only on `seed` and `count`."""
 
 # The result depends on the data: a tensor, a pair, or a dict by field names. Only stack=True with
 # nulls="mask" always returns a pair: a matrix and its mask.
@@ -256,7 +1124,58 @@ def to_torch(
     pad_value: float | Mapping[str, float] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[Any, Any]:
+    """Convert an Arrow array or table to torch tensors, zero-copy where the layout allows.
+
+    Parameters
+    ----------
+    obj : DeviceArray or Arrow producer
+        What `from_arrow` takes. A tensor has shape (rows, ...).
+    nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
+        Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), or
+        make each tensor a pair (values, mask), where the mask is True for valid values. A mapping has
+        the policies of columns by name; other columns raise.
+    ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these
+        Lists, strings and binary as torch jagged nested tensors,
+        or as (padded, lengths) with zeros after each row's end, or as (values, offsets).
+    stack : bool
+        The fields of a struct as one matrix (rows, columns); they must have one dtype, or
+        `dtype`.
+    device : Device, str, tuple, device object or None
+        The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The
+        framework allocates the memory for data that the CPU can read. None: the device of `obj`.
+    copy : bool, optional
+        None: tensors share the memory of `obj` where the layout allows; do not write to them.
+        True: tensors are in new memory, which the caller may write to. False: raise BufferError
+        if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined chunks).
+    dtype : dtype, str, mapping of str to these, or None
+        What integers and floats are cast to, also in lists and structs: a dtype of torch,
+        NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where
+        a mapping names their column. Integers and floats are rounded to the nearest float.
+    pad_value : int, float, bool, or mapping of str to these
+        What padded rows end with.
+    max_length : int, mapping of str to int, or None
+        Values of a padded row that are kept: longer rows are cut, and so are the lengths.
+    pad_to_multiple : int, optional
+        The width of padded rows is rounded up to a multiple of this, also above `max_length`.
+
+    Returns
+    -------
+    tensor, tuple or dict
+        A dict by field name for structs, record batches and tables; nested structs nest.
+
+    Raises
+    ------
+    BufferError
+        The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy
+        that is needed, or the framework and arrowdl cannot copy to `device`.
+    ValueError
+        `obj` is malformed; a value does not fit `dtype` (beyond its range, or no whole number for
+        an integer type), with its field and row; or an option names a column that `obj` lacks.
+    TypeError
+        `obj` is not Arrow data.
+    """
+
 @overload
 def to_torch(
     obj: ArrowLike,
@@ -286,7 +1205,58 @@ def to_jax(
     pad_value: float | Mapping[str, float] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[Any, Any]:
+    """Convert an Arrow array or table to JAX arrays, zero-copy where the layout allows.
+
+    Parameters
+    ----------
+    obj : DeviceArray or Arrow producer
+        What `from_arrow` takes. A tensor has shape (rows, ...).
+    nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
+        Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), or
+        make each tensor a pair (values, mask), where the mask is True for valid values. A mapping has
+        the policies of columns by name; other columns raise.
+    ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these
+        Lists, strings and binary as pairs (values, offsets),
+        or as (padded, lengths) with zeros after each row's end, or as (values, offsets).
+    stack : bool
+        The fields of a struct as one matrix (rows, columns); they must have one dtype, or
+        `dtype`.
+    device : Device, str, tuple, device object or None
+        The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The
+        framework allocates the memory for data that the CPU can read. None: the device of `obj`.
+    copy : bool, optional
+        None: tensors share the memory of `obj` where the layout allows; do not write to them.
+        True: tensors are in new memory, which the caller may write to. False: raise BufferError
+        if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined chunks).
+    dtype : dtype, str, mapping of str to these, or None
+        What integers and floats are cast to, also in lists and structs: a dtype of torch,
+        NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where
+        a mapping names their column. Integers and floats are rounded to the nearest float.
+    pad_value : int, float, bool, or mapping of str to these
+        What padded rows end with.
+    max_length : int, mapping of str to int, or None
+        Values of a padded row that are kept: longer rows are cut, and so are the lengths.
+    pad_to_multiple : int, optional
+        The width of padded rows is rounded up to a multiple of this, also above `max_length`.
+
+    Returns
+    -------
+    tensor, tuple or dict
+        A dict by field name for structs, record batches and tables; nested structs nest.
+
+    Raises
+    ------
+    BufferError
+        The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy
+        that is needed, or the framework and arrowdl cannot copy to `device`.
+    ValueError
+        `obj` is malformed; a value does not fit `dtype` (beyond its range, or no whole number for
+        an integer type), with its field and row; or an option names a column that `obj` lacks.
+    TypeError
+        `obj` is not Arrow data.
+    """
+
 @overload
 def to_jax(
     obj: ArrowLike,
@@ -316,7 +1286,58 @@ def to_numpy(
     pad_value: float | Mapping[str, float] = 0,
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[Any, Any]:
+    """Convert an Arrow array or table to NumPy arrays, zero-copy where the layout allows.
+
+    Parameters
+    ----------
+    obj : DeviceArray or Arrow producer
+        What `from_arrow` takes. A tensor has shape (rows, ...).
+    nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
+        Nulls raise BufferError, become zeros (False, empty rows) or NaN (floating types only), or
+        make each tensor a pair (values, mask), where the mask is True for valid values. A mapping has
+        the policies of columns by name; other columns raise.
+    ragged : {'jagged', 'padded', 'offsets'} or mapping of str to these
+        Lists, strings and binary as pairs (values, offsets),
+        or as (padded, lengths) with zeros after each row's end, or as (values, offsets).
+    stack : bool
+        The fields of a struct as one matrix (rows, columns); they must have one dtype, or
+        `dtype`.
+    device : Device, str, tuple, device object or None
+        The device of the tensors, as in `DeviceArray.to`; data on another device is copied. The
+        framework allocates the memory for data that the CPU can read. None: the device of `obj`.
+    copy : bool, optional
+        None: tensors share the memory of `obj` where the layout allows; do not write to them.
+        True: tensors are in new memory, which the caller may write to. False: raise BufferError
+        if values need a copy (unpacked booleans, replaced nulls, decoded runs, joined chunks).
+    dtype : dtype, str, mapping of str to these, or None
+        What integers and floats are cast to, also in lists and structs: a dtype of torch,
+        NumPy or JAX, or its name. Bools and dictionary codes are cast in a matrix, and where
+        a mapping names their column. Integers and floats are rounded to the nearest float.
+    pad_value : int, float, bool, or mapping of str to these
+        What padded rows end with.
+    max_length : int, mapping of str to int, or None
+        Values of a padded row that are kept: longer rows are cut, and so are the lengths.
+    pad_to_multiple : int, optional
+        The width of padded rows is rounded up to a multiple of this, also above `max_length`.
+
+    Returns
+    -------
+    tensor, tuple or dict
+        A dict by field name for structs, record batches and tables; nested structs nest.
+
+    Raises
+    ------
+    BufferError
+        The data has nulls and nulls='raise', no tensor type matches, copy=False forbids a copy
+        that is needed, or the framework and arrowdl cannot copy to `device`.
+    ValueError
+        `obj` is malformed; a value does not fit `dtype` (beyond its range, or no whole number for
+        an integer type), with its field and row; or an option names a column that `obj` lacks.
+    TypeError
+        `obj` is not Arrow data.
+    """
+
 @overload
 def to_numpy(
     obj: ArrowLike,
@@ -332,10 +1353,18 @@ def to_numpy(
     max_length: int | Mapping[str, int] | None = None,
     pad_to_multiple: int | None = None,
 ) -> Any: ...
-def dtype_name(dtype: DtypeLike) -> str: ...
-def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray: ...
-def make_list(values: Any, offsets: Any) -> DeviceArray: ...
-def apply_mask(array: Any, mask: Any, valid: bool = True) -> DeviceArray: ...
+def dtype_name(dtype: DtypeLike) -> str:
+    """The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, NumPy or JAX."""
+
+def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray:
+    """Return a struct array that shares the memory of `arrays`."""
+
+def make_list(values: Any, offsets: Any) -> DeviceArray:
+    """Return a list array of `values`, divided at `offsets` (int32: List, int64: LargeList)."""
+
+def apply_mask(array: Any, mask: Any, valid: bool = True) -> DeviceArray:
+    """Return `array` with its rows valid where the bool tensor `mask` is `valid`."""
+
 def assemble(
     format: str,
     length: int,
@@ -343,23 +1372,86 @@ def assemble(
     buffers: Sequence[DeviceArray | None],
     dictionary: DeviceArray | None = None,
     is_ordered: bool = False,
-) -> DeviceArray: ...
-def share_buffer(array: Any, i: int, allow_copy: bool = True) -> DeviceArray | None: ...
-def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray: ...
-def address_of(array: Any) -> int: ...
-def offset_of(array: Any) -> int: ...
-def is_host_readable(device: Any) -> bool: ...
-def read_device(device: Any, framework: str = "") -> Device: ...
+) -> DeviceArray:
+    """Return an array of `format` that shares the memory of `buffers`, arrays or None."""
+
+def share_buffer(array: Any, i: int, allow_copy: bool = True) -> DeviceArray | None:
+    """Return buffer `i` of `array`, from the first row of its memory, as an array; or None."""
+
+def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray:
+    """Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive."""
+
+def address_of(array: Any) -> int:
+    """Return the address of the first element of `array`."""
+
+def offset_of(array: Any) -> int:
+    """Return the number of rows in the memory of `array` before its first row."""
+
+def is_host_readable(device: Any) -> bool:
+    """Return whether the CPU can read memory on `device`."""
+
+def read_device(device: Any, framework: str = "") -> Device:
+    """The Device that `device` names; without an id the current one of `framework`."""
+
 def set_allocator(allocator: Any) -> None: ...
-def null_where(array: Any, item: bytes | None) -> DeviceArray: ...
-def concatenate(arrays: Sequence[Any]) -> DeviceArray: ...
-def relocate(array: Any, address: int, block: Any) -> DeviceArray: ...
-def plain_strings(array: Any) -> DeviceArray: ...
-def register_synchronizer(
-    device_type: int, function: Callable[[int, int], object] | None
-) -> None: ...
-def list_backends() -> list[dict[str, Any]]: ...
-def make_borrowed_capsule(address: int, name: str) -> Any: ...
+def null_where(array: Any, item: bytes | None) -> DeviceArray:
+    """Return `array` with more nulls: elements with the bytes `item`, or NaN if it is None."""
+
+def concatenate(arrays: Sequence[Any]) -> DeviceArray:
+    """Return the rows of all arrays as one array."""
+
+def relocate(array: Any, address: int, block: Any) -> DeviceArray:
+    """Return the rows of `array` in memory that may be written to: in `block`, an array of the bytes at `address`, where their memory is a part of these bytes, else in a copy."""
+
+def plain_strings(array: Any) -> DeviceArray:
+    """Return strings or string views as strings with offsets; gathers the bytes of views."""
+
+def register_synchronizer(device_type: int, function: Callable[[int, int], object] | None) -> None:
+    """Support events on a device type for which arrowdl has no backend.
+
+    Parameters
+    ----------
+    device_type : DeviceType or int
+    function : callable or None
+        ``function(sync_event, device_id)`` waits on the host for the event at the address
+        `sync_event`. arrowdl calls it on any thread that waits, with the GIL. None removes the
+        function.
+
+    Raises
+    ------
+    ValueError
+        The type's events are always NULL, or the type has a backend.
+    TypeError
+        `function` is not callable.
+    """
+
+def list_backends() -> list[dict[str, Any]]:
+    """Return what each device runtime finds on this machine.
+
+    Returns
+    -------
+    list of dict
+        For each runtime ``types`` (names) and ``problem`` (empty if it works); if it works also
+        ``name``, ``version`` and ``device_count``.
+    """
+
+def make_borrowed_capsule(address: int, name: str) -> Any:
+    """Make a capsule of a C struct that its caller owns, and keeps until the capsule is deleted.
+
+    Parameters
+    ----------
+    address : int
+        Of an ArrowSchema, ArrowArray, DLManagedTensor or another struct that has capsules.
+    name : str
+        The name of such capsules.
+
+    Returns
+    -------
+    capsule
+        It calls the release callback or the deleter when it is deleted, unless a consumer took the
+        struct.
+    """
+
 def blocking_release() -> bool: ...
 def set_blocking_release(value: bool) -> None: ...
 def release_limit() -> int: ...
@@ -368,7 +1460,39 @@ def staging_limit() -> int: ...
 def set_staging_limit(value: int) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(value: int) -> None: ...
-def staging_bytes() -> int: ...
-def live_objects() -> int: ...
-def abandoned_releases() -> int: ...
-def pending_releases() -> int: ...
+def staging_bytes() -> int:
+    """Return the size of the pinned memory that arrowdl keeps for copies to devices.
+
+    Returns
+    -------
+    int
+        Bytes, in use or idle; at most ``arrowdl.config.staging_limit`` while no copy runs.
+    """
+
+def live_objects() -> int:
+    """Count the objects that own foreign or exported memory.
+
+    Returns
+    -------
+    int
+        0 if no array, stream or export is alive and nothing leaks.
+    """
+
+def abandoned_releases() -> int:
+    """Count the arrays of this process whose memory was never released.
+
+    Their device or GPU stream failed, or can no longer be queried.
+
+    Returns
+    -------
+    int
+        0 if nothing failed.
+    """
+
+def pending_releases() -> int:
+    """Count the memory blocks that wait for work of GPU streams before they are released.
+
+    Returns
+    -------
+    int
+    """
