@@ -8,8 +8,10 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
+#include "support/build_array.hpp"
 #include "support/device_test.hpp"
 #include "support/expect_error.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {
