@@ -9,7 +9,7 @@ set_target_properties(arrowdl_core PROPERTIES EXPORT_NAME arrowdl)
 set_target_properties(arrowdl_nanoarrow PROPERTIES EXPORT_NAME nanoarrow)
 set_target_properties(arrowdl_dlpack PROPERTIES EXPORT_NAME dlpack)
 install(TARGETS ${ARROWDL_EXPORTED} EXPORT arrowdl ARCHIVE DESTINATION lib COMPONENT devel)
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_LINKER AND CMAKE_STRIP)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT SKBUILD_STATE STREQUAL "editable")
   # Each object file has its own copies of the templates that it uses: one merged file is half as
   # large, in a wheel as well.
   install(CODE "
