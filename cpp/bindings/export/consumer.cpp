@@ -41,11 +41,7 @@ class XlaWork final : public ConsumerWork {
 
 /// Whether JAX passes `stream` to `__dlpack__`. Imports nothing.
 bool is_stream_of_jax(const Device& device, StreamHandle stream) {
-  const auto jax = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("jax").ptr()));
-  if (!jax) {
-    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return false;
-  }
+  if (!find_module("jax")) return false;
   return find_hook(Hook::kIsStreamOfJax)(device.type, device.id, stream.value()).cast<bool>();
 }
 

@@ -5,6 +5,7 @@
 #include "support/arguments.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -148,12 +149,8 @@ std::optional<StreamOfDevice> read_object(const Device& device, PyObject* stream
 /// CuPy's current stream, if `stream` is its handle. CuPy passes numbers, and destroys a stream
 /// together with its Python object.
 py::object find_cupy_stream(StreamHandle stream) {
-  const auto module =
-      py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("cupy.cuda").ptr()));
-  if (!module) {
-    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-    return {};
-  }
+  const py::object module = find_module("cupy.cuda");
+  if (!module) return {};
   const py::object get = find_named(module.ptr(), "get_current_stream");
   if (!get) return {};  // it is being imported
   try {

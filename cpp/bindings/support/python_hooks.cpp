@@ -56,6 +56,12 @@ py::handle find_hook(Hook hook) {
   return found;
 }
 
+py::object find_module(const char* name) {
+  auto module = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str(name).ptr()));
+  if (!module && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return module;
+}
+
 void call_at_exit(py::handle function) { import_module("atexit").attr("register")(function); }
 
 }  // namespace arrowdl::python

@@ -27,6 +27,9 @@ enum class Hook {
 /// The function, imported on first use and never released. Raises the errors of the import.
 pybind11::handle find_hook(Hook hook);
 
+/// The module, if the process has imported it; a null object otherwise.
+pybind11::object find_module(const char* name);
+
 /// Calls `function` when the interpreter ends, while it still runs Python code.
 void call_at_exit(pybind11::handle function);
 

@@ -2,11 +2,12 @@
 #include "backends/cuda_like_runtime.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "arrowdl/wait.hpp"
-#include "backends/cuda_like_state.hpp"
 #include "backends/free_caches.hpp"
+#include "backends/kernel_names.hpp"
 #include "backends/pool_properties.hpp"
 
 namespace arrowdl {
@@ -24,6 +25,7 @@ constexpr unsigned kDisableTiming = 2;
 constexpr unsigned kNonBlocking = 1;
 constexpr unsigned kHostPortable = 1;
 constexpr unsigned kAttachGlobal = 1;
+constexpr int kRelaxedCapture = 2;
 constexpr int kDeviceOrdinal = 9;
 
 /// What a pool keeps, rather than give it back at each synchronization: batches of the next steps.
@@ -33,10 +35,84 @@ constexpr uint64_t kPoolKeeps = uint64_t{512} << 20;
 /// Returned streams above this number are destroyed.
 constexpr std::size_t kMaxIdleStreams = 32;
 
+constexpr unsigned kBlock = 256;
+/// Enough to fill any GPU; in larger launches each thread handles several elements.
+constexpr int64_t kMaxBlocks = 65535;
+
 /// The driver's handle, to which a sync_event points.
 void* driver_event(EventHandle event) noexcept { return *static_cast<void**>(event.get()); }
 
+enum class Memory { kDevice, kHost, kManaged };
+
+Memory find_memory(const Device& device) noexcept {
+  switch (device.type) {
+    case kDLCUDAHost:
+    case kDLROCMHost:
+      return Memory::kHost;
+    case kDLCUDAManaged:
+      return Memory::kManaged;
+    default:
+      return Memory::kDevice;
+  }
+}
+
 }  // namespace
+
+struct CudaLikeRuntime::DeviceState {
+  std::mutex mutex;
+  std::deque<StreamHandle> idle;  ///< returned streams, some with pending work
+  std::optional<StreamHandle> work;
+  std::atomic<bool> has_pools{false};  ///< set to false if an allocation finds no pool
+  void* pool = nullptr;                ///< arrowdl's own, made by the first allocation
+  bool has_tried_pool = false;
+  bool has_no_kernels = false;  ///< they cannot be compiled or loaded
+  std::string image;            ///< of kernels that were compiled; lives as long as the module
+  void* module = nullptr;       ///< the kernels, loaded on first use
+  void* kernels[std::size(kKernelNames)] = {};
+};
+
+/// Makes the device current on this thread, and relaxes the capture mode, so that events can be
+/// queried while another thread captures a graph. The destructor restores both.
+class CudaLikeRuntime::Scope {
+ public:
+  Scope(CudaLikeRuntime& runtime, const Device& device) : runtime_(runtime) {
+    check(device);
+    before_ = runtime.enter(device);
+    relax_capture(device);
+  }
+  /// Makes the device of `stream` current.
+  Scope(CudaLikeRuntime& runtime, const Device& device, StreamHandle stream) : runtime_(runtime) {
+    check(device);
+    before_ = runtime.enter_stream(device, stream);
+    relax_capture(device);
+  }
+  ~Scope() {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function != nullptr) runtime_.run(exchange, &capture_mode_);
+    runtime_.leave(before_);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  void check(const Device& device) const {
+    runtime_.process_.require_current(device, runtime_.name());
+    runtime_.find_state(device);
+  }
+
+  void relax_capture(const Device& device) {
+    const auto& exchange = runtime_.calls_.exchange_capture_mode;
+    if (exchange.function == nullptr) return;
+    if (const int status = runtime_.run(exchange, &capture_mode_); status != 0) {
+      runtime_.leave(before_);
+      runtime_.raise(device, exchange.name, status);
+    }
+  }
+
+  CudaLikeRuntime& runtime_;
+  int before_ = 0;
+  int capture_mode_ = kRelaxedCapture;
+};
 
 CudaLikeRuntime::CudaLikeRuntime(const RuntimeText& text, std::string library_name,
                                  const StreamCalls& calls)
@@ -430,6 +506,92 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
                          ? copy_between(to, target, from, source, bytes, stream)
                          : copy_async(target, source, bytes, stream);
   if (status != 0) raise(device, copy_name(), status);
+}
+
+// ---------------------------------------------------------------- kernels
+
+KernelOps* CudaLikeRuntime::kernels(const Device& device) noexcept {
+  return find_memory(device) == Memory::kDevice && load_kernels(device) ? this : nullptr;
+}
+
+/// Whether the kernels can be loaded, which the first call for a device tries: not without the
+/// driver's compiler of PTX, nor without hiprtc. Then the frameworks' operations convert arrays.
+/// Other errors, such as too little memory, are left to the launch.
+bool CudaLikeRuntime::load_kernels(const Device& device) noexcept {
+  if (calls_.launch_kernel.function == nullptr) return false;
+  const bool is_compiled = text_.kernels == nullptr;
+  try {
+    const Scope scope(*this, device);
+    DeviceState& state = find_state(device);
+    const std::lock_guard<std::mutex> lock(state.mutex);
+    if (state.module != nullptr) return true;
+    if (state.has_no_kernels) return false;
+    if (is_compiled) state.image = compile_kernels();
+    state.has_no_kernels = is_compiled && state.image.empty();
+    if (state.has_no_kernels) return false;
+    const void* const image = is_compiled ? state.image.data() : text_.kernels;
+    const int status = run(calls_.load_module, &state.module, image);
+    if (status == 0) return true;
+    state.module = nullptr;
+    state.has_no_kernels = is_compiled || std::find(std::begin(kNoKernels), std::end(kNoKernels),
+                                                    status) != std::end(kNoKernels);
+    return !state.has_no_kernels;
+  } catch (const std::exception&) {  // the device is missing or has failed: its next call says it
+    return !is_compiled;
+  }
+}
+
+/// Requires a Scope of the device. A module belongs to its context, and lives as long.
+void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
+  DeviceState& state = find_state(device);
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  void*& kernel = state.kernels[index];
+  if (kernel != nullptr) return kernel;
+  if (state.module == nullptr) {
+    require(device, calls_.load_module, &state.module, text_.kernels);
+  }
+  require(device, calls_.find_kernel, &kernel, state.module, kKernelNames[index]);
+  return kernel;
+}
+
+void CudaLikeRuntime::launch_at(const Device& device, std::size_t kernel, int64_t size,
+                                void** arguments, StreamHandle stream) {
+  if (size <= 0) return;
+  const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
+  const Scope scope(*this, device);
+  require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
+          1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
+}
+
+void CudaLikeRuntime::launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
+                             StreamHandle stream) {
+  launch_at(device, kFirstOfEnum + static_cast<std::size_t>(kernel), size, arguments, stream);
+}
+
+void CudaLikeRuntime::unpack_bits(const Device& device, uint8_t* target, int64_t size,
+                                  const Bitmap& bitmap, StreamHandle stream) {
+  Bitmap given = bitmap;
+  void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
+  launch_at(device, kUnpackBits, size, arguments, stream);
+}
+
+void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,
+                                 const Bitmap& bitmap, const void* item, int64_t itemsize,
+                                 StreamHandle stream) {
+  if (bitmap.bits == nullptr) return;
+  Bitmap given = bitmap;
+  void* arguments[] = {&target,       &size,         &given.bits,
+                       &given.offset, &given.repeat, const_cast<void*>(item)};
+  launch_at(device, find_fill(itemsize), size, arguments, stream);
+}
+
+void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                               const Bitmap& a, const Bitmap& b, StreamHandle stream) {
+  Bitmap first = a;
+  Bitmap second = b;
+  void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
+                       &first.repeat, &second.bits, &second.offset, &second.repeat};
+  launch_at(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
 }
 
 }  // namespace arrowdl
