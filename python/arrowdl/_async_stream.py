@@ -35,7 +35,7 @@ class AsyncDeviceStream:
 
     def __init__(self, depth: int = 2) -> None:
         self._receiver = _core.AsyncReceiver(depth)
-        self._is_read = False
+        self._is_read = self._is_closed = False
 
     @property
     def handler(self) -> int:
@@ -71,7 +71,7 @@ class AsyncDeviceStream:
         return self
 
     async def __anext__(self) -> _core.DeviceArray:
-        while True:
+        while not self._is_closed:
             seen = self._receiver.changes()
             if (ready := self._receiver.poll()) is not None:
                 (array,) = ready
@@ -79,9 +79,14 @@ class AsyncDeviceStream:
                     raise StopAsyncIteration
                 return array
             await self._wait(seen)
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Cancel the stream: drop the arrays that wait, and ask the producer to stop."""
+        """Cancel the stream: drop the arrays that wait, and ask the producer to stop.
+
+        The iteration ends.
+        """
+        self._is_closed = True
         self._receiver.cancel()
 
     def to_stream(self) -> _core.DeviceStream:

@@ -59,7 +59,7 @@ class Receiver {
     return py::make_tuple(*array ? wrap(std::move(*array)) : py::none());
   }
 
-  uint64_t changes() const noexcept { return receiver_->changes(); }
+  uint64_t changes() const { return receiver_->changes(); }
 
   bool notify(uint64_t seen, const py::object& callback) {
     std::function<void()> call;

@@ -75,7 +75,8 @@ struct AsyncState;
 /// follows.
 void export_async_stream(OwnedStream&& stream, ArrowAsyncDeviceStreamHandler* handler);
 
-/// Receives an asynchronous stream. Several threads may use it.
+/// Receives an asynchronous stream. Several threads may use it; in a forked child its functions
+/// raise RuntimeError.
 ///
 /// It requests `depth` arrays, and another for each array that is taken, so that at most `depth`
 /// wait here. A task is extracted during `on_next_task`, on the producer's thread. Metadata other
@@ -99,7 +100,7 @@ class AsyncReceiver {
   /// failed before.
   std::shared_ptr<const ParsedSchema> schema() const;
   /// The device type of the arrays; 0 if the schema has not arrived.
-  int32_t device_type() const noexcept;
+  int32_t device_type() const;
   /// The next array; an empty one at the end, and from then on. Nothing if none is ready. Raises
   /// the failure of the stream after the arrays before it: RuntimeError, MemoryError or
   /// NotImplementedError with the producer's text, ValueError for a malformed stream, RuntimeError
@@ -111,7 +112,7 @@ class AsyncReceiver {
   DeviceArray next();
 
   /// How often the producer has changed what `schema` or `poll` return.
-  uint64_t changes() const noexcept;
+  uint64_t changes() const;
   /// Waits until `changes()` is not `seen`.
   void wait_for_change(uint64_t seen) const;
   /// Calls `callback` once, on the thread of the next change; an empty function: never. Replaces an
@@ -119,7 +120,8 @@ class AsyncReceiver {
   /// not `seen`.
   bool notify(uint64_t seen, std::function<void()> callback);
 
-  /// Ends the stream: drops arrays that wait, and asks the producer to stop.
+  /// Ends the stream: drops arrays that wait, and asks the producer to stop. No effect in a forked
+  /// child.
   void cancel() noexcept;
 
  private:

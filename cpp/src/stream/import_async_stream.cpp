@@ -230,14 +230,14 @@ AsyncReceiver::~AsyncReceiver() {
     cancel();
   } else {  // a thread of the parent may have locked the state at the fork
     alignas(std::shared_ptr<State>) unsigned char kept[sizeof(std::shared_ptr<State>)];
-    new (kept) std::shared_ptr(std::move(state_));
+    new (kept) std::shared_ptr<State>(std::move(state_));
   }
 }
 
 ArrowAsyncDeviceStreamHandler* AsyncReceiver::handler() {
   ArrowAsyncDeviceStreamHandler& handler = state_->handler;
   if (handler.private_data == nullptr) {
-    handler.private_data = new std::shared_ptr(state_);
+    handler.private_data = new std::shared_ptr<State>(state_);
     handler.on_schema = on_schema;
     handler.on_next_task = on_next_task;
     handler.on_error = on_error;
@@ -258,7 +258,8 @@ std::shared_ptr<const ParsedSchema> AsyncReceiver::schema() const {
   return state_->schema;
 }
 
-int32_t AsyncReceiver::device_type() const noexcept {
+int32_t AsyncReceiver::device_type() const {
+  require_own_process(state_->process);
   const std::lock_guard<std::mutex> lock(state_->mutex);
   return state_->device_type;
 }
@@ -282,6 +283,7 @@ std::optional<DeviceArray> AsyncReceiver::poll() {
 }
 
 void AsyncReceiver::wait_for_change(uint64_t seen) const {
+  require_own_process(state_->process);
   wait_guarded([&](const Waiting& waiting) {
     std::unique_lock<std::mutex> lock(state_->mutex);
     const auto has_changed = [&] { return state_->changes != seen; };
@@ -301,12 +303,14 @@ std::shared_ptr<const ParsedSchema> AsyncReceiver::wait_for_schema() {
   return read_when_ready(*this, [this] { return schema(); });
 }
 
-uint64_t AsyncReceiver::changes() const noexcept {
+uint64_t AsyncReceiver::changes() const {
+  require_own_process(state_->process);
   const std::lock_guard<std::mutex> lock(state_->mutex);
   return state_->changes;
 }
 
 bool AsyncReceiver::notify(uint64_t seen, std::function<void()> callback) {
+  require_own_process(state_->process);
   const std::lock_guard<std::mutex> lock(state_->mutex);
   if (state_->changes != seen) return false;
   state_->callback.swap(callback);
@@ -314,6 +318,7 @@ bool AsyncReceiver::notify(uint64_t seen, std::function<void()> callback) {
 }
 
 void AsyncReceiver::cancel() noexcept {
+  if (state_->process != fork_count()) return;
   std::list<DeviceArray> dropped;
   bool was_over = false;
   const auto cancelled =

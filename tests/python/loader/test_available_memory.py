@@ -19,6 +19,7 @@ from arrowdl.loader._workers.shared_memory import SlotPool
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 MEMINFO = f"MemTotal: {8 * GIB // KIB} kB\nMemAvailable: {5 * GIB // KIB} kB\nHugePages_Total: 0\n"
+SWAP = MEMINFO + f"SwapFree: {GIB // KIB} kB\n"
 UNLIMITED = 9223372036854771712
 
 
@@ -52,7 +53,7 @@ def group_1(folder: str, limit: int, used: int, **stat: int) -> dict[str, str | 
 
 CASES: dict[str, tuple[dict[str, str | int], int]] = {
     "no groups": ({}, 5 * GIB),
-    "swap": ({"proc/meminfo": MEMINFO + f"SwapFree: {GIB // KIB} kB\n"}, 6 * GIB),
+    "swap": ({"proc/meminfo": SWAP}, 6 * GIB),
     "no limit": ({"proc/self/cgroup": "0::/a", **group_2("cg/a", "max", GIB)}, 5 * GIB),
     "a limit": ({"proc/self/cgroup": "0::/a", **group_2("cg/a", 3 * GIB, GIB)}, 2 * GIB),
     "of a group above": (
@@ -68,7 +69,7 @@ CASES: dict[str, tuple[dict[str, str | int], int]] = {
             "proc/self/cgroup": "0::/",
             **group_2("cg", GIB, GIB, inactive_file=9, active_file=8, shmem=7, slab_reclaimable=1),
         },
-        14,
+        18,
     ),
     "above its limit": ({"proc/self/cgroup": "0::/a", **group_2("cg/a", MIB, GIB)}, 0),
     "version 1": (
@@ -77,8 +78,39 @@ CASES: dict[str, tuple[dict[str, str | int], int]] = {
             **group_1("cg/memory", UNLIMITED, GIB),
             **group_1("cg/memory/a", GIB, GIB, inactive_file=9, active_file=8),
         },
-        13,
+        17,
     ),
+    "swap that the group may not use": (
+        {
+            "proc/meminfo": SWAP,
+            "proc/self/cgroup": "0::/a",
+            **group_2("cg/a", 2 * GIB, GIB),
+            "cg/a/memory.swap.max": 0,
+            "cg/a/memory.swap.current": 0,
+        },
+        GIB,
+    ),
+    "swap that the group may use": (
+        {
+            "proc/meminfo": SWAP,
+            "proc/self/cgroup": "0::/a",
+            **group_2("cg/a", 2 * GIB, GIB),
+            "cg/a/memory.swap.max": 3 * MIB,
+            "cg/a/memory.swap.current": MIB,
+        },
+        GIB + 2 * MIB,
+    ),
+    "swap of version 1": (
+        {
+            "proc/meminfo": SWAP,
+            "proc/self/cgroup": "4:memory:/a",
+            **group_1("cg/memory/a", 2 * GIB, GIB),
+            "cg/memory/a/memory.memsw.limit_in_bytes": 2 * GIB,
+            "cg/memory/a/memory.memsw.usage_in_bytes": GIB,
+        },
+        GIB,
+    ),
+    "lines of another kind": ({"proc/self/cgroup": "\n0::\nx\n"}, 5 * GIB),
     "the path of a host": (
         {"proc/self/cgroup": "4:memory:/docker/1234", **group_1("cg/memory", GIB, MIB)},
         GIB - MIB,

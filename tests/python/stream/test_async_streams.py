@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -141,6 +142,41 @@ def test_a_stream_that_is_left_is_cancelled(end: Callable[[Any], Any]) -> None:
     run(end(arrowdl.from_arrow_stream(endless(is_closed))))
     gc.collect()
     assert is_closed.wait(60)
+
+
+def test_a_closed_stream_ends() -> None:
+    async def main() -> None:
+        stream = aiter(batches())
+        await anext(stream)
+        await stream.aclose()
+        assert await read(stream) == []
+        waiting = arrowdl.AsyncDeviceStream()
+        waiting_handler = waiting.handler
+        task = asyncio.ensure_future(read(waiting))
+        await asyncio.sleep(0)
+        await waiting.aclose()
+        assert await task == []
+        c_data.export_async_stream(TABLE, waiting_handler)  # it is told to stop
+
+    run(main())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_child_may_not_read() -> None:
+    stream = aiter(batches())
+    asyncio.run(stream.read_schema())
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            asyncio.run(read(stream))
+        except RuntimeError as error:
+            status = 0 if "in another process" in str(error) else 2
+        asyncio.run(stream.aclose())
+        os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert asyncio.run(read(stream)) == list(range(40))
 
 
 def test_a_cancelled_task_loses_no_array() -> None:

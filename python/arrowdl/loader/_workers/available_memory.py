@@ -9,7 +9,7 @@ from pathlib import Path
 
 # Left to the processes themselves, which go on while a worker waits.
 RESERVE = 32 << 20
-_UNLIMITED = "max"
+_UNLIMITED = 1 << 60  # version 1 writes a number above
 
 
 def find_available(
@@ -17,8 +17,7 @@ def find_available(
 ) -> int | None:
     """Estimate how many bytes this process can get: of the machine, and of its containers.
 
-    Files that the kernel caches count as available, active ones by half, as in its own estimate
-    (MemAvailable). So does swap space.
+    Files that the kernel caches count as available, and so does swap space that may be used.
 
     Parameters
     ----------
@@ -35,9 +34,9 @@ def find_available(
         available = machine["MemAvailable:"]
     except (OSError, LookupError, ValueError):  # not Linux
         return None
-    for folder in _find_cgroups(proc, cgroups):
-        available = min(available, _read_cgroup(folder, machine["MemTotal:"]))
-    return available + machine.get("SwapFree:", 0)
+    swap = machine.get("SwapFree:", 0)
+    rooms = (_read_cgroup(folder, swap) for folder in _find_cgroups(proc, cgroups))
+    return min([available + swap, *(room for room in rooms if room is not None)])
 
 
 def _read_table(path: Path) -> dict[str, int]:
@@ -49,11 +48,13 @@ def _read_table(path: Path) -> dict[str, int]:
 def _find_cgroups(proc: Path, cgroups: Path) -> Iterator[Path]:
     """Yield the folders of this process's groups and of those that they are in."""
     try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
-    except OSError:
+        lines = [line.split(":", 2) for line in (proc / "self/cgroup").read_text().splitlines()]
+    except (OSError, ValueError):
         return
     for line in lines:
-        _, controllers, path = line.split(":", 2)
+        if len(line) != 3:
+            continue
+        _, controllers, path = line
         if controllers and "memory" not in controllers.split(","):
             continue
         root = cgroups / ("memory" if controllers else "")
@@ -63,23 +64,45 @@ def _find_cgroups(proc: Path, cgroups: Path) -> Iterator[Path]:
             yield root.joinpath(*names[:count])
 
 
-def _read_cgroup(folder: Path, most: int) -> int:
-    """Return the bytes that a group may still use, `most` if it has no limit."""
-    for limit_name, usage_name, prefix in (
-        ("memory.max", "memory.current", ""),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
-    ):
-        try:
-            limit = (folder / limit_name).read_text().strip()
-            if limit == _UNLIMITED or int(limit) >= most:
-                return most
-            usage = int((folder / usage_name).read_text())
-            stat = _read_table(folder / "memory.stat")
-        except (OSError, ValueError):  # of another version, or not of this container
-            continue
-        inactive, active = (stat.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
-        return max(0, int(limit) - usage + inactive + active // 2 + stat.get("slab_reclaimable", 0))
-    return most
+def _read_cgroup(folder: Path, swap: int) -> int | None:
+    """Return the bytes that a group may still use, with `swap` bytes on the machine.
+
+    None: it has no limit, or none that this process can read.
+    """
+    room = _read_room(folder, "memory.max", "memory.current", "")
+    if room is not None:
+        rest = _read_rest(folder, "memory.swap.max", "memory.swap.current")
+        return room + (swap if rest is None else min(swap, max(0, rest)))
+    room = _read_room(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+    if room is None:
+        return None
+    # Of version 1: a limit of memory and swap together.
+    rest = _read_rest(folder, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
+    return room + (swap if rest is None else min(swap, max(0, rest - room)))
+
+
+def _read_room(folder: Path, limit: str, usage: str, prefix: str) -> int | None:
+    """Return what is left of a limit if the group's cached files go."""
+    rest = _read_rest(folder, limit, usage)
+    if rest is None:
+        return None
+    try:
+        stat = _read_table(folder / "memory.stat")
+    except (OSError, ValueError):
+        return None
+    kinds = (f"{prefix}inactive_file", f"{prefix}active_file", "slab_reclaimable")
+    return max(0, rest + sum(stat.get(kind, 0) for kind in kinds))
+
+
+def _read_rest(folder: Path, limit: str, usage: str) -> int | None:
+    """Return the limit without the usage; None without a limit that can be read."""
+    try:
+        most = (folder / limit).read_text().strip()
+        if most == "max" or int(most) >= _UNLIMITED:
+            return None
+        return int(most) - int((folder / usage).read_text())
+    except (OSError, ValueError):  # of another version, or not of this container
+        return None
 
 
 class MemoryGuard:
