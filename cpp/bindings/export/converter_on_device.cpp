@@ -85,8 +85,7 @@ py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits
 
 /// Exports `view`, a part of `array`.
 py::object Converter::share_view(const DeviceArray& array, const TensorView& view) const {
-  const bool moves_rows = is_misaligned(view);
-  if (moves_rows) require_copy_allowed(array, kMisaligned);
+  const bool moves_rows = must_move(array, view);
   return make_on_device(array, *view.dtype, [array, view, moves_rows](const Order& order) {
     if (moves_rows) return copy_view_on_device(array, view, order);
     order_consumer(array, order);
@@ -128,6 +127,13 @@ bool Converter::is_misaligned(const DeviceArray& array) const {
   if (framework_.device_alignment <= 1) return false;
   const TensorParts parts = split_tensor(array, value_nulls(), parents_);
   return is_shared(parts) && is_misaligned(*parts.values);
+}
+
+/// Whether `view`, a part of `array`, has to be copied to be used. Raises if copies are refused.
+bool Converter::must_move(const DeviceArray& array, const TensorView& view) const {
+  if (!is_misaligned(view)) return false;
+  require_copy_allowed(array, kMisaligned);
+  return true;
 }
 
 bool Converter::replaces_nulls(const TensorParts& parts) const {
