@@ -32,16 +32,20 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
   const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   const bool moves_rows = is_misaligned(array);
   if (moves_rows) require_copy_allowed(array, kMisaligned);
+  // The bytes of bools may have to be rewritten, which arrowdl's own copy does.
+  const bool is_bool_copy = options_.access == Access::kCopied && dtype.code == kDLBool &&
+                            find_kernels(array.device()) != nullptr;
+  const bool copies = moves_rows || is_bool_copy;
   py::object values = make_on_device(
-      array, dtype, [array, moves_rows, nulls = value_nulls(), copy](const Order& order) {
+      array, dtype, [array, copies, nulls = value_nulls(), copy](const Order& order) {
         ToDlpackOptions options;
         options.nulls = nulls;
         options.order = order;
-        options.copy = moves_rows ? Copy::kAlways : copy;
+        options.copy = copies ? Copy::kAlways : copy;
         return to_dlpack(array, options);
       });
   // The framework copies into its own memory, also on devices on which arrowdl cannot copy.
-  if (options_.access == Access::kCopied && !moves_rows &&
+  if (options_.access == Access::kCopied && !copies &&
       is_shared(split_tensor(array, value_nulls(), parents_))) {
     values = call_framework(framework_.copy, values);
   }
