@@ -46,8 +46,9 @@ class Config:
           called on any thread, with the GIL.
 
         ``DeviceArray.to`` and ``DeviceStream.to`` take one for a single copy. The memory is freed
-        when no work uses it. If there is none, arrowdl empties its pool and the caches of torch and
-        CuPy, and tries once more. TypeError or ValueError for anything else.
+        when no work uses it. If there is none, arrowdl empties its pool, and for the pool's own
+        memory the caches of torch and CuPy, and tries once more. TypeError or ValueError for
+        anything else.
         """
         return _allocator[0]
 
@@ -61,7 +62,7 @@ class Config:
         """Whether the release of memory waits on the host for the GPU streams that used it.
 
         False, the default: arrowdl's own thread releases the memory when that work is done. True:
-        the thread that drops the last reference waits.
+        the thread that drops the last reference waits, except for memory that JAX has used.
         """
         return _core.blocking_release()
 

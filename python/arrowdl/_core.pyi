@@ -442,7 +442,7 @@ class DeviceArray:
             The device has no runtime, `stream` is being captured into a graph, the array has string or
             binary views, or the allocator fails.
         MemoryError
-            The device has no memory, though arrowdl's pool and the caches of torch and CuPy were emptied.
+            The device has no memory, though the caches that `config.allocator` names were emptied.
         TypeError, ValueError
             `device` or `allocator` names none.
         """

@@ -8,6 +8,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/error.hpp"
+#include "export/allocation_stream.hpp"
 #include "export/exchange_api.hpp"
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
@@ -49,10 +50,11 @@ AllocatedMemory allocate_with_gil(const Device& device, int64_t size, const Allo
 }
 
 /// Calls `function(device type, id, bytes, stream)`. The stream, one of arrowdl's for each device,
-/// is only a name for memory that nothing else uses: arrowdl frees memory when no work uses it.
+/// is only a name for memory that nothing else uses: arrowdl frees memory when no work uses it. It
+/// is not `work_stream`, which producers order their work before.
 AllocatedMemory call_allocator(py::handle function, const Device& device, int64_t size) {
   MemoryOps& memory = require_memory(device, "allocate");
-  const uintptr_t stream = memory.work_stream(device).value();
+  const uintptr_t stream = find_allocation_stream(memory, device).value();
   py::object made;
   memory.call_on(device, [&] {  // on a thread that copies ahead, nobody has set the current device
     made = function(find_device_type(device.type)->name, device.id, size, stream);

@@ -87,7 +87,8 @@ class Converter {
   pybind11::object convert_variable(const DeviceArray& array) const;
   pybind11::object convert_elements(const DeviceArray& values, const DeviceArray& lists) const;
   void require_whole(const DeviceArray& elements) const;
-  OwnedTensor export_offsets(const DeviceArray& offsets, const Order& order) const;
+  OwnedTensor export_offsets(const DeviceArray& offsets, const Order& order,
+                             bool moves_rows = false) const;
   pybind11::object convert_offsets(const DeviceArray& offsets) const;
 
   // converter_on_device.cpp: memory that the host cannot read
@@ -99,6 +100,7 @@ class Converter {
                                   ReadTensor read) const;
   bool is_misaligned(const TensorView& view) const;
   bool is_misaligned(const DeviceArray& array) const;
+  bool must_move(const DeviceArray& array, const TensorView& view) const;
   pybind11::object make_on_device(PyObject* from_dlpack, const DeviceArray& array,
                                   const Dtype& dtype, ReadTensor read) const;
   pybind11::object make_of(const DeviceArray& array, const Dtype& dtype, ReadTensor read) const;

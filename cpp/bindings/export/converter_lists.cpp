@@ -5,6 +5,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/list_tensors.hpp"
 #include "compute/list_offsets.hpp"
+#include "convert/array_as_tensor.hpp"
 #include "export/converter.hpp"
 #include "support/objects.hpp"
 
@@ -188,22 +189,24 @@ void Converter::require_whole(const DeviceArray& elements) const {
 }
 
 /// Exports offsets that `split` has made.
-OwnedTensor Converter::export_offsets(const DeviceArray& offsets, const Order& order) const {
+OwnedTensor Converter::export_offsets(const DeviceArray& offsets, const Order& order,
+                                      bool moves_rows) const {
   ToDlpackOptions options;
   options.as_cpu = offsets.device().type != kDLCPU && is_host_readable(offsets.device());
   options.order = order;
   // Batches share offsets: the last one of a batch is the first one of the next. A caller that may
   // write to its tensors gets a copy.
   const bool is_shared = options_.access == Access::kShared || options_.access == Access::kInPlace;
-  if (!is_shared) options.copy = Copy::kAlways;
+  if (!is_shared || moves_rows) options.copy = Copy::kAlways;
   return to_dlpack(offsets, options);
 }
 
 py::object Converter::convert_offsets(const DeviceArray& offsets) const {
   if (is_host_readable(offsets.device())) return make_offsets(export_offsets(offsets, Order{}));
+  const bool moves_rows = must_move(offsets, view_as_tensor(offsets).view);
   return make_on_device(framework_.from_offsets, offsets, *offsets.type().dtype,
-                        [offsets, converter = *this](const Order& order) {
-                          return converter.export_offsets(offsets, order);
+                        [offsets, moves_rows, converter = *this](const Order& order) {
+                          return converter.export_offsets(offsets, order, moves_rows);
                         });
 }
 

@@ -32,16 +32,20 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
   const Copy copy = options_.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   const bool moves_rows = is_misaligned(array);
   if (moves_rows) require_copy_allowed(array, kMisaligned);
+  // The bytes of bools may have to be rewritten, which arrowdl's own copy does.
+  const bool is_bool_copy = options_.access == Access::kCopied && dtype.code == kDLBool &&
+                            find_kernels(array.device()) != nullptr;
+  const bool copies = moves_rows || is_bool_copy;
   py::object values = make_on_device(
-      array, dtype, [array, moves_rows, nulls = value_nulls(), copy](const Order& order) {
+      array, dtype, [array, copies, nulls = value_nulls(), copy](const Order& order) {
         ToDlpackOptions options;
         options.nulls = nulls;
         options.order = order;
-        options.copy = moves_rows ? Copy::kAlways : copy;
+        options.copy = copies ? Copy::kAlways : copy;
         return to_dlpack(array, options);
       });
   // The framework copies into its own memory, also on devices on which arrowdl cannot copy.
-  if (options_.access == Access::kCopied && !moves_rows &&
+  if (options_.access == Access::kCopied && !copies &&
       is_shared(split_tensor(array, value_nulls(), parents_))) {
     values = call_framework(framework_.copy, values);
   }
@@ -85,8 +89,7 @@ py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits
 
 /// Exports `view`, a part of `array`.
 py::object Converter::share_view(const DeviceArray& array, const TensorView& view) const {
-  const bool moves_rows = is_misaligned(view);
-  if (moves_rows) require_copy_allowed(array, kMisaligned);
+  const bool moves_rows = must_move(array, view);
   return make_on_device(array, *view.dtype, [array, view, moves_rows](const Order& order) {
     if (moves_rows) return copy_view_on_device(array, view, order);
     order_consumer(array, order);
@@ -128,6 +131,13 @@ bool Converter::is_misaligned(const DeviceArray& array) const {
   if (framework_.device_alignment <= 1) return false;
   const TensorParts parts = split_tensor(array, value_nulls(), parents_);
   return is_shared(parts) && is_misaligned(*parts.values);
+}
+
+/// Whether `view`, a part of `array`, has to be copied to be used. Raises if copies are refused.
+bool Converter::must_move(const DeviceArray& array, const TensorView& view) const {
+  if (!is_misaligned(view)) return false;
+  require_copy_allowed(array, kMisaligned);
+  return true;
 }
 
 bool Converter::replaces_nulls(const TensorParts& parts) const {

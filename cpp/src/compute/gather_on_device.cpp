@@ -195,7 +195,9 @@ void DeviceGather::gather_fixed_width(const Sources& sources, const TakenRows& t
   node->parts.buffers.push_back(
       gather_elements_on_device(work_, sources, taken, 1, type.byte_width));
   if (type.dictionary == nullptr) return;
-  const DeviceArray dictionary = sources.front().dictionary();
+  const auto used = std::find_if(sources.begin(), sources.end(),
+                                 [](const DeviceArray& source) { return source.length() > 0; });
+  const DeviceArray dictionary = (used != sources.end() ? *used : sources.front()).dictionary();
   for (const DeviceArray& source : sources) {
     if (source.length() == 0 || is_same_memory(source.dictionary(), dictionary)) continue;
     raise_buffer_error("the arrays of ", to_string(type), " on ", to_string(work_.device()),

@@ -9,13 +9,24 @@
 
 namespace arrowdl {
 
+void pack_on_device(KernelOps& kernels, const Device& device, uint8_t* bits,
+                    const uint8_t* elements, int64_t count, int64_t itemsize, const BitRule& rule,
+                    StreamHandle stream) {
+  BitRule given = rule;
+  int64_t size = bitmap_size(count);
+  int64_t source = to_address(elements);
+  int64_t unit = find_unit({source, itemsize});
+  void* arguments[] = {&bits, &size,       &count,      &source,      &itemsize,
+                       &unit, &given.flip, &given.mask, &given.limit, &given.invert};
+  if (size > 0) kernels.launch(device, Kernel::kPackBits, size, arguments, stream);
+}
+
 Buffer pack_on_device(KernelWork& work, const uint8_t* elements, int64_t count, int64_t itemsize,
                       const BitRule& rule) {
   const int64_t size = bitmap_size(count);
   const std::shared_ptr<DeviceMemory> bits = work.allocate(size);
-  const int64_t source = to_address(elements);
-  work.launch(Kernel::kPackBits, bits->address(), size, count, source, itemsize,
-              find_unit({source, itemsize}), rule.flip, rule.mask, rule.limit, rule.invert);
+  pack_on_device(work.kernels(), work.device(), bits->address(), elements, count, itemsize, rule,
+                 work.stream());
   return to_buffer(bits, size);
 }
 

@@ -17,7 +17,11 @@ struct BitRule {
   int64_t invert = 0;
 };
 
-/// A bit for each of the `count` elements of `itemsize` bytes (1 to 8) at `elements`.
+/// Writes a bit for each of the `count` elements of `itemsize` bytes (1 to 8) at `elements`.
+void pack_on_device(KernelOps& kernels, const Device& device, uint8_t* bits,
+                    const uint8_t* elements, int64_t count, int64_t itemsize, const BitRule& rule,
+                    StreamHandle stream);
+/// The same in new memory.
 Buffer pack_on_device(KernelWork& work, const uint8_t* elements, int64_t count, int64_t itemsize,
                       const BitRule& rule);
 

@@ -7,8 +7,10 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/order.hpp"
+#include "compute/pack_on_device.hpp"
 #include "convert/fill_value.hpp"
 #include "sync/stream_work.hpp"
+#include "util/bit_util.hpp"
 
 namespace arrowdl {
 namespace {
@@ -30,7 +32,10 @@ class DeviceTensorBuilder {
     memory_ = work_.allocate(device_, view_.nbytes());
   }
 
-  void copy(const void* source) {
+  void copy(const uint8_t* source) {
+    if (view_.dtype->code == kDLBool && find_kernels(device_) != nullptr) {
+      return copy_bools(source);
+    }
     work_.memory().copy(device_, memory_->address(), device_, source, view_.nbytes(),
                         work_.stream());
   }
@@ -55,6 +60,16 @@ class DeviceTensorBuilder {
   }
 
  private:
+  /// arrow.bool8 reads any byte other than 0 as true, DLPack consumers only 1: packed to bits, and
+  /// unpacked.
+  void copy_bools(const uint8_t* source) {
+    const int64_t count = view_.size();
+    const std::shared_ptr<DeviceMemory> bits = work_.allocate(device_, bitmap_size(count));
+    pack_on_device(require_kernels(device_), device_, bits->address(), source, count, 1, BitRule{},
+                   work_.stream());
+    unpack({bits->address(), 0});
+  }
+
   const Device device_;
   TensorView view_;
   const Order& order_;

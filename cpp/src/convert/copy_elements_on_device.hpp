@@ -12,8 +12,9 @@
 
 namespace arrowdl {
 
-/// As `copy_elements`. Raises BufferError on devices without streams, or without the kernels that
-/// are needed, and for kNan on a type without NaN.
+/// As `copy_elements`; bools keep their bytes on devices without kernels. Raises BufferError on
+/// devices without streams, or without the kernels that are needed, and for kNan on a type without
+/// NaN.
 OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, const Order& order);
 
 /// A copy of the dense `view`, a part of `array`. Raises BufferError on devices without streams.

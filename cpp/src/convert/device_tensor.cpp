@@ -26,7 +26,8 @@ OwnedTensor read_elements(KernelWork& work, const DeviceArray& array, Nulls null
   }
   const ArrayAsTensor reading = view_as_tensor(array);
   const bool fills = replaces_nulls(reading, nulls);
-  if (reading.is_bits || fills) {
+  const bool is_bool = reading.view.dtype->code == kDLBool;  // bits, or bytes other than 0 and 1
+  if (is_bool || fills) {
     const Order order{Order::kStream, work.stream(), work.stream_owner()};
     return copy_elements_on_device(reading, fills ? nulls : Nulls::kKeep, order);
   }

@@ -18,8 +18,8 @@ OwnedTensor make_device_tensor(KernelWork& work, TensorView view,
                                const std::shared_ptr<DeviceMemory>& memory, const Order& order);
 
 /// The elements of `array`, of a type that is one tensor or run ends of one, for `work`, which
-/// reads them after its event: the array's own memory, or new memory where bits are unpacked or
-/// nulls are replaced. Raises BufferError for nulls that `nulls` refuses.
+/// reads them after its event: the array's own memory, or new memory where bools are
+/// unpacked or rewritten, or nulls are replaced. Raises BufferError for nulls that `nulls` refuses.
 OwnedTensor read_elements(KernelWork& work, const DeviceArray& array, Nulls nulls);
 
 }  // namespace arrowdl

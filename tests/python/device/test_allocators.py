@@ -247,3 +247,23 @@ def test_what_is_no_allocator_is_refused(allocator: Any, error: type[Exception],
     with pytest.raises(error, match=says):
         arrowdl.from_arrow(IDS).to("cpu", allocator=allocator)
     assert arrowdl.config.allocator == "auto"
+
+
+def test_memory_of_torch_waits_for_no_other_work(on_fake_cuda: Callable[[str], None]) -> None:
+    """A producer orders its work before the array interface's stream, which a capture may join."""
+    on_fake_cuda(f"""{ALLOCATOR}{TORCH}
+left[0] = 10
+training = cuda.make_stream()
+with cuda.gate(training):
+    pending = arrowdl.to_arrow_device(cuda.tensor(cuda.allocate(16), (4,), stream=training))
+    work = pending.__cuda_array_interface__["stream"]
+    ids.to("cuda:0").synchronize()
+    assert work not in [handle for handle, device in streams]
+    check(ids.to("cuda:0"), Memory.made)
+settle()
+with cuda.capture(work):
+    copied = ids.to("cuda:0")
+    copied.synchronize()
+assert len({{handle for handle, device in streams}}) == 1, "one stream's cache"
+settle()
+""")

@@ -67,3 +67,27 @@ def test_jax_is_named_with_its_alignment() -> None:
 
     assert _frameworks.load("jax").device_alignment == 16
     assert _frameworks.load("torch").device_alignment == 1
+
+
+def test_offsets_are_aligned_for_jax(on_fake_cuda: Callable[[str], None]) -> None:
+    """The offsets of a slice begin with its first row."""
+    on_fake_cuda(f"""{JAX}
+for column in (pa.array([[], [1, 2], [3], [4, 5], []], pa.list_(pa.int32())),
+               pa.array([[1], [2, 3], None], pa.large_list(pa.int8())),
+               pa.array(["", "ab", "c", "def"])):
+    there = arrowdl.from_arrow(column).to("cuda:0")
+    for start in range(1 + len(column)):
+        options = {{"ragged": "offsets", "nulls": "fill"}}
+        expected = arrowdl.to_numpy(arrowdl.from_arrow(column)[start:], **options)
+        values, offsets = arrowdl.to_jax(there[start:], **options)
+        assert values.tolist() == expected[0].tolist()
+        lengths = np.diff(expected[1]).tolist()
+        assert np.diff(offsets).tolist() == lengths, (offsets, expected)
+lists = arrowdl.from_arrow(pa.array([[]] * 5 + [[1]], pa.list_(pa.int64()))).to("cuda:0")
+values, offsets = arrowdl.to_jax(lists, ragged="offsets", copy=False)
+assert offsets.tolist() == [0] * 6 + [1]
+assert arrowdl.to_jax(lists[4:], ragged="offsets", copy=False)[1].tolist() == [0, 0, 1]
+refused(BufferError, "address that the framework can use", lambda: arrowdl.to_jax(
+    lists[1:], ragged="offsets", copy=False))
+settle()
+""")

@@ -172,6 +172,9 @@ codes = [arrowdl.from_arrow(pa.array(rows).dictionary_encode()).to("cuda")
 refused(BufferError, "one dictionary", lambda: _core.concatenate(codes))
 same = _core.concatenate([codes[0][1:], codes[0]])
 assert read(same) == ["b", "a", "b"]
+unused = arrowdl.from_arrow(pa.array(["x"]).dictionary_encode())[:0].to("cuda")
+assert read(_core.concatenate([unused, codes[0][1:], unused, codes[0]])) == ["b", "a", "b"]
+assert read(_core.concatenate([unused, unused])) == []
 runs = pa.RunEndEncodedArray.from_arrays(pa.array([20_000], pa.int16()), pa.array([1]))
 runs = arrowdl.from_arrow(runs).to("cuda")
 refused(BufferError, "run ends", lambda: _core.concatenate([runs, runs]))
