@@ -1,6 +1,7 @@
 // Calls allocators of Python libraries for device memory.
 #include "export/allocator.hpp"
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
 #include "support/python_hooks.hpp"
+#include "support/signals.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -30,21 +32,31 @@ Error to_error(const py::error_already_set& error, const Device& device, int64_t
                  error.what())};
 }
 
+/// KeyboardInterrupt, SystemExit and others that are no failure of the call, for any thread; else
+/// nullptr.
+std::exception_ptr find_exit(const py::error_already_set& error) {
+  if (error.matches(PyExc_Exception)) return nullptr;
+  return std::make_exception_ptr(PassingError(error));
+}
+
 /// Runs `allocate` with the GIL, on any thread. Memory of arrowdl's pool if the interpreter has
 /// ended.
 template <typename Allocate>
 AllocatedMemory allocate_with_gil(const Device& device, int64_t size, const Allocate& allocate) {
   AllocatedMemory made;
   std::optional<Error> failure;
+  std::exception_ptr exit;
   with_gil([&] {
     try {
       made = allocate();
     } catch (const py::error_already_set& error) {
-      failure = to_error(error, device, size);
+      exit = find_exit(error);
+      if (exit == nullptr) failure = to_error(error, device, size);
     } catch (const Error& error) {
       failure = error;
     }
   });
+  if (exit != nullptr) std::rethrow_exception(exit);
   if (failure) throw Error(*failure);
   return made;
 }
@@ -92,13 +104,18 @@ Allocator allocate_from(const DLPackExchangeAPI& api) {
 }
 
 void free_caches_of_libraries(const Device& device) {
+  std::exception_ptr exit;
   with_gil([&] {
     try {
       find_hook(Hook::kFreeCaches)(find_device_type(device.type)->name);
     } catch (py::error_already_set& error) {
-      error.discard_as_unraisable("arrowdl: freeing the caches of other libraries");
+      exit = find_exit(error);
+      if (exit == nullptr) {
+        error.discard_as_unraisable("arrowdl: freeing the caches of other libraries");
+      }
     }
   });
+  if (exit != nullptr) std::rethrow_exception(exit);
 }
 
 }  // namespace

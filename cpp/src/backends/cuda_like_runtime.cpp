@@ -416,7 +416,7 @@ void* CudaLikeRuntime::allocate(const Device& device, int64_t size, StreamHandle
   const auto bytes = static_cast<std::size_t>(std::max<int64_t>(size, 1));
   if (void* memory = allocate_now(device, bytes, stream)) return memory;
   free_cache(device);
-  free_caches(device);
+  call_on(device, [&] { free_caches(device); });
   if (void* memory = allocate_now(device, bytes, stream)) return memory;
   throw Error(
       ErrorKind::kMemory,
@@ -526,15 +526,15 @@ bool CudaLikeRuntime::load_kernels(const Device& device) noexcept {
     const std::lock_guard<std::mutex> lock(state.mutex);
     if (state.module != nullptr) return true;
     if (state.has_no_kernels) return false;
-    if (is_compiled) state.image = compile_kernels();
+    if (is_compiled && state.image.empty()) state.image = compile_kernels();
     state.has_no_kernels = is_compiled && state.image.empty();
     if (state.has_no_kernels) return false;
     const void* const image = is_compiled ? state.image.data() : text_.kernels;
     const int status = run(calls_.load_module, &state.module, image);
     if (status == 0) return true;
     state.module = nullptr;
-    state.has_no_kernels = is_compiled || std::find(std::begin(kNoKernels), std::end(kNoKernels),
-                                                    status) != std::end(kNoKernels);
+    state.has_no_kernels =
+        std::find(std::begin(kNoKernels), std::end(kNoKernels), status) != std::end(kNoKernels);
     return !state.has_no_kernels;
   } catch (const std::exception&) {  // the device is missing or has failed: its next call says it
     return !is_compiled;
@@ -548,7 +548,8 @@ void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   void*& kernel = state.kernels[index];
   if (kernel != nullptr) return kernel;
   if (state.module == nullptr) {
-    require(device, calls_.load_module, &state.module, text_.kernels);
+    const void* const image = text_.kernels == nullptr ? state.image.data() : text_.kernels;
+    require(device, calls_.load_module, &state.module, image);
   }
   require(device, calls_.find_kernel, &kernel, state.module, kKernelNames[index]);
   return kernel;

@@ -21,11 +21,14 @@ class DeviceAllocation {
                    std::shared_ptr<const void> owner)
       : memory_(memory), device_(device), address_(address), owner_(std::move(owner)) {}
   ~DeviceAllocation() {
-    if (owner_ != nullptr) return;
     try {
+      if (owner_ != nullptr) {  // may free the memory in the current context
+        memory_.call_on(device_, [this] { owner_.reset(); });
+        return;
+      }
       const BorrowedStream idle(memory_, device_);
       memory_.free(device_, address_, idle.get());
-    } catch (const std::exception&) {  // the driver has ended, and with it the memory
+    } catch (const std::exception&) {  // the driver has ended, and with it its memory
     }
   }
   DeviceAllocation(const DeviceAllocation&) = delete;
@@ -38,7 +41,7 @@ class DeviceAllocation {
   MemoryOps& memory_;
   const Device device_;
   void* const address_;
-  const std::shared_ptr<const void> owner_;  ///< nullptr: allocated here
+  std::shared_ptr<const void> owner_;  ///< nullptr: allocated here
 };
 
 /// Memory of an array or a tensor on a device, counted by `live_objects`.

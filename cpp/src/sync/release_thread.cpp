@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
+#include "util/interrupt.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -23,6 +25,11 @@ void relax_capture_for(const Release& release) noexcept {
   for (const RecordedStream* used = release.streams.get(); used != nullptr;
        used = used->next.get()) {
     used->stream.streams().relax_capture_of_thread();
+  }
+  if (release.work == nullptr) return;
+  try {
+    require_streams(release.device, "wait for the work of a consumer").relax_capture_of_thread();
+  } catch (...) {  // no backend: the release fails, too, and drops no owner
   }
 }
 
