@@ -35,7 +35,7 @@ from arrowdl.testing._exported_arrow import (
 from arrowdl.testing._made_arrow import MadeSchema
 from arrowdl.testing._managed import on_threads
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import quote
+from arrowdl.testing._run import checked_factory, quote
 from arrowdl.testing._structs import CPU, HOST_READABLE, ArrowArray, ArrowSchema
 
 _NO_EVENT = frozenset({CPU, 9, 15, 16})
@@ -69,7 +69,7 @@ def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
     if any(hasattr(target, name) for name in known) and not isinstance(target, type):
         return ArrowProducer(lambda: target, False, failing)
     if callable(target):
-        return ArrowProducer(target, True, failing)
+        return ArrowProducer(checked_factory(target), True, failing)
     raise TypeError(
         f"{type(target).__name__} has none of Arrow's methods: pass an object that exports data, "
         "or a function that makes one"

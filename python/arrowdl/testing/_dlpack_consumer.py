@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import struct
 import threading
@@ -68,7 +69,13 @@ class Consumer:
     read: Callable[[Any], Any]
     write: Callable[[Any], None]
     raw_capsules: bool
-    legacy: bool = False  # it reads legacy capsules only, as far as is known
+
+    @functools.cached_property
+    def legacy(self) -> bool:
+        """Whether it reads legacy capsules only, as far as is known; asked for inside of cases."""
+        probe = MadeProducer(make("int32", (2,)))
+        self.attempt(probe)
+        return not any("max_version" in options for options in probe.asked)
 
     def __call__(self, producer: MadeProducer, **options: Any) -> Any:
         """Import from `producer`, as a capsule if the consumer takes those."""
@@ -99,12 +106,7 @@ def open_consumer(
     if not callable(consume):
         raise TypeError(f"{type(consume).__name__} is not callable: pass a function as from_dlpack")
     read, write = find_target(read) or read_result, find_target(write) or write_result
-    consumer = Consumer(consume, read, write, raw_capsules)
-    probe = MadeProducer(make("int32", (2,)))
-    consumer.attempt(probe)
-    passes = any("max_version" in options for options in probe.asked)
-    consumer.legacy = not passes
-    return consumer
+    return Consumer(consume, read, write, raw_capsules)
 
 
 def make(

@@ -20,7 +20,7 @@ from arrowdl.testing._managed import (
     strides_of,
 )
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, quote
+from arrowdl.testing._run import Case, checked_factory, quote
 from arrowdl.testing._structs import CPU, CUDA, EXT_DEV, IS_COPIED, READ_ONLY, ROCM
 
 NEWEST = (1, 3)
@@ -74,7 +74,7 @@ def open_producer(target: Any, *, read_only: bool | None = None, values: Any = N
     if hasattr(target, "__dlpack__") and not isinstance(target, type):
         return Producer(lambda: target, False, read_only, expected)
     if callable(target):
-        return Producer(target, True, read_only, expected)
+        return Producer(checked_factory(target), True, read_only, expected)
     raise TypeError(
         f"{type(target).__name__} has no __dlpack__: pass an array, or a function that makes one"
     )
