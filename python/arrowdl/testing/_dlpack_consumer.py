@@ -158,6 +158,9 @@ def _compare(
     """The result holds `values`; if not `must`, the tensor may be refused instead."""
     result = consumer.attempt(producer)
     if isinstance(result, Exception):
+        if must and rule != "from-dlpack-reads" and refuses_plain(consumer, result):
+            to.skip(rule, f"the type is refused: {quote(result)}")
+            return
         to.expect(
             rule,
             not must,
@@ -181,6 +184,15 @@ def _compare(
             "keep the shape",
             "error" if shape else "warning",  # some libraries have no zero-dimensional arrays
         )
+
+
+_REFUSALS = (BufferError, NotImplementedError, TypeError, ValueError)
+
+
+def refuses_plain(consumer: Consumer, result: Any, dtype: str = "float32") -> bool:
+    """Whether `result` refuses the type as such: that breaks from-dlpack-reads, and no other."""
+    plain = consumer.attempt(made_for(consumer, dtype, (2, 3)))
+    return isinstance(result, _REFUSALS) and isinstance(plain, _REFUSALS)
 
 
 def _dtypes(consumer: Consumer, to: Recorder) -> None:
@@ -245,8 +257,7 @@ def _strides(consumer: Consumer, to: Recorder) -> None:
         with to.trying(name):
             held = range(1, count + 1)
             producer = made_for(consumer, "float32", shape, values=held, strides=strides)
-            must = name == "extent 1 with an odd stride"
-            _compare(consumer, to, "from-dlpack-strides", producer, values, shape, must=must)
+            _compare(consumer, to, "from-dlpack-strides", producer, values, shape, must=False)
 
 
 def _null_strides(consumer: Consumer, to: Recorder) -> None:
@@ -283,7 +294,7 @@ def _alignment(consumer: Consumer, to: Recorder) -> None:
         with to.trying(f"an address with {shift} bytes too many"):
             producer = made_for(consumer, "float32", (5,), shift=shift)
             values = expected("float32", 5)
-            _compare(consumer, to, "from-dlpack-alignment", producer, values, (5,), must=shift == 4)
+            _compare(consumer, to, "from-dlpack-alignment", producer, values, (5,), must=False)
 
 
 # ---------------------------------------------------------------------------
@@ -415,6 +426,9 @@ def _expect_refused_capsule(
 def _null_deleter(consumer: Consumer, to: Recorder) -> None:
     producer = made_for(consumer, "int32", (3,), deleter=False)
     result = consumer.attempt(producer)
+    if refuses_plain(consumer, result, "int32"):
+        to.skip("from-dlpack-null-deleter", f"the type is refused: {quote(result)}")
+        return
     to.expect(
         "from-dlpack-null-deleter",
         not isinstance(result, Exception),
