@@ -171,7 +171,7 @@ def check_arrow_producer(
     ----------
     data : object, callable or str
         The object, or a function without arguments that makes one. Pass a function for streams that
-        can be read once.
+        can be read once. Of an object with a schema only, such as a type, the schema is checked.
     failing : callable, optional
         Makes an object whose stream fails before its end, to check how it says so.
     isolate : bool, default False

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from arrowdl.testing import check_dlpack_consumer, check_dlpack_producer
+from arrowdl.testing import check_arrow_producer, check_dlpack_consumer, check_dlpack_producer
 from arrowdl.testing._managed import MOST_READ, read_indices
 from arrowdl.testing._values import read_result
 
@@ -129,3 +130,38 @@ def test_memory_that_is_not_aligned_may_be_refused() -> None:
 @pytest.mark.parametrize("value", [3, 2.5, True, "text"])
 def test_plain_results_are_read_as_they_are(value: Any) -> None:
     assert read_result(value) is value
+
+
+@pytest.mark.parametrize(
+    "schema", [pa.int8(), pa.field("a", pa.int8()), pa.schema({"a": pa.int8()})]
+)
+def test_an_object_with_a_schema_only_is_checked_as_one(schema: Any) -> None:
+    report = check_arrow_producer(schema)
+    assert report.errors == ()
+    assert "arrow-format" in report.passed
+    assert "arrow-methods" in {found.rule.id for found in report.skipped}
+
+
+class _OneStream:
+    def __init__(self) -> None:
+        self.table: Any = pa.table({"x": [1]})
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        if self.table is None:
+            raise RuntimeError("consumed")
+        table, self.table = self.table, None
+        return table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_stream_that_can_be_read_once_needs_a_function() -> None:
+    report = check_arrow_producer(_OneStream())
+    assert report.errors == ()
+    whys = {found.seen for found in report.skipped}
+    assert any("pass a function that makes a new one" in why for why in whys)
+    assert "arrow-stream-next" in check_arrow_producer(_OneStream).passed
+
+
+def test_a_stream_that_always_raises_is_an_error() -> None:
+    spent = _OneStream()
+    spent.table = None
+    assert check_arrow_producer(spent).errors
