@@ -23,6 +23,7 @@ from arrowdl.testing._exchange_api import EXCHANGE_API
 from arrowdl.testing._report import ConformanceError, Finding, Report, Severity
 from arrowdl.testing._rules import RULES, Rule, Specification
 from arrowdl.testing._run import run_check
+from arrowdl.testing._values import flat
 
 __all__ = [
     "RULES",
@@ -57,7 +58,8 @@ def check_dlpack_producer(
         checked that exports outlive their array, and that nothing outlives them.
         ``"module:object"`` names either of them.
     values : iterable, optional
-        The values that the tensor should hold, in row-major order.
+        The values that the tensor should hold, in row-major order: flat, nested or an array. They
+        are rounded to the type of the tensor, and NaN equals NaN.
     read_only : bool, optional
         Whether the memory must not be written. Not checked if it is not given.
     isolate : bool, default False
@@ -78,10 +80,19 @@ def check_dlpack_producer(
 
     Notes
     -----
-    The memory of the array is read, and never written.
+    The memory of the array is read, and never written. Of more than 10,000 elements the first 5,000
+    and the last 5,000 are read.
+
+    An array that ``__dlpack__`` refuses with BufferError breaks no rule: what needs a tensor is
+    skipped.
     """
-    options = {"read_only": read_only, "values": None if values is None else list(values)}
+    options = {"read_only": read_only, "values": None if values is None else _leaves(values)}
     return run_check(DLPACK_PRODUCER, array, options, isolate=isolate, timeout=timeout)
+
+
+def _leaves(values: Iterable[Any]) -> list[Any]:
+    nested = hasattr(values, "tolist") or isinstance(values, list | tuple)
+    return flat(values if nested else list(values))
 
 
 def check_dlpack_consumer(
@@ -160,7 +171,7 @@ def check_arrow_producer(
     ----------
     data : object, callable or str
         The object, or a function without arguments that makes one. Pass a function for streams that
-        can be read once.
+        can be read once. Of an object with a schema only, such as a type, the schema is checked.
     failing : callable, optional
         Makes an object whose stream fails before its end, to check how it says so.
     isolate : bool, default False

@@ -7,7 +7,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from arrowdl._device_type import DeviceType
@@ -35,7 +35,7 @@ from arrowdl.testing._exported_arrow import (
 from arrowdl.testing._made_arrow import MadeSchema
 from arrowdl.testing._managed import on_threads
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import quote
+from arrowdl.testing._run import StopCheck, checked_factory, quote
 from arrowdl.testing._structs import CPU, HOST_READABLE, ArrowArray, ArrowSchema
 
 _NO_EVENT = frozenset({CPU, 9, 15, 16})
@@ -49,6 +49,22 @@ class ArrowProducer:
     make: Callable[[], Any]
     is_factory: bool
     failing: Callable[[], Any] | None
+    exported: set[str] = field(default_factory=set)
+
+    def call(self, method: str, **options: Any) -> Any:
+        """What a method returns. Ends the check if an object has only one stream to give."""
+        made = self.make()
+        try:
+            result = getattr(made, method)(**options)
+        except Exception as error:
+            if self.is_factory or method not in STREAMS or method not in self.exported:
+                raise
+            raise StopCheck(
+                f"the second call of {method} raised {quote(error)}: for a stream that can be read "
+                "once, pass a function that makes a new one"
+            ) from error
+        self.exported.add(method)
+        return result
 
     def methods(self, known: dict[str, str]) -> list[str]:
         made = self.make()
@@ -61,7 +77,7 @@ class ArrowProducer:
         return Held(pair[0], "arrow_schema"), Held(pair[1], ARRAYS[method])
 
     def export_stream(self, method: str, **options: Any) -> Held:
-        return Held(getattr(self.make(), method)(**options), STREAMS[method])
+        return Held(self.call(method, **options), STREAMS[method])
 
 
 def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
@@ -69,7 +85,7 @@ def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
     if any(hasattr(target, name) for name in known) and not isinstance(target, type):
         return ArrowProducer(lambda: target, False, failing)
     if callable(target):
-        return ArrowProducer(target, True, failing)
+        return ArrowProducer(checked_factory(target), True, failing)
     raise TypeError(
         f"{type(target).__name__} has none of Arrow's methods: pass an object that exports data, "
         "or a function that makes one"
@@ -79,7 +95,7 @@ def open_producer(target: Any, *, failing: Any = None) -> ArrowProducer:
 def each_array(producer: ArrowProducer, to: Recorder) -> list[str]:
     methods = producer.methods(ARRAYS)
     if not methods:
-        to.skip(to.rule, "the object exports streams only")
+        to.skip(to.rule, "the object exports no array")
     return methods
 
 
@@ -89,6 +105,10 @@ def each_array(producer: ArrowProducer, to: Recorder) -> list[str]:
 
 def check_methods(producer: ArrowProducer, to: Recorder) -> None:
     found = producer.methods({**ARRAYS, **STREAMS})
+    # What a function makes is meant to be data; a type or a schema is passed as it is.
+    if not found and not producer.is_factory and hasattr(producer.make(), SCHEMA):
+        to.skip("arrow-methods", "the object exports a schema only")
+        return
     to.expect(
         "arrow-methods",
         bool(found),
@@ -97,7 +117,7 @@ def check_methods(producer: ArrowProducer, to: Recorder) -> None:
     )
     for method in found:
         name = {**ARRAYS, **STREAMS}[method]
-        result = getattr(producer.make(), method)()
+        result = producer.call(method)
         parts = result if method in ARRAYS else (result,)
         names = [capsule_name(part) if is_capsule(part) else type(part).__name__ for part in parts]
         wanted = ["arrow_schema", name] if method in ARRAYS else [name]
@@ -128,7 +148,7 @@ def _own_schema(producer: ArrowProducer, method: str) -> Any:
 def _check_request(producer: ArrowProducer, method: str, to: Recorder) -> None:
     advice = "take requested_schema, and return your own schema if you cannot honour it"
     try:
-        getattr(producer.make(), method)(requested_schema=None)
+        producer.call(method, requested_schema=None)
     except Exception as error:  # what it raises is what is found
         to.expect("arrow-requested-schema", False, f"None raises {quote(error)}", advice)
         return
@@ -278,7 +298,11 @@ def check_schema_method(producer: ArrowProducer, to: Recorder) -> None:
         to.skip("arrow-schema-agrees", f"the object has no {SCHEMA}")
         return
     alone = Held(getattr(made, SCHEMA)(), "arrow_schema")
-    for method in producer.methods({**ARRAYS, **STREAMS}):
+    methods = producer.methods({**ARRAYS, **STREAMS})
+    if not methods:
+        check_schema(alone.struct, to)
+        to.skip("arrow-schema-agrees", "the object exports a schema only")
+    for method in methods:
         own = _own_schema(producer, method)
         struct = own.struct if isinstance(own, Held) else own
         if struct is None:

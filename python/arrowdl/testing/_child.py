@@ -4,34 +4,59 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import pickle
 import sys
 from pathlib import Path
+from typing import Any, TextIO
 
-from arrowdl.testing._checks import CHECKS
+from arrowdl.testing._checks import CHECKS, guess_checks
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import find_target, run_case
+from arrowdl.testing._run import OPENING, Sent, find_target, quote, run_case
 
 
 def main() -> None:
     """Run the check that the parent process sent, without the cases that it has done."""
-    name, path, timeout, payload = pickle.loads(sys.stdin.buffer.read())
-    sys.path[:] = path
-    target, options, done = pickle.loads(payload)
-    check = CHECKS[name]
-    subject = check.open(find_target(target), **options)
+    sent: Sent = pickle.loads(sys.stdin.buffer.read())
+    sys.path[:] = sent.path
     with Path(sys.argv[-1]).open("w") as results:
-        for case in check.cases:
-            if case.name in done:
-                continue
-            recorder = Recorder()
-            print(json.dumps({"begin": case.name}), file=results, flush=True)
-            faulthandler.dump_traceback_later(timeout, exit=True)
-            run_case(case, subject, recorder)
-            faulthandler.cancel_dump_traceback_later()
-            cells = [
-                (found.rule.id, found.severity, found.case, found.seen, found.advice)
-                for found in recorder.findings
-            ]
-            line = {"end": case.name, "findings": cells, "checked": recorder.checked}
-            print(json.dumps(line), file=results, flush=True)
+        _answer(sent, results)
+    # What libraries do at exit is no part of a case, and could end this process in its own way.
+    os._exit(0)
+
+
+def _answer(sent: Sent, results: TextIO) -> None:
+    def write(**line: Any) -> None:
+        print(json.dumps(line), file=results, flush=True)
+
+    write(begin=OPENING)
+    faulthandler.dump_traceback_later(sent.opening, exit=True)
+    try:
+        target, options, done = pickle.loads(sent.payload)
+        target = find_target(target)
+        if sent.check is None:
+            write(guess=guess_checks(target))
+            return
+        subject = CHECKS[sent.check].open(target, **options)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an import may raise anything, SystemExit too
+        write(refused=quote(error))
+        return
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    for case in CHECKS[sent.check].cases:
+        if case.name in done:
+            continue
+        recorder = Recorder()
+        write(begin=case.name)
+        faulthandler.dump_traceback_later(sent.timeout, exit=True)
+        stop = run_case(case, subject, recorder)
+        faulthandler.cancel_dump_traceback_later()
+        cells = [
+            (found.rule.id, found.severity, found.case, found.seen, found.advice)
+            for found in recorder.findings
+        ]
+        write(end=case.name, findings=cells, checked=recorder.checked, stop=stop)
+        if stop is not None:
+            return

@@ -6,13 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from arrowdl.testing._checks import CHECKS
-from arrowdl.testing._exchange_api import ATTRIBUTE
-from arrowdl.testing._exported_arrow import ARRAYS, STREAMS
 from arrowdl.testing._report import Report
-from arrowdl.testing._run import find_target, quote, run_check
+from arrowdl.testing._run import OpenError, guess_isolated, run_check
+
+_LONGEST = 1e6  # seconds; more is no limit, and more than the watch can count
 
 # Options of the command: the checks that take them.
 _OPTIONS = {
@@ -28,15 +27,15 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     parsed = parser.parse_args(arguments)
     try:
-        target = find_target(parsed.target)
-    except Exception as error:  # an import may raise anything
-        parser.error(f"cannot import {parsed.target}: {quote(error)}")
-    names = parsed.as_ or _guess(target)
-    if not names:
-        parser.error(
-            f"{parsed.target} has neither __dlpack__ nor Arrow's methods: say what it is with --as"
-        )
-    reports = [_run(parser, name, parsed) for name in names]
+        names = parsed.as_ or guess_isolated(parsed.target, parsed.timeout)
+        if not names:
+            parser.error(
+                f"{parsed.target} has neither __dlpack__ nor Arrow's methods: "
+                "say what it is with --as"
+            )
+        reports = [_run(parser, name, parsed) for name in names]
+    except OpenError as error:
+        parser.error(str(error))
     if parsed.json:
         print(json.dumps([report.to_dict() for report in reports], indent=2))
     else:
@@ -64,19 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     protocols = ["array", "stream", "device_array", "device_stream"]
     parser.add_argument("--protocol", choices=protocols, help="what an Arrow consumer takes")
     parser.add_argument("--tables", action="store_true", help="an Arrow consumer takes tables")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for each case")
+    parser.add_argument("--timeout", type=_seconds, default=60, help="seconds for each case")
     return parser
 
 
-def _guess(target: Any) -> list[str]:
-    if isinstance(target, type):
-        return []
-    names = ["dlpack-producer"] if hasattr(target, "__dlpack__") else []
-    if hasattr(type(target), ATTRIBUTE):
-        names.append("exchange-api")
-    if any(hasattr(target, name) for name in (*ARRAYS, *STREAMS)):
-        names.append("arrow-producer")
-    return names
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
 
 
 def _run(parser: argparse.ArgumentParser, name: str, parsed: argparse.Namespace) -> Report:

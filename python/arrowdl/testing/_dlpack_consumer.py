@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import struct
 import threading
@@ -68,7 +69,13 @@ class Consumer:
     read: Callable[[Any], Any]
     write: Callable[[Any], None]
     raw_capsules: bool
-    legacy: bool = False  # it reads legacy capsules only, as far as is known
+
+    @functools.cached_property
+    def legacy(self) -> bool:
+        """Whether it reads legacy capsules only, as far as is known; asked for inside of cases."""
+        probe = MadeProducer(make("int32", (2,)))
+        self.attempt(probe)
+        return not any("max_version" in options for options in probe.asked)
 
     def __call__(self, producer: MadeProducer, **options: Any) -> Any:
         """Import from `producer`, as a capsule if the consumer takes those."""
@@ -99,12 +106,7 @@ def open_consumer(
     if not callable(consume):
         raise TypeError(f"{type(consume).__name__} is not callable: pass a function as from_dlpack")
     read, write = find_target(read) or read_result, find_target(write) or write_result
-    consumer = Consumer(consume, read, write, raw_capsules)
-    probe = MadeProducer(make("int32", (2,)))
-    consumer.attempt(probe)
-    passes = any("max_version" in options for options in probe.asked)
-    consumer.legacy = not passes
-    return consumer
+    return Consumer(consume, read, write, raw_capsules)
 
 
 def make(
@@ -156,6 +158,9 @@ def _compare(
     """The result holds `values`; if not `must`, the tensor may be refused instead."""
     result = consumer.attempt(producer)
     if isinstance(result, Exception):
+        if must and rule != "from-dlpack-reads" and refuses_plain(consumer, result):
+            to.skip(rule, f"the type is refused: {quote(result)}")
+            return
         to.expect(
             rule,
             not must,
@@ -179,6 +184,15 @@ def _compare(
             "keep the shape",
             "error" if shape else "warning",  # some libraries have no zero-dimensional arrays
         )
+
+
+_REFUSALS = (BufferError, NotImplementedError, TypeError, ValueError)
+
+
+def refuses_plain(consumer: Consumer, result: Any, dtype: str = "float32") -> bool:
+    """Whether `result` refuses the type as such: that breaks from-dlpack-reads, and no other."""
+    plain = consumer.attempt(made_for(consumer, dtype, (2, 3)))
+    return isinstance(result, _REFUSALS) and isinstance(plain, _REFUSALS)
 
 
 def _dtypes(consumer: Consumer, to: Recorder) -> None:
@@ -243,8 +257,7 @@ def _strides(consumer: Consumer, to: Recorder) -> None:
         with to.trying(name):
             held = range(1, count + 1)
             producer = made_for(consumer, "float32", shape, values=held, strides=strides)
-            must = name == "extent 1 with an odd stride"
-            _compare(consumer, to, "from-dlpack-strides", producer, values, shape, must=must)
+            _compare(consumer, to, "from-dlpack-strides", producer, values, shape, must=False)
 
 
 def _null_strides(consumer: Consumer, to: Recorder) -> None:
@@ -281,7 +294,7 @@ def _alignment(consumer: Consumer, to: Recorder) -> None:
         with to.trying(f"an address with {shift} bytes too many"):
             producer = made_for(consumer, "float32", (5,), shift=shift)
             values = expected("float32", 5)
-            _compare(consumer, to, "from-dlpack-alignment", producer, values, (5,), must=shift == 4)
+            _compare(consumer, to, "from-dlpack-alignment", producer, values, (5,), must=False)
 
 
 # ---------------------------------------------------------------------------
@@ -413,6 +426,9 @@ def _expect_refused_capsule(
 def _null_deleter(consumer: Consumer, to: Recorder) -> None:
     producer = made_for(consumer, "int32", (3,), deleter=False)
     result = consumer.attempt(producer)
+    if refuses_plain(consumer, result, "int32"):
+        to.skip("from-dlpack-null-deleter", f"the type is refused: {quote(result)}")
+        return
     to.expect(
         "from-dlpack-null-deleter",
         not isinstance(result, Exception),

@@ -21,7 +21,7 @@ from arrowdl.testing._managed import (
     strides_of,
 )
 from arrowdl.testing._report import Recorder
-from arrowdl.testing._run import Case, Check, quote
+from arrowdl.testing._run import Case, Check, checked_factory, quote
 from arrowdl.testing._structs import (
     CPU,
     Deleter,
@@ -95,7 +95,7 @@ class Managed:
 def open_subject(target: Any, *, refused: Any = None) -> Subject:
     if hasattr(type(target), ATTRIBUTE) or not callable(target):
         return Subject(lambda: target, refused)
-    return Subject(target, refused)
+    return Subject(checked_factory(target), refused)
 
 
 def _has_table(subject: Subject, to: Recorder) -> bool:

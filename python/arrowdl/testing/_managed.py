@@ -149,19 +149,43 @@ def can_read(tensor: DLTensor) -> bool:
     )
 
 
+MOST_READ = 10_000
+"""How many values are read of a tensor: half of them its first, half its last."""
+
+
+def read_indices(size: int) -> list[int]:
+    """The numbers, in row-major order, of the elements that `read_values` reads of `size`."""
+    if size <= MOST_READ:
+        return list(range(size))
+    return [*range(MOST_READ // 2), *range(size - MOST_READ // 2, size)]
+
+
 def read_values(tensor: DLTensor) -> list[Any]:
-    """The values of a tensor in host memory, in row-major order."""
+    """The values of a tensor in host memory, in row-major order: those of `read_indices`."""
     dtype = tensor.dtype
     code = _FORMATS[dtype.code][dtype.bits]
     width = dtype.bits // 8
-    positions = [0]
-    for extent, stride in zip(shape_of(tensor), strides_of(tensor), strict=True):
-        positions = [start + index * stride for start in positions for index in range(extent)]
+    axes = list(zip(shape_of(tensor), strides_of(tensor), strict=True))[::-1]
     start = start_of(tensor)
-    return [
-        struct.unpack(code, ctypes.string_at(start + position * width, width))[0]
-        for position in positions
-    ]
+    values = []
+    for index in read_indices(size_of(tensor)):
+        address = start
+        for extent, stride in axes:
+            index, along = divmod(index, extent)
+            address += along * stride * width
+        values.append(struct.unpack(code, ctypes.string_at(address, width))[0])
+    return values
+
+
+def rounded(tensor: DLTensor, value: Any) -> Any:
+    """`value` as the type of `tensor` holds it; unchanged if it is no value of the type."""
+    code = _FORMATS[tensor.dtype.code][tensor.dtype.bits]
+    if code not in "efd":
+        return value
+    try:
+        return struct.unpack(code, struct.pack(code, value))[0]
+    except (struct.error, OverflowError):
+        return value
 
 
 def on_threads(count: int, run: Callable[[], None]) -> list[BaseException]:

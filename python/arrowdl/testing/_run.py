@@ -58,6 +58,44 @@ class Check:
     open: Callable[..., Any]
 
 
+class OpenError(RuntimeError):
+    """What a check is about cannot be imported or used in the other process."""
+
+
+class StopCheck(BaseException):
+    """Raised by a case after which no other can be tried: not caught as what a subject raises.
+
+    Parameters
+    ----------
+    why : str
+        Why the other cases are skipped.
+    seen, advice : str, optional
+        The error of this case; without them it is skipped too.
+    """
+
+    def __init__(self, why: str, seen: str | None = None, advice: str = "") -> None:
+        super().__init__(why)
+        self.why, self.seen, self.advice = why, seen, advice
+
+
+def checked_factory(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `make`, whose exceptions end the check: they say nothing about the rules."""
+
+    def checked() -> Any:
+        try:
+            return make()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever it raises, there is nothing to check
+            raise StopCheck(
+                "the function that makes the object raises",
+                f"the function that makes the object raised {quote(error)}",
+                "pass a function that takes no arguments and returns the object",
+            ) from error
+
+    return checked
+
+
 def describe(target: Any) -> str:
     """Return what a report calls `target`: a name for functions and types, else its type."""
     if isinstance(target, str):
@@ -85,8 +123,11 @@ def run_check(
     recorder = Recorder()
     subject = check.open(find_target(target), **options)
     with _quick_collections():
-        for case in check.cases:
-            run_case(case, subject, recorder)
+        for index, case in enumerate(check.cases):
+            stop = run_case(case, subject, recorder)
+            if stop is not None:
+                _skip(check.cases[index + 1 :], stop, recorder)
+                break
     return recorder.report(check.name, describe(target))
 
 
@@ -103,13 +144,27 @@ def _quick_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def run_case(case: Case, subject: Any, recorder: Recorder) -> None:
+def _skip(cases: Iterable[Case], why: str, recorder: Recorder) -> None:
+    for case in cases:
+        with recorder.trying(case.name):
+            recorder.skip(case.rule, why)
+
+
+def run_case(case: Case, subject: Any, recorder: Recorder) -> str | None:
+    """Run one case; return why the cases after it cannot be tried, or None."""
+    stop: str | None = None
     with recorder.trying(case.name, case.rule), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some producers warn of what a case has to try
         try:
             case.run(subject, recorder)
         except KeyboardInterrupt:
             raise
+        except StopCheck as error:
+            stop = error.why
+            if error.seen is None:
+                recorder.skip(case.rule, error.why)
+            else:
+                recorder.error(case.rule, error.seen, error.advice)
         except BaseException as error:  # whatever the subject raises is what was found
             recorder.error(
                 case.rule,
@@ -117,6 +172,7 @@ def run_case(case: Case, subject: Any, recorder: Recorder) -> None:
                 "raise only what the specification says, or make the call work",
             )
     gc.collect()  # what a case left is released while the case is known
+    return stop
 
 
 def quote(error: BaseException) -> str:
@@ -150,6 +206,49 @@ def find_target(target: Any) -> Any:
 # In a process of its own
 
 
+OPENING = "opening"
+_OPENING_SECONDS = 60.0  # at least: large libraries take long to import
+_TIMEOUTS = 3
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the process of a check is given.
+
+    Attributes
+    ----------
+    check : str or None
+        None to guess which checks fit.
+    path : list of str
+    opening, timeout : float
+        Seconds to import and open the target, and for each case.
+    payload : bytes
+        The target, the options and the names of the cases that are done, pickled.
+    """
+
+    check: str | None
+    path: list[str]
+    opening: float
+    timeout: float
+    payload: bytes
+
+
+@dataclass
+class _Ended:
+    """How a process of a check ended."""
+
+    lines: list[dict[str, Any]]
+    why: str
+    timed_out: bool
+
+
+def guess_isolated(target: str, timeout: float) -> list[str]:
+    """Return the names of the checks that fit `target`, which another process imports."""
+    ended = _run_process(None, (target, {}, []), timeout, 0)
+    _raise_if_not_open(ended, target)
+    return list(ended.lines[-1]["guess"])
+
+
 def _run_isolated(check: Check, target: Any, options: Mapping[str, Any], timeout: float) -> Report:
     try:
         pickle.dumps((target, dict(options)))
@@ -160,77 +259,106 @@ def _run_isolated(check: Check, target: Any, options: Mapping[str, Any], timeout
         ) from error
     recorder = Recorder()
     done: list[str] = []
+    timeouts = 0
     while len(done) < len(check.cases):
-        done += _run_child(check, target, options, timeout, done, recorder)
+        left = [case for case in check.cases if case.name not in done]
+        ended = _run_process(check.name, (target, dict(options), done), timeout, len(left))
+        _raise_if_not_open(ended, target)
+        ran, running, stop = _read_results(ended.lines, recorder)
+        done += ran
+        if stop is None and running is not None:
+            _record_death(check, running, ended, recorder)
+            timeouts = (0 if ran else timeouts) + 1 if ended.timed_out else 0
+            done.append(running)
+            if timeouts == _TIMEOUTS:
+                stop = f"not tried: {_TIMEOUTS} cases in a row did not end within {timeout:g} s"
+        elif stop is None and len(done) < len(check.cases):
+            raise RuntimeError(f"the process of the check {ended.why}, outside of any case")
+        if stop is not None:
+            _skip([case for case in check.cases if case.name not in done], stop, recorder)
+            break
     return recorder.report(check.name, describe(target))
 
 
-def _run_child(
-    check: Check,
-    target: Any,
-    options: Mapping[str, Any],
-    timeout: float,
-    done: list[str],
-    recorder: Recorder,
-) -> Iterable[str]:
-    """Run the cases that are not `done` until one crashes; return the names of those that ran."""
-    inner = pickle.dumps((target, dict(options), done))
-    payload = pickle.dumps((check.name, list(sys.path), timeout, inner))
+def _run_process(
+    check: str | None, inner: tuple[Any, dict[str, Any], list[str]], timeout: float, cases: int
+) -> _Ended:
+    opening = max(timeout, _OPENING_SECONDS)
+    payload = pickle.dumps(Sent(check, list(sys.path), opening, timeout, pickle.dumps(inner)))
+    # Each case has its own watch in the child; this one is for a child that lost it.
+    whole = 2 * opening + cases * timeout
+    code: int | None = None
     with tempfile.TemporaryDirectory(prefix="arrowdl-check-") as folder:
         results, errors = Path(folder) / "results", Path(folder) / "errors"
         with errors.open("wb") as stderr:
-            child = subprocess.run(
-                [sys.executable, "-c", _CHILD, str(results)],
-                input=payload,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                check=False,
-            )
-        lines = results.read_text().splitlines() if results.exists() else []
+            try:
+                code = subprocess.run(
+                    [sys.executable, "-c", _CHILD, str(results)],
+                    input=payload,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    check=False,
+                    timeout=whole,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+        text = results.read_text() if results.exists() else ""
         said = errors.read_text(errors="replace")
-    ran, running = _read_results(lines, recorder)
-    if len(done) + len(ran) == len(check.cases) and running is None:
-        return ran
-    why = _death(child.returncode, said, timeout)
-    if running is None:
-        raise RuntimeError(f"the process of the check {why}, outside of any case")
+    # The last line has no end if the child was killed while it wrote.
+    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    if code is None:
+        return _Ended(lines, f"did not end within {whole:g} s", True)
+    limit = opening if lines and lines[-1] == {"begin": OPENING} else timeout
+    timed_out = any(line.startswith("Timeout (") for line in said.splitlines())
+    why = f"did not end within {limit:g} s" if timed_out else _death(code, said)
+    return _Ended(lines, why, timed_out)
+
+
+def _raise_if_not_open(ended: _Ended, target: Any) -> None:
+    last = ended.lines[-1] if ended.lines else {}
+    if "refused" in last:
+        raise OpenError(f"cannot import {describe(target)}: {last['refused']}")
+    if not last or last.get("begin") == OPENING:
+        raise OpenError(f"cannot import {describe(target)}: the process {ended.why}")
+
+
+def _record_death(check: Check, running: str, ended: _Ended, recorder: Recorder) -> None:
     rule = next(case.rule for case in check.cases if case.name == running)
     with recorder.trying(running):
         recorder.error(
             rule,
-            f"the process {why}",
+            f"the process {ended.why}",
             "run the case under a debugger: it reads or frees what is not its own, or deadlocks",
         )
-    return [*ran, running]
 
 
 _CHILD = "from arrowdl.testing import _child; _child.main()"
 
 
-def _read_results(lines: Iterable[str], recorder: Recorder) -> tuple[list[str], str | None]:
-    """Add what the child wrote to `recorder`; return the cases that ended, and the one that did
-    not."""
+def _read_results(
+    lines: Iterable[dict[str, Any]], recorder: Recorder
+) -> tuple[list[str], str | None, str | None]:
+    """Add what the child wrote to `recorder`; return the cases that ended, the one that did not,
+    and why the others cannot be tried."""
     ran: list[str] = []
-    running = None
-    for line in lines:
-        entry = json.loads(line)
+    running = stop = None
+    for entry in lines:
         if "begin" in entry:
-            running = entry["begin"]
+            running = None if entry["begin"] == OPENING else entry["begin"]
             continue
         running = None
         ran.append(entry["end"])
+        stop = entry["stop"]
         recorder.checked += entry["checked"]
         cells: list[_Cell] = entry["findings"]
         recorder.findings += [
             Finding(RULES[rule], severity, case, seen, advice)  # type: ignore[arg-type]
             for rule, severity, case, seen, advice in cells
         ]
-    return ran, running
+    return ran, running, stop
 
 
-def _death(code: int, said: str, timeout: float) -> str:
-    if said.startswith("Timeout ("):  # faulthandler, which the child has asked to watch
-        return f"did not end within {timeout:g} s"
+def _death(code: int, said: str) -> str:
     last = said.strip().splitlines()[-1:]
     words = f" ({last[0][:160]})" if last else ""
     if code >= 0:

@@ -11,6 +11,8 @@ _READERS = ("to_pylist", "to_dicts", "tolist", "to_list")
 
 def read_result(result: Any) -> Any:
     """Return the values of `result` as Python's own: lists, numbers, text."""
+    if isinstance(result, int | float | str):  # bool is an int
+        return result
     for name in _READERS:
         method = getattr(result, name, None)
         if callable(method):
@@ -40,7 +42,9 @@ def write_result(result: Any) -> None:
 
 
 def flat(values: Any) -> list[Any]:
-    """The leaves of nested lists."""
+    """The leaves of nested lists, or of an array that has `tolist`."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
     if not isinstance(values, list | tuple):
         return [values]
     return [leaf for value in values for leaf in flat(value)]
