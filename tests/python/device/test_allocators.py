@@ -257,9 +257,10 @@ training = cuda.make_stream()
 with cuda.gate(training):
     pending = arrowdl.to_arrow_device(cuda.tensor(cuda.allocate(16), (4,), stream=training))
     work = pending.__cuda_array_interface__["stream"]
-    ids.to("cuda:0").synchronize()
-    assert work not in [handle for handle, device in streams]
-    check(ids.to("cuda:0"), Memory.made)
+    copied = ids.to("cuda:0")
+    assert work not in [handle for handle, device in streams], "it waits for the training"
+    check(copied, Memory.made)
+del copied
 settle()
 with cuda.capture(work):
     copied = ids.to("cuda:0")
