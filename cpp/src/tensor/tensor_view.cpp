@@ -19,11 +19,12 @@ const Dtype* require_dtype(DLDataType type) {
                        " has no Arrow type: only 1 lane is supported; view the lanes as a last "
                        "dimension of the tensor");
   }
-  raise_buffer_error("a tensor of ", to_string(type),
-                     " has no Arrow type: supported are bool, int and uint of 8 to 64 bits, float "
-                     "of 16 to 64 bits, bfloat16, float8 in all its forms, float4_e2m1fn_x2 (two in "
-                     "a byte), complex64 and complex128; cast it, or view the bytes of packed "
-                     "elements as uint8");
+  raise_buffer_error(
+      "a tensor of ", to_string(type),
+      " has no Arrow type: supported are bool, int and uint of 8 to 64 bits, float "
+      "of 16 to 64 bits, bfloat16, float8 in all its forms, float4_e2m1fn_x2 (two in "
+      "a byte), complex64 and complex128; cast it, or view the bytes of packed "
+      "elements as uint8");
 }
 
 void check_dimensions(const DLTensor& tensor) {
