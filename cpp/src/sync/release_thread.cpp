@@ -7,7 +7,6 @@
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
-#include "util/interrupt.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
