@@ -163,6 +163,10 @@ class Controls final : public FakeDriver {
       m_.capacity += is_live ? one.bytes.size() : 0;
     }
   }
+  int copies() override {
+    const Lock lock(m_.mutex);
+    return m_.copies;
+  }
   int growths() override {
     const Lock lock(m_.mutex);
     return m_.growths;

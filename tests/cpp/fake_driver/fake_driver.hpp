@@ -87,6 +87,8 @@ class FakeDriver {
   virtual void set_module_status(int status) = 0;
   /// The bytes that allocations may take beyond those on device 0 now, what pools keep included.
   virtual void set_capacity(uint64_t bytes) = 0;
+  /// How many copies have been enqueued.
+  virtual int copies() = 0;
   /// How often a pool has taken memory from its device.
   virtual int growths() = 0;
   /// How many calls have waited on the host for work.

@@ -153,9 +153,10 @@ struct Machine {
   bool has_concurrent_managed = true;  ///< the host may read managed memory while a GPU works
   int module_status = 0;               ///< why no module can be loaded; 0: they can
   uint64_t capacity = UINT64_MAX;      ///< bytes that all allocations of one device may take
-  int growths = 0;                     ///< how often a pool took memory from its device
-  int host_waits = 0;                  ///< calls that waited for work on the host
-  int64_t page_locks = 0;              ///< calls that pinned memory or freed such memory
+  int copies = 0;
+  int growths = 0;         ///< how often a pool took memory from its device
+  int host_waits = 0;      ///< calls that waited for work on the host
+  int64_t page_locks = 0;  ///< calls that pinned memory or freed such memory
 
   void* make_handle() { return reinterpret_cast<void*>(next_handle += 16); }
 

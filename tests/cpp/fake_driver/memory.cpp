@@ -76,6 +76,7 @@ int free_async(void* memory, void* handle) {
 
 int copy_async(void* target, const void* source, std::size_t size, void* handle) {
   return call_on_stream(kAnyCall, handle, [&](Machine& m, Lock& lock, const StreamPtr& stream) {
+    ++m.copies;
     const Allocation* const read = m.find_allocation(source);
     const Allocation* const written = m.find_allocation(target);
     const bool stages = read == nullptr;
