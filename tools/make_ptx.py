@@ -32,11 +32,18 @@ TEMPLATE = """\
 
 namespace arrowdl {{
 
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Woverlength-strings"
+#endif
 // clang-format off
 inline constexpr char kKernelsPtx[] = R"ptx(
 {ptx}
 )ptx";
 // clang-format on
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 }}  // namespace arrowdl
 """

@@ -21,7 +21,8 @@ from arrowdl.testing._dlpack_consumer_calls import DLPACK_CONSUMER
 from arrowdl.testing._dlpack_producer_release import DLPACK_PRODUCER
 from arrowdl.testing._exchange_api import EXCHANGE_API
 from arrowdl.testing._report import ConformanceError, Finding, Report, Severity
-from arrowdl.testing._rules import RULES, Rule, Specification
+from arrowdl.testing._rules import RULES as _RULES
+from arrowdl.testing._rules import Rule, Specification
 from arrowdl.testing._run import run_check
 from arrowdl.testing._values import flat
 
@@ -39,6 +40,9 @@ __all__ = [
     "check_dlpack_producer",
     "check_exchange_api",
 ]
+
+RULES: dict[str, Rule] = _RULES
+"""Every rule by its id."""
 
 
 def check_dlpack_producer(

@@ -3,6 +3,10 @@
 
 namespace arrowdl {
 
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Woverlength-strings"
+#endif
 // clang-format off
 inline constexpr char kKernelsPtx[] = R"ptx(
 .version 6.0
@@ -3251,5 +3255,8 @@ ret;
 }
 )ptx";
 // clang-format on
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace arrowdl
