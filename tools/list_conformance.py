@@ -186,7 +186,6 @@ SUBJECTS = (
         "pandas:DataFrame.from_arrow",
         {**_TABLES, "read": f"{_HERE}:read_pandas"},
     ),
-    Subject("modin", "DataFrame", _ARROW, _six("modin.pandas", "x.DataFrame({'a': [1, 2]})")),
     Subject("duckdb", "relation", _ARROW, _six("duckdb", "x.sql(\"SELECT 1 AS a, 'x' AS b\")")),
     Subject(
         "duckdb",
@@ -267,7 +266,7 @@ SUBJECTS = (
     ),
 )
 _DISTRIBUTIONS = {"tensorflow": "tensorflow-cpu", "paddle": "paddlepaddle"}
-_MODULES = {"apache-tvm-ffi": "tvm_ffi", "mlx": "mlx.core", "modin": "modin.pandas"}
+_MODULES = {"apache-tvm-ffi": "tvm_ffi", "mlx": "mlx.core"}
 
 
 def check(subject: Subject) -> Report:
