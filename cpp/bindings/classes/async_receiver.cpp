@@ -96,7 +96,7 @@ class Receiver {
   std::shared_ptr<AsyncReceiver> receiver_;
 };
 
-Receiver construct(const py::object&, int64_t depth) { return Receiver(depth); }
+Receiver construct_receiver(const py::object&, int64_t depth) { return Receiver(depth); }
 
 }  // namespace
 }  // namespace arrowdl::python
@@ -110,7 +110,7 @@ void register_async_receiver(py::module_& m) {
   options.disable_function_signatures();
   py::class_<Receiver> type(m, "AsyncReceiver", py::is_final(),
                             "The queue behind an `arrowdl.AsyncDeviceStream`.");
-  define_constructor(type, &construct, py::arg("depth"));
+  define_constructor(type, &construct_receiver, py::arg("depth"));
   type.def_property_readonly("handler", &Receiver::handler,
                              "The address of the ArrowAsyncDeviceStreamHandler.")
       .def("release_handler", &Receiver::release_handler,

@@ -71,7 +71,7 @@ Device make_device(const py::object& type, Id id, const char* framework) {
 }
 
 /// Device("cuda", 1), Device(2, 1), or Device(what read_device takes).
-Device construct(const py::object&, const py::object& type, Id id) {
+Device construct_device(const py::object&, const py::object& type, Id id) {
   const bool is_type = py::isinstance<py::str>(type) || PyIndex_Check(type.ptr()) != 0;
   if (is_type) return make_device(type, id, "");
   if (!id) return read_device(type.ptr());
@@ -139,7 +139,7 @@ TypeError
     `type` names no device.
 BufferError
     Arrow and DLPack have no type for the framework's device.)");
-  define_constructor(type, &construct, py::arg("type"), py::arg("id") = py::none());
+  define_constructor(type, &construct_device, py::arg("type"), py::arg("id") = py::none());
   type.def_property_readonly(
           "type", [](const Device& self) { return self.type; },
           "The DLDeviceType, a number of `DeviceType`; ArrowDeviceType has the same numbers.")

@@ -31,7 +31,7 @@ namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
-namespace docs = device_array_docs;
+namespace array_docs = device_array_docs;
 
 using Object = DeviceArrayObject;
 
@@ -265,51 +265,51 @@ PyObject* arrow_c_schema(PyObject* self, PyObject*) noexcept {
 // ---------------------------------------------------------------- the type
 
 PyMethodDef methods[] = {
-    {"field", as_method(get_field), METH_O, docs::kField},
-    {"is_ready", as_method(is_ready), METH_NOARGS, docs::kIsReady},
-    {"synchronize", as_method(synchronize), METH_NOARGS, docs::kSynchronize},
-    {"wait", as_method(wait), METH_O, docs::kWait},
-    {"record_stream", as_method(record_stream), METH_O, docs::kRecordStream},
-    {"to", as_method(to), kFastCall, docs::kTo},
-    {"release", as_method(release), METH_NOARGS, docs::kRelease},
-    {"__arrow_c_schema__", as_method(arrow_c_schema), METH_NOARGS, docs::kArrowCSchema},
-    {"__arrow_c_array__", as_method(arrow_c_array), kFastCall, docs::kArrowCArray},
+    {"field", as_method(get_field), METH_O, array_docs::kField},
+    {"is_ready", as_method(is_ready), METH_NOARGS, array_docs::kIsReady},
+    {"synchronize", as_method(synchronize), METH_NOARGS, array_docs::kSynchronize},
+    {"wait", as_method(wait), METH_O, array_docs::kWait},
+    {"record_stream", as_method(record_stream), METH_O, array_docs::kRecordStream},
+    {"to", as_method(to), kFastCall, array_docs::kTo},
+    {"release", as_method(release), METH_NOARGS, array_docs::kRelease},
+    {"__arrow_c_schema__", as_method(arrow_c_schema), METH_NOARGS, array_docs::kArrowCSchema},
+    {"__arrow_c_array__", as_method(arrow_c_array), kFastCall, array_docs::kArrowCArray},
     {"__arrow_c_device_array__", as_method(arrow_c_device_array), kFastCall,
-     docs::kArrowCDeviceArray},
-    {"__dlpack__", as_method(dlpack), kFastCall, docs::kDlpack},
-    {"__dlpack_device__", as_method(dlpack_device), METH_NOARGS, docs::kDlpackDevice},
-    {"__array__", as_method(array_method), kFastCall, docs::kArray},
-    {"__dataframe__", as_method(dataframe), kFastCall, docs::kDataFrame},
-    {"_repr_html_", as_method(repr_html), METH_NOARGS, docs::kReprHtml},
-    {"__copy__", as_method(copy_shallow), METH_NOARGS, docs::kCopy},
-    {"__deepcopy__", as_method(copy_deep), METH_O, docs::kDeepCopy},
+     array_docs::kArrowCDeviceArray},
+    {"__dlpack__", as_method(dlpack), kFastCall, array_docs::kDlpack},
+    {"__dlpack_device__", as_method(dlpack_device), METH_NOARGS, array_docs::kDlpackDevice},
+    {"__array__", as_method(array_method), kFastCall, array_docs::kArray},
+    {"__dataframe__", as_method(dataframe), kFastCall, array_docs::kDataFrame},
+    {"_repr_html_", as_method(repr_html), METH_NOARGS, array_docs::kReprHtml},
+    {"__copy__", as_method(copy_shallow), METH_NOARGS, array_docs::kCopy},
+    {"__deepcopy__", as_method(copy_deep), METH_O, array_docs::kDeepCopy},
     {"__reduce__", as_method(reduce), METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef properties[] = {
-    {"__arrow_c_stream__", get_arrow_c_stream, nullptr, docs::kArrowCStream, nullptr},
-    {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr, docs::kArrowCDeviceStream,
+    {"__arrow_c_stream__", get_arrow_c_stream, nullptr, array_docs::kArrowCStream, nullptr},
+    {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr, array_docs::kArrowCDeviceStream,
      nullptr},
-    {"type", get_type, nullptr, docs::kType, nullptr},
-    {"schema", get_schema, nullptr, docs::kSchema, nullptr},
-    {"shape", get_shape, nullptr, docs::kShape, nullptr},
-    {"dtype", get_dtype, nullptr, docs::kDtype, nullptr},
-    {"device", get_device, nullptr, docs::kDevice, nullptr},
-    {"nbytes", get_nbytes, nullptr, docs::kNbytes, nullptr},
-    {"sync_event", get_sync_event, nullptr, docs::kSyncEvent, nullptr},
-    {"null_count", get_null_count, nullptr, docs::kNullCount, nullptr},
-    {"field_names", get_field_names, nullptr, docs::kFieldNames, nullptr},
-    {"values", get_values, nullptr, docs::kValues, nullptr},
-    {"offsets", get_offsets, nullptr, docs::kOffsets, nullptr},
-    {"indices", get_indices, nullptr, docs::kIndices, nullptr},
-    {"dictionary", get_dictionary, nullptr, docs::kDictionary, nullptr},
-    {"validity", get_validity, nullptr, docs::kValidity, nullptr},
-    {"__cuda_array_interface__", get_cuda_array_interface, nullptr, docs::kCudaArrayInterface,
+    {"type", get_type, nullptr, array_docs::kType, nullptr},
+    {"schema", get_schema, nullptr, array_docs::kSchema, nullptr},
+    {"shape", get_shape, nullptr, array_docs::kShape, nullptr},
+    {"dtype", get_dtype, nullptr, array_docs::kDtype, nullptr},
+    {"device", get_device, nullptr, array_docs::kDevice, nullptr},
+    {"nbytes", get_nbytes, nullptr, array_docs::kNbytes, nullptr},
+    {"sync_event", get_sync_event, nullptr, array_docs::kSyncEvent, nullptr},
+    {"null_count", get_null_count, nullptr, array_docs::kNullCount, nullptr},
+    {"field_names", get_field_names, nullptr, array_docs::kFieldNames, nullptr},
+    {"values", get_values, nullptr, array_docs::kValues, nullptr},
+    {"offsets", get_offsets, nullptr, array_docs::kOffsets, nullptr},
+    {"indices", get_indices, nullptr, array_docs::kIndices, nullptr},
+    {"dictionary", get_dictionary, nullptr, array_docs::kDictionary, nullptr},
+    {"validity", get_validity, nullptr, array_docs::kValidity, nullptr},
+    {"__cuda_array_interface__", get_cuda_array_interface, nullptr, array_docs::kCudaArrayInterface,
      nullptr},
     {"__sycl_usm_array_interface__", get_sycl_usm_array_interface, nullptr,
-     docs::kSyclUsmArrayInterface, nullptr},
-    {"is_released", is_released, nullptr, docs::kIsReleased, nullptr},
+     array_docs::kSyclUsmArrayInterface, nullptr},
+    {"is_released", is_released, nullptr, array_docs::kIsReleased, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -319,7 +319,7 @@ PyMemberDef members[] = {
 };
 
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char*>(docs::kClass)},
+    {Py_tp_doc, const_cast<char*>(array_docs::kClass)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_methods, methods},

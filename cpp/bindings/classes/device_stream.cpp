@@ -28,7 +28,7 @@ namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
-namespace docs = device_stream_docs;
+namespace stream_docs = device_stream_docs;
 
 /// A stream and its lock. An adaptor or a consumer takes the stream over.
 class DeviceStream {
@@ -197,7 +197,7 @@ DeviceStream chain(const std::vector<py::object>& arrays) {
   return DeviceStream(make_stream(std::move(taken)));
 }
 
-std::string repr(const DeviceStream& self) {
+std::string repr_stream(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
                 find_device_type(self.device_type())->name, ">");
 }
@@ -219,7 +219,7 @@ py::object make_dataframe(DeviceStream& self, bool nan_as_null, bool allow_copy)
                                          py::arg("allow_copy") = allow_copy);
 }
 
-py::object arrow_c_schema(const DeviceStream& self) {
+py::object stream_arrow_c_schema(const DeviceStream& self) {
   return make_schema(self).attr("__arrow_c_schema__")();
 }
 
@@ -230,17 +230,17 @@ void define_protocols(py::class_<DeviceStream>& type) {
       .def("__next__", &DeviceStream::next)
       .def(
           "__aiter__", [](const py::object& self) { return find_hook(Hook::kIterateAsync)(self); },
-          docs::kAsyncIterate)
+          stream_docs::kAsyncIterate)
       .def("_send", &send_to_receiver)
-      .def("__repr__", &repr)
-      .def("__arrow_c_schema__", &arrow_c_schema,
+      .def("__repr__", &repr_stream)
+      .def("__arrow_c_schema__", &stream_arrow_c_schema,
            "__arrow_c_schema__(self, /)\n--\n\nArrow PyCapsule interface: export the schema.")
       .def("__arrow_c_stream__", &arrow_c_stream, py::arg("requested_schema") = py::none(),
-           docs::kArrowCStream)
+           stream_docs::kArrowCStream)
       .def("__arrow_c_device_stream__", &arrow_c_device_stream,
-           py::arg("requested_schema") = py::none(), docs::kArrowCDeviceStream)
+           py::arg("requested_schema") = py::none(), stream_docs::kArrowCDeviceStream)
       .def("__dataframe__", &make_dataframe, py::arg("nan_as_null") = false,
-           py::arg("allow_copy") = true, docs::kDataFrame)
+           py::arg("allow_copy") = true, stream_docs::kDataFrame)
       .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
       .def_property_readonly(
           "device_type", [](const DeviceStream& self) { return self.device_type(); },
@@ -251,17 +251,17 @@ void define_protocols(py::class_<DeviceStream>& type) {
 }
 
 void define_adaptors(py::class_<DeviceStream>& type) {
-  type.def("select", &select, py::arg("columns"), docs::kSelect)
+  type.def("select", &select, py::arg("columns"), stream_docs::kSelect)
       .def("rebatch", &rebatch_rows, py::arg("batch_size"), py::kw_only(),
-           py::arg("drop_last") = false, docs::kRebatch)
-      .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(), docs::kSlice)
+           py::arg("drop_last") = false, stream_docs::kRebatch)
+      .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(), stream_docs::kSlice)
       .def("shuffle", &shuffle_rows, py::arg("buffer_size"), py::arg("seed"), py::kw_only(),
-           py::arg("first_window") = 0, docs::kShuffle)
+           py::arg("first_window") = 0, stream_docs::kShuffle)
       .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
-           py::arg("pad") = false, docs::kShard)
+           py::arg("pad") = false, stream_docs::kShard)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
-           py::arg("allocator") = py::none(), docs::kTo)
-      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, docs::kPrefetch);
+           py::arg("allocator") = py::none(), stream_docs::kTo)
+      .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, stream_docs::kPrefetch);
 }
 
 }  // namespace
@@ -271,11 +271,11 @@ py::object wrap(OwnedStream stream) { return py::cast(DeviceStream(std::move(str
 void register_device_stream(py::module_& m) {
   py::options options;
   options.disable_function_signatures();
-  py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), docs::kClass);
+  py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), stream_docs::kClass);
   define_protocols(type);
   define_adaptors(type);
   m.def("from_arrow_stream", &from_arrow_stream, py::arg("obj"), py::pos_only(),
-        docs::kFromArrowStream);
+        stream_docs::kFromArrowStream);
   m.def("chain", &chain, py::arg("arrays"),
         "chain(arrays)\n--\n\nReturn a stream of one or more DeviceArrays, without Python between "
         "them.");

@@ -42,7 +42,7 @@ const char* name_of(const Schema& self) {
   return self.node().name == nullptr ? "" : self.node().name;
 }
 
-std::string repr(const Schema& self) {
+std::string repr_schema(const Schema& self) {
   const char* name = name_of(self);
   const std::string type = to_string(parse_schema(self.node()));
   return *name == '\0' ? concat("<arrowdl.Schema ", type, ">")
@@ -80,7 +80,7 @@ void register_schema(py::module_& m) {
           "Whether the values of the dictionary are ordered.")
       .def("__copy__", [](py::object self) { return self; })  // it cannot change
       .def("__deepcopy__", [](py::object self, const py::object&) { return self; })
-      .def("__repr__", &repr);
+      .def("__repr__", &repr_schema);
 }
 
 }  // namespace arrowdl::python

@@ -1,6 +1,8 @@
 // Calls allocators of Python libraries for device memory.
 #include "export/allocator.hpp"
 
+#include <pybind11/pybind11.h>
+
 #include <exception>
 #include <memory>
 #include <optional>

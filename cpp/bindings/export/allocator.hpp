@@ -1,9 +1,10 @@
 // Allocators of device memory that a caller names in Python.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/cast.h>
 
 #include "arrowdl/allocator.hpp"
+#include "support/module.hpp"
 
 namespace arrowdl::python {
 

@@ -31,7 +31,7 @@ PyObject* from_arrow(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* n
   });
 }
 
-constexpr const char* kDoc = R"(from_arrow(obj, /, *, copy=None)
+constexpr const char* kFromArrowDoc = R"(from_arrow(obj, /, *, copy=None)
 --
 
 Import Arrow data of any library, on any device, as one array.
@@ -65,15 +65,15 @@ BufferError
 RuntimeError
     The producer of a stream failed; its message is in the error.)";
 
-PyMethodDef functions[] = {
-    {"from_arrow", as_method(from_arrow), kFastCall, kDoc},
+PyMethodDef from_arrow_functions[] = {
+    {"from_arrow", as_method(from_arrow), kFastCall, kFromArrowDoc},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 void register_from_arrow(py::module_& m) {
-  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+  if (PyModule_AddFunctions(m.ptr(), from_arrow_functions) != 0) throw py::error_already_set();
 }
 
 }  // namespace arrowdl::python

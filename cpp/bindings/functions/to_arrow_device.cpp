@@ -139,7 +139,7 @@ py::object apply_mask_to(const py::object& array, const py::object& mask, bool v
   return wrap(mask_rows(take_array_of(array.ptr()), mask.ptr(), valid));
 }
 
-constexpr const char* kDoc =
+constexpr const char* kToArrowDeviceDoc =
     R"(to_arrow_device(tensor, /, *, copy=None, layout='auto', bool_as='bool8', mask=None, stream=None)
 --
 
@@ -184,15 +184,15 @@ ValueError
 TypeError
     `tensor` is neither a tensor nor Arrow data.)";
 
-PyMethodDef functions[] = {
-    {"to_arrow_device", as_method(to_arrow_device), kFastCall, kDoc},
+PyMethodDef to_arrow_device_functions[] = {
+    {"to_arrow_device", as_method(to_arrow_device), kFastCall, kToArrowDeviceDoc},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 void register_to_arrow(py::module_& m) {
-  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+  if (PyModule_AddFunctions(m.ptr(), to_arrow_device_functions) != 0) throw py::error_already_set();
   m.def("make_struct", &make_struct_of, py::arg("names"), py::arg("arrays"),
         "Return a struct array that shares the memory of `arrays`.");
   m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"), py::arg("valid") = true,

@@ -200,7 +200,7 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
   "TypeError\n"                                                                                    \
   "    `obj` is not Arrow data."
 
-PyMethodDef functions[] = {
+PyMethodDef to_framework_functions[] = {
     {"to_torch", as_method(to_framework<0>), kFastCall,
      ARROWDL_TO_FRAMEWORK_DOC("torch", "torch tensors", "torch jagged nested tensors")},
     {"to_jax", as_method(to_framework<1>), kFastCall,
@@ -221,7 +221,7 @@ void register_to_framework(py::module_& m) {
       py::arg("dtype"),
       "The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, "
       "NumPy or JAX.");
-  if (PyModule_AddFunctions(m.ptr(), functions) != 0) throw py::error_already_set();
+  if (PyModule_AddFunctions(m.ptr(), to_framework_functions) != 0) throw py::error_already_set();
 }
 
 }  // namespace arrowdl::python
