@@ -289,8 +289,8 @@ PyMethodDef methods[] = {
 
 PyGetSetDef properties[] = {
     {"__arrow_c_stream__", get_arrow_c_stream, nullptr, array_docs::kArrowCStream, nullptr},
-    {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr, array_docs::kArrowCDeviceStream,
-     nullptr},
+    {"__arrow_c_device_stream__", get_arrow_c_device_stream, nullptr,
+     array_docs::kArrowCDeviceStream, nullptr},
     {"type", get_type, nullptr, array_docs::kType, nullptr},
     {"schema", get_schema, nullptr, array_docs::kSchema, nullptr},
     {"shape", get_shape, nullptr, array_docs::kShape, nullptr},
