@@ -117,8 +117,8 @@ Allocation* Machine::find_allocation(const void* address) {
 }
 
 void* Machine::add_allocation(std::size_t size, bool is_pooled, Memory memory) {
-  Allocation allocation{std::vector<uint8_t>(size, 0xAA), memory, current_device(), is_pooled,
-                        false};
+  Allocation allocation{{}, memory, current_device(), is_pooled};
+  allocation.bytes.assign(size, 0xAA);
   uint8_t* const bytes = allocation.bytes.data();
   allocations[reinterpret_cast<uintptr_t>(bytes)] = std::move(allocation);
   return bytes;
