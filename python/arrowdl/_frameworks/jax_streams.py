@@ -28,10 +28,9 @@ def _find_device(type: int, index: int) -> Any:
     """Return the `jax.Device`, or None. Does not make JAX start its backends."""
     # No public function tells whether backends are initialized. Another thread may be in the middle
     # of importing JAX.
-    xla_bridge = sys.modules.get("jax._src.xla_bridge")
-    if not hasattr(xla_bridge, "backends_are_initialized"):
-        return None
-    if not xla_bridge.backends_are_initialized():
+    xla_bridge: Any = sys.modules.get("jax._src.xla_bridge")
+    is_initialized = getattr(xla_bridge, "backends_are_initialized", None)
+    if is_initialized is None or not is_initialized():
         return None
     client = xla_bridge.backends().get(_PLATFORMS.get(type, ""))
     if client is None:
