@@ -50,9 +50,9 @@ Device read_dl_device(PyObject* dl_device) {
   PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
   const int32_t type = read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0));
   const int32_t number = id == Py_None ? 0 : read_int32("dl_device[1]", id);
-  if (find_device_type(type) == nullptr) {
+  if (type < 1) {
     raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(), ": device type ",
-                       type, " is unknown, DLPack defines 1-4 and 7-18");
+                       type, " is unknown, DLPack counts from 1");
   }
   if (number < 0 || (type == kDLCPU && number >= kMaxCpus)) {
     raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(),
@@ -80,6 +80,11 @@ enum class Target { kOwn, kCpuLabel, kCpuCopy };
 /// becomes the CPU's without a copy.
 Target find_target(const DeviceArray& array, const DlpackRequest& request) {
   if (!request.device || *request.device == array.device()) return Target::kOwn;
+  if (find_device_type(request.device->type) == nullptr) {
+    raise_buffer_error("dl_device asks for ", to_string(*request.device), ": device type ",
+                       request.device->type, " is unknown, and the array is on ",
+                       to_string(array.device()));
+  }
   if (request.device->type != kDLCPU) {
     raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
                        to_string(*request.device),
@@ -99,7 +104,7 @@ OwnedTensor copy_to_cpu(const DeviceArray& array) {
     copied = copy_array(array, Device{});
   }
   auto shared = std::make_shared<OwnedTensor>(to_dlpack(copied));
-  const TensorView view = view_tensor(**shared);
+  const TensorView view = view_tensor(*shared);
   return make_tensor(view, std::move(shared), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 

@@ -33,8 +33,8 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
   const bool moves_rows = is_misaligned(array);
   if (moves_rows) require_copy_allowed(array, kMisaligned);
   // The bytes of bools may have to be rewritten, which arrowdl's own copy does.
-  const bool is_bool_copy = options_.access == Access::kCopied && dtype.code == kDLBool &&
-                            find_kernels(array.device()) != nullptr;
+  const bool is_bool_copy = (options_.access == Access::kCopied || options_.is_new) &&
+                            dtype.code == kDLBool && find_kernels(array.device()) != nullptr;
   const bool copies = moves_rows || is_bool_copy;
   py::object values = make_on_device(
       array, dtype, [array, copies, nulls = value_nulls(), copy](const Order& order) {
@@ -110,6 +110,7 @@ py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& a
   if (framework_.api != nullptr) {
     return to_object(*framework_.api, read(choose_order(device)));
   }
+  require_shareable(dtype.bits);
   const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
   return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
 }
