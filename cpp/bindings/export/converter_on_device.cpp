@@ -59,6 +59,11 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
 /// Makes a tensor from the parts of `array` on the device, with the framework's operations.
 py::object Converter::build_from_parts(const DeviceArray& array, const TensorParts& parts) const {
   if (!is_shared(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
+  if (parts.values && parts.values->dtype->values != 1) {
+    raise_buffer_error("the nulls of packed values of ", parts.values->dtype->name, " on ",
+                       to_string(array.device()),
+                       " need kernels, which that device has not: copy the array to the CPU first");
+  }
   py::object valid = py::none();
   for (const BitParts& bits : parts.validity) {
     const py::object level = unpack_bits(array, bits);

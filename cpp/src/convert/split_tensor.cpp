@@ -58,12 +58,6 @@ std::vector<DeviceArray> find_nullable(const ArrayAsTensor& reading, Nulls nulls
   for (const DeviceArray& level : reading.levels) {
     if (level.known_null_count() != 0) nullable.push_back(level);
   }
-  const Dtype& dtype = *reading.view.dtype;
-  if (dtype.values != 1 && !nullable.empty()) {
-    raise_buffer_error("nulls among packed values of ", dtype.name, " on ",
-                       to_string(reading.view.device),
-                       " need kernels, which that device has not: copy the array to the CPU first");
-  }
   return nullable;
 }
 
