@@ -189,8 +189,12 @@ def test_legacy_capsules_are_packed() -> None:
     assert capsule_name(array.__dlpack__()) == "dltensor"
     assert read_capsule(array.__dlpack__()).dl_tensor.shape[0] == 4
     padded = arrowdl.to_arrow_device(MadeProducer(make("int4_padded", (4,))))
-    with pytest.raises(BufferError, match=r"max_version=\(1, 1\)"):
-        padded.__dlpack__()
+    for options in ({}, {"max_version": (0, 8)}, {"max_version": (1, 0)}):
+        with pytest.raises(BufferError, match=r"max_version=\(1, 1\)"):
+            padded.__dlpack__(**options)
+    for version in ((1, 1), (1, 3), (2, 0)):
+        capsule = padded.__dlpack__(max_version=version)
+        assert read_capsule(capsule).flags == READ_ONLY | IS_SUBBYTE_TYPE_PADDED
 
 
 def test_a_copy_is_packed_as_well() -> None:
