@@ -63,7 +63,7 @@ def _import_dpctl() -> Any:
         import dpctl.memory
     except ImportError as error:
         raise BufferError(
-            "arrowdl reaches SYCL through dpctl, which cannot be imported: install and import dpctl "
-            f"first (pip install dpctl): {error}"
+            "arrowdl reaches SYCL through dpctl, which cannot be imported: install and import "
+            f"dpctl first (pip install dpctl): {error}"
         ) from error
     return dpctl
