@@ -258,6 +258,23 @@ def test_lists_count_no_packed_values() -> None:
     assert arrowdl.from_arrow(array).values.shape == (6,)
 
 
+def test_lists_of_packed_rows_are_counted_by_rows() -> None:
+    item = pa.field("item", pa.binary(1), metadata={"ARROW:extension:name": "arrowdl.int4"})
+    values = pa.array([bytes([0x10 + i]) for i in range(12)], pa.binary(1))
+    rows = pa.FixedSizeListArray.from_arrays(values, type=pa.list_(item, 2))
+    kind = pa.list_(pa.field("item", rows.type))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 4, 6], pa.int32()), rows, type=kind)
+    schema = pa.schema([pa.field("x", kind)])
+    array = arrowdl.from_arrow(pa.RecordBatch.from_arrays([lists], schema=schema))["x"]
+    whole, offsets = arrowdl.to_jax(array)
+    assert (whole.dtype, whole.shape, offsets.tolist()) == ("int4", (6, 4), [0, 1, 4, 6])
+    padded, lengths = arrowdl.to_jax(array, ragged="padded")
+    assert (padded.shape, lengths.tolist()) == ((3, 3, 4), [1, 3, 2])
+    assert padded[2, :2].astype("int8").tolist() == whole[4:].astype("int8").tolist()
+    assert padded[0, 0].astype("int8").tolist() == [0, 1, 1, 1]
+    assert not padded[0, 1:].astype("int8").any()
+
+
 def test_they_are_no_numbers_to_cast() -> None:
     array = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
     with pytest.raises((BufferError, ValueError), match="int4"):
