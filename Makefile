@@ -176,7 +176,7 @@ asan-all: build-asan  ## the same with all Python tests
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	TSAN_OPTIONS=second_deadlock_stack=1 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 	tools/setup-system.sh clang-14 libclang-rt-14-dev
