@@ -126,7 +126,7 @@ def test_workers_go_on_with_their_own_states(steps: int, counted: bool) -> None:
 
 @pytest.mark.parametrize("steps", range(5))
 def test_workers_that_have_returned_nothing_go_on_in_their_turn(steps: int) -> None:
-    """A run of workers, their state loaded into a new training's loader, and its workers stopped."""
+    """A run of workers, their state loaded into a new loader, and its workers stopped."""
     table = pa.table({"id": range(100)})
 
     def make(states: Sequence[Mapping[str, Any]] = ()) -> list[arrowdl.Loader]:
