@@ -104,7 +104,7 @@ MemoryOps& require_memory(const Device& device, const char* verb) {
   if (find_row(device.type) == nullptr && find_synchronizer(device.type) == nullptr) {
     raise_unable(
         device, verb,
-        "arrowdl has no runtime for this device type: do it with the library that made the "
+        "arrowdl has no backend for this device type: do it with the library that made the "
         "data");
   }
   Backend& backend = require_backend(device, verb);
