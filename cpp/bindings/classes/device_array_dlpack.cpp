@@ -30,7 +30,7 @@ constexpr int32_t kMaxCpus = 1 << 16;
 struct DlpackRequest {
   PyObject* stream = nullptr;
   bool versioned = false;
-  PyObject* max_version = nullptr;  ///< a pair, if `versioned`
+  bool reads_padding = false;  ///< whether the consumer knows the flag of padded values
   std::optional<Device> device;
   Copy copy = Copy::kIfNeeded;
 };
@@ -40,15 +40,17 @@ void read_max_version(PyObject* max_version, DlpackRequest* request) {
     raise_type_error("max_version must be a tuple (major, minor), got ",
                      py::repr(max_version).cast<std::string>());
   }
-  request->versioned = read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0)) >= 1;
-  request->max_version = max_version;
+  const int64_t major = read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0));
+  const int64_t minor = read_int("max_version[1]", PyTuple_GET_ITEM(max_version, 1));
+  request->versioned = major >= 1;
+  request->reads_padding = major > 1 || (major == 1 && minor >= 1);
 }
 
 /// Raises BufferError for values that the consumer would take for packed ones: the flag is of
 /// DLPack 1.1.
 void check_padding(const OwnedTensor& tensor, const DlpackRequest& request) {
+  if (request.reads_padding) return;
   if ((tensor.flags() & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) == 0) return;
-  if (py::handle(request.max_version) >= py::make_tuple(1, 1)) return;
   raise_buffer_error("values of ", view_tensor(tensor).dtype->name,
                      " have a byte each, which only DLPack 1.1 can say: pass max_version=(1, 1)");
 }

@@ -306,13 +306,6 @@ void Converter::require_copy_allowed(const DeviceArray& array, const char* reaso
                      ": allow it with copy=None or copy=True");
 }
 
-/// Frameworks without the exchange API read values of less than a byte from a copy of their bytes.
-void Converter::require_shareable(int bits) const {
-  if (bits >= 8 || options_.access != Access::kInPlace) return;
-  raise_buffer_error("copy=False: values of ", bits,
-                     " bits would be copied from their bytes: allow it with copy=None");
-}
-
 Copy Converter::choose_copy(const DeviceArray& array) const {
   switch (options_.access) {
     case Access::kInPlace:
@@ -364,8 +357,8 @@ py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
     return to_object(*framework_.api, std::move(tensor));
   }
   if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
-  require_shareable(tensor->dtype.bits);
-  const py::object box = py::cast(Tensor(std::move(tensor)));
+  const bool in_place = options_.access == Access::kInPlace;
+  const py::object box = py::cast(Tensor(std::move(tensor), in_place));
   py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
   if (!is_moved) return made;
   return call_framework(framework_.put, made, py::str(device_type_name(options_.device->type)),

@@ -31,6 +31,9 @@ const Type& plain(const Type& type) {
 /// Raises unless offsets and lengths, which count Arrow's elements, count the tensor's too.
 void require_unpacked(const Type& values) {
   const Type& type = plain(values);
+  if (type.layout == Layout::kStruct) {
+    for (const Type& field : type.children) require_unpacked(field);
+  }
   if (!why_not_tensor(type).empty()) return;
   const TensorView view = describe_tensor(type, 0);
   if (view.dtype->values == 1 || view.ndim > 1) return;

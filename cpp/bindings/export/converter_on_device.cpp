@@ -115,8 +115,8 @@ py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& a
   if (framework_.api != nullptr) {
     return to_object(*framework_.api, read(choose_order(device)));
   }
-  require_shareable(dtype.bits);
-  const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
+  const bool in_place = options_.access == Access::kInPlace;
+  const py::object box = py::cast(Tensor(device, dtype, std::move(read), in_place));
   return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
 }
 

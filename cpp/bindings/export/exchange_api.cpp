@@ -151,8 +151,11 @@ OwnedTensor pair_values(OwnedTensor tensor) {
   const Dtype& own = *view.dtype;
   if (own.values > 1) view.dtype = find_dtype(DLDataType{own.dl().code, own.bits, own.values});
   if (own.values == 1 || view.dtype == nullptr) {
-    raise_buffer_error("torch has no ", own.name,
-                       " in DLPack: read the bytes as uint8, as in to_torch(pyarrow.array(array))");
+    raise_buffer_error(
+        "torch has no ", own.name,
+        " in DLPack: read its bytes, as in to_torch(pyarrow.array(array)): pass the "
+        "`values` of lists and the fields of structs, and copy with .to(\"cpu\") from "
+        "a device");
   }
   return make_tensor(view, std::move(tensor));
 }

@@ -15,13 +15,14 @@ namespace arrowdl::python {
 
 namespace py = pybind11;
 
-Tensor::Tensor(OwnedTensor tensor)
+Tensor::Tensor(OwnedTensor tensor, bool in_place)
     : device_(from_dl_device(tensor->device)),
       dtype_(view_tensor(tensor).dtype),
-      tensor_(std::move(tensor)) {}
+      tensor_(std::move(tensor)),
+      in_place_(in_place) {}
 
-Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read)
-    : device_(device), dtype_(&dtype), read_(std::move(read)) {}
+Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place)
+    : device_(device), dtype_(&dtype), read_(std::move(read)), in_place_(in_place) {}
 
 Tensor Tensor::as_bytes() {
   const auto as_bytes = [](OwnedTensor tensor) {
@@ -30,11 +31,16 @@ Tensor Tensor::as_bytes() {
     return make_tensor(view, std::move(tensor));
   };
   if (!read_ && !tensor_) raise_value_error("this tensor has been consumed already");
-  if (!read_) return Tensor(as_bytes(std::move(tensor_)));
+  if (in_place_) {
+    raise_buffer_error("copy=False: values of ", dtype_->name,
+                       " would be copied from their bytes: allow it with copy=None");
+  }
+  if (!read_) return {as_bytes(std::move(tensor_)), false};
   return {device_, *find_dtype("uint8"),
           [as_bytes, read = std::exchange(read_, nullptr)](const Order& order) {
             return as_bytes(read(order));
-          }};
+          },
+          false};
 }
 
 py::object Tensor::dlpack(const py::object& stream, const py::object& max_version,

@@ -25,8 +25,8 @@ struct TensorView {
 
   TensorView() noexcept {}  // leaves the arrays uninitialised: only ndim entries are ever read
 
-  /// Whether the bytes of the shape, zeros counted as ones, fit int64_t. The other functions
-  /// require it.
+  /// Whether the bytes and the DLPack elements of the shape, zeros counted as ones, fit int64_t.
+  /// The other functions require it.
   bool is_countable() const noexcept;
   /// Number of elements.
   int64_t size() const noexcept {

@@ -101,6 +101,12 @@ StreamOps& require_streams(const Device& device, const char* verb) {
 }
 
 MemoryOps& require_memory(const Device& device, const char* verb) {
+  if (find_row(device.type) == nullptr && find_synchronizer(device.type) == nullptr) {
+    raise_unable(
+        device, verb,
+        "arrowdl has no backend for this device type: do it with the library that made the "
+        "data");
+  }
   Backend& backend = require_backend(device, verb);
   MemoryOps* const memory = backend.memory();
   if (memory == nullptr) raise_unable(device, verb, backend.limits());

@@ -121,9 +121,9 @@ const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
 }  // namespace
 
 bool TensorView::is_countable() const noexcept {
-  int64_t bytes = dtype->itemsize();
+  int64_t product = std::max<int64_t>(dtype->itemsize(), dtype->values);
   for (int32_t d = 0; d < ndim; ++d) {
-    if (!checked_multiply(bytes, std::max<int64_t>(shape[d], 1), &bytes)) return false;
+    if (!checked_multiply(product, std::max<int64_t>(shape[d], 1), &product)) return false;
   }
   return true;
 }

@@ -55,9 +55,7 @@ def _from_dlpack(tensor: Any) -> jax.Array:
     try:
         narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
     except TypeError as error:
-        raise BufferError(
-            f"jax has no {tensor.dtype}: read the bytes, as in to_jax(pyarrow.array(array))"
-        ) from error
+        raise BufferError(f"jax has no {tensor.dtype}: {numpy_like.advise_bytes('jax')}") from error
     if narrowed != tensor.dtype:
         raise BufferError(
             f"jax would truncate {tensor.dtype} to {narrowed}: call "

@@ -48,14 +48,14 @@ def _from_dlpack(tensor: Any) -> Any:
     # ml_dtypes adds names to numpy that numpy's from_dlpack cannot read.
     if tensor.dtype not in np.sctypeDict or np.dtype(tensor.dtype).isbuiltin != 1:
         raise BufferError(
-            f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), cast the data, or read its "
-            "bytes, as in to_numpy(pyarrow.array(array))"
+            f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), cast the data, or "
+            + numpy_like.advise_bytes("numpy")
         )
     device = _core.Device(tensor.__dlpack_device__())
     if device.type != DeviceType.cpu:
         raise BufferError(
             f"numpy's arrays are on the CPU, the array is on {device.name}:{device.id}: copy it "
-            'first, as with array.to("cpu")'
+            'first, with array.to("cpu") or with the library that made it'
         )
     return np.from_dlpack(tensor)
 

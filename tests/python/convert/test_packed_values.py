@@ -258,6 +258,21 @@ def test_lists_count_no_packed_values() -> None:
     assert arrowdl.from_arrow(array).values.shape == (6,)
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_lists_of_structs_count_no_packed_values(depth: int) -> None:
+    keys = encode_metadata({"ARROW:extension:name": "arrowdl.int4"})
+    schema = MadeSchema("w:1", "q", metadata=keys)
+    values = MadeArray(3, [None, np.array([0x00, 0x11, 0x22], np.uint8)])
+    for i in range(depth):
+        schema = MadeSchema("+s", f"s{i}", children=[schema])
+        values = MadeArray(3, [None], children=[values])
+    lists = MadeArray(2, [None, np.array([0, 1, 3], np.int32)], children=[values])
+    schema = MadeSchema("+l", children=[schema])
+    array = arrowdl.from_arrow((schema.capsule(), MadeDeviceArray(lists, (1, -1)).capsule()))
+    with pytest.raises(BufferError, match=r"the offsets of lists of arrowdl\.int4 count bytes"):
+        arrowdl.to_jax(array)
+
+
 def test_lists_of_packed_rows_are_counted_by_rows() -> None:
     item = pa.field("item", pa.binary(1), metadata={"ARROW:extension:name": "arrowdl.int4"})
     values = pa.array([bytes([0x10 + i]) for i in range(12)], pa.binary(1))
@@ -330,6 +345,23 @@ def test_a_permutation_that_splits_bytes_is_not_exported() -> None:
         array.__dlpack__()
 
 
+@pytest.mark.parametrize("name", ["int2", "int4"])
+def test_a_shape_with_more_values_than_int64_counts_is_refused(name: str) -> None:
+    """Its bytes fit, since another dimension is 0."""
+    item = pa.field("item", pa.binary(1), metadata={"ARROW:extension:name": f"arrowdl.{name}"})
+    keys = {
+        "ARROW:extension:name": "arrow.fixed_shape_tensor",
+        "ARROW:extension:metadata": f'{{"shape": [0, {2**61}]}}',
+    }
+    kind = pa.list_(item, 0)
+    rows = pa.FixedSizeListArray.from_buffers(kind, 2, [None], children=[pa.array([], item.type)])
+    schema = pa.schema([pa.field("x", kind, metadata=keys)])
+    array = arrowdl.from_arrow(pa.RecordBatch.from_arrays([rows], schema=schema)).field("x")
+    for use in (lambda: array.shape, array.__dlpack__):
+        with pytest.raises(BufferError, match="more elements in a row than int64 can count"):
+            use()
+
+
 # ---------------------------------------------------------------- real libraries
 
 
@@ -345,6 +377,29 @@ def test_jax_float4_makes_the_round_trip(shape: tuple[int, ...]) -> None:
     assert np.array_equal(np.asarray(back, np.float32), np.asarray(tensor, np.float32))
 
 
+@pytest.mark.parametrize("name", ["int2", "int4", "uint2", "uint4"])
+def test_jax_integers_make_the_round_trip(name: str) -> None:
+    """jax 0.10 exports none of them by DLPack, so their bytes are copied."""
+    tensor = (jax.numpy.arange(24) % 4).reshape(3, 8).astype(name)
+    array = arrowdl.to_arrow_device(tensor)
+    assert (array.dtype, array.shape) == (name, (3, 8))
+    back = arrowdl.to_jax(array)
+    assert (back.dtype, back.shape) == (name, (3, 8))
+    assert np.array_equal(np.asarray(back, np.int8), np.asarray(tensor, np.int8))
+    codes = unpack(b"".join(map(b"".join, storage_of(array).to_pylist())), PACKED[name][1])
+    assert [code & 3 for code in codes] == [*range(4)] * 6
+    assert arrowdl.to_arrow_device({"x": tensor[0]})["x"].shape == (8,)
+    with pytest.raises(BufferError, match=f"{name}.*without a copy.*copy=None"):
+        arrowdl.to_arrow_device(tensor, copy=False)
+    with pytest.raises(BufferError, match=f"{name}.*whole bytes"):
+        arrowdl.to_arrow_device(tensor[:, :3])
+    with pytest.raises(BufferError, match=f"{name}.*whole bytes"):
+        arrowdl.to_arrow_device(tensor[0, 0])
+    tensor.delete()
+    with pytest.raises(BufferError, match="was deleted"):
+        arrowdl.to_arrow_device(tensor)
+
+
 @pytest.mark.parametrize("name", PACKED)
 def test_to_jax_has_the_values(name: str) -> None:
     array = arrowdl.to_arrow_device(MadeProducer(make(name, (3, 8))))
@@ -354,7 +409,7 @@ def test_to_jax_has_the_values(name: str) -> None:
     codes = [i % (1 << bits) for i in range(24)]
     raw = np.asarray(tensor).view(np.uint8) & (1 << bits) - 1  # ml_dtypes: a value in a byte
     assert raw.reshape(-1).tolist() == codes
-    with pytest.raises(BufferError, match="copy=False"):
+    with pytest.raises(BufferError, match=r"copy=False.*copy=None"):
         arrowdl.to_jax(array, copy=False)
 
 
@@ -377,12 +432,25 @@ def test_frameworks_without_the_type_say_so(name: str) -> None:
         arrowdl.to_torch(array)
     with pytest.raises(BufferError, match=f"numpy has no {name}.*pyarrow.array"):
         arrowdl.to_numpy(array)
+    with pytest.raises(BufferError, match=f"numpy has no {name}.*pyarrow.array"):
+        arrowdl.to_numpy(array, copy=False)
     if name in PADDED:
-        with pytest.raises(BufferError, match=f"jax has no {name}.*pyarrow.array"):
-            arrowdl.to_jax(array)
+        for copy in (None, False):
+            with pytest.raises(BufferError, match=f"jax has no {name}.*pyarrow.array"):
+                arrowdl.to_jax(array, copy=copy)
     data = arrowdl.to_numpy(pa.array(array)).tobytes()  # the advice
     codes = data if name in PADDED else unpack(data, PACKED[name][1])
     assert list(codes) == [i % (1 << ALL[name][1]) for i in range(12)]
+
+
+def test_the_advice_holds_for_lists_and_structs() -> None:
+    columns = {"x": MadeProducer(make("uint4_padded", (3, 4)))}
+    array = arrowdl.to_arrow_device(columns, layout="list")
+    for use in (arrowdl.to_torch, arrowdl.to_jax, arrowdl.to_numpy):
+        with pytest.raises(BufferError, match=r"`values` of lists.*fields of structs.*\.to\("):
+            use(array)
+    data = arrowdl.to_numpy(pa.array(array["x"].values))
+    assert data.reshape(-1).tolist() == list(range(12))
 
 
 @pytest.mark.parametrize("name", PACKED)

@@ -87,3 +87,21 @@ for flags, size in (0, 6), (4, 12):
     assert bytes_of(array.to("cuda:0")) == list(range(size))
 settle()
 """)
+
+
+def test_padded_values_need_dlpack_1_1(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{PREAMBLE}
+padded = arrowdl.to_arrow_device(make((3, 4), flags=4).capsule())
+stream = cuda.make_stream()
+for options in {{"dl_device": (1, 0)}}, {{"stream": stream}}, {{"stream": -1}}:
+    for version in None, (1, 0), (0, 9):
+        refused(BufferError, "max_version=(1, 1)",
+                lambda: padded.__dlpack__(max_version=version, **options))
+    refused(BufferError, "max_version=(1, 1)", lambda: padded.__dlpack__(**options))
+    for version in (1, 1), (1, 3), (2, 0):
+        assert read_capsule(padded.__dlpack__(max_version=version, **options)).flags & 4
+del padded
+gc.collect()
+settle()
+assert debug.live_objects() == 0
+""")

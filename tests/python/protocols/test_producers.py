@@ -231,9 +231,41 @@ def test_jax_sharded_arrays_are_refused_in_jax_words():
 
 
 @pytest.mark.parametrize("name", ["int4", "uint4", "int2"])
-def test_jax_refusals_pass_unchanged(name):
+def test_jax_integers_that_it_does_not_export_are_taken_by_their_bytes(name):
+    tensor = jnp.zeros(4, name)
     with pytest.raises(jax.errors.JaxRuntimeError, match="no DLPack equivalent"):
-        arrowdl.to_arrow_device(jnp.zeros(2, name))
+        tensor.__dlpack__()
+    assert arrowdl.to_arrow_device(tensor).dtype == name
+
+
+class Refuses:
+    def __init__(self, dtype, error):
+        self.dtype, self.error = dtype, error
+
+    def __dlpack__(self, **_):
+        raise self.error
+
+
+class RefusesWithView(Refuses):
+    """Its view has a byte for each value, as ml_dtypes' numpy arrays."""
+
+    size = 4
+
+    def view(self, dtype):
+        assert dtype == "uint8"
+        return np.zeros(4, np.uint8)
+
+
+def test_refusals_pass_unchanged():
+    error = RuntimeError("no DLPack equivalent")
+    cases = [Refuses("int4", error), Refuses("float32", error), RefusesWithView("float32", error)]
+    cases += [RefusesWithView("int4_padded", error), RefusesWithView("int4", OSError("other"))]
+    for producer in cases:
+        with pytest.raises(type(producer.error)) as caught:
+            arrowdl.to_arrow_device(producer)
+        assert caught.value is producer.error
+    with pytest.raises(BufferError, match="bytes that is not packed"):
+        arrowdl.to_arrow_device(RefusesWithView("int4", error))
 
 
 # ---------------------------------------------------------------- tvm-ffi
