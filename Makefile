@@ -8,8 +8,7 @@ RANDOM_CASES ?= 3000
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Modules are compiled when they are imported: few of those that are installed are.
-PIP_INSTALL := $(BIN)/pip install -qq --no-compile
+PIP_INSTALL := $(BIN)/pip install -qq
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
