@@ -227,10 +227,11 @@ SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 INSTALL_EDITABLE = $(BIN)/pip uninstall -qq --yes arrowdl && \
   $(PIP_INSTALL) --no-build-isolation --no-deps -e .
 
-# Packages are installed while the extension compiles, here and for the demo.
+# Packages are installed while the extension compiles, here and for the demo. Not $(MAKE): `make -n`
+# runs recipes that contain it.
 build/.dev: $(VENV)/.build requirements/dev.txt pyproject.toml build/.modules
 	tools/setup-system.sh $(SYSTEM_TESTS)
-	$(MAKE) --no-print-directory $(VENV)/.dev & packages=$$!; \
+	make --no-print-directory $(VENV)/.dev & packages=$$!; \
 	  $(INSTALL_EDITABLE); built=$$?; wait $$packages && exit $$built
 	touch $@
 
