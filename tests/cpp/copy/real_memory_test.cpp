@@ -1,6 +1,8 @@
 // Tests what real GPUs do with memory that one device alone does not show: peers, pools, the
 // memory of others, managed memory, kernels that do not load, waits on the host.
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/wait.hpp"
 #include "support/build_array.hpp"
 #include "support/device_test.hpp"
 #include "support/expect_error.hpp"
@@ -110,36 +113,22 @@ TEST_P(RealMemoryTest, OthersCopyOurMemoryBetweenPeers) {
   memory.return_stream(second_, stream);
 }
 
-TEST_P(RealMemoryTest, AForeignPoolWithoutAccessIsCopiedToo) {
-  void* foreign = fake_->allocate_elsewhere(0, 100);
-  std::memset(foreign, 7, 100);
-  {
-    const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
-    const DeviceArray array =
-        DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
-    for (const bool has_peers : {true, false}) {
-      fake_->set_peer_access(has_peers);
-      EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
+/// Of another library's pool, and of cuMemMap.
+TEST_P(RealMemoryTest, ForeignMemoryWithoutAccessIsCopiedToo) {
+  for (void* foreign : {fake_->allocate_elsewhere(0, 100), fake_->allocate_mapped(0, 100)}) {
+    std::memset(foreign, 7, 100);
+    {
+      const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
+      const DeviceArray array =
+          DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
+      for (const bool has_peers : {true, false}) {
+        fake_->set_peer_access(has_peers);
+        EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
+      }
     }
+    settle();
+    fake_->free_elsewhere(foreign);
   }
-  settle();
-  fake_->free_elsewhere(foreign);
-}
-
-TEST_P(RealMemoryTest, MappedMemoryWithoutAccessIsCopiedToo) {
-  void* foreign = fake_->allocate_mapped(0, 100);
-  std::memset(foreign, 7, 100);
-  {
-    const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
-    const DeviceArray array =
-        DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
-    for (const bool has_peers : {true, false}) {
-      fake_->set_peer_access(has_peers);
-      EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
-    }
-  }
-  settle();
-  fake_->free_elsewhere(foreign);
 }
 
 /// The buffers of an array may be of several allocators.
@@ -201,12 +190,20 @@ TEST_P(RealMemoryTest, OutOfMemoryWaitsForWhatIsAboutToBeReleased) {
   expect_error(ErrorKind::kMemory, "memory", [&] { copy_array(larger, device_); });
   EXPECT_GE(pending_releases(), 1);
 
+  static std::atomic<bool> waits{false};
+  waits = false;
+  set_wait_guard([](const std::function<void()>& wait) {
+    waits = true;
+    wait();
+  });
   std::thread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(eventually([] { return waits.load(); }));
     fake_->open_gate(consumer.gate);
   });
-  EXPECT_EQ(read(copy_array(larger, device_)), pattern(2 * kMebibyte));
+  const DeviceArray copied = copy_array(larger, device_);
   opener.join();
+  set_wait_guard(nullptr);
+  EXPECT_EQ(read(copied), pattern(2 * kMebibyte));
 }
 
 // ---------------------------------------------------------------- allocators (item 12)

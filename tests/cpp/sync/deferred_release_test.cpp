@@ -270,19 +270,20 @@ struct StreamOfConsumer final : ConsumerWork {
   explicit StreamOfConsumer(StreamHandle stream) : stream_(stream) {}
   void order_before(const Device& device, StreamHandle stream) const override {
     wait_event(device, stream, OwnedEvent::record(device, stream_).handle());
+    is_recorded = true;
   }
   const StreamHandle stream_;
+  mutable std::atomic<bool> is_recorded{false};
 };
 
 TEST_P(DeferredReleaseTest, WorkThatMayBeTheCallersIsNotWaitedFor) {
   set_release_limit(0);
   const Gated consumer = take_gated_stream();
-  release_after_work(device_, std::make_shared<StreamOfConsumer>(consumer.stream), make_poisoned(1),
-                     10);
-  for (int i = 0; i < 3; ++i) {
-    wait_for_release_room();  // returns: a host callback of that work may be what calls this
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the release thread has recorded
-  }
+  const auto work = std::make_shared<StreamOfConsumer>(consumer.stream);
+  release_after_work(device_, work, make_poisoned(1), 10);
+  wait_for_release_room();  // returns: a host callback of that work may be what calls this
+  EXPECT_TRUE(eventually([&] { return work->is_recorded.load(); }));
+  wait_for_release_room();
   EXPECT_EQ(pending_release_bytes(), 10);
   EXPECT_EQ(dropped_, 0);
   fake_->open_gate(consumer.gate);
