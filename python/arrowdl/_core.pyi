@@ -1384,6 +1384,9 @@ def borrow_memory(address: int, size: int, device: Any, owner: object) -> Device
 def share_array(array: Any) -> tuple[bytes, int]:
     """Copy `array` to memory that other processes can open: its description for them, and a file descriptor of the memory that the caller closes, -1 for no memory."""
 
+def forget_shared_copy(array: Any) -> None:
+    """Close the descriptor of the copy that `share_array` has made of `array`."""
+
 def open_shared_array(description: bytes, descriptor: int) -> DeviceArray:
     """Return the array that `share_array` of any process described; leaves the descriptor open."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+import weakref
 from multiprocessing import AuthenticationError, resource_sharer
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -17,17 +19,28 @@ from arrowdl import _core
 from arrowdl._device_type import DeviceType
 
 _SHARED = {DeviceType.cuda, DeviceType.rocm}
+_sent = weakref.WeakSet[_core.DeviceArray]()
 
 
 def prepare() -> None:
     """Let multiprocessing send arrays; the extension calls this for the first one on a GPU."""
     ForkingPickler.register(_core.DeviceArray, _reduce)
+    # A forked child, which cannot use the GPU, would keep the memory that its parent drops.
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=_forget_copies)
+
+
+def _forget_copies() -> None:
+    for array in _sent:
+        _core.forget_shared_copy(array)
+    _sent.clear()
 
 
 def _reduce(array: _core.DeviceArray) -> Any:
     if array.is_released or array.device.type not in _SHARED:
         return array.__reduce__()  # raises an error that says what to send instead
     try:
+        _sent.add(array)
         description, descriptor = _core.share_array(array)
         try:
             # Also in the arguments of a process that is being spawned, which would inherit the

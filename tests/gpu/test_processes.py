@@ -60,9 +60,9 @@ def test_what_was_received_outlives_its_sender() -> None:
     sender.start()
     received = mine.recv()
     mine.send("go on")
+    sender.join()
     with pytest.raises(RuntimeError, match=f"process {sender.pid} sent an array"):
         mine.recv()
-    sender.join()
     other = torch.full((LARGE,), 0xDD, dtype=torch.uint8, device="cuda")  # where it may have been
     torch.cuda.synchronize()
     assert values(received).equals(pa.array(range(1 << 20)))

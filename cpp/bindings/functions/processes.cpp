@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/shared_copy.hpp"
@@ -54,6 +55,14 @@ py::tuple share_array(const py::object& array) {
   return py::make_tuple(py::bytes(shared->description), duplicate(shared->memory));
 }
 
+/// Closes this process's descriptor of the copy that `object` keeps.
+void forget_shared_copy(const py::object& object) {
+  if (Py_TYPE(object.ptr()) != device_array_type) return;
+  std::shared_ptr<const SharedCopy> dropped;
+  const CriticalSection section(object.ptr());
+  std::swap(dropped, reinterpret_cast<DeviceArrayObject*>(object.ptr())->shared);
+}
+
 py::object open_shared_array(const py::bytes& description, int descriptor) {
   DeviceArray opened;
   {
@@ -70,6 +79,8 @@ void register_processes(py::module_& m) {
   m.def("share_array", &share_array, py::arg("array"),
         "Copy `array` to memory that other processes can open: its description for them, and a "
         "file descriptor of the memory that the caller closes, -1 for no memory.");
+  m.def("forget_shared_copy", &forget_shared_copy, py::arg("array"),
+        "Close the descriptor of the copy that `share_array` has made of `array`.");
   m.def("open_shared_array", &open_shared_array, py::arg("description"), py::arg("descriptor"),
         "Return the array that `share_array` of any process described; leaves the descriptor "
         "open.");

@@ -217,6 +217,26 @@ TEST_P(SharedCopyTest, EveryCallMayFail) {
   accept_abandoned();
 }
 
+/// ROCm 7.1 takes the descriptor by value, as CUDA does, earlier ones a pointer to it.
+TEST_P(SharedCopyTest, NewerVersionsOpenItToo) {
+  const SharedCopy shared = make_shared_copy(make_bytes("abcd"));
+  fake_->set_version(70125424);
+  EXPECT_EQ(read(open(shared)), read(make_bytes("abcd")));
+}
+
+TEST_P(SharedCopyTest, AnotherThreadMayCaptureAGraph) {
+  DeviceArray array = make_bytes("abcd");
+  array.synchronize();
+  const Values expected = read(array);
+  fake_->set_global_capture(true);
+  DeviceArray opened = open(make_shared_copy(array));
+  EXPECT_EQ(read(opened), expected);
+  opened = DeviceArray();
+  EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
+  EXPECT_FALSE(fake_->is_capture_broken());
+  fake_->set_global_capture(false);
+}
+
 TEST_P(SharedCopyTest, AGpuThatIsNotHereIsNamed) {
   SharedCopy shared = make_shared_copy(make_bytes("abcd"));
   const std::size_t at = shared.description.find("0000:01:00.0");

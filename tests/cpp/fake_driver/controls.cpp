@@ -98,7 +98,7 @@ class Controls final : public FakeDriver {
     m_.reuses_handles = false;
     m_.is_globally_capturing = m_.is_capture_broken = false;
     m_.has_peers = m_.has_concurrent_managed = m_.can_share = true;
-    m_.module_status = 0;
+    m_.module_status = m_.version = 0;
     m_.capacity = UINT64_MAX;
     m_.fail_in = 0;
     m_.has_failed = false;
@@ -150,6 +150,10 @@ class Controls final : public FakeDriver {
   void set_concurrent_managed(bool possible) override {
     const Lock lock(m_.mutex);
     m_.has_concurrent_managed = possible;
+  }
+  void set_version(int version) override {
+    const Lock lock(m_.mutex);
+    m_.version = version;
   }
   void set_sharing(bool possible) override {
     const Lock lock(m_.mutex);

@@ -83,6 +83,8 @@ class FakeDriver {
   virtual void set_peer_access(bool possible) = 0;
   /// Device attribute 89.
   virtual void set_concurrent_managed(bool possible) = 0;
+  /// The runtime's version; 0: that of the library by default.
+  virtual void set_version(int version) = 0;
   /// Whether memory can be exported to other processes.
   virtual void set_sharing(bool possible) = 0;
   /// The status with which every module fails to load; 0: they load.

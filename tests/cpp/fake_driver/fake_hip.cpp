@@ -1,4 +1,6 @@
 // The fake driver under the names of HIP.
+#include <cstdint>
+
 #include "calls.hpp"
 #include "fake_driver.hpp"
 
@@ -94,9 +96,13 @@ FAKE_EXPORT int hipMemSetAccess(void* address, std::size_t n, const void* descri
   return fake::set_access(address, n, descriptions, count);
 }
 FAKE_EXPORT int hipDeviceGetUuid(void* uuid, int device) { return fake::get_uuid(uuid, device); }
-// A pointer to the descriptor, as before ROCm 7.1: PyTorch's CUDASymmetricMemory passes it so.
+// Before ROCm 7.1 it takes a pointer to the descriptor: PyTorch's CUDASymmetricMemory passes it so.
 FAKE_EXPORT int hipMemImportFromShareableHandle(void** handle, void* descriptor, int type) {
-  return fake::import_memory(handle, *static_cast<int*>(descriptor), type);
+  int version = 0;
+  hipRuntimeGetVersion(&version);
+  const int value = version >= 70100000 ? static_cast<int>(reinterpret_cast<intptr_t>(descriptor))
+                                        : *static_cast<int*>(descriptor);
+  return fake::import_memory(handle, value, type);
 }
 
 FAKE_EXPORT int hipModuleLoadData(void** module, const void* image) {

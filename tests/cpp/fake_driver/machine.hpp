@@ -168,6 +168,7 @@ struct Machine {
   std::map<void*, SharedMemory> shared;
   std::map<uintptr_t, std::size_t> ranges;  ///< reserved addresses
   bool can_share = true;
+  int version = 0;  ///< 0: the library's own
   int copies = 0;
   int growths = 0;         ///< how often a pool took memory from its device
   int host_waits = 0;      ///< calls that waited for work on the host

@@ -135,9 +135,9 @@ sender = context.Process(target=receivers.send_and_die, args=(its, 1000))
 sender.start()
 received = mine.recv()
 mine.send("go on")
-refused(RuntimeError, f"process {sender.pid} sent an array in GPU memory", mine.recv)
 sender.join()
 assert sender.exitcode == -9
+refused(RuntimeError, f"process {sender.pid} sent an array in GPU memory", mine.recv)
 assert values(received).to_pylist() == list(range(1000))
 del received
 assert eventually(held, [])
@@ -252,20 +252,23 @@ assert values(pickle.loads(message)).to_pylist() == [1]
 def test_a_forked_child_neither_sends_nor_receives(run: Callable[[str], None]) -> None:
     run("""
 array = make([1])
-message = ForkingPickler.dumps(array)
+assert values(pickle.loads(ForkingPickler.dumps(array))).to_pylist() == [1]
+of_parent = arrowdl._core.share_array(array)
+os.close(of_parent[1])
+assert eventually(held, ["fake-cuda-memory-0"])  # what `array` keeps
 child = os.fork()
 if child == 0:
     try:
-        refused(RuntimeError, "fork", lambda: ForkingPickler.dumps(array[:0]))
-        of_parent = arrowdl._core.share_array(array)
+        assert held() == [], "the memory would stay when the parent drops it"
+        refused(RuntimeError, "fork", lambda: ForkingPickler.dumps(array))
         refused(RuntimeError, "fork", lambda: arrowdl._core.open_shared_array(*of_parent))
         os._exit(0)
     except BaseException as error:
         print(error, flush=True)
     os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
-assert cuda.library.arrowdl_fake_misuses() == 0
-assert values(pickle.loads(message)).to_pylist() == [1]
+assert held() == ["fake-cuda-memory-0"] and cuda.misuses() == 0
+assert values(pickle.loads(ForkingPickler.dumps(array))).to_pylist() == [1]
 """)
 
 
