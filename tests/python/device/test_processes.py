@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 RECEIVER = """
-import copy, multiprocessing, os, pickle, sys
+import concurrent.futures, copy, multiprocessing, os, pickle, sys
 from multiprocessing import resource_sharer
 from multiprocessing.reduction import ForkingPickler
 import pyarrow as pa
@@ -62,6 +62,7 @@ assert eventually(held, []) and cuda.misuses() == 0
 
 def test_sending_leaves_nothing_behind(run: Callable[[str], None]) -> None:
     run("""
+arrowdl.config.staging_limit = 0  # keeps no pinned memory
 receiver = Receiver(context)
 array = make(range(10))
 receiver.ask("read", array)
@@ -73,6 +74,10 @@ for i in range(1000):
     if i % 100 == 0:
         assert receiver.ask("drop")
 assert receiver.ask("drop")
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    for copied in pool.map(lambda _: pickle.loads(ForkingPickler.dumps(array)), range(32)):
+        assert values(copied).to_pylist() == list(range(10))
+del copied
 assert eventually(count_descriptors, mine) and eventually(lambda: receiver.ask("count"), its)
 assert eventually(debug.live_objects, objects)
 assert eventually(cuda.library.arrowdl_fake_allocations, allocations)
