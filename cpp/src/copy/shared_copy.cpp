@@ -97,8 +97,7 @@ class Writer {
 
 [[noreturn]] void raise_malformed() {
   raise_value_error(
-      "this does not describe a shared array, or another version of arrowdl wrote it: the "
-      "processes "
+      "this does not describe a shared array, or another version of arrowdl wrote it: processes "
       "that share arrays have to use the same version");
 }
 
