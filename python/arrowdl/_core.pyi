@@ -31,7 +31,7 @@ class Device:
     Parameters
     ----------
     type : str, DeviceType, int, tuple, torch.device or jax.Device
-        A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
+        A `DeviceType`, its number or its name, a number of a later DLPack, or a type with the id: ``"cuda:1"``, a pair (type, id),
         a Device, or a framework's device object.
     id : int, optional
         The index of the device among those of its type. By default that of the current device, as in
@@ -41,7 +41,7 @@ class Device:
     Raises
     ------
     ValueError
-        The type is unknown, the id is negative, or `type` already has an id.
+        No type has this name, its number is below 1, the id is negative, or `type` already has an id.
     TypeError
         `type` names no device.
     BufferError
@@ -56,7 +56,7 @@ class Device:
         """The index of the device among those of its type; 0 for the CPU."""
     @property
     def name(self) -> str:
-        """The type's name, such as "cpu" or "cuda"."""
+        """The type's name, such as "cpu" or "cuda"; "device type 99" for a number without one."""
     def __iter__(self) -> Iterator[int]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __copy__(self) -> Device: ...
@@ -732,6 +732,8 @@ class Tensor:
         copy: bool | None = None,
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def _as_bytes(self) -> Tensor:
+        """The memory of values of less than a byte as uint8, in place of this tensor."""
 
 @final
 class TensorBlock:

@@ -169,7 +169,7 @@ PyObject* get_shape(PyObject* self, void*) noexcept {
     const TensorView view = describe_tensor(type, array.length());
     py::tuple shape(static_cast<std::size_t>(view.ndim));
     for (int32_t i = 0; i < view.ndim; ++i) {
-      shape[static_cast<std::size_t>(i)] = py::int_(view.shape[i]);
+      shape[static_cast<std::size_t>(i)] = py::int_(view.extent(i));
     }
     return shape;
   });

@@ -199,7 +199,7 @@ DeviceStream chain(const std::vector<py::object>& arrays) {
 
 std::string repr_stream(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
-                find_device_type(self.device_type())->name, ">");
+                device_type_name(self.device_type()), ">");
 }
 
 py::object make_schema(const DeviceStream& self) {

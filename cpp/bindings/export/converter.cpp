@@ -205,6 +205,7 @@ Converter Converter::with_parent(const DeviceArray& array) const {
 Converter Converter::with_access_to_new() const {
   Converter converter(*this);
   if (options_.access == Access::kCopied) converter.options_.access = Access::kOwn;
+  converter.options_.is_new = true;
   return converter;
 }
 
@@ -305,6 +306,13 @@ void Converter::require_copy_allowed(const DeviceArray& array, const char* reaso
                      ": allow it with copy=None or copy=True");
 }
 
+/// Frameworks without the exchange API read values of less than a byte from a copy of their bytes.
+void Converter::require_shareable(int bits) const {
+  if (bits >= 8 || options_.access != Access::kInPlace) return;
+  raise_buffer_error("copy=False: values of ", bits,
+                     " bits would be copied from their bytes: allow it with copy=None");
+}
+
 Copy Converter::choose_copy(const DeviceArray& array) const {
   switch (options_.access) {
     case Access::kInPlace:
@@ -356,17 +364,18 @@ py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
     return to_object(*framework_.api, std::move(tensor));
   }
   if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
+  require_shareable(tensor->dtype.bits);
   const py::object box = py::cast(Tensor(std::move(tensor)));
   py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
   if (!is_moved) return made;
-  const DeviceType* type = find_device_type(options_.device->type);
-  return call_framework(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
+  return call_framework(framework_.put, made, py::str(device_type_name(options_.device->type)),
+                        py::int_(options_.device->id));
 }
 
 /// Aligns large tensors. The framework would copy an unaligned tensor itself, several times slower;
 /// small ones as fast.
 OwnedTensor Converter::align_large(OwnedTensor tensor) const {
-  if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
+  if (view_tensor(tensor).nbytes() < kLargeSize) return tensor;
   const py::gil_scoped_release release;
   return align_tensor(std::move(tensor), framework_.alignment);
 }

@@ -62,6 +62,7 @@ class Converter {
   bool moves(const Device& from) const;
   void require_copy_allowed(const DeviceArray& array, const char* reason) const;
   Copy choose_copy(const DeviceArray& array) const;
+  void require_shareable(int bits) const;
 
   OwnedTensor export_values(const DeviceArray& array) const;
   OwnedTensor export_elements(const DeviceArray& array, const ToDlpackOptions& options) const;

@@ -28,6 +28,8 @@ class Tensor {
   pybind11::object dlpack(const pybind11::object& stream, const pybind11::object& max_version,
                           const pybind11::object&, const pybind11::object&);
   pybind11::tuple dlpack_device() const;
+  /// This tensor of elements of one byte as uint8: packed values as their bytes.
+  Tensor as_bytes();
   const char* dtype() const { return dtype_->name; }
 
  private:

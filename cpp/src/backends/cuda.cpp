@@ -29,6 +29,7 @@ struct CudaCalls : StreamCalls, VirtualMemoryCalls {
   Call<void*, void**, void**> get_stream_contexts;  // stream, context, green context; optional
   Call<void*, const void*, std::size_t, void*> copy;
   Call<void*, void*, const void*, void*, std::size_t, void*> copy_peer;
+  Call<unsigned long long*, const void*, const void*> get_access;  // flags, location, memory
   Call<int*, void*, const void*> get_pool_access;  // flags, pool, location; optional
   Call<int*, int, int> get_attribute;              // result, attribute, device
   Call<int, const char**> get_error_name;
@@ -73,6 +74,7 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::set_pool_access>("cuMemPoolSetAccess", kOptional),
     row<&CudaCalls::trim_pool>("cuMemPoolTrimTo", kOptional),
     row<&CudaCalls::allocate_from_pool>("cuMemAllocFromPoolAsync", kOptional),
+    row<&CudaCalls::get_access>("cuMemGetAccess", kOptional),
     row<&CudaCalls::get_pool_access>("cuMemPoolGetAccess", kOptional),
     row<&CudaCalls::get_attribute>("cuDeviceGetAttribute"),
     row<&CudaCalls::copy_peer>("cuMemcpyPeerAsync"),
@@ -193,12 +195,21 @@ class CudaRuntime final : public CudaLikeSharedMemory {
     if (run(calls_.get_pointer_attribute, static_cast<void*>(&pool), kPoolHandle, memory) != 0) {
       return false;  // before CUDA 11.3
     }
-    if (pool == nullptr) return true;
-    if (pool == find_pool(owner)) return are_peers(user, owner);
     const int location[] = {1, static_cast<int>(user.id)};  // a CUmemLocation: a device
+    if (pool == nullptr) return may_access_mapped(location, memory);
+    if (pool == find_pool(owner)) return are_peers(user, owner);
     int flags = 0;
     return calls_.get_pool_access.function != nullptr &&
            run(calls_.get_pool_access, &flags, pool, static_cast<const void*>(location)) == 0 &&
+           flags != 0;
+  }
+
+  /// Memory of cuMemMap, such as torch's expandable segments, is of no pool: each device needs
+  /// access to it. The driver knows no access of other memory, which all devices may copy.
+  bool may_access_mapped(const int* location, const void* memory) {
+    unsigned long long flags = 0;
+    return calls_.get_access.function == nullptr ||
+           run(calls_.get_access, &flags, static_cast<const void*>(location), memory) != 0 ||
            flags != 0;
   }
 

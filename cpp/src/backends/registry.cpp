@@ -151,14 +151,13 @@ std::optional<int64_t> find_current_device(int32_t device_type) {
 }
 
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {
-  const DeviceType* row = find_device_type(device_type);
-  if (row == nullptr) raise_value_error("device type ", device_type, " is unknown");
-  if (row->event_type == nullptr) {
-    raise_value_error("Arrow defines no events for ", row->name,
+  if (device_type < 1) raise_value_error("device type ", device_type, " is unknown");
+  if (device_event_type(device_type) == nullptr) {
+    raise_value_error("Arrow defines no events for ", device_type_name(device_type),
                       ": sync_event is always NULL there, and needs no synchronizer");
   }
   if (find_row(device_type) != nullptr) {
-    raise_value_error("arrowdl waits for events of ", row->name, " itself");
+    raise_value_error("arrowdl waits for events of ", device_type_name(device_type), " itself");
   }
   set_synchronizer(device_type, std::move(synchronizer));
 }

@@ -81,24 +81,22 @@ class AsyncExport final : public BackgroundRead, private Counted {
  private:
   enum class Ended { kNo, kByConsumer, kWithProcess };
 
+  // Both notify with the lock held: as soon as the thread can go on, it may destroy this.
+
   void request(int64_t n) noexcept {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-      if (n < 1) {
-        bad_request_ = std::min(bad_request_, n);
-      } else {
-        requested_ = requested_ > kMost - n ? kMost : requested_ + n;
-      }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    if (n < 1) {
+      bad_request_ = std::min(bad_request_, n);
+    } else {
+      requested_ = requested_ > kMost - n ? kMost : requested_ + n;
     }
     changed_.notify_all();
   }
 
   void end(Ended ended) noexcept {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (ended_ == Ended::kNo) ended_ = ended;
-    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_ == Ended::kNo) ended_ = ended;
     changed_.notify_all();
   }
 

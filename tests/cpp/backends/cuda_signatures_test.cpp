@@ -49,6 +49,7 @@ EXPECT_MATCH(cuDeviceCanAccessPeer, int*, int, int);
 EXPECT_MATCH(cuMemPoolCreate, void**, const void*);
 EXPECT_MATCH(cuMemPoolSetAttribute, void*, int, void*);
 EXPECT_MATCH(cuMemPoolSetAccess, void*, const void*, std::size_t);
+EXPECT_MATCH(cuMemGetAccess, unsigned long long*, const void*, const void*);
 EXPECT_MATCH(cuMemPoolGetAccess, int*, void*, const void*);
 EXPECT_MATCH(cuMemPoolTrimTo, void*, std::size_t);
 EXPECT_MATCH(cuMemAllocFromPoolAsync, void**, std::size_t, void*, void*);

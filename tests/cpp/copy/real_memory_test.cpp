@@ -2,8 +2,10 @@
 // memory of others, managed memory, kernels that do not load, waits on the host.
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "arrowdl/allocator.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
@@ -13,6 +15,7 @@
 #include "support/expect_error.hpp"
 #include "support/read_rows.hpp"
 #include "support/values.hpp"
+#include "sync/stream_work.hpp"
 
 namespace arrowdl {
 namespace {
@@ -123,6 +126,42 @@ TEST_P(RealMemoryTest, AForeignPoolWithoutAccessIsCopiedToo) {
   fake_->free_elsewhere(foreign);
 }
 
+TEST_P(RealMemoryTest, MappedMemoryWithoutAccessIsCopiedToo) {
+  void* foreign = fake_->allocate_mapped(0, 100);
+  std::memset(foreign, 7, 100);
+  {
+    const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
+    const DeviceArray array =
+        DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
+    for (const bool has_peers : {true, false}) {
+      fake_->set_peer_access(has_peers);
+      EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
+    }
+  }
+  settle();
+  fake_->free_elsewhere(foreign);
+}
+
+/// The buffers of an array may be of several allocators.
+TEST_P(RealMemoryTest, EachBufferIsAskedForItsAccess) {
+  void* foreign = fake_->allocate_elsewhere(0, 100);
+  std::memset(foreign, 7, 100);
+  {
+    const DeviceArray mask = copy_array(make_bytes(Bytes(13, 0xFF)), device_);
+    mask.synchronize();
+    ArrayParts parts;
+    parts.length = 100;
+    parts.null_count = 0;
+    parts.buffers.push_back(Buffer(mask.storage(), data_of(mask), 13));
+    parts.buffers.push_back(Buffer(nullptr, static_cast<uint8_t*>(foreign), 100));
+    const DeviceArray array =
+        DeviceArray::import(mask.export_schema(), make_array(std::move(parts)), device_);
+    EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
+  }
+  settle();
+  fake_->free_elsewhere(foreign);
+}
+
 // ---------------------------------------------------------------- pools (items 11, 16)
 
 TEST_P(RealMemoryTest, ThePoolKeepsMemoryWhenAStreamIsSynchronized) {
@@ -147,6 +186,41 @@ TEST_P(RealMemoryTest, OutOfMemoryGivesBackWhatThePoolKeeps) {
   fake_->set_capacity(static_cast<uint64_t>(2 * kMebibyte));
   const DeviceArray larger = make_bytes(pattern(2 * kMebibyte));
   EXPECT_EQ(read(copy_array(larger, device_)), pattern(2 * kMebibyte));
+}
+
+TEST_P(RealMemoryTest, OutOfMemoryWaitsForWhatIsAboutToBeReleased) {
+  const DeviceArray array = make_bytes(pattern(kMebibyte));
+  const Gated consumer = take_gated_stream();
+  backend_->memory()->free_cache(device_);  // of the tests before
+  fake_->set_capacity(static_cast<uint64_t>(2 * kMebibyte));
+  RecordedStreams used;
+  used.add(device_, consumer.stream);
+  used.release(std::make_shared<DeviceArray>(copy_array(array, device_)));
+  const DeviceArray larger = make_bytes(pattern(2 * kMebibyte));
+  // The consumer is slower than the patience of an allocation, which is a second.
+  expect_error(ErrorKind::kMemory, "memory", [&] { copy_array(larger, device_); });
+  EXPECT_GE(pending_releases(), 1);
+
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    fake_->open_gate(consumer.gate);
+  });
+  EXPECT_EQ(read(copy_array(larger, device_)), pattern(2 * kMebibyte));
+  opener.join();
+}
+
+// ---------------------------------------------------------------- allocators (item 12)
+
+TEST_P(RealMemoryTest, AnAllocatorAligns) {
+  const auto memory = make_memory(256);
+  StreamWork work(require_memory(device_, "copy"), device_, std::nullopt, {});
+  const Allocator off_by_eight = [&](const Device&, int64_t) {
+    AllocatedMemory made;
+    made.address = memory.get() + 8;
+    return made;
+  };
+  expect_error(ErrorKind::kBuffer, "not a multiple of 64",
+               [&] { work.allocate(device_, 100, off_by_eight); });
 }
 
 // ---------------------------------------------------------------- managed memory (item 9)

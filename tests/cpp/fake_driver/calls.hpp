@@ -78,6 +78,7 @@ int create_pool(void** pool, const void* properties);
 int set_pool_attribute(void* pool, int attribute, void* value);
 int set_pool_access(void* pool, const void* descriptions, std::size_t count);
 int get_pool_access(int* flags, void* pool, const void* location);
+int get_access(unsigned long long* flags, const void* location, const void* memory);
 int trim_pool(void* pool, std::size_t keep);
 int allocate_from_pool(void** memory, std::size_t size, void* pool, void* stream);
 int copy_peer_async(void* target, void* target_context, const void* source, void* source_context,

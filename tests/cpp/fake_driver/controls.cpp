@@ -192,6 +192,15 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     return m_.add_pooled(size, nullptr, device);
   }
+  void* allocate_mapped(int device, std::size_t size) override {
+    const Lock lock(m_.mutex);
+    void* const memory = m_.add_allocation(size, false, Memory::kDevice);
+    Allocation& allocation = *m_.find_allocation(memory);
+    allocation.device = device;
+    allocation.is_mapped = true;
+    allocation.granted = {device};
+    return memory;
+  }
   void free_elsewhere(void* memory) override {
     const Lock lock(m_.mutex);
     Allocation* const allocation = m_.find_allocation(memory);

@@ -69,6 +69,9 @@ FAKE_EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
 FAKE_EXPORT int cuMemPoolSetAccess(void* pool, const void* descriptions, std::size_t n) {
   return fake::set_pool_access(pool, descriptions, n);
 }
+FAKE_EXPORT int cuMemGetAccess(unsigned long long* flags, const void* location, const void* p) {
+  return fake::get_access(flags, location, p);
+}
 FAKE_EXPORT int cuMemPoolGetAccess(int* flags, void* pool, const void* location) {
   return fake::get_pool_access(flags, pool, location);
 }

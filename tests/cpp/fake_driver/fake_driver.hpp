@@ -101,6 +101,9 @@ class FakeDriver {
   virtual int64_t page_locks() = 0;
   /// Memory of another library's pool, which grants no access.
   virtual void* allocate_elsewhere(int device, std::size_t size) = 0;
+  /// Memory that another library has mapped on its device alone, as torch's expandable segments
+  /// are.
+  virtual void* allocate_mapped(int device, std::size_t size) = 0;
   virtual void free_elsewhere(void* memory) = 0;
 
   // Streams and contexts.

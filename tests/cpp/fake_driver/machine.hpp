@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 #include <utility>
@@ -68,8 +69,21 @@ struct Event {
 
 enum class Memory { kDevice, kHost, kManaged };
 
+/// Drivers align all memory to 256 bytes.
+template <typename T>
+struct DriverAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{256};
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), kAlignment));
+  }
+  void deallocate(T* memory, std::size_t) noexcept { ::operator delete(memory, kAlignment); }
+  bool operator==(const DriverAllocator&) const noexcept { return true; }
+  bool operator!=(const DriverAllocator&) const noexcept { return false; }
+};
+
 struct Allocation {
-  std::vector<uint8_t> bytes;  ///< empty for mapped memory
+  std::vector<uint8_t, DriverAllocator<uint8_t>> bytes;
   Memory memory = Memory::kDevice;
   int device = 0;
   bool is_pooled = false;

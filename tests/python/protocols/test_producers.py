@@ -548,7 +548,6 @@ def test_devices_of_the_wrong_shape_are_type_errors(device):
 @pytest.mark.parametrize(
     ("device", "error", "said"),
     [
-        ((99, 0), ValueError, "99"),
         ((0, 0), ValueError, "0"),
         ((-1, 0), ValueError, "-1"),
     ],
@@ -561,7 +560,9 @@ def test_an_unknown_device_is_refused_before_its_memory_is_asked_for(device, err
     assert producer.calls == []
 
 
-@pytest.mark.parametrize("device", [(2, 0), (10, 1), (14, 0), (8, 0), (17, 3), (18, 0)])
+@pytest.mark.parametrize(
+    "device", [(2, 0), (10, 1), (14, 0), (8, 0), (17, 3), (18, 0), (21, 0), (99, 7)]
+)
 def test_memory_of_a_runtime_that_is_not_there_passes_as_metadata(device):
     """No runtime in the process, no work that could be pending."""
     made = MadeTensor(np.arange(3), device=device)
@@ -591,7 +592,7 @@ def test_device_numbers_beyond_their_type_are_refused(device):
         arrowdl.to_arrow_device(producer)
 
 
-@pytest.mark.parametrize(("device", "error"), [((2, 0), BufferError), ((99, 0), ValueError)])
+@pytest.mark.parametrize(("device", "error"), [((2, 0), BufferError), ((99, 0), BufferError)])
 def test_the_device_in_the_capsule_counts_and_not_the_one_that_was_told(device, error):
     made = MadeTensor(np.arange(3), device=device)
 
@@ -882,8 +883,9 @@ def test_an_exchange_api_that_fails_without_a_reason_or_a_method_is_a_buffer_err
         arrowdl.to_arrow_device(producer())
 
 
-def test_device_memory_of_an_exchange_api_without_a_runtime_is_asked_of_the_method():
-    made = MadeTensor(np.arange(3), device=(2, 0))
+@pytest.mark.parametrize("device", [(2, 0), (21, 0), (77, 0)])
+def test_device_memory_of_an_exchange_api_without_a_runtime_is_asked_of_the_method(device):
+    made = MadeTensor(np.arange(3), device=device)
 
     def from_object(_, out):
         out[0] = made.address
@@ -893,8 +895,8 @@ def test_device_memory_of_an_exchange_api_without_a_runtime_is_asked_of_the_meth
     assert made.released == 1
 
 
-def test_an_exchange_api_that_gives_an_unknown_device_is_refused_and_released():
-    made = MadeTensor(np.arange(3), device=(77, 0))
+def test_an_exchange_api_that_gives_no_device_is_refused_and_released():
+    made = MadeTensor(np.arange(3), device=(-1, 0))
 
     def from_object(_, out):
         out[0] = made.address

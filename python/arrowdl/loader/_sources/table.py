@@ -130,9 +130,22 @@ class TableSource(ChunkSource):
         return stream
 
     def __getstate__(self) -> dict[str, Any]:
+        # pyarrow 26 pickles a fixed-size list without the field of its items, which has the
+        # extension type: schemas go as IPC writes them.
         return {key: value for key, value in self.__dict__.items() if key != "_ends"} | {
-            "_arrays": []
+            "_arrays": [],
+            "_schema": self._schema.serialize().to_pybytes(),
+            "_table": (self._table.schema.serialize().to_pybytes(), self._table.columns),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import pyarrow as pa
+
+        schema, columns = state["_table"]
+        self.__dict__.update(state)
+        self._schema = pa.ipc.read_schema(pa.py_buffer(state["_schema"]))
+        read = pa.ipc.read_schema(pa.py_buffer(schema))
+        self._table = pa.Table.from_arrays(columns, schema=read)
 
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.num_rows}"
