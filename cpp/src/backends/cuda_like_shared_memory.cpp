@@ -161,19 +161,19 @@ Mapping CudaLikeSharedMemory::map(const Device& device, std::size_t size, const 
   raise(device, call, status);
 }
 
-/// Peers access the memory too: it has no pool, so copies between devices take this for granted.
+/// Peers access the memory too, if they can: copies to and from the others need no access.
 int CudaLikeSharedMemory::allow_access(const Device& device, void* address,
                                        std::size_t size) noexcept {
-  int result = 0;
+  int own = 0;
   for (int64_t id = 0; id < device_count(); ++id) {
     if (id != device.id && !are_peers(device, {device.type, id})) continue;
     AccessDescription access;
     access.location.id = static_cast<int>(id);
     const int status =
         run(calls_.set_access, address, size, static_cast<const void*>(&access), std::size_t{1});
-    if (status != 0) result = status;
+    if (id == device.id) own = status;
   }
-  return result;
+  return own;
 }
 
 void CudaLikeSharedMemory::unmap_shared(const Device& device, const Mapping& mapping) noexcept {

@@ -6,13 +6,17 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/wait.hpp"
 #include "copy/copy_plan.hpp"
 #include "copy/copy_ranges.hpp"
+#include "schema/layout.hpp"
 #include "sync/release_thread.hpp"
 #include "sync/stream_work.hpp"
+#include "util/overflow.hpp"
 
 namespace arrowdl {
 namespace {
@@ -56,22 +60,32 @@ class SharedMapping : private Counted {
   const Mapping mapping_;
 };
 
-/// Unmaps it on the release thread, since that may wait for the device.
-void unmap_later(SharedMapping* mapping) noexcept {
-  std::unique_ptr<SharedMapping> own(mapping);
-  ReleaseThread& thread = ReleaseThread::get();
-  if (thread.is_forked()) return;  // the child calls no driver
+/// Unmaps it on the release thread, since that may wait for the device. At the end of the process,
+/// which nobody makes wait, it stays: the system unmaps it.
+void unmap_later(std::shared_ptr<const SharedMapping> mapping) noexcept {
+  const int64_t size = mapping->size();
+  Release release{nullptr, std::move(mapping), size};
   try {
-    Release release{nullptr, std::move(own), mapping->size()};
-    thread.take(release);
-  } catch (...) {  // no memory to defer it: unmapped here
+    ReleaseThread& thread = ReleaseThread::get();
+    if (thread.is_forked() || thread.take(release)) return;  // a child calls no driver
+    if (!thread.is_stopped()) {                              // there can be no thread
+      return wait_guarded([&](const Waiting&) { release.owner.reset(); });
+    }
+  } catch (...) {  // no memory
   }
+  abandon(std::move(release));
 }
 
+/// Ends the memory's use by giving its mapping to `unmap_later`.
 template <typename Memory>
 std::shared_ptr<const SharedMapping> map(SharedMemoryOps& shared, const Device& device,
                                          int64_t size, Memory memory) {
-  return {std::make_unique<SharedMapping>(shared, device, size, memory).release(), unmap_later};
+  std::shared_ptr<const SharedMapping> mapping =
+      std::make_shared<SharedMapping>(shared, device, size, memory);
+  const SharedMapping* const address = mapping.get();
+  return {address, [own = std::move(mapping)](const SharedMapping*) mutable noexcept {
+            unmap_later(std::move(own));
+          }};
 }
 
 // ---------------------------------------------------------------- descriptions
@@ -105,8 +119,9 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
 
-  int64_t read() {
-    int64_t number;
+  template <typename Number = int64_t>
+  Number read() {
+    Number number;
     std::memcpy(&number, take(sizeof(number)).data(), sizeof(number));
     return number;
   }
@@ -123,8 +138,6 @@ class Reader {
     if (size < 0) raise_malformed();
     return take(static_cast<std::size_t>(size));
   }
-
- private:
   std::string_view take(std::size_t size) {
     if (size > rest_.size()) raise_malformed();
     const std::string_view taken = rest_.substr(0, size);
@@ -132,6 +145,7 @@ class Reader {
     return taken;
   }
 
+ private:
   std::string_view rest_;
 };
 
@@ -161,54 +175,102 @@ void check(ArrowErrorCode code) {
   if (code != NANOARROW_OK) raise_malformed();
 }
 
+/// nanoarrow trusts the sizes in it: a number of pairs, and the size of each key and value.
+void check_metadata(std::string_view metadata) {
+  if (metadata.data() == nullptr) return;
+  Reader in(metadata);
+  const auto pairs = in.read<int32_t>();
+  if (pairs < 0) raise_malformed();
+  for (int64_t i = 0; i < 2 * int64_t{pairs}; ++i) {
+    in.take(static_cast<std::size_t>(in.read<int32_t>()));
+  }
+}
+
+/// What the buffers of a node have to hold, and their sizes.
+struct NodeSizes {
+  int64_t rows = 0;  ///< also those before the offset
+  std::vector<int64_t> sizes;
+};
+
+/// `*node` is that of `type`, which those of its children follow. The array has been validated.
+void check_sizes(const Type& type, std::vector<NodeSizes>::const_iterator* node) {
+  const NodeSizes& given = *(*node)++;
+  for (std::size_t i = 0; i < given.sizes.size(); ++i) {
+    const int64_t needed = buffer_size(type, static_cast<int64_t>(i), given.rows);
+    if (given.sizes[i] != kAbsent && given.sizes[i] < needed) raise_malformed();
+  }
+  for (const Type& child : type.children) check_sizes(child, node);
+  if (type.dictionary != nullptr) check_sizes(*type.dictionary, node);
+}
+
 /// Makes the schema of a node and its array in `memory`, level by level.
 class NodeReader {
  public:
   NodeReader(Reader& in, std::shared_ptr<const SharedMapping> memory)
       : in_(in), memory_(std::move(memory)) {}
 
-  OwnedArray read(ArrowSchema* schema) {
+  DeviceArray read(const Device& device) {
+    OwnedSchema schema;
+    OwnedArray array = read(schema.get(), 0);
+    DeviceArray made = DeviceArray::import(std::move(schema), std::move(array), device);
+    auto node = nodes_.cbegin();
+    check_sizes(made.type(), &node);
+    return made;
+  }
+
+ private:
+  OwnedArray read(ArrowSchema* schema, int depth) {
+    if (depth > kMaxDepth) raise_malformed();
     ArrowSchemaInit(schema);
     check(ArrowSchemaSetFormat(schema, read_string("").c_str()));
     const std::string_view name = in_.read_text();
     if (name.data() != nullptr) check(ArrowSchemaSetName(schema, std::string(name).c_str()));
     const std::string_view metadata = in_.read_text();
+    check_metadata(metadata);
     check(ArrowSchemaSetMetadata(schema, metadata.data()));
     schema->flags = in_.read();
     ArrayParts parts;
     parts.length = in_.read();
     parts.offset = in_.read();
     parts.null_count = in_.read();
+    NodeSizes given;
+    if (!checked_add(parts.length, parts.offset, &given.rows)) raise_malformed();
     for (int64_t count = in_.read_count(); count > 0; --count) {
-      parts.buffers.push_back(read_buffer());
+      parts.buffers.push_back(read_buffer(&given.sizes));
     }
+    nodes_.push_back(std::move(given));
     const int64_t n_children = in_.read_count();
     check(ArrowSchemaAllocateChildren(schema, n_children));
-    for (int64_t i = 0; i < n_children; ++i) parts.children.push_back(read(schema->children[i]));
+    for (int64_t i = 0; i < n_children; ++i) {
+      parts.children.push_back(read(schema->children[i], depth + 1));
+    }
     if (in_.read() != 0) {
       check(ArrowSchemaAllocateDictionary(schema));
-      parts.dictionary = read(schema->dictionary);
+      parts.dictionary = read(schema->dictionary, depth + 1);
     }
     return make_array(std::move(parts));
   }
 
- private:
   std::string read_string(std::string_view otherwise) {
     const std::string_view text = in_.read_text();
     return std::string(text.data() != nullptr ? text : otherwise);
   }
 
-  Buffer read_buffer() {
+  Buffer read_buffer(std::vector<int64_t>* sizes) {
     const int64_t size = in_.read();
     const int64_t offset = in_.read();
+    sizes->push_back(size);
     if (size == kAbsent) return {};
-    const int64_t end = memory_ == nullptr ? 0 : memory_->size();
-    if (size < 0 || offset < 0 || size > end || offset > end - size) raise_malformed();
+    if (memory_ == nullptr || size < 0 || offset < 0 || size > memory_->size() ||
+        offset > memory_->size() - size) {
+      raise_malformed();
+    }
     return {memory_, memory_->address() + offset, size};
   }
 
   Reader& in_;
   std::shared_ptr<const SharedMapping> memory_;
+  std::vector<NodeSizes> nodes_;
 };
 
 /// The device of `type` that is called `name`.
@@ -264,9 +326,7 @@ DeviceArray open_shared_copy(std::string_view description, int descriptor) {
   const int64_t size = in.read();
   std::shared_ptr<const SharedMapping> memory;
   if (size > 0) memory = map(shared, device, size, descriptor);
-  OwnedSchema schema;
-  OwnedArray array = NodeReader(in, memory).read(schema.get());
-  return DeviceArray::import(std::move(schema), std::move(array), device);
+  return NodeReader(in, memory).read(device);
 }
 
 }  // namespace arrowdl

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,16 @@ bool has_views(const Type& type) {
     if (has_views(child)) return true;
   }
   return type.dictionary != nullptr && has_views(*type.dictionary);
+}
+
+int64_t read_number(const std::string& text, std::size_t at) {
+  int64_t number;
+  std::memcpy(&number, text.data() + at, sizeof(number));
+  return number;
+}
+
+void write_number(std::string& text, std::size_t at, int64_t number) {
+  std::memcpy(&text[at], &number, sizeof(number));
 }
 
 class SharedCopyTest : public testing::DeviceTest {
@@ -84,16 +95,20 @@ TEST_P(SharedCopyTest, EveryTypeComesBack) {
   }
 }
 
-TEST_P(SharedCopyTest, NamesMetadataAndFlagsComeBack) {
+DeviceArray import_with_metadata() {
   OwnedSchema schema = testing::field("c");
-  ASSERT_EQ(ArrowSchemaSetName(schema.get(), "a name"), NANOARROW_OK);
+  EXPECT_EQ(ArrowSchemaSetName(schema.get(), "a name"), NANOARROW_OK);
   nanoarrow::UniqueBuffer pairs;
   ArrowMetadataBuilderInit(pairs.get(), nullptr);
   ArrowMetadataBuilderAppend(pairs.get(), ArrowCharView("key"), ArrowCharView("value"));
   ArrowSchemaSetMetadata(schema.get(), reinterpret_cast<const char*>(pairs->data));
   schema->flags = 0;
   Builder builder(1);
-  const DeviceArray array = copy_array(builder.import(schema, {testing::number(1)}), device_);
+  return builder.import(schema, {testing::number(1)});
+}
+
+TEST_P(SharedCopyTest, NamesMetadataAndFlagsComeBack) {
+  const DeviceArray array = copy_array(import_with_metadata(), device_);
   const OwnedSchema opened = open(make_shared_copy(array)).export_schema();
   EXPECT_STREQ(opened->name, "a name");
   EXPECT_EQ(opened->flags, 0);
@@ -217,6 +232,28 @@ TEST_P(SharedCopyTest, EveryCallMayFail) {
   accept_abandoned();
 }
 
+/// Only the device itself needs access: other copies go without.
+TEST_P(SharedCopyTest, APeerMayRefuseAccess) {
+  DeviceArray array = make_bytes("abcd");
+  array.synchronize();
+  int refusals = 0;
+  bool has_failed = true;
+  for (int n = 1; has_failed; ++n) {
+    fake_->fail_call(n, 999);
+    try {
+      make_shared_copy(array);
+    } catch (const Error& error) {
+      if (std::strstr(error.what(), "MemSetAccess") != nullptr) ++refusals;
+    }
+    has_failed = fake_->has_failed();
+    fake_->fail_call(0, 0);
+    ASSERT_TRUE(eventually([] { return pending_releases() == 0; })) << n;
+  }
+  EXPECT_EQ(refusals, 1);
+  array = DeviceArray();
+  accept_abandoned();
+}
+
 /// ROCm 7.1 takes the descriptor by value, as CUDA does, earlier ones a pointer to it.
 TEST_P(SharedCopyTest, NewerVersionsOpenItToo) {
   const SharedCopy shared = make_shared_copy(make_bytes("abcd"));
@@ -254,6 +291,59 @@ TEST_P(SharedCopyTest, ADescriptionThatIsCutOffIsRefused) {
     expect_error(ErrorKind::kValue, "does not describe a shared array",
                  [&] { open_shared_copy(cut, shared.memory.get()); });
   }
+}
+
+/// Whatever it says then, nothing beyond it is read. Many changes make another description.
+TEST_P(SharedCopyTest, AnyByteOfADescriptionMayBeWrong) {
+  const SharedCopy shared = make_shared_copy(copy_array(import_with_metadata(), device_));
+  int refusals = 0;
+  for (std::size_t i = 0; i < shared.description.size(); ++i) {
+    for (const int change : {1, 0x7F, 0x80, 0xFF}) {
+      std::string changed = shared.description;
+      changed[i] = static_cast<char>(changed[i] ^ change);
+      try {
+        open_shared_copy(changed, shared.memory.get());
+      } catch (const Error&) {
+        ++refusals;
+      }
+    }
+  }
+  EXPECT_GT(refusals, 100);
+}
+
+TEST_P(SharedCopyTest, RowsBeyondTheirBuffersAreRefused) {
+  constexpr std::size_t kFromEnd = 10 * sizeof(int64_t);  // rows, ..., children, dictionary
+  SharedCopy shared = make_shared_copy(make_bytes("abcd"));
+  const std::size_t at = shared.description.size() - kFromEnd;
+  ASSERT_EQ(read_number(shared.description, at), 4);
+  write_number(shared.description, at, 65);
+  expect_error(ErrorKind::kValue, "does not describe a shared array", [&] { open(shared); });
+}
+
+TEST_P(SharedCopyTest, ABufferWithoutMemoryIsRefused) {
+  constexpr std::size_t kFromEnd = 4 * sizeof(int64_t);  // size, offset, children, dictionary
+  SharedCopy shared = make_shared_copy(make_bytes("").slice(0, 0));
+  const std::size_t at = shared.description.size() - kFromEnd;
+  ASSERT_EQ(read_number(shared.description, at), -1);
+  write_number(shared.description, at, 0);
+  expect_error(ErrorKind::kValue, "does not describe a shared array", [&] { open(shared); });
+}
+
+TEST_P(SharedCopyTest, EndlessNestingIsRefused) {
+  SharedCopy shared = make_shared_copy(make_bytes("").slice(0, 0));
+  const std::string node = shared.description.substr(shared.description.rfind('c') - 8);
+  shared.description.resize(shared.description.size() - node.size());
+  std::string level(8 + 2 + 10 * 8, 0);
+  write_number(level, 0, 2);
+  level.replace(8, 2, "+s");
+  write_number(level, 10, -1);       // no name
+  write_number(level, 10 + 8, -1);   // no metadata
+  write_number(level, 10 + 48, 1);   // one buffer,
+  write_number(level, 10 + 56, -1);  // absent
+  write_number(level, 10 + 72, 1);   // one child
+  for (int i = 0; i < 300'000; ++i) shared.description += level;
+  shared.description += node;
+  expect_error(ErrorKind::kValue, "does not describe a shared array", [&] { open(shared); });
 }
 
 TEST_P(SharedCopyTest, ADescriptorOfSomethingElseIsRefused) {
