@@ -1384,14 +1384,11 @@ def share_buffer(array: Any, i: int, allow_copy: bool = True) -> DeviceArray | N
 def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray:
     """Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive."""
 
-def share_array(array: Any) -> tuple[bytes, int]:
+def make_shared_copy(array: Any) -> tuple[bytes, int]:
     """Copy `array` to memory that other processes can open: its description for them, and a file descriptor of the memory that the caller closes, -1 for no memory."""
 
-def forget_shared_copy(array: Any) -> None:
-    """Close the descriptor of the copy that `share_array` has made of `array`."""
-
-def open_shared_array(description: bytes, descriptor: int) -> DeviceArray:
-    """Return the array that `share_array` of any process described; leaves the descriptor open."""
+def open_shared_copy(description: bytes, descriptor: int) -> DeviceArray:
+    """Return the array that `make_shared_copy` of any process described; leaves the descriptor open."""
 
 def address_of(array: Any) -> int:
     """Return the address of the first element of `array`."""

@@ -46,7 +46,6 @@ void dealloc(PyObject* self) noexcept {
   {
     const PendingError pending;  // a foreign release may be Python code
     cast(self)->array.~DeviceArray();
-    cast(self)->shared.~shared_ptr();
   }
   type->tp_free(self);
   Py_DECREF(type);
@@ -54,11 +53,9 @@ void dealloc(PyObject* self) noexcept {
 
 PyObject* release(PyObject* self, PyObject*) noexcept {
   DeviceArray dropped;
-  std::shared_ptr<const SharedCopy> dropped_copy;
   {
     const CriticalSection section(self);
     std::swap(dropped, cast(self)->array);
-    std::swap(dropped_copy, cast(self)->shared);
   }
   Py_RETURN_NONE;
 }
@@ -67,7 +64,7 @@ PyObject* is_released(PyObject* self, void*) noexcept {
   return PyBool_FromLong(cast(self)->array ? 0 : 1);
 }
 
-/// Of multiprocessing only what `_processes.py` registers is pickled.
+/// multiprocessing calls what `_processes.py` registers instead.
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
   return guarded([&]() -> PyObject* {
     const DeviceArray& array = cast(self)->array;

@@ -38,7 +38,6 @@ pybind11::object wrap(DeviceArray array) {
   if (array) prepare_to_share(array.device());
   pybind11::object object = checked(device_array_type->tp_alloc(device_array_type, 0));
   new (&cast(object.ptr())->array) DeviceArray(std::move(array));
-  new (&cast(object.ptr())->shared) std::shared_ptr<const SharedCopy>();
   return object;
 }
 

@@ -3,16 +3,12 @@
 
 #include <pybind11/cast.h>
 
-#include <memory>
-
 #include "arrowdl/device_array.hpp"
-#include "arrowdl/shared_copy.hpp"
 
 namespace arrowdl::python {
 
 struct DeviceArrayObject {
   PyObject_HEAD DeviceArray array;
-  std::shared_ptr<const SharedCopy> shared;  ///< once it was sent to another process
   PyObject* weak_references;
 };
 

@@ -11,8 +11,8 @@ namespace arrowdl {
 
 /// An array in memory that processes share, as one of them sends it to another.
 struct SharedCopy {
-  std::string description;  ///< its schema, rows and device, for `open_shared_copy`
-  FileDescriptor memory;    ///< of its buffers; empty if it has none
+  std::string description;    ///< its schema, rows and device, for `open_shared_copy`
+  FileDescriptor descriptor;  ///< of the memory of its buffers; empty if it has none
 };
 
 /// Copies the rows of `array`, nested values and dictionaries included, to new memory on its device

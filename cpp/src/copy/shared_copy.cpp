@@ -36,7 +36,8 @@ SharedMemoryOps& require_shared_memory(const Device& device) {
     raise_buffer_error(
         "memory on ", to_string(device),
         " cannot be shared with other processes: only that of cuda and rocm can, on "
-        "Linux and with a driver for CUDA 11.4 or ROCm 6: copy the array to the CPU");
+        "Linux and with a driver for CUDA 11.4, or a HIP that exports memory: copy the array to "
+        "the CPU");
   }
   return *shared;
 }
@@ -301,7 +302,7 @@ SharedCopy make_shared_copy(const DeviceArray& array) {
   SharedCopy made;
   int64_t size = 0;
   if (planner.size() > 0) {
-    const auto memory = map(shared, device, planner.size(), &made.memory);
+    const auto memory = map(shared, device, planner.size(), &made.descriptor);
     work.hold(memory);
     size = memory->size();
     copy_ranges(work, device, device, memory->address(), planner.ranges(), false);

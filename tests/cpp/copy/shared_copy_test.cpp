@@ -65,7 +65,7 @@ class SharedCopyTest : public testing::DeviceTest {
   }
 
   static DeviceArray open(const SharedCopy& shared) {
-    return open_shared_copy(shared.description, shared.memory.get());
+    return open_shared_copy(shared.description, shared.descriptor.get());
   }
 
   static Values read(const DeviceArray& array) { return read_rows(copy_array(array, Device{})); }
@@ -183,13 +183,13 @@ TEST_P(SharedCopyTest, ItStaysMappedUntilItsReadersAreDone) {
 
 TEST_P(SharedCopyTest, ProgramsDoNotInheritTheDescriptor) {
   const SharedCopy shared = make_shared_copy(make_bytes("abcd"));
-  EXPECT_EQ(fcntl(shared.memory.get(), F_GETFD), FD_CLOEXEC);
-  EXPECT_EQ(fcntl(shared.memory.duplicate().get(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(fcntl(shared.descriptor.get(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(fcntl(shared.descriptor.duplicate().get(), F_GETFD), FD_CLOEXEC);
 }
 
 TEST_P(SharedCopyTest, AnArrayWithoutBytesHasNoMemory) {
   const SharedCopy shared = make_shared_copy(make_bytes("").slice(0, 0));
-  EXPECT_FALSE(shared.memory);
+  EXPECT_FALSE(shared.descriptor);
   EXPECT_EQ(open(shared).length(), 0);
   EXPECT_EQ(open(shared).device(), device_);
 }
@@ -289,7 +289,7 @@ TEST_P(SharedCopyTest, ADescriptionThatIsCutOffIsRefused) {
   for (std::size_t size = 0; size < shared.description.size(); ++size) {
     const std::string cut = shared.description.substr(0, size);
     expect_error(ErrorKind::kValue, "does not describe a shared array",
-                 [&] { open_shared_copy(cut, shared.memory.get()); });
+                 [&] { open_shared_copy(cut, shared.descriptor.get()); });
   }
 }
 
@@ -302,7 +302,7 @@ TEST_P(SharedCopyTest, AnyByteOfADescriptionMayBeWrong) {
       std::string changed = shared.description;
       changed[i] = static_cast<char>(changed[i] ^ change);
       try {
-        open_shared_copy(changed, shared.memory.get());
+        open_shared_copy(changed, shared.descriptor.get());
       } catch (const Error&) {
         ++refusals;
       }

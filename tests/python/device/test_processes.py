@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
+from helpers.fake_cuda import PREAMBLE
 
 RECEIVER = """
 import concurrent.futures, copy, multiprocessing, os, pickle, sys
@@ -81,22 +84,18 @@ del copied
 assert eventually(count_descriptors, mine) and eventually(lambda: receiver.ask("count"), its)
 assert eventually(debug.live_objects, objects)
 assert eventually(cuda.library.arrowdl_fake_allocations, allocations)
-assert eventually(held, ["fake-cuda-memory-0"])  # for the next one that `array` itself is sent to
-array.release()
 assert eventually(held, [])
 receiver.end()
 """)
 
 
-def test_one_copy_serves_all_receivers(run: Callable[[str], None]) -> None:
-    """They read one memory, and each may send it on: to a third, back, or to itself."""
+def test_what_was_received_is_sent_on(run: Callable[[str], None]) -> None:
+    """To a third process, back, or to itself."""
     run("""
 first, second = Receiver(context), Receiver(context)
 array = make([1, 2, 3])
 first.ask("keep", array)
-copies = cuda.library.arrowdl_fake_copies()
 second.ask("keep", array)
-assert cuda.library.arrowdl_fake_copies() == copies
 expected = values(array)
 del array
 assert eventually(held, [])
@@ -123,7 +122,7 @@ try:
 except (EOFError, ConnectionResetError):
     pass
 receiver.process.join()
-assert eventually(held, ["fake-cuda-memory-0"])  # the copy that `array` keeps
+assert eventually(held, [])
 assert values(array).to_pylist() == list(range(1000))
 del array
 assert eventually(held, [])
@@ -138,6 +137,7 @@ def test_a_sender_that_is_killed_leaves_what_was_received(run: Callable[[str], N
 mine, its = context.Pipe()
 sender = context.Process(target=receivers.send_and_die, args=(its, 1000))
 sender.start()
+its.close()
 received = mine.recv()
 mine.send("go on")
 sender.join()
@@ -207,6 +207,33 @@ receiver.end()
 """)
 
 
+def test_each_send_has_the_rows_of_its_time(run: Callable[[str], None]) -> None:
+    """An array may share its memory with a tensor that is written in place."""
+    run("""
+stream = cuda.make_stream()
+memory = cuda.allocate(16)
+array = arrowdl.to_arrow_device(cuda.tensor(memory, (4,), stream=stream))
+for rows in ([1, 2, 3, 4], [5, 6, 7, 8]):
+    source = make(pa.array(rows, pa.int32()))
+    source.synchronize()
+    address = source.__cuda_array_interface__["data"][0]
+    cuda.library.arrowdl_fake_enqueue_copy(0, stream, memory, address, 16)
+    cuda.synchronize(stream)
+    assert values(pickle.loads(ForkingPickler.dumps(array))).to_pylist() == rows
+""")
+
+
+def test_the_process_ends_while_the_gpu_works(on_fake_cuda: Callable[[str], None]) -> None:
+    """The end of a mapping waits for the device, and that of the process does not."""
+    code = """
+received = pickle.loads(ForkingPickler.dumps(make([1])))
+settle()
+cuda.library.arrowdl_fake_close_gate_on(0, cuda.make_stream())
+"""
+    whole = PREAMBLE + RECEIVER + code
+    subprocess.run([sys.executable, "-c", whole], check=True, timeout=60)
+
+
 def test_arguments_and_queues(run: Callable[[str], None]) -> None:
     run("""
 array = make([4, None, 5])
@@ -221,7 +248,7 @@ for method in ("spawn", "forkserver"):
 queue, event = context.Queue(), context.Event()
 process = context.Process(target=receivers.send_by_queue, args=(queue, event))
 process.start()
-received = queue.get()["rows"]
+received = queue.get(timeout=60)["rows"]
 event.set()
 process.join()
 assert values(received).to_pylist() == [1, None, 3]
@@ -244,9 +271,21 @@ cuda.library.arrowdl_fake_set_sharing(1)
 import resource
 message = ForkingPickler.dumps(array)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-refused(OSError, "raise the limit (ulimit -n)", lambda: ForkingPickler.dumps(array))
-resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+refusals = []
+for more in range(4):  # too few for the memory, its descriptor, or a duplicate
+    taken = [os.dup(0) for _ in range(more)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max([2, *taken]) + 1, hard))
+    for descriptor in taken:
+        os.close(descriptor)
+    try:
+        ForkingPickler.dumps(array)
+    except OSError as error:
+        assert "raise the limit (ulimit -n)" in str(error), error
+        refusals.append(more)
+    if more == 0:
+        refused(OSError, "raise the limit (ulimit -n)", lambda: pickle.loads(message))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+assert refusals == [0, 1], refusals
 released = make([1])
 released.release()
 refused(TypeError, "cannot be pickled", lambda: ForkingPickler.dumps(released))
@@ -258,21 +297,20 @@ def test_a_forked_child_neither_sends_nor_receives(run: Callable[[str], None]) -
     run("""
 array = make([1])
 assert values(pickle.loads(ForkingPickler.dumps(array))).to_pylist() == [1]
-of_parent = arrowdl._core.share_array(array)
+of_parent = arrowdl._core.make_shared_copy(array)
 os.close(of_parent[1])
-assert eventually(held, ["fake-cuda-memory-0"])  # what `array` keeps
+assert eventually(held, [])
 child = os.fork()
 if child == 0:
     try:
-        assert held() == [], "the memory would stay when the parent drops it"
         refused(RuntimeError, "fork", lambda: ForkingPickler.dumps(array))
-        refused(RuntimeError, "fork", lambda: arrowdl._core.open_shared_array(*of_parent))
+        refused(RuntimeError, "fork", lambda: arrowdl._core.open_shared_copy(*of_parent))
         os._exit(0)
     except BaseException as error:
         print(error, flush=True)
     os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
-assert held() == ["fake-cuda-memory-0"] and cuda.misuses() == 0
+assert held() == [] and cuda.misuses() == 0
 assert values(pickle.loads(ForkingPickler.dumps(array))).to_pylist() == [1]
 """)
 
@@ -302,7 +340,7 @@ context = torch.multiprocessing.get_context("spawn")
 queue, event = context.Queue(), context.Event()
 process = context.Process(target=receivers.send_by_queue, args=(queue, event))
 process.start()
-received = queue.get()["rows"]
+received = queue.get(timeout=60)["rows"]
 event.set()
 process.join()
 assert values(received).to_pylist() == [1, None, 3]

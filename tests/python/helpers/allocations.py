@@ -607,9 +607,9 @@ def cuda_shared() -> Use:
 
     def share() -> Any:
         assert len(os.listdir("/proc/self/fd")) == files, "a descriptor was left open"
-        description, descriptor = _core.share_array(rows[1:])
+        description, descriptor = _core.make_shared_copy(rows[1:])
         try:
-            return _core.open_shared_array(description, descriptor)
+            return _core.open_shared_copy(description, descriptor)
         finally:
             os.close(descriptor)
 
