@@ -213,6 +213,18 @@ TEST_F(ExportAsyncStream, RequestsAddUpWithoutOverflow) {
   EXPECT_EQ(consumer.extract(), (std::vector<int64_t>{0, 1, 2}));
 }
 
+/// As libarrow does, which requests one array more for each that it takes from its queue.
+TEST_F(ExportAsyncStream, WhoHoldsATaskMayRequestMore) {
+  Consumer consumer;
+  consumer.first_request = 5;
+  export_async_stream(rows(3), &consumer.handler);
+  ArrowAsyncProducer* const producer = consumer.handler.producer;
+  consumer.wait_for_release();
+  producer->request(producer, 1);
+  producer->cancel(producer);
+  EXPECT_EQ(consumer.extract(), (std::vector<int64_t>{0, 1, 2}));
+}
+
 TEST_F(ExportAsyncStream, NothingIsReadBeforeTheFirstRequest) {
   std::atomic<int64_t> made{0};
   Consumer consumer;

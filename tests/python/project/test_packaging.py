@@ -63,7 +63,7 @@ def build_sdist(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as a user builds it, of the sdist; ARROWDL_WHEEL names one that is built already."""
+    """The wheel as a user builds it, of the sdist; ARROWDL_WHEEL names one that is built."""
     if built := os.environ.get("ARROWDL_WHEEL"):
         return Path(built).resolve()
     folder = tmp_path_factory.mktemp("wheel")
