@@ -61,6 +61,15 @@ class SharedMapping : private Counted {
   const Mapping mapping_;
 };
 
+/// Whether the release thread takes it: not without one, or without memory.
+bool try_defer(ReleaseThread& thread, Release& release) {
+  try {
+    return thread.take(release);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 /// Unmaps it on the release thread, since that may wait for the device. At the end of the process,
 /// which nobody makes wait, it stays: the system unmaps it.
 void unmap_later(std::shared_ptr<const SharedMapping> mapping) noexcept {
@@ -68,11 +77,11 @@ void unmap_later(std::shared_ptr<const SharedMapping> mapping) noexcept {
   Release release{nullptr, std::move(mapping), size};
   try {
     ReleaseThread& thread = ReleaseThread::get();
-    if (thread.is_forked() || thread.take(release)) return;  // a child calls no driver
-    if (!thread.is_stopped()) {                              // there can be no thread
+    if (thread.is_forked() || try_defer(thread, release)) return;  // a child calls no driver
+    if (!thread.is_stopped()) {
       return wait_guarded([&](const Waiting&) { release.owner.reset(); });
     }
-  } catch (...) {  // no memory
+  } catch (...) {  // no thread, and no guard
   }
   abandon(std::move(release));
 }
