@@ -150,7 +150,8 @@ assert eventually(held, [])
 
 
 def test_what_nobody_receives_can_be_given_up(run: Callable[[str], None]) -> None:
-    """Also an array that is unpickled twice: each message is for one receiver."""
+    """Also an array that is unpickled twice, since each message is for one receiver, and one whose
+    message cannot be pickled further."""
     run("""
 message = ForkingPickler.dumps(make([1]))
 assert eventually(held, ["fake-cuda-memory-0"])
@@ -159,7 +160,9 @@ assert eventually(held, [])
 sys.excepthook = lambda *error: None  # the sender's thread says that it knows no such array
 refused(RuntimeError, "an array is received once", lambda: pickle.loads(message))
 message = ForkingPickler.dumps(make([1]))
+refused(Exception, "pickle", lambda: ForkingPickler.dumps([make([2]), lambda: 0]))
 settle()
+assert eventually(held, ["fake-cuda-memory-0"] * 2)
 resource_sharer.stop()
 assert eventually(held, [])
 refused(RuntimeError, "has to live until the array is received", lambda: pickle.loads(message))
