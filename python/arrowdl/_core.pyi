@@ -98,7 +98,8 @@ class DeviceArray:
 
     `to_arrow_device`, `from_arrow` and the functions of `c_data` return it. It supports the Arrow
     PyCapsule protocols, DLPack and its C exchange API, NumPy's ``__array__``, and on CUDA and SYCL
-    devices their array interfaces.
+    devices their array interfaces. `multiprocessing` sends arrays in memory of a GPU to other
+    processes.
     """
 
     __dlpack_c_exchange_api__: CapsuleType
@@ -1382,6 +1383,12 @@ def share_buffer(array: Any, i: int, allow_copy: bool = True) -> DeviceArray | N
 
 def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray:
     """Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive."""
+
+def make_shared_copy(array: Any) -> tuple[bytes, int]:
+    """Copy `array` to memory that other processes can open: its description for them, and a file descriptor of the memory that the caller closes, -1 for no memory."""
+
+def open_shared_copy(description: bytes, descriptor: int) -> DeviceArray:
+    """Return the array that `make_shared_copy` of any process described; leaves the descriptor open."""
 
 def address_of(array: Any) -> int:
     """Return the address of the first element of `array`."""

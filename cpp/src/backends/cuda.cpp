@@ -1,7 +1,7 @@
 // The backend of CUDA, on NVIDIA's driver.
 #include "backends/cuda.hpp"
 
-#include "backends/cuda_like_runtime.hpp"
+#include "backends/cuda_like_shared_memory.hpp"
 #include "backends/kernels/kernels_ptx.hpp"
 
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
@@ -20,7 +20,7 @@ constexpr RuntimeText kText = {
     kKernelsPtx,
 };
 
-struct CudaCalls : StreamCalls {
+struct CudaCalls : StreamCalls, VirtualMemoryCalls {
   Call<int*, int> get_device;        // device, ordinal
   Call<void**, int> retain_primary;  // context, device
   Call<void*> push_context;
@@ -78,6 +78,18 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::get_pool_access>("cuMemPoolGetAccess", kOptional),
     row<&CudaCalls::get_attribute>("cuDeviceGetAttribute"),
     row<&CudaCalls::copy_peer>("cuMemcpyPeerAsync"),
+    row<&CudaCalls::get_pci_id>("cuDeviceGetPCIBusId", kOptional),
+    row<&CudaCalls::get_uuid>("cuDeviceGetUuid_v2", kOptional),
+    row<&CudaCalls::get_granularity>("cuMemGetAllocationGranularity", kOptional),
+    row<&CudaCalls::create_memory>("cuMemCreate", kOptional),
+    row<&CudaCalls::release_memory>("cuMemRelease", kOptional),
+    row<&CudaCalls::export_memory>("cuMemExportToShareableHandle", kOptional),
+    row<&CudaCalls::import_memory>("cuMemImportFromShareableHandle", kOptional),
+    row<&CudaCalls::reserve_range>("cuMemAddressReserve", kOptional),
+    row<&CudaCalls::free_range>("cuMemAddressFree", kOptional),
+    row<&CudaCalls::map_memory>("cuMemMap", kOptional),
+    row<&CudaCalls::unmap_memory>("cuMemUnmap", kOptional),
+    row<&CudaCalls::set_access>("cuMemSetAccess", kOptional),
     row<&CudaCalls::load_module>("cuModuleLoadData"),
     row<&CudaCalls::find_kernel>("cuModuleGetFunction"),
     row<&CudaCalls::launch_kernel>("cuLaunchKernel"),
@@ -108,10 +120,10 @@ bool is_default(StreamHandle stream) noexcept {
   return stream.is_null() || stream == kLegacyDefault || stream == kPerThreadDefault;
 }
 
-class CudaRuntime final : public CudaLikeRuntime {
+class CudaRuntime final : public CudaLikeSharedMemory {
  public:
   CudaRuntime(std::string library_name, const CudaCalls& calls)
-      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+      : CudaLikeSharedMemory(kText, std::move(library_name), calls, calls), calls_(calls) {}
 
   /// The per-thread default stream (2) differs per thread, and memory may be freed on any thread.
   /// The legacy default stream (1) waits for all of them.

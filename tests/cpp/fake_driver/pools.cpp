@@ -49,7 +49,7 @@ bool Machine::has_room(int device, uint64_t size) const {
   uint64_t taken = 0;
   for (const auto& [address, one] : allocations) {
     if (one.device == device && one.memory == Memory::kDevice && !one.is_freed && !one.is_pooled) {
-      taken += one.bytes.size();
+      taken += one.size;
     }
   }
   for (const auto& [handle, pool] : pools) taken += pool.device == device ? pool.reserved : 0;
@@ -76,7 +76,7 @@ void* Machine::add_pooled(std::size_t size, void* handle, int device) {
 
 void Machine::return_to_pool(const Allocation& allocation) {
   const auto found = pools.find(allocation.pool);
-  if (found != pools.end()) found->second.used -= allocation.bytes.size();
+  if (found != pools.end()) found->second.used -= allocation.size;
 }
 
 /// cuMemPoolSetAttribute: a pool above its threshold gives memory back at the next synchronization.
@@ -92,7 +92,7 @@ void Machine::trim_pools() {
 /// (cuMemPoolCreate). PyTorch's CUDAMallocAsyncAllocator treats it so. HIP is not known to.
 bool Machine::may_access(int device, const Allocation* memory) const {
   if (!kHasContexts || memory == nullptr) return true;
-  if (memory->is_mapped) return memory->device == device;
+  if (memory->is_mapped) return memory->granted.count(device) != 0;
   if (!memory->is_pooled) return true;
   const auto found = pools.find(memory->pool);
   return memory->device == device || found == pools.end() ||
@@ -183,7 +183,7 @@ int get_access(unsigned long long* flags, const void* location, const void* memo
   return call(kAnyCall, [&](Machine& m, Lock&) {
     const Allocation* const found = m.find_allocation(memory);
     if (found == nullptr || !found->is_mapped) return kInvalidValue;
-    *flags = static_cast<const Location*>(location)->id == found->device ? kReadWrite : 0;
+    *flags = found->granted.count(static_cast<const Location*>(location)->id) ? kReadWrite : 0;
     return kSuccess;
   });
 }
