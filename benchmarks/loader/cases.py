@@ -55,6 +55,7 @@ def make_cases(folder: Path) -> list[Case]:
     return [
         *(case for name in BATCH_ROWS for case in _make_parquet(name, folder)),
         *(case for name in BATCH_ROWS for case in _make_ipc(name, folder)),
+        *_make_packed(folder / "tok.parquet"),
         *_make_tables(folder),
         *_make_peers(folder),
     ]
@@ -83,6 +84,23 @@ def _make_parquet(name: str, folder: Path) -> Iterator[Case]:
     yield Case(f"parquet-{name}-scan", ours, _scan(path), "scanner, no tensors", 1.15)
     shuffled = _make_loader(path, name, shuffle=True)
     yield Case(f"parquet-{name}-shuffled", shuffled, floor, "iter_batches, no tensors", 1.3)
+
+
+def _make_packed(path: Path) -> Iterator[Case]:
+    """Blocks of 2,048 tokens of shuffled rows, beside the rows themselves."""
+
+    def shuffle() -> arrowdl.DeviceStream:
+        reader = ds.dataset(path).scanner(batch_size=131_072).to_reader()
+        return arrowdl.from_arrow_stream(reader).shuffle(65_536, seed=7)
+
+    def pack(strategy: Any) -> int:
+        return drain(shuffle().pack("tokens", 2048, strategy).rebatch(64))
+
+    def read_rows() -> int:
+        return drain(shuffle().rebatch(BATCH_ROWS["tok"]))
+
+    for strategy in ("concat", "best_fit"):
+        yield Case(f"pack-{strategy}", partial(pack, strategy), read_rows, "shuffled rows", 1.15)
 
 
 def _make_ipc(name: str, folder: Path) -> Iterator[Case]:

@@ -648,6 +648,20 @@ class DeviceStream:
         -------
         DeviceStream
         """
+    def pack(
+        self,
+        column: str,
+        length: int,
+        strategy: Literal["concat", "best_fit"] = "concat",
+        *,
+        buffer_size: int = 256,
+        long: Literal["split", "truncate", "drop", "raise"] = "split",
+        pad_value: float | Mapping[str, float] = 0,
+        drop_last: bool = False,
+        aligned: Sequence[str] | None = None,
+        add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens"),
+        resume_from: Sequence[int] = (0, 0, 0),
+    ) -> DeviceStream: ...
     def to(
         self,
         device: DeviceLike,
@@ -1105,6 +1119,7 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
         The producer failed; its message is in the error.
     """
 
+def flatten_cu_seqlens(column: ArrowLike, /) -> DeviceArray: ...
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream:
     """Return a stream of one or more DeviceArrays, without Python between them."""
 

@@ -44,6 +44,19 @@ def test_rows_are_shuffled_as_on_the_cpu() -> None:
     assert [read(array) for array in shuffle(here.to("cuda"))] == expected
 
 
+def test_packed_blocks_are_copied() -> None:
+    tokens = pa.record_batch({"tokens": [[i] * (i % 5) for i in ROWS]})
+
+    def pack(array: arrowdl.DeviceArray) -> arrowdl.DeviceStream:
+        return _core.chain([array]).pack("tokens", 64, "best_fit")
+
+    here = arrowdl.from_arrow(tokens)
+    expected = [pa.array(array).to_pylist() for array in pack(here)]
+    assert [read(array) for array in pack(here).to("cuda")] == expected
+    with pytest.raises(BufferError, match="cannot pack sequences"):
+        pack(here.to("cuda"))
+
+
 @pytest.mark.parametrize("name", ["list", "text"])
 def test_lists_are_padded(name: str) -> None:
     here = arrowdl.to_torch(COLUMNS[name], ragged="padded", nulls="fill")

@@ -85,6 +85,10 @@ def settings() -> None:
 def streams(table: SupportsArrowStream) -> None:
     stream = arrowdl.from_arrow_stream(table).rebatch(64, drop_last=True).shard(2, 0)
     assert_type(stream.shuffle(1000, seed=1), DeviceStream)
+    packed = stream.pack("tokens", 2048, "best_fit", long="raise", pad_value={"labels": -100})
+    assert_type(packed, DeviceStream)
+    assert_type(arrowdl.flatten_cu_seqlens(next(packed)["cu_seqlens"]), DeviceArray)
+    stream.pack("tokens", 2048, "first_fit")  # type: ignore[arg-type]
     for array in stream.to("cuda", pin_memory=False).prefetch():
         assert_type(array, DeviceArray)
     arrowdl.from_arrow_stream(1)  # type: ignore[arg-type]

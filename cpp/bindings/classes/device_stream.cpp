@@ -4,14 +4,20 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
 #include <limits>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "arrowdl/async_stream.hpp"
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/pack.hpp"
 #include "classes/device.hpp"
 #include "classes/device_stream_docs.hpp"
+#include "classes/pack_options.hpp"
 #include "classes/schema.hpp"
 #include "export/allocator.hpp"
 #include "import/arrow.hpp"
@@ -146,6 +152,24 @@ DeviceStream take_shard(DeviceStream& self, int64_t num_shards, int64_t index, b
       self, [&](OwnedStream&& stream) { return shard(std::move(stream), num_shards, index, pad); });
 }
 
+DeviceStream pack_sequences(DeviceStream& self, std::string column, int64_t length,
+                            py::object strategy, int64_t buffer_size, py::object longer,
+                            py::object pad_value, bool drop_last,
+                            std::optional<std::vector<std::string>> aligned,
+                            std::vector<std::string> add, std::array<int64_t, 3> resume_from) {
+  PackOptions options;
+  options.column = std::move(column);
+  options.length = length;
+  options.buffer_size = buffer_size;
+  options.drop_last = drop_last;
+  options.added = std::move(add);
+  read_pack_options(self.schema().type,
+                    {std::move(strategy), std::move(longer), std::move(pad_value),
+                     std::move(aligned), resume_from},
+                    &options);
+  return adapt(self, [&](OwnedStream&& stream) { return pack(std::move(stream), options); });
+}
+
 DeviceStream copy_to_device(DeviceStream& self, const py::object& device, bool pin_memory,
                             const py::object& allocator) {
   const Device target = read_device(device.ptr());
@@ -259,6 +283,12 @@ void define_adaptors(py::class_<DeviceStream>& type) {
            py::arg("first_window") = 0, stream_docs::kShuffle)
       .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
            py::arg("pad") = false, stream_docs::kShard)
+      .def("pack", &pack_sequences, py::arg("column"), py::arg("length"),
+           py::arg("strategy") = "concat", py::kw_only(), py::arg("buffer_size") = 256,
+           py::arg("long") = "split", py::arg("pad_value") = 0, py::arg("drop_last") = false,
+           py::arg("aligned") = py::none(),
+           py::arg("add") = py::make_tuple("position_ids", "segment_ids", "cu_seqlens"),
+           py::arg("resume_from") = py::make_tuple(0, 0, 0), stream_docs::kPack)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
            py::arg("allocator") = py::none(), stream_docs::kTo)
       .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, stream_docs::kPrefetch);
@@ -282,6 +312,12 @@ void register_device_stream(py::module_& m) {
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
         "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends "
         "only on `seed` and `count`.");
+  m.def(
+      "flatten_cu_seqlens",
+      [](const py::object& column) {
+        return wrap(flatten_cu_seqlens(take_array_of(column.ptr())));
+      },
+      py::arg("column"), py::pos_only(), stream_docs::kFlattenCuSeqlens);
   set_interrupt_check(check_signals);
 }
 

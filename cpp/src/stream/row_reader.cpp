@@ -14,13 +14,21 @@ RowReader::RowReader(OwnedStream source)
 
 std::vector<DeviceArray> RowReader::read(int64_t rows) {
   std::vector<DeviceArray> parts;
-  while (rows > 0 && fill(rows)) {
-    const int64_t taken = std::min(rows, rest_.length());
-    parts.push_back(rest_.slice(0, taken));
-    rest_ = taken < rest_.length() ? rest_.slice(taken, rest_.length() - taken) : DeviceArray();
-    rows -= taken;
+  while (rows > 0) {
+    const DeviceArray part = read_part(rows);
+    if (!part) break;
+    parts.push_back(part);
+    rows -= part.length();
   }
   return parts;
+}
+
+DeviceArray RowReader::read_part(int64_t most) {
+  if (!fill(most)) return {};
+  const int64_t taken = std::min(most, rest_.length());
+  DeviceArray part = rest_.slice(0, taken);
+  rest_ = taken < rest_.length() ? rest_.slice(taken, rest_.length() - taken) : DeviceArray();
+  return part;
 }
 
 /// Reads arrays until `rest_` has rows. Returns false at the end.

@@ -18,6 +18,8 @@ class RowReader {
   int32_t device_type() const noexcept { return device_type_; }
   /// The next `rows` rows, or the rest, as slices that are not empty. No slices at the end.
   std::vector<DeviceArray> read(int64_t rows);
+  /// The next rows of one array, at least one and at most `most`; an empty DeviceArray at the end.
+  DeviceArray read_part(int64_t most);
 
  private:
   bool fill(int64_t missing);

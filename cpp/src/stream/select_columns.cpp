@@ -4,30 +4,10 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 #include "schema/copy_schema.hpp"
+#include "stream/find_column.hpp"
 
 namespace arrowdl {
 namespace {
-
-std::string list_names(const Type& type) {
-  std::string names;
-  for (const Type& child : type.children) {
-    names += concat(names.empty() ? "\"" : ", \"", child.name(), "\"");
-  }
-  return names.empty() ? "none" : names;
-}
-
-int64_t find_column(const Type& type, const std::string& name) {
-  int64_t found = -1;
-  for (std::size_t i = 0; i < type.children.size(); ++i) {
-    if (type.children[i].name() != name) continue;
-    if (found >= 0) {
-      raise_value_error("several columns are named \"", name, "\": rename them to tell them apart");
-    }
-    found = static_cast<int64_t>(i);
-  }
-  if (found < 0) raise_value_error("no column \"", name, "\": the columns are ", list_names(type));
-  return found;
-}
 
 std::shared_ptr<const ParsedSchema> select_schema(const Type& type,
                                                   const std::vector<int64_t>& columns) {
@@ -80,9 +60,7 @@ class Select final : public ArrayStream {
 
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names) {
   const Type& type = stream->schema()->type;
-  if (type.layout != Layout::kStruct) {
-    raise_type_error("columns are fields of a struct, the stream is of ", to_string(type));
-  }
+  require_columns(type);
   std::vector<int64_t> columns;
   for (const std::string& name : names) {
     const int64_t column = find_column(type, name);

@@ -47,6 +47,10 @@ for says, use in (
     ("the array is on cuda:0", lambda: arrowdl.to_numpy(ints, nulls="fill")),
     ("which the host cannot read", lambda: take_column("x")),
     ("on cuda:0", lambda: ints.__arrow_c_array__()),
+    ("cannot pack sequences on cuda",
+     lambda: _core.chain([_core.make_struct(["x"], [there(lists)])]).pack("x", 2)),
+    ("cannot join cu_seqlens on cuda:0", lambda: arrowdl.flatten_cu_seqlens(
+        there(pa.array([[0, 2]], pa.list_(pa.int32()))))),
 ):
     refused(BufferError, says, use)
 refused(ValueError, "is on Device", lambda: read(vocabulary={"s": ["a", "b"]}))

@@ -405,6 +405,11 @@ def streams_shuffled() -> Use:
 
 
 @use
+def streams_packed() -> Use:
+    return read(lambda stream: stream.select(["a", "v"]).pack("v", 5, "best_fit", buffer_size=1))
+
+
+@use
 def streams_sharded() -> Use:
     return read(lambda stream: stream.shard(2, 0, pad=True))
 

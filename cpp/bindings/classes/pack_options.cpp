@@ -1,0 +1,60 @@
+// Reads what DeviceStream.pack is asked for.
+#include "classes/pack_options.hpp"
+
+#include <utility>
+
+#include "arrowdl/error.hpp"
+#include "export/convert_options.hpp"
+#include "support/arguments.hpp"
+
+namespace arrowdl::python {
+namespace {
+
+namespace py = pybind11;
+
+constexpr std::pair<const char*, PackStrategy> kStrategies[] = {
+    {"concat", PackStrategy::kConcat}, {"best_fit", PackStrategy::kBestFit}};
+constexpr std::pair<const char*, LongSequence> kLong[] = {{"split", LongSequence::kSplit},
+                                                          {"truncate", LongSequence::kTruncate},
+                                                          {"drop", LongSequence::kDrop},
+                                                          {"raise", LongSequence::kRaise}};
+
+/// The padding of a column. Zeros, of which every type has some, are nothing to read.
+void read_pack_padding(const ConvertOptions& options, const PackedColumn& column, const Type& type,
+                       PackOptions* pack) {
+  const int is_set = options.pad_value == nullptr ? 0 : PyObject_IsTrue(options.pad_value);
+  if (is_set == 0) return;
+  if (column.dtype == nullptr) {
+    raise_value_error("pad_value=", py::repr(options.pad_value).cast<std::string>(),
+                      " is no value of column \"", type.name(), "\", ", to_string(type),
+                      ": give 0, or a mapping from column names to values");
+  }
+  pack->padding.push_back({column.column, read_padding(options, *column.dtype).element});
+}
+
+}  // namespace
+
+void read_pack_options(const Type& type, const PackArguments& arguments, PackOptions* options) {
+  options->strategy = read_choice("strategy", arguments.strategy.ptr(), kStrategies);
+  options->longer = read_choice("long", arguments.longer.ptr(), kLong);
+  options->has_aligned = arguments.aligned.has_value();
+  if (options->has_aligned) options->aligned = *arguments.aligned;
+  const auto [row, value, block] = arguments.resume_from;
+  options->from = {row, value, block};
+  ConvertArguments given{};
+  const py::str padded("padded");  // rows that are padded have a pad_value
+  given.ragged = padded.ptr();
+  given.pad_value = arguments.pad_value.ptr();
+  ConvertOptions convert;
+  ByColumn by_column;
+  read_options(given, &convert, &by_column);
+  const std::vector<PackedColumn> columns = find_packed_columns(type, *options);
+  check_columns(by_column, type.children);
+  for (const PackedColumn& column : columns) {
+    const Type& child = type.children[static_cast<std::size_t>(column.column)];
+    const py::str name(child.name());
+    read_pack_padding(convert.for_column(name.ptr()), column, child, options);
+  }
+}
+
+}  // namespace arrowdl::python

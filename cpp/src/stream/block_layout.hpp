@@ -1,0 +1,33 @@
+// The columns of a packed stream: which are packed, and the types of all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/pack.hpp"
+#include "arrowdl/schema.hpp"
+
+namespace arrowdl {
+
+/// A column that packing adds. The order is that of kAddedColumns.
+enum class AddedColumn : uint8_t { kPositionIds, kSegmentIds, kCuSeqlens, kResumeFrom };
+
+/// What a block is made of.
+struct BlockLayout {
+  int64_t length = 0;
+  int64_t tokens = 0;                ///< the column that determines the lengths of sequences
+  std::vector<int64_t> packed;       ///< the columns that are packed, `tokens` among them
+  std::vector<DeviceArray> padding;  ///< of each column, `length` items; empty if not packed
+  std::vector<AddedColumn> added;
+  int64_t array_length = 1;  ///< the most blocks of one array
+  std::shared_ptr<const ParsedSchema> schema;
+
+  bool is_packed(std::size_t column) const noexcept { return static_cast<bool>(padding[column]); }
+};
+
+/// The layout of the blocks of a stream of `type`. Raises as `pack` does.
+BlockLayout make_block_layout(const Type& type, const PackOptions& options);
+
+}  // namespace arrowdl

@@ -1,0 +1,18 @@
+// Finds a column of a struct by its name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "arrowdl/schema.hpp"
+
+namespace arrowdl {
+
+/// Raises TypeError unless `type`, of a stream, is a struct.
+void require_columns(const Type& type);
+
+/// The index of the field `name` of a struct. Raises ValueError if no field or several fields have
+/// that name.
+int64_t find_column(const Type& type, const std::string& name);
+
+}  // namespace arrowdl

@@ -1,0 +1,216 @@
+// Packs sequences of values into blocks of one length.
+#include "arrowdl/pack.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "array/host_access.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "compute/gather.hpp"
+#include "stream/block_ids.hpp"
+#include "stream/block_layout.hpp"
+#include "stream/place_best_fit.hpp"
+#include "stream/sequence_reader.hpp"
+
+namespace arrowdl {
+namespace {
+
+constexpr int64_t kMaxLength = int64_t{1} << 30;
+constexpr int64_t kMaxWindowValues = int64_t{1} << 32;
+
+/// Plans several blocks, makes arrays of them, and plans the next ones. A plan that an error
+/// interrupts goes on where it was.
+class Pack final : public ArrayStream {
+ public:
+  Pack(RowReader reader, BlockLayout layout, const PackOptions& options)
+      : ArrayStream(layout.schema, reader.device_type()),
+        layout_(std::move(layout)),
+        reader_(std::move(reader), layout_, options),
+        is_best_fit_(options.strategy == PackStrategy::kBestFit),
+        drop_last_(options.drop_last),
+        window_values_(is_best_fit_ ? options.buffer_size * options.length : 0),
+        window_(options.from.row),
+        first_block_(options.from.block),
+        after_(options.from) {}
+
+  DeviceArray next(int64_t max_rows) override {
+    const int64_t most = std::min(max_rows, layout_.array_length);
+    if (blocks_.empty()) {
+      is_best_fit_ ? plan_best_fit() : plan_concat(static_cast<std::size_t>(most));
+      if (blocks_.empty()) return {};
+    }
+    const auto left = static_cast<int64_t>(blocks_.size() - next_);
+    const int64_t count = std::min(most, left);
+    DeviceArray made = make_blocks(list_blocks(count));
+    next_ += static_cast<std::size_t>(count);
+    if (count == left) forget_plan();
+    return made;
+  }
+
+ private:
+  // ---------------------------------------------------------------- planning
+
+  /// Adds the next values of the row that the reader is at.
+  void take(int64_t most) {
+    const Piece piece = reader_.peek(most);
+    pieces_.push_back(piece);
+    reader_.skip(piece.length);
+    values_ += piece.length;
+    after_ = reader_.position();
+  }
+
+  /// Plans `most` blocks. `values_` counts those of the last one, until it is full.
+  void plan_concat(std::size_t most) {
+    while (values_ > 0 || planned_.size() < most) {
+      if (values_ == layout_.length) {
+        planned_.push_back({pieces_.size(), after_});
+        values_ = 0;
+      } else if (reader_.advance()) {
+        take(layout_.length - values_);
+      } else {
+        break;
+      }
+    }
+    if (values_ > 0 && !drop_last_) planned_.push_back({pieces_.size(), after_});
+    values_ = 0;
+    blocks_.swap(planned_);
+  }
+
+  /// Plans the blocks of a window. `values_` counts those of the window.
+  void plan_best_fit() {
+    while ((values_ < window_values_ || reader_.is_inside_row()) && reader_.advance()) {
+      take(layout_.length);
+    }
+    const bool is_last = drop_last_ && !reader_.advance();
+    Placement placement = place_best_fit(pieces_, layout_.length);
+    std::vector<Block> blocks;
+    blocks.reserve(placement.ends.size());
+    for (const std::size_t end : placement.ends) {
+      const auto number = static_cast<int64_t>(blocks.size()) + 1;
+      blocks.push_back({end, {window_, 0, number}});
+    }
+    if (is_last && placement.last_padding > 0) blocks.pop_back();
+    if (!blocks.empty()) blocks.back().after = after_;
+    check_first_block(static_cast<int64_t>(blocks.size()));
+    next_ = static_cast<std::size_t>(std::exchange(first_block_, 0));
+    pieces_.swap(placement.pieces);
+    blocks_.swap(blocks);
+    values_ = 0;
+    window_ = after_.row;
+  }
+
+  void check_first_block(int64_t count) const {
+    if (first_block_ == 0 || first_block_ < count) return;
+    raise_value_error("resume_from= is at block ", first_block_, " of the window from row ",
+                      window_, " on, which has ", count,
+                      " blocks: this stream has to start at that row of the rows that were packed, "
+                      "with the same options");
+  }
+
+  void forget_plan() noexcept {
+    pieces_.clear();
+    blocks_.clear();
+    next_ = 0;
+    reader_.forget_sources();
+  }
+
+  // ---------------------------------------------------------------- arrays
+
+  Blocks list_blocks(int64_t count) const noexcept {
+    const std::size_t first = next_ == 0 ? 0 : blocks_[next_ - 1].end;
+    return {pieces_.data() + first, blocks_.data() + next_, first, count, layout_.length};
+  }
+
+  DeviceArray make_blocks(const Blocks& blocks) const {
+    ArrayParts parts;
+    parts.length = blocks.count;
+    parts.buffers.push_back(Buffer());
+    for (std::size_t i = 0; i < layout_.padding.size(); ++i) {
+      parts.children.push_back(layout_.is_packed(i) ? pack_column(i, blocks)
+                                                    : list_column(i, blocks));
+    }
+    for (const AddedColumn added : layout_.added) {
+      parts.children.push_back(make_added_column(added, blocks));
+    }
+    OwnedDeviceArray made;
+    make_array(std::move(parts)).move(&made->array);
+    made->device_type = ARROW_DEVICE_CPU;
+    made->device_id = -1;
+    return DeviceArray::import(schema(), std::move(made));
+  }
+
+  /// The items of the pieces, and the padding of each block.
+  OwnedArray pack_column(std::size_t column, const Blocks& blocks) const {
+    std::vector<DeviceArray> sources;
+    for (const SequenceSource& source : reader_.sources()) sources.push_back(source.items[column]);
+    sources.push_back(layout_.padding[column]);
+    std::vector<RowRange> ranges;
+    blocks.visit(
+        [&](const Piece& piece, int32_t) {
+          const SequenceSource& source = reader_.sources()[piece.source];
+          append_range(&ranges, piece.source, find_items(source, column, piece));
+        },
+        [&](int64_t used) {
+          append_range(&ranges, sources.size() - 1, Range{0, layout_.length - used});
+        });
+    return make_fixed_size_lists(gather(sources, ranges), blocks.count);
+  }
+
+  /// A list of one value for each piece.
+  OwnedArray list_column(std::size_t column, const Blocks& blocks) const {
+    std::vector<DeviceArray> sources;
+    for (const SequenceSource& source : reader_.sources()) {
+      sources.push_back(source.columns[column]);
+    }
+    std::vector<RowRange> ranges;
+    blocks.visit([&](const Piece& piece,
+                     int32_t) { append_range(&ranges, piece.source, Range{piece.row, 1}); },
+                 [](int64_t) {});
+    return make_piece_lists(gather(sources, ranges), blocks);
+  }
+
+  const BlockLayout layout_;
+  SequenceReader reader_;
+  const bool is_best_fit_;
+  const bool drop_last_;
+  const int64_t window_values_;
+  int64_t window_;              // the row that the window starts at
+  int64_t first_block_;         // of the first window; 0 once that is planned
+  PackPosition after_;          // the last piece
+  std::vector<Piece> pieces_;   // of the plan, or of what is planned so far
+  std::vector<Block> planned_;  // of a plan that is not complete
+  std::vector<Block> blocks_;   // of the plan; none where there is no plan
+  std::size_t next_ = 0;        // of `blocks_`
+  int64_t values_ = 0;
+};
+
+void check_options(const PackOptions& options) {
+  if (options.length < 1 || options.length > kMaxLength) {
+    raise_value_error("length=", options.length, ": a block has 1 to 2^30 items");
+  }
+  const bool is_best_fit = options.strategy == PackStrategy::kBestFit;
+  if (options.buffer_size < 1 ||
+      (is_best_fit && options.buffer_size > kMaxWindowValues / options.length)) {
+    raise_value_error("buffer_size=", options.buffer_size, ", length=", options.length,
+                      ": the buffer has 1 block or more, and at most 2^32 items");
+  }
+  const PackPosition& from = options.from;
+  if (from.row < 0 || from.value < 0 || from.block < 0 ||
+      (is_best_fit ? from.value : from.block) != 0) {
+    raise_value_error("resume_from=(", from.row, ", ", from.value, ", ", from.block,
+                      ") is no position of strategy=\"", is_best_fit ? "best_fit" : "concat",
+                      "\": give what a block of the same strategy has in its column resume_from");
+  }
+}
+
+}  // namespace
+
+OwnedStream pack(OwnedStream&& stream, const PackOptions& options) {
+  check_options(options);
+  require_host_readable(Device{stream->device_type(), 0}, "pack sequences");
+  BlockLayout layout = make_block_layout(stream->schema()->type, options);
+  return std::make_unique<Pack>(RowReader(std::move(stream)), std::move(layout), options);
+}
+
+}  // namespace arrowdl
