@@ -51,7 +51,7 @@ void read_pack_options(const Type& type, const PackArguments& arguments, PackOpt
   const std::vector<PackedColumn> columns = find_packed_columns(type, *options);
   check_columns(by_column, type.children);
   for (const PackedColumn& column : columns) {
-    const Type& child = type.children[static_cast<std::size_t>(column.column)];
+    const Type& child = type.children[column.column];
     const py::str name(child.name());
     read_pack_padding(convert.for_column(name.ptr()), column, child, options);
   }

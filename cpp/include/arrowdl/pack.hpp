@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ struct PackPosition {
 
 /// The padding of one column.
 struct PackPadding {
-  int64_t column = 0;                 ///< its index in the source
+  std::size_t column = 0;             ///< its index in the source
   std::array<uint8_t, 16> element{};  ///< of the dtype of `find_packed_columns`: first bytes
 };
 
@@ -68,7 +69,7 @@ struct PackOptions {
 
 /// A column whose items go into blocks.
 struct PackedColumn {
-  int64_t column = 0;            ///< its index in the source
+  std::size_t column = 0;        ///< its index in the source
   const Dtype* dtype = nullptr;  ///< of its innermost items; nullptr if no tensor has them
 };
 

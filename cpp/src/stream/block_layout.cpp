@@ -2,7 +2,7 @@
 #include "stream/block_layout.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <numeric>
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
@@ -14,7 +14,8 @@
 namespace arrowdl {
 namespace {
 
-constexpr int64_t kArrayBytes = 4 << 20;
+/// What a processor has in its own cache.
+constexpr int64_t kArrayBytes = 1 << 20;
 
 /// By the number of the AddedColumn.
 constexpr const char* kAddedColumns[] = {"position_ids", "segment_ids", "cu_seqlens",
@@ -58,25 +59,26 @@ bool is_aligned(const Type& column, const Type& tokens) {
   return is_alike && has_fixed_width(column.children[0]);
 }
 
-std::vector<int64_t> choose_packed(const Type& type, const PackOptions& options) {
+/// The column `name`, which can be packed.
+std::size_t find_packable(const Type& type, const std::string& name) {
+  const auto column = static_cast<std::size_t>(find_column(type, name));
+  require_packable(type.children[column]);
+  return column;
+}
+
+/// The columns that are packed, the tokens first.
+std::vector<std::size_t> choose_packed(const Type& type, const PackOptions& options) {
   require_columns(type);
-  const int64_t tokens = find_column(type, options.column);
-  require_packable(type.children[static_cast<std::size_t>(tokens)]);
-  std::vector<int64_t> chosen{tokens};
-  if (options.has_aligned) {
-    for (const std::string& name : options.aligned) {
-      chosen.push_back(find_column(type, name));
-      require_packable(type.children[static_cast<std::size_t>(chosen.back())]);
-    }
-  } else {
-    for (std::size_t i = 0; i < type.children.size(); ++i) {
-      if (is_aligned(type.children[i], type.children[static_cast<std::size_t>(tokens)])) {
-        chosen.push_back(static_cast<int64_t>(i));
-      }
-    }
+  const std::size_t tokens = find_packable(type, options.column);
+  std::vector<std::size_t> chosen{tokens};
+  const auto choose = [&](std::size_t column) {
+    const bool is_new = std::find(chosen.begin(), chosen.end(), column) == chosen.end();
+    if (is_new) chosen.push_back(column);
+  };
+  for (const std::string& name : options.aligned) choose(find_packable(type, name));
+  for (std::size_t i = 0; i < type.children.size() && !options.has_aligned; ++i) {
+    if (is_aligned(type.children[i], type.children[tokens])) choose(i);
   }
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   return chosen;
 }
 
@@ -118,7 +120,7 @@ OwnedArray make_padding(const Type& type, std::size_t itemsize, int64_t count,
   return make_array(std::move(parts));
 }
 
-DeviceArray make_padding(const Type& items, const PackOptions& options, int64_t column) {
+DeviceArray make_padding(const Type& items, const PackOptions& options, std::size_t column) {
   std::array<uint8_t, 16> element{};
   for (const PackPadding& padding : options.padding) {
     if (padding.column == column) element = padding.element;
@@ -192,9 +194,8 @@ std::shared_ptr<const ParsedSchema> make_stream_schema(const Type& type,
 
 std::vector<PackedColumn> find_packed_columns(const Type& type, const PackOptions& options) {
   std::vector<PackedColumn> columns;
-  for (const int64_t i : choose_packed(type, options)) {
-    const Type& column = type.children[static_cast<std::size_t>(i)];
-    columns.push_back({i, find_item_dtype(column.children[0])});
+  for (const std::size_t i : choose_packed(type, options)) {
+    columns.push_back({i, find_item_dtype(type.children[i].children[0])});
   }
   return columns;
 }
@@ -203,15 +204,18 @@ BlockLayout make_block_layout(const Type& type, const PackOptions& options) {
   BlockLayout layout;
   layout.length = options.length;
   layout.packed = choose_packed(type, options);
-  layout.tokens = find_column(type, options.column);
   layout.added = choose_added(type, options);
+  for (const AddedColumn added : layout.added) {
+    if (added != AddedColumn::kPositionIds) continue;
+    layout.indices.resize(static_cast<std::size_t>(options.length));
+    std::iota(layout.indices.begin(), layout.indices.end(), 0);
+  }
   layout.padding.resize(type.children.size());
   // Added columns have 4 bytes for each item.
   int64_t block_bytes = options.length * 4 * static_cast<int64_t>(layout.added.size());
-  for (const int64_t i : layout.packed) {
-    const auto column = static_cast<std::size_t>(i);
-    layout.padding[column] = make_padding(type.children[column].children[0], options, i);
-    block_bytes += layout.padding[column].nbytes();
+  for (const std::size_t i : layout.packed) {
+    layout.padding[i] = make_padding(type.children[i].children[0], options, i);
+    block_bytes += layout.padding[i].nbytes();
   }
   layout.array_length = std::max<int64_t>(1, kArrayBytes / std::max<int64_t>(1, block_bytes));
   layout.schema = make_stream_schema(type, layout);

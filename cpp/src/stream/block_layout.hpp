@@ -17,11 +17,11 @@ enum class AddedColumn : uint8_t { kPositionIds, kSegmentIds, kCuSeqlens, kResum
 /// What a block is made of.
 struct BlockLayout {
   int64_t length = 0;
-  int64_t tokens = 0;                ///< the column that determines the lengths of sequences
-  std::vector<int64_t> packed;       ///< the columns that are packed, `tokens` among them
+  std::vector<std::size_t> packed;   ///< the columns that are packed, the tokens first
   std::vector<DeviceArray> padding;  ///< of each column, `length` items; empty if not packed
   std::vector<AddedColumn> added;
-  int64_t array_length = 1;  ///< the most blocks of one array
+  std::vector<int32_t> indices;  ///< 0 to `length` - 1, if there are position ids
+  int64_t array_length = 1;      ///< the most blocks of one array
   std::shared_ptr<const ParsedSchema> schema;
 
   bool is_packed(std::size_t column) const noexcept { return static_cast<bool>(padding[column]); }

@@ -7,8 +7,7 @@
 #include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/gather.hpp"
-#include "stream/block_ids.hpp"
+#include "stream/block_columns.hpp"
 #include "stream/block_layout.hpp"
 #include "stream/place_best_fit.hpp"
 #include "stream/sequence_reader.hpp"
@@ -32,7 +31,7 @@ class Pack final : public ArrayStream {
         window_values_(is_best_fit_ ? options.buffer_size * options.length : 0),
         window_(options.from.row),
         first_block_(options.from.block),
-        after_(options.from) {}
+        best_fit_(options.length) {}
 
   DeviceArray next(int64_t max_rows) override {
     const int64_t most = std::min(max_rows, layout_.array_length);
@@ -51,28 +50,19 @@ class Pack final : public ArrayStream {
  private:
   // ---------------------------------------------------------------- planning
 
-  /// Adds the next values of the row that the reader is at.
-  void take(int64_t most) {
-    const Piece piece = reader_.peek(most);
-    pieces_.push_back(piece);
-    reader_.skip(piece.length);
-    values_ += piece.length;
-    after_ = reader_.position();
-  }
-
   /// Plans `most` blocks. `values_` counts those of the last one, until it is full.
   void plan_concat(std::size_t most) {
     while (values_ > 0 || planned_.size() < most) {
       if (values_ == layout_.length) {
-        planned_.push_back({pieces_.size(), after_});
+        planned_.push_back({pieces_.size(), reader_.position()});
         values_ = 0;
       } else if (reader_.advance()) {
-        take(layout_.length - values_);
+        values_ += reader_.take(layout_.length - values_, &pieces_);
       } else {
         break;
       }
     }
-    if (values_ > 0 && !drop_last_) planned_.push_back({pieces_.size(), after_});
+    if (values_ > 0 && !drop_last_) planned_.push_back({pieces_.size(), reader_.position()});
     values_ = 0;
     blocks_.swap(planned_);
   }
@@ -80,24 +70,25 @@ class Pack final : public ArrayStream {
   /// Plans the blocks of a window. `values_` counts those of the window.
   void plan_best_fit() {
     while ((values_ < window_values_ || reader_.is_inside_row()) && reader_.advance()) {
-      take(layout_.length);
+      values_ += reader_.take(layout_.length, &pieces_);
     }
+    const PackPosition after = reader_.position();
     const bool is_last = drop_last_ && !reader_.advance();
-    Placement placement = place_best_fit(pieces_, layout_.length);
-    std::vector<Block> blocks;
-    blocks.reserve(placement.ends.size());
-    for (const std::size_t end : placement.ends) {
-      const auto number = static_cast<int64_t>(blocks.size()) + 1;
-      blocks.push_back({end, {window_, 0, number}});
+    // At most one block is half empty. Nothing fails between placing and the end.
+    planned_.clear();
+    planned_.reserve(static_cast<std::size_t>(2 * (values_ / layout_.length) + 2));
+    best_fit_.place(&pieces_);
+    for (const std::size_t end : best_fit_.ends()) {
+      const auto number = static_cast<int64_t>(planned_.size()) + 1;
+      planned_.push_back({end, {window_, 0, number}});
     }
-    if (is_last && placement.last_padding > 0) blocks.pop_back();
-    if (!blocks.empty()) blocks.back().after = after_;
-    check_first_block(static_cast<int64_t>(blocks.size()));
+    if (is_last && !planned_.empty() && best_fit_.last_padding() > 0) planned_.pop_back();
+    if (!planned_.empty()) planned_.back().after = after;
+    check_first_block(static_cast<int64_t>(planned_.size()));
     next_ = static_cast<std::size_t>(std::exchange(first_block_, 0));
-    pieces_.swap(placement.pieces);
-    blocks_.swap(blocks);
+    blocks_.swap(planned_);
     values_ = 0;
-    window_ = after_.row;
+    window_ = after.row;
   }
 
   void check_first_block(int64_t count) const {
@@ -127,11 +118,10 @@ class Pack final : public ArrayStream {
     parts.length = blocks.count;
     parts.buffers.push_back(Buffer());
     for (std::size_t i = 0; i < layout_.padding.size(); ++i) {
-      parts.children.push_back(layout_.is_packed(i) ? pack_column(i, blocks)
-                                                    : list_column(i, blocks));
+      parts.children.push_back(make_block_column(layout_, reader_.sources(), i, blocks));
     }
     for (const AddedColumn added : layout_.added) {
-      parts.children.push_back(make_added_column(added, blocks));
+      parts.children.push_back(make_added_column(layout_, added, blocks));
     }
     OwnedDeviceArray made;
     make_array(std::move(parts)).move(&made->array);
@@ -140,44 +130,14 @@ class Pack final : public ArrayStream {
     return DeviceArray::import(schema(), std::move(made));
   }
 
-  /// The items of the pieces, and the padding of each block.
-  OwnedArray pack_column(std::size_t column, const Blocks& blocks) const {
-    std::vector<DeviceArray> sources;
-    for (const SequenceSource& source : reader_.sources()) sources.push_back(source.items[column]);
-    sources.push_back(layout_.padding[column]);
-    std::vector<RowRange> ranges;
-    blocks.visit(
-        [&](const Piece& piece, int32_t) {
-          const SequenceSource& source = reader_.sources()[piece.source];
-          append_range(&ranges, piece.source, find_items(source, column, piece));
-        },
-        [&](int64_t used) {
-          append_range(&ranges, sources.size() - 1, Range{0, layout_.length - used});
-        });
-    return make_fixed_size_lists(gather(sources, ranges), blocks.count);
-  }
-
-  /// A list of one value for each piece.
-  OwnedArray list_column(std::size_t column, const Blocks& blocks) const {
-    std::vector<DeviceArray> sources;
-    for (const SequenceSource& source : reader_.sources()) {
-      sources.push_back(source.columns[column]);
-    }
-    std::vector<RowRange> ranges;
-    blocks.visit([&](const Piece& piece,
-                     int32_t) { append_range(&ranges, piece.source, Range{piece.row, 1}); },
-                 [](int64_t) {});
-    return make_piece_lists(gather(sources, ranges), blocks);
-  }
-
   const BlockLayout layout_;
   SequenceReader reader_;
   const bool is_best_fit_;
   const bool drop_last_;
   const int64_t window_values_;
-  int64_t window_;              // the row that the window starts at
-  int64_t first_block_;         // of the first window; 0 once that is planned
-  PackPosition after_;          // the last piece
+  int64_t window_;       // the row that the window starts at
+  int64_t first_block_;  // of the first window; 0 once that is planned
+  BestFit best_fit_;
   std::vector<Piece> pieces_;   // of the plan, or of what is planned so far
   std::vector<Block> planned_;  // of a plan that is not complete
   std::vector<Block> blocks_;   // of the plan; none where there is no plan

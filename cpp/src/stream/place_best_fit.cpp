@@ -2,118 +2,89 @@
 #include "stream/place_best_fit.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "arrowdl/error.hpp"
 
 namespace arrowdl {
-namespace {
 
-using Number = uint32_t;
-constexpr Number kMost = std::numeric_limits<Number>::max();
-
-/// Finds the longest piece that is left. Pieces are sorted by length, of equal ones the first last.
-class Pieces {
- public:
-  explicit Pieces(const std::vector<Piece>& pieces) : left_(pieces.size() + 1) {
-    keys_.reserve(pieces.size());
-    for (const Piece& piece : pieces) {
-      keys_.push_back(make_key(piece.length, static_cast<Number>(keys_.size())));
-    }
-    std::sort(keys_.begin(), keys_.end());
-    std::iota(left_.begin(), left_.end(), Number{0});
+void BestFit::place(std::vector<Piece>* pieces) {
+  if (pieces->size() >= kNone) {
+    raise_buffer_error(pieces->size(),
+                       " sequences are too many to place together: give a smaller buffer_size=");
   }
-
-  /// Takes the longest piece of at most `space` values, and subtracts its length. Returns its
-  /// number, or kMost if none is left.
-  Number take(int64_t* space) {
-    const auto end = std::upper_bound(keys_.begin(), keys_.end(), make_key(*space, 0));
-    const Number place = find_left(static_cast<Number>(end - keys_.begin()));
-    if (place == 0) return kMost;
-    left_[place] = place - 1;
-    const uint64_t key = keys_[place - 1];
-    *space -= static_cast<int64_t>(key >> 32);
-    return kMost - static_cast<Number>(key);
-  }
-
- private:
-  static uint64_t make_key(int64_t length, Number number) noexcept {
-    return static_cast<uint64_t>(length) << 32 | (kMost - number);
-  }
-
-  /// The last place up to `place` whose piece is left, counted from 1; 0 if none is. Halves the
-  /// path for later calls.
-  Number find_left(Number place) noexcept {
-    while (left_[place] != place) {
-      left_[place] = left_[left_[place]];
-      place = left_[place];
-    }
-    return place;
-  }
-
-  std::vector<uint64_t> keys_;  ///< length, then the number of the piece, descending
-  std::vector<Number> left_;    ///< for each place the same one, or an earlier one if it is taken
-};
-
-/// The block of each piece, and how much padding each block has.
-struct FilledBlocks {
-  std::vector<Number> of_piece;
-  std::vector<int64_t> padding;
-};
-
-FilledBlocks fill_blocks(const std::vector<Piece>& pieces, int64_t length) {
-  FilledBlocks blocks;
-  blocks.of_piece.resize(pieces.size());
-  Pieces left(pieces);
-  for (std::size_t placed = 0; placed < pieces.size();) {
-    int64_t space = length;
-    for (Number i = left.take(&space); i != kMost; i = left.take(&space), ++placed) {
-      blocks.of_piece[i] = static_cast<Number>(blocks.padding.size());
-    }
-    blocks.padding.push_back(space);
-  }
-  return blocks;
-}
-
-/// Numbers the blocks in the order of their first pieces, the one with the most padding last.
-void sort_blocks(FilledBlocks* blocks) {
-  const auto most = std::max_element(blocks->padding.begin(), blocks->padding.end());
-  std::vector<Number> numbers(blocks->padding.size(), kMost);
-  Number next = 0;
-  const auto last = static_cast<std::size_t>(most - blocks->padding.begin());
-  numbers[last] = static_cast<Number>(numbers.size() - 1);
-  for (Number& block : blocks->of_piece) {
-    if (numbers[block] == kMost) numbers[block] = next++;
-    block = numbers[block];
-  }
-}
-
-}  // namespace
-
-Placement place_best_fit(const std::vector<Piece>& pieces, int64_t length) {
-  if (pieces.size() >= kMost) {
-    raise_buffer_error(pieces.size(),
-                       " sequences are too many to place together: give a smaller "
-                       "buffer_size=");
-  }
-  Placement placement;
-  if (pieces.empty()) return placement;
-  FilledBlocks blocks = fill_blocks(pieces, length);
-  placement.last_padding = *std::max_element(blocks.padding.begin(), blocks.padding.end());
-  sort_blocks(&blocks);
+  ends_.clear();
+  if (pieces->empty()) return;
+  sort_by_length(*pieces);
+  fill_blocks(pieces->size());
+  number_blocks();
   // Counts, then starts that become the ends as the pieces are moved.
-  std::vector<std::size_t>& ends = placement.ends;
-  ends.resize(blocks.padding.size());
-  for (const Number block : blocks.of_piece) {
-    if (block + 1 < ends.size()) ++ends[block + 1];
+  ends_.resize(padding_.size());
+  for (const Number block : block_of_piece_) {
+    if (block + 1 < ends_.size()) ++ends_[block + 1];
   }
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  placement.pieces.resize(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    placement.pieces[ends[blocks.of_piece[i]]++] = pieces[i];
+  std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+  placed_.resize(pieces->size());
+  const Number* block = block_of_piece_.data();
+  for (const Piece& piece : *pieces) placed_[ends_[*block++]++] = piece;
+  pieces->swap(placed_);
+}
+
+void BestFit::sort_by_length(const std::vector<Piece>& pieces) {
+  const auto lengths = static_cast<std::size_t>(length_) + 1;
+  stops_.assign(lengths, 0);
+  longest_.resize(lengths);
+  by_length_.resize(pieces.size());
+  for (const Piece& piece : pieces) ++stops_[static_cast<std::size_t>(piece.length)];
+  longest_[0] = 0;
+  for (std::size_t i = 1; i < lengths; ++i) {
+    longest_[i] = stops_[i] > 0 ? static_cast<Number>(i) : longest_[i - 1];
+    stops_[i] += stops_[i - 1];
   }
-  return placement;
+  next_ = stops_;
+  for (std::size_t i = pieces.size(); i-- > 0;) {
+    by_length_[--next_[static_cast<std::size_t>(pieces[i].length)]] = static_cast<Number>(i);
+  }
+}
+
+/// Takes the longest piece of at most `space` values, and subtracts its length. Returns its number,
+/// or kNone if none fits.
+BestFit::Number BestFit::take_longest(int64_t* space) noexcept {
+  auto length = static_cast<Number>(*space);
+  while (longest_[length] != length) {  // halves the path for later calls
+    longest_[length] = longest_[longest_[length]];
+    length = longest_[length];
+  }
+  if (length == 0) return kNone;
+  *space -= length;
+  const Number piece = by_length_[next_[length]++];
+  if (next_[length] == stops_[length]) longest_[length] = length - 1;
+  return piece;
+}
+
+void BestFit::fill_blocks(std::size_t count) {
+  block_of_piece_.resize(count);
+  padding_.clear();
+  while (count > 0) {
+    int64_t space = length_;
+    for (Number i = take_longest(&space); i != kNone; i = take_longest(&space), --count) {
+      block_of_piece_[i] = static_cast<Number>(padding_.size());
+    }
+    padding_.push_back(space);
+  }
+}
+
+void BestFit::number_blocks() {
+  const auto most = std::max_element(padding_.begin(), padding_.end());
+  last_padding_ = *most;
+  numbers_.assign(padding_.size(), kNone);
+  numbers_[static_cast<std::size_t>(most - padding_.begin())] =
+      static_cast<Number>(padding_.size() - 1);
+  Number next = 0;
+  for (Number& block : block_of_piece_) {
+    if (numbers_[block] == kNone) numbers_[block] = next++;
+    block = numbers_[block];
+  }
 }
 
 }  // namespace arrowdl

@@ -25,16 +25,11 @@ bool has_nulls_in(const DeviceArray& items, Range range) {
   return has_nulls_in(items.child(0), {range.start * size, range.length * size});
 }
 
-std::string quote_name(const SequenceSource& source, int64_t column) {
-  return concat("\"", source.columns[static_cast<std::size_t>(column)].type().name(), "\"");
+std::string quote_name(const SequenceSource& source, std::size_t column) {
+  return concat("\"", source.columns[column].type().name(), "\"");
 }
 
 }  // namespace
-
-Range find_items(const SequenceSource& source, std::size_t column, const Piece& piece) {
-  const Range list = read_list(source.columns[column], piece.row, source.items[column].length());
-  return {list.start + piece.start, piece.length};
-}
 
 SequenceReader::SequenceReader(RowReader reader, const BlockLayout& layout,
                                const PackOptions& options)
@@ -42,17 +37,20 @@ SequenceReader::SequenceReader(RowReader reader, const BlockLayout& layout,
       layout_(layout),
       longer_(options.longer),
       first_value_(options.from.value),
-      first_row_(options.from.row) {}
+      first_row_(options.from.row),
+      row_(options.from.row - 1) {}
 
 bool SequenceReader::open_source() {
   const DeviceArray rows = reader_.read_part(kRows);
   if (!rows) return false;
   rows.synchronize();
   SequenceSource source;
+  source.length = rows.length();
   for (std::size_t i = 0; i < layout_.padding.size(); ++i) {
     source.columns.push_back(rows.field(static_cast<int64_t>(i)));
     source.items.push_back(layout_.is_packed(i) ? source.columns[i].child(0) : DeviceArray());
   }
+  source.starts.resize(layout_.packed.size() * static_cast<std::size_t>(rows.length()));
   sources_.push_back(std::move(source));
   first_row_ += source_length_;
   source_length_ = rows.length();
@@ -61,83 +59,87 @@ bool SequenceReader::open_source() {
 }
 
 bool SequenceReader::advance() {
-  while (rest_.length == 0) {
+  while (left_ == 0) {
     if (next_row_ == source_length_ && !open_source()) {
       check_first_value(0);
       return false;
     }
-    const int64_t length = measure_row(sources_.back());
+    const int64_t length = measure_row();
     check_first_value(length);
-    rest_ = {sources_.size() - 1, next_row_, first_value_, length - first_value_};
-    first_value_ = 0;
+    if (length > 0) {
+      row_ = next_number();
+      start_ = std::exchange(first_value_, 0);
+      left_ = length - start_;
+    }
     ++next_row_;
   }
   return true;
 }
 
-Piece SequenceReader::peek(int64_t most) const noexcept {
-  Piece piece = rest_;
-  piece.length = std::min(piece.length, most);
-  return piece;
-}
-
-void SequenceReader::skip(int64_t length) noexcept {
-  rest_.start += length;
-  rest_.length -= length;
+int64_t SequenceReader::take(int64_t most, std::vector<Piece>* pieces) {
+  const int64_t length = std::min(most, left_);
+  pieces->push_back({static_cast<uint32_t>(sources_.size() - 1),
+                     static_cast<uint32_t>(next_row_ - 1), start_, length});
+  start_ += length;
+  left_ -= length;
+  return length;
 }
 
 PackPosition SequenceReader::position() const noexcept {
-  if (is_inside_row()) return {first_row_ + rest_.row, rest_.start, 0};
-  return {first_row_ + next_row_, first_value_, 0};
+  return is_inside_row() ? PackPosition{row_, start_, 0} : PackPosition{row_ + 1, 0, 0};
 }
 
 void SequenceReader::forget_sources() {
   const bool is_used_up = next_row_ == source_length_ && !is_inside_row();
   sources_.erase(sources_.begin(), sources_.end() - (is_used_up ? 0 : 1));
-  rest_.source = 0;
 }
 
-/// The number of values of row `next_row_` that are packed. Checks all packed columns.
-int64_t SequenceReader::measure_row(const SequenceSource& source) const {
-  const int64_t length = measure_column(source, layout_.tokens);
-  for (const int64_t column : layout_.packed) {
-    if (column == layout_.tokens) continue;
-    const int64_t other = measure_column(source, column);
+/// The number of values of the next row that are packed. Checks all packed columns.
+int64_t SequenceReader::measure_row() {
+  const int64_t length = measure_column(0);
+  for (std::size_t packed = 1; packed < layout_.packed.size(); ++packed) {
+    const int64_t other = measure_column(packed);
     if (other == length) continue;
-    raise_value_error("row ", first_row_ + next_row_, " has ", length, " items in ",
-                      quote_name(source, layout_.tokens), " and ", other, " in ",
-                      quote_name(source, column),
+    raise_value_error("row ", next_number(), " has ", length, " items in ",
+                      quote_name(sources_.back(), layout_.packed[0]), " and ", other, " in ",
+                      quote_name(sources_.back(), layout_.packed[packed]),
                       ", which are packed together: name the columns with an item for each token "
                       "in aligned=, or leave this one out with select()");
   }
   if (length <= layout_.length || longer_ == LongSequence::kSplit) return length;
   if (longer_ == LongSequence::kTruncate) return layout_.length;
   if (longer_ == LongSequence::kDrop) return 0;
-  raise_value_error("row ", first_row_ + next_row_, " has ", length, " items in ",
-                    quote_name(source, layout_.tokens), ", and a block has ", layout_.length,
+  raise_value_error("row ", next_number(), " has ", length, " items in ",
+                    quote_name(sources_.back(), layout_.packed[0]), ", and a block has ",
+                    layout_.length,
                     ": give long=\"split\", \"truncate\" or \"drop\", or a larger length");
 }
 
-int64_t SequenceReader::measure_column(const SequenceSource& source, int64_t column) const {
-  const DeviceArray& lists = source.columns[static_cast<std::size_t>(column)];
-  const DeviceArray& items = source.items[static_cast<std::size_t>(column)];
-  const bool is_null = !RowValidity(lists)[next_row_];
-  const Range range = is_null ? Range{} : read_list(lists, next_row_, items.length());
+/// The number of items of the next row in a packed column. Notes where they start.
+int64_t SequenceReader::measure_column(std::size_t packed) {
+  SequenceSource& source = sources_.back();
+  const std::size_t column = layout_.packed[packed];
+  const DeviceArray& items = source.items[column];
+  const bool is_null = !RowValidity(source.columns[column])[next_row_];
+  const Range range =
+      is_null ? Range{} : read_list(source.columns[column], next_row_, items.length());
   if (is_null || has_nulls_in(items, range)) {
-    raise_value_error("row ", first_row_ + next_row_, " of column ", quote_name(source, column),
+    raise_value_error("row ", next_number(), " of column ", quote_name(source, column),
                       is_null ? " is null" : " has null items",
                       ", which cannot be packed: fill the nulls, or filter the row out");
   }
+  source.starts[packed * static_cast<std::size_t>(source_length_) +
+                static_cast<std::size_t>(next_row_)] = range.start;
   return range.length;
 }
 
 /// A stream that starts at another row than `PackOptions::from` says would repeat or lose values.
 void SequenceReader::check_first_value(int64_t length) const {
   if (first_value_ == 0 || first_value_ < length) return;
-  raise_value_error("resume_from= is at value ", first_value_, " of row ", first_row_ + next_row_,
+  raise_value_error("resume_from= is at value ", first_value_, " of row ", next_number(),
                     ", which has ", length,
-                    " items: this stream has to start at that row of the "
-                    "rows that were packed, with the same options");
+                    " items: this stream has to start at that row of the rows that were packed, "
+                    "with the same options");
 }
 
 }  // namespace arrowdl

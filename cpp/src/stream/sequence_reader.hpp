@@ -14,16 +14,24 @@ namespace arrowdl {
 
 /// Consecutive values of one sequence, at least one.
 struct Piece {
-  std::size_t source = 0;  ///< index of the array
-  int64_t row = 0;         ///< of that array
-  int64_t start = 0;       ///< the first value, from the start of the sequence
+  uint32_t source = 0;  ///< index of the array
+  uint32_t row = 0;     ///< of that array
+  int64_t start = 0;    ///< the first value, from the start of the sequence
   int64_t length = 0;
 };
 
 /// The columns of an array, and the items of the packed ones.
 struct SequenceSource {
+  int64_t length = 0;
   std::vector<DeviceArray> columns;
   std::vector<DeviceArray> items;  ///< empty arrays for columns that are not packed
+  /// Where the items of each row that was read start, in `length` rows for each packed column.
+  std::vector<int64_t> starts;
+
+  /// Those of packed column number `packed`.
+  const int64_t* find_starts(std::size_t packed) const noexcept {
+    return starts.data() + packed * static_cast<std::size_t>(length);
+  }
 };
 
 /// Checks rows and divides them into pieces. Where a call raises, the same row is next again.
@@ -35,12 +43,11 @@ class SequenceReader {
   /// Goes on to the next row with values, unless the current one has values left. Returns false at
   /// the end.
   bool advance();
-  /// The next values of the row, at most `most`.
-  Piece peek(int64_t most) const noexcept;
-  void skip(int64_t length) noexcept;
+  /// Appends the next values of the row, at most `most`, to `pieces`. Returns their number.
+  int64_t take(int64_t most, std::vector<Piece>* pieces);
   /// Whether the current row has values left.
-  bool is_inside_row() const noexcept { return rest_.length > 0; }
-  /// The next row and value; `block` is 0.
+  bool is_inside_row() const noexcept { return left_ > 0; }
+  /// The next value of the current row, or the row after it. `block` is 0.
   PackPosition position() const noexcept;
 
   /// The arrays that pieces refer to.
@@ -50,9 +57,11 @@ class SequenceReader {
 
  private:
   bool open_source();
-  int64_t measure_row(const SequenceSource& source) const;
-  int64_t measure_column(const SequenceSource& source, int64_t column) const;
+  int64_t measure_row();
+  int64_t measure_column(std::size_t packed);
   void check_first_value(int64_t length) const;
+  /// The number of the next row, counted from the start of the whole source.
+  int64_t next_number() const noexcept { return first_row_ + next_row_; }
 
   RowReader reader_;
   const BlockLayout& layout_;
@@ -62,10 +71,9 @@ class SequenceReader {
   int64_t first_row_;          ///< of the last source, counted from the start of the whole source
   int64_t source_length_ = 0;  ///< rows of the last source
   int64_t next_row_ = 0;       ///< of the last source
-  Piece rest_;                 ///< of the current row
+  int64_t row_;                ///< the current row, counted from the start of the whole source
+  int64_t start_ = 0;          ///< the next value of the current row
+  int64_t left_ = 0;           ///< values of the current row
 };
-
-/// The items of `piece` in column `column`. Raises ValueError for malformed offsets.
-Range find_items(const SequenceSource& source, std::size_t column, const Piece& piece);
 
 }  // namespace arrowdl

@@ -1,6 +1,7 @@
-// Makes the columns that say where the sequences of blocks are.
+// Makes the columns of blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,16 +25,24 @@ struct Blocks {
   int64_t count;
   int64_t length;  ///< of a block
 
+  /// Blocks `start` to `start + part_count`.
+  Blocks slice(int64_t start, int64_t part_count) const noexcept {
+    const std::size_t from = start == 0 ? first : blocks[start - 1].end;
+    return {pieces + (from - first), blocks + start, from, part_count, length};
+  }
+
+  /// The end of the pieces.
+  const Piece* end() const noexcept { return pieces + (blocks[count - 1].end - first); }
+
   /// Calls `visit_piece(piece, number)` for each piece of a block, numbers from 1, and then
   /// `visit_end(used)`, the number of values in the block.
   template <typename VisitPiece, typename VisitEnd>
   void visit(const VisitPiece& visit_piece, const VisitEnd& visit_end) const {
     const Piece* piece = pieces;
-    std::size_t start = first;
-    for (const Block* block = blocks; block != blocks + count; ++block) {
+    for (int64_t i = 0; i < count; ++i) {
       int64_t used = 0;
       int32_t number = 0;
-      for (; start < block->end; ++start, ++piece) {
+      for (const Piece* end = pieces + (blocks[i].end - first); piece != end; ++piece) {
         visit_piece(*piece, ++number);
         used += piece->length;
       }
@@ -42,13 +51,12 @@ struct Blocks {
   }
 };
 
-/// An array of the column `added` for `blocks`.
-OwnedArray make_added_column(AddedColumn added, const Blocks& blocks);
+/// Column `column` of the source for `blocks`: the items of the pieces and the padding, or lists of
+/// one value for each piece.
+OwnedArray make_block_column(const BlockLayout& layout, const std::vector<SequenceSource>& sources,
+                             std::size_t column, const Blocks& blocks);
 
-/// Lists of `values`, of as many as the blocks have pieces.
-OwnedArray make_piece_lists(OwnedArray values, const Blocks& blocks);
-
-/// Fixed-size lists of `items`, `count` in all.
-OwnedArray make_fixed_size_lists(OwnedArray items, int64_t count);
+/// The column `added` for `blocks`.
+OwnedArray make_added_column(const BlockLayout& layout, AddedColumn added, const Blocks& blocks);
 
 }  // namespace arrowdl
