@@ -664,10 +664,10 @@ class DeviceStream:
     ) -> DeviceStream:
         """Pack sequences, such as the tokens of documents, into blocks of `length` items.
 
-        Each row of the result is a block. The packed columns become fixed-size lists of `length`, so that a
-        batch of n blocks is a tensor of shape (n, length). The other columns become lists with one value for
-        each sequence of the block, or part of a sequence that is cut. Rows without items are left out. The
-        columns keep their order and names; those of `add` follow.
+        Each row of the result is a block. The packed columns become fixed-size lists of `length`, so that
+        a batch of n blocks is a tensor of shape (n, length). The other columns become lists with one
+        value for each sequence of the block, or part of a sequence that is cut. Rows without items are
+        left out. The columns keep their order and names; those of `add` follow.
 
         The blocks depend only on the rows and the arguments, not on how the source divides its rows into
         arrays.
@@ -675,44 +675,50 @@ class DeviceStream:
         Parameters
         ----------
         column : str
-            The lists of tokens: lists, large lists, list views or fixed-size lists, of items with a fixed width.
+            The lists of tokens: lists, large lists, list views or fixed-size lists, of items with a fixed
+            width.
         length : int
             Items of a block, 1 to 2**30.
         strategy : {"concat", "best_fit"}
-            ``"concat"``: sequences follow one another. The end of a block cuts the sequence that crosses it,
-            and the rest continues in the next block. Only the last block has padding.
-            ``"best_fit"``: no sequence is cut. The sequences of a window are placed together: each block takes
-            the longest one that is left, then again and again the longest one that fits. Their order within a
-            block is that of the source, and blocks are in the order of their first sequence, but the block of
-            the window with the most padding comes last.
+            ``"concat"``: sequences follow one another. The end of a block cuts the sequence that crosses
+            it, and the rest continues in the next block. Only the last block has padding.
+            ``"best_fit"``: no sequence is cut. The sequences of a window are placed together: each block
+            takes the longest one that is left, then again and again the longest one that fits. Their
+            order within a block is that of the source, and blocks are in the order of their first
+            sequence, but the block of the window with the most padding comes last.
         buffer_size : int
-            For ``"best_fit"``: a window ends with the row that completes `buffer_size` blocks' worth of items.
-            It is held in memory. About one block of a window is padding; larger windows have less of it.
+            For ``"best_fit"``: a window ends with the row that completes `buffer_size` blocks' worth of
+            items. It is held in memory. About one block of a window is padding; larger windows have less
+            of it.
         long : {"split", "truncate", "drop", "raise"}
-            What happens to a sequence of more than `length` items: ``"split"`` makes several sequences of it,
-            ``"truncate"`` drops the items at its end, ``"drop"`` drops the row, ``"raise"`` raises ValueError.
+            What happens to a sequence of more than `length` items: ``"split"`` makes several sequences of
+            it, ``"truncate"`` drops the items at its end, ``"drop"`` drops the row, ``"raise"`` raises
+            ValueError.
         pad_value : int, float, bool, or mapping of str to these
-            The padding of the packed columns, or of each of them by name: zeros for columns without a name.
+            The padding of the packed columns, or of each of them by name: zeros for columns without a
+            name.
         drop_last : bool
             Drop the last block of the stream unless it is full.
         aligned : sequence of str, optional
-            The columns with an item for each token, such as labels or loss masks, which are packed in the same
-            way. None: all columns of lists whose items have a fixed width; fixed-size lists only if `column`
-            has lists of that size.
+            The columns with an item for each token, such as labels or loss masks, which are packed in the
+            same way. None: all columns of lists whose items have a fixed width; fixed-size lists only if
+            `column` has lists of that size.
         add : sequence of str
             The columns that are added: ``"position_ids"``, ``"segment_ids"``, ``"cu_seqlens"`` and
             ``"resume_from"``, in any order.
 
-            ``position_ids``, int32 of shape (n, length): the index of an item in its sequence. It starts at 0
-            for each sequence, each part of one that is cut, and the padding.
-            ``segment_ids``, int32 of shape (n, length): 1, 2, ... for the items of the sequences of a block,
-            and 0 for padding.
-            ``cu_seqlens``, a list of int32 for each block: the offsets of its sequences, from 0 to `length`.
-            Padding counts as the last sequence. `flatten_cu_seqlens` joins those of several blocks.
+            ``position_ids``, int32 of shape (n, length): the index of an item in its sequence. It starts
+            at 0 for each sequence, each part of one that is cut, and the padding.
+            ``segment_ids``, int32 of shape (n, length): 1, 2, ... for the items of the sequences of a
+            block, and 0 for padding.
+            ``cu_seqlens``, a list of int32 for each block: the offsets of its sequences, from 0 to
+            `length`. Padding counts as the last sequence. `flatten_cu_seqlens` joins those of several
+            blocks.
             ``resume_from``, int64 of shape (n, 3): where a stream starts that continues after this block.
         resume_from : sequence of three ints
-            The ``resume_from`` of the last block that was used, to get the blocks after it. This stream has to
-            start at row ``resume_from[0]`` of the rows that were packed (`slice`), with the same arguments.
+            The ``resume_from`` of the last block that was used, to get the blocks after it. This stream
+            has to start at row ``resume_from[0]`` of the rows that were packed (`slice`), with the same
+            arguments.
 
         Returns
         -------
@@ -721,9 +727,10 @@ class DeviceStream:
         Raises
         ------
         ValueError
-            No column has a name, an argument is out of range, or `resume_from` is of another strategy. During
-            iteration: a list or an item of it is null; a row has different numbers of items in packed columns;
-            a sequence is too long for ``long="raise"``; the stream does not fit `resume_from`.
+            No column has a name, an argument is out of range, or `resume_from` is of another strategy.
+            During iteration: a list or an item of it is null; a row has different numbers of items in
+            packed columns; a sequence is too long for ``long="raise"``; the stream does not fit
+            `resume_from`.
         TypeError
             The arrays are not structs, or a column cannot be packed.
         BufferError
@@ -1187,10 +1194,11 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
     """
 
 def flatten_cu_seqlens(column: ArrowLike, /) -> DeviceArray:
-    """Return the offsets of the sequences of a batch of blocks, as flash attention's varlen functions take them.
+    """Return the offsets of the sequences of several blocks, as flash attention takes them.
 
-    The tokens of the batch are one sequence after the other then, as in ``tokens.flatten()``. The longest
-    sequence (``max_seqlen``) has at most the length of a block.
+    Its functions for variable lengths (``flash_attn_varlen_func``) take the tokens of a batch as one
+    sequence after the other, ``tokens.flatten()``. The longest sequence (``max_seqlen``) has at most
+    the length of a block.
 
     Parameters
     ----------
@@ -1209,7 +1217,8 @@ def flatten_cu_seqlens(column: ArrowLike, /) -> DeviceArray:
     ValueError
         The offsets of a block do not ascend from 0.
     BufferError
-        The blocks have 2**31 tokens or more, or the host cannot read the memory: call it before `to`.
+        The blocks have 2**31 tokens or more, or the host cannot read the memory: call it before
+        `to`.
     """
 
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream:
