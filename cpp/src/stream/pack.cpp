@@ -2,6 +2,7 @@
 #include "arrowdl/pack.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "array/host_access.hpp"
@@ -16,6 +17,7 @@ namespace arrowdl {
 namespace {
 
 constexpr int64_t kMaxLength = int64_t{1} << 30;
+constexpr int64_t kMaxOffset = std::numeric_limits<int32_t>::max();  // a block has length + 2
 constexpr int64_t kMaxWindowValues = int64_t{1} << 32;
 
 /// Plans several blocks, makes arrays of them, and plans the next ones. A plan that an error
@@ -34,7 +36,8 @@ class Pack final : public ArrayStream {
         best_fit_(options.length) {}
 
   DeviceArray next(int64_t max_rows) override {
-    const int64_t most = std::min(max_rows, layout_.array_length);
+    const int64_t wanted = max_rows == kAnyRows ? layout_.array_length : max_rows;
+    const int64_t most = std::min(wanted, kMaxOffset / (layout_.length + 2));
     if (blocks_.empty()) {
       is_best_fit_ ? plan_best_fit() : plan_concat(static_cast<std::size_t>(most));
       if (blocks_.empty()) return {};
