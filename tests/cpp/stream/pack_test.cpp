@@ -413,6 +413,16 @@ TEST_F(PackTest, NothingIsReadBeforeTheFirstBlockIsAskedFor) {
   expect_error(ErrorKind::kValue, "read", [&] { stream->next(); });
 }
 
+TEST_F(PackTest, RowsThatAreUsedUpAreReleased) {
+  for (const PackStrategy strategy : {PackStrategy::kConcat, PackStrategy::kBestFit}) {
+    const OwnedStream stream =
+        pack(open(std::vector<int64_t>(100, 3), "+l", 1), make_options(4, strategy));
+    const int64_t held = live_objects();
+    for (int block = 0; block < 70; ++block) ASSERT_EQ(stream->next(1).length(), 1);
+    EXPECT_LT(live_objects(), held / 2);
+  }
+}
+
 // ---------------------------------------------------------------- refusals
 
 TEST_F(PackTest, NullsAreRefusedByRow) {
