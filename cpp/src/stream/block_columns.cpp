@@ -16,17 +16,6 @@ namespace {
 /// The bytes that one thread writes at a time.
 constexpr int64_t kChunk = int64_t{256} << 10;
 
-/// How many pieces ahead to prefetch: processors cannot predict pieces in another order.
-constexpr std::ptrdiff_t kAhead = 3;
-
-void fetch([[maybe_unused]] const uint8_t* memory, [[maybe_unused]] int64_t size) {
-#if defined(__GNUC__)
-  constexpr int64_t kLine = 64;
-  constexpr int64_t kMost = 16 * kLine;
-  for (int64_t i = 0; i < std::min(size, kMost); i += kLine) __builtin_prefetch(memory + i);
-#endif
-}
-
 OwnedArray make_node(std::vector<Buffer> buffers, int64_t length, OwnedArray child = {}) {
   ArrayParts parts;
   parts.length = length;
@@ -64,7 +53,8 @@ struct Elements {
 };
 
 const uint8_t* find_elements(const DeviceArray& array, int64_t width) {
-  return array.buffer_as<uint8_t>(1) + array.offset() * width;
+  const auto* elements = array.buffer_as<uint8_t>(1);
+  return elements == nullptr ? nullptr : elements + array.offset() * width;
 }
 
 OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t column,
@@ -76,20 +66,14 @@ OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t
   }
   const uint8_t* const pads = find_elements(padding, width);
   return fill_blocks(blocks, width, [&](const Blocks& part, uint8_t* target) {
-    const auto find = [&](const Piece& piece) {
-      const Elements& source = elements[piece.source];
-      return source.items + (source.starts[piece.row] + piece.start) * width;
-    };
     const auto copy = [&](const uint8_t* from, int64_t count) {
       std::memcpy(target, from, static_cast<std::size_t>(count * width));
       target += count * width;
     };
-    const Piece* const end = part.end();
     part.visit(
         [&](const Piece& piece, int32_t) {
-          const Piece* const ahead = &piece + kAhead;
-          if (ahead < end) fetch(find(*ahead), ahead->length * width);
-          copy(find(piece), piece.length);
+          const Elements& source = elements[piece.source];
+          copy(source.items + (source.starts[piece.row] + piece.start) * width, piece.length);
         },
         [&](int64_t used) { copy(pads, part.length - used); });
   });

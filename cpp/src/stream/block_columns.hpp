@@ -31,9 +31,6 @@ struct Blocks {
     return {pieces + (from - first), blocks + start, from, part_count, length};
   }
 
-  /// The end of the pieces.
-  const Piece* end() const noexcept { return pieces + (blocks[count - 1].end - first); }
-
   /// Calls `visit_piece(piece, number)` for each piece of a block, numbers from 1, and then
   /// `visit_end(used)`, the number of values in the block.
   template <typename VisitPiece, typename VisitEnd>

@@ -21,6 +21,14 @@ LISTS: list[Callable[[pa.DataType], pa.DataType]] = [
     pa.list_view,
     pa.large_list_view,
 ]
+OTHERS = [
+    pa.int64(),
+    pa.string(),
+    pa.list_(pa.string()),
+    pa.list_(pa.float32(), 3),
+    pa.struct([("a", pa.int32()), ("b", pa.string())]),
+    pa.dictionary(pa.int8(), pa.string()),
+]
 ITEMS = [pa.int32(), pa.int64(), pa.uint8(), pa.float32(), pa.bool_(), pa.list_(pa.int16(), 2)]
 
 
@@ -163,7 +171,7 @@ def draw_rows(rng: random.Random) -> Rows:
         padding[name] = [scalar] * 2 if is_pair else scalar
     for name in rng.sample(["id", "text"], rng.randrange(3)):
         # A list of items of a fixed width would be packed too.
-        types[name] = rng.choice([pa.int64(), pa.string(), draw_type(rng, 0)])
+        types[name] = rng.choice([*OTHERS, draw_type(rng, 0)])
         values[name] = draw_values(rng, types[name], count, 0.2)
     names = rng.sample(list(types), len(types))
     return Rows(
