@@ -197,6 +197,18 @@ DeviceStream chain(const std::vector<py::object>& arrays) {
   return DeviceStream(make_stream(std::move(taken)));
 }
 
+/// Streams that were taken are gone if a later one is closed.
+DeviceStream interleave_streams(const std::vector<py::object>& streams, int64_t rows,
+                                int64_t skip) {
+  std::vector<OwnedStream> taken;
+  taken.reserve(streams.size());
+  for (const py::object& stream : streams) {
+    taken.push_back(stream.cast<DeviceStream&>().consume(
+        [](OwnedStream&& owned) { return OwnedStream(std::move(owned)); }));
+  }
+  return DeviceStream(interleave(std::move(taken), rows, skip));
+}
+
 std::string repr_stream(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
                 find_device_type(self.device_type())->name, ">");
@@ -279,6 +291,9 @@ void register_device_stream(py::module_& m) {
   m.def("chain", &chain, py::arg("arrays"),
         "chain(arrays)\n--\n\nReturn a stream of one or more DeviceArrays, without Python between "
         "them.");
+  m.def("interleave", &interleave_streams, py::arg("streams"), py::arg("rows"), py::arg("skip") = 0,
+        "interleave(streams, rows, skip=0)\n--\n\nReturn a stream of `rows` rows of each "
+        "DeviceStream in turn, in new memory; between its turns, each loses `skip` rows.");
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
         "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends "
         "only on `seed` and `count`.");

@@ -117,6 +117,12 @@ OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
 /// unless 0 <= index < num_shards.
 OwnedStream shard(OwnedStream&& stream, int64_t num_shards, int64_t index, bool pad = false);
 
+/// `rows` rows of each stream in turn, the first stream first; a stream that has ended is left out.
+/// Between its turns, each stream loses `skip` rows. All rows are in new memory: an array has
+/// several rounds, some MB. Raises ValueError unless there is a stream, all are of one type and
+/// device type, rows >= 1 and skip >= 0.
+OwnedStream interleave(std::vector<OwnedStream>&& streams, int64_t rows, int64_t skip = 0);
+
 /// Casts the arrays as cast_to_schema does. The types alone decide, before the first array: where
 /// the type cannot be cast to `requested`, this returns `stream` itself; where it can, `next`
 /// raises ValueError for an array whose values do not fit or that has nulls where none may be.

@@ -29,8 +29,8 @@ class Loader(EpochReader):
         frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
         a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
         stream.
-    batch_size : int
-        Rows of a batch on this rank.
+    batch_size : int, optional
+        Rows of a batch on this rank. Give this or `global_batch_size`.
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
@@ -54,6 +54,16 @@ class Loader(EpochReader):
         This process among those that share the rows. By default those of ``torch.distributed`` if
         it is initialised, then of the variables ``RANK`` and ``WORLD_SIZE``, then JAX's process
         index; otherwise 0 and 1.
+    global_batch_size : int, optional
+        Rows of a step on all ranks together, in place of `batch_size`: a multiple of the number of
+        ranks.
+    splits : int, optional
+        Divide the rows of an epoch into so many sequences, of which each global batch has equal
+        shares, so that each step has the same rows, in the same order, on any number of ranks that
+        divides `splits`, and with any number of workers. It has to divide the global batch. A rank
+        reads ``splits / world_size`` sequences side by side, and holds a row group of each. The
+        sequences share the buffer of `shuffle`. None: which rows a step has depends on the number
+        of ranks.
     prefetch : int
         Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. Files
         and tables in order on the CPU need no thread: pyarrow decodes files ahead by itself.
@@ -117,7 +127,7 @@ class Loader(EpochReader):
         Return torch tensors in pinned memory, for your own copies to a GPU. `device` does not need
         it.
     buffer_size : int
-        Rows of the shuffle buffer, which is held in memory.
+        Rows of the shuffle buffer, which is held in memory. `splits` divides it.
     progress : bool
         Show a progress bar of tqdm.
 
@@ -145,7 +155,7 @@ class Loader(EpochReader):
     def __init__(
         self,
         source: SourceLike,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
         columns: Sequence[str] | None = None,
         filter: Any = None,
@@ -156,6 +166,8 @@ class Loader(EpochReader):
         drop_last: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
+        global_batch_size: int | None = None,
+        splits: int | None = None,
         prefetch: int = 2,
         num_workers: int = 0,
         pad_last: bool = False,
@@ -178,6 +190,8 @@ class Loader(EpochReader):
     ) -> None:
         options = Options(
             batch_size=batch_size,
+            global_batch_size=global_batch_size,
+            splits=splits,
             framework=framework,
             device=device,
             shuffle=shuffle,
@@ -276,9 +290,15 @@ class Loader(EpochReader):
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
         closed = ", closed" if self._is_closed else ""
         return (
-            f"<arrowdl.Loader of {rows}batches of {self.batch_size} for {options.framework}, "
+            f"<arrowdl.Loader of {rows}{self._describe_batches()} for {options.framework}, "
             f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
         )
+
+    def _describe_batches(self) -> str:
+        options = self._options
+        size = options.batch_size
+        text = f"batches of {size}" if size else f"global batches of {options.global_batch_size}"
+        return text if options.splits is None else f"{text} from {options.splits} sequences"
 
     def _describe_rank(self) -> str:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
 _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
+_MOST_NAMED = 12  # of the numbers that fit, in an error
 
 
 @dataclass(kw_only=True)
@@ -29,7 +31,9 @@ class Options:
         `num_workers` on Windows.
     """
 
-    batch_size: int
+    batch_size: int | None
+    global_batch_size: int | None = None
+    splits: int | None = None
     framework: Framework
     device: Any
     shuffle: bool
@@ -56,7 +60,7 @@ class Options:
     progress: bool
 
     def __post_init__(self) -> None:
-        self.batch_size = require_int("batch_size", self.batch_size, 1, 2**40)
+        self._check_sizes()
         self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
         self.num_workers = require_int("num_workers", self.num_workers, 0)
         if self.num_workers and sys.platform == "win32":
@@ -115,6 +119,67 @@ class Options:
                     "give the matrix another name"
                 )
 
+    def _check_sizes(self) -> None:
+        if self.batch_size is None and self.global_batch_size is None:
+            raise TypeError(
+                "give batch_size=, the rows of a batch on this rank, or global_batch_size=, those "
+                "on all ranks together"
+            )
+        if self.batch_size is not None and self.global_batch_size is not None:
+            raise ValueError(
+                f"batch_size={self.batch_size!r} and global_batch_size={self.global_batch_size!r}: "
+                "give the rows of a batch on this rank, or those on all ranks together, not both"
+            )
+        for name in ("batch_size", "global_batch_size", "splits"):
+            value = getattr(self, name)
+            if value is not None:
+                most = 2**32 if name == "splits" else 2**40
+                setattr(self, name, require_int(name, value, 1, most))
+        if self.global_batch_size is not None:
+            self._check_splits(self.global_batch_size, f"{self.global_batch_size}")
+
+    def find_batch_size(self, world_size: int) -> int:
+        """Return the rows of a batch on each of `world_size` ranks.
+
+        Raises
+        ------
+        ValueError
+            `splits` or `global_batch_size` cannot be divided among them.
+        """
+        if self.splits is not None and self.splits % world_size:
+            raise ValueError(
+                f"splits={self.splits} cannot be divided among {world_size} ranks: it can among "
+                f"{_join(_list_divisors(self.splits, world_size))}. Give a multiple of "
+                f"{world_size}, or splits=None, with which the rows of a step depend on the number "
+                "of ranks"
+            )
+        if self.batch_size is not None:
+            rows = self.batch_size * world_size
+            self._check_splits(
+                rows, f"{rows} rows (batch_size={self.batch_size}, {world_size} ranks)"
+            )
+            return self.batch_size
+        assert self.global_batch_size is not None
+        if self.global_batch_size % world_size:
+            raise ValueError(
+                f"global_batch_size={self.global_batch_size} cannot be divided among {world_size} "
+                f"ranks: it can among {_join(_list_divisors(self.global_batch_size, world_size))}. "
+                f"Give a multiple of {world_size}, such as "
+                f"{_round_up(self.global_batch_size, world_size)}"
+            )
+        return self.global_batch_size // world_size
+
+    def _check_splits(self, rows: int, what: str) -> None:
+        """Raise ValueError unless a global batch of `rows` rows has as many of each sequence."""
+        if self.splits is None or rows % self.splits == 0:
+            return
+        raise ValueError(
+            f"splits={self.splits} does not divide a global batch of {what}: each sequence gives "
+            f"as many rows to it. Give splits one of {_join(_list_divisors(rows, self.splits))}, "
+            f"or a global batch of a multiple of {self.splits} rows, such as "
+            f"{_round_up(rows, self.splits)}"
+        )
+
     def _check_framework(self) -> None:
         if self.framework not in FRAMEWORKS:
             expected = ", ".join(FRAMEWORKS)
@@ -143,6 +208,7 @@ class Options:
             raise ValueError(
                 f"rank {self.rank} of world_size {self.world_size}: ranks count from 0"
             )
+        self.find_batch_size(self.world_size)
 
     def find_device(self) -> _core.Device | None:
         """Return the device of the batches.
@@ -167,6 +233,23 @@ class Options:
         if self.sharding is not None:
             return self.transform is not None
         return self.framework != "jax"
+
+
+def _list_divisors(number: int, near: int) -> list[int]:
+    """List the divisors of `number`: if they are many, those whose size is nearest to `near`."""
+    small = [i for i in range(1, math.isqrt(number) + 1) if number % i == 0]
+    divisors = {*small, *(number // i for i in small)}
+    nearest = sorted(divisors, key=lambda i: max(i / near, near / i))
+    return sorted(nearest[:_MOST_NAMED])
+
+
+def _join(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _round_up(number: int, factor: int) -> int:
+    return -(-number // factor) * factor
 
 
 def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:

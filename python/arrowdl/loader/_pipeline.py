@@ -22,7 +22,8 @@ from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
-from arrowdl.loader._epoch.sharding import Rest, Sharding, count_batches
+from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
+from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
@@ -154,13 +155,15 @@ class Pipeline:
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
-        return Sharding(world_size, num_workers, self.options.batch_size, self.options.drop_last)
+        options = self.options
+        size = options.find_batch_size(world_size)
+        return Sharding(world_size, num_workers, size, options.drop_last, options.splits)
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
         if position.sharding is None or isinstance(self.source, StreamSource):
             return None
-        rows = len(Rest(self.source.num_rows, position.stages))
+        rows = count_rest(self.source.num_rows, position.stages)
         return count_batches(rows, position.sharding) or None
 
     def read_share(
@@ -181,7 +184,7 @@ class Pipeline:
             Rows of the batch that belong to the rank.
         batch : object
         """
-        position = Position.at(place)
+        position = Position.at(place, self.options.splits)
         sharding = self.make_sharding(world_size, num_workers)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
@@ -200,9 +203,11 @@ class Pipeline:
         """Open one worker's share; see `SharePipeline`."""
         options, source = self.options, self.source
         writes = options.exposes_writable_tensors
-        if writes and isinstance(source, IndexedSource):
+        is_split = options.splits is not None and isinstance(source, IndexedSource)
+        is_joined = is_split and copies_rows(reader.sharding)
+        if writes and isinstance(source, IndexedSource) and not is_joined:
             source = source.for_writing()
-        stream = read_batches(source, self._order, reader)
+        stream = self._read(source, reader)
         if options.transform_arrow is not None:
             stream = self._transform_arrow(stream, options.transform_arrow, reader)
         if options.transform_arrow is not None or source.column_names is None:
@@ -211,13 +216,13 @@ class Pipeline:
             if options.transform_arrow is None:
                 source.vocabulary.check_names(names)
         if options.pad_last:
-            stream = pad_batches(stream, options.batch_size, reader.valid_rows)
+            stream = pad_batches(stream, reader.sharding.batch_size, reader.valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_ready = not options.shuffle and isinstance(source, IndexedSource)
+            is_ready = not (options.shuffle or is_joined) and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -227,13 +232,18 @@ class Pipeline:
             return messages, self._then_finish(Message.read)
         access: dict[str, Any] = {}
         if writes:
-            is_copied = options.shuffle or stream.device_type != read_type
+            is_copied = options.shuffle or is_joined or stream.device_type != read_type
             is_shared = source.is_shared
             if options.transform_arrow is not None:  # copied when it was called
                 is_shared = not self._copies_transformed()
             access = {"copy": True} if is_shared and not is_copied else {"_own": True}
         convert = self._then_finish(self._choose_converter(access))
         return stream.prefetch(depth) if depth else stream, convert
+
+    def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
+        if self.options.splits is None or isinstance(source, StreamSource):
+            return read_batches(source, self._order, reader)
+        return read_splits(source, self._order, reader)
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""

@@ -44,8 +44,16 @@ class EpochReader:
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch on this rank."""
-        return self._options.batch_size
+        """Rows of a batch on this rank.
+
+        Raises
+        ------
+        ValueError
+            The number of ranks is unknown, or does not divide `global_batch_size`.
+        """
+        if self._options.batch_size is not None:
+            return self._options.batch_size
+        return self._options.find_batch_size(self._find_world()[1])
 
     def __iter__(self) -> Iterator[Any]:
         if self._workers is None:
@@ -172,7 +180,8 @@ class EpochReader:
         """Return the position in the epoch, for `load_state_dict`.
 
         All ranks have the same state after the same number of batches: saving one is enough.
-        Batches that were prefetched and not yet returned count as not read.
+        Batches that were prefetched and not yet returned count as not read. With `splits`, its
+        ``"stages"`` are pairs: rows of a global batch, and how many of these were read.
 
         Returns
         -------
@@ -185,6 +194,7 @@ class EpochReader:
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
+            **({} if self._options.splits is None else {"splits": self._options.splits}),
             **self._position.to_state(),
         }
 
@@ -192,7 +202,8 @@ class EpochReader:
         """Make the next iteration go on where `state` was saved.
 
         No row is lost and none is read twice, also with another number of ranks, another number of
-        workers or another batch size.
+        workers or another batch size. With `splits` the next steps have the same rows on any
+        number of ranks that divides it.
 
         Parameters
         ----------
@@ -203,11 +214,18 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The state belongs to another source or shuffle, whose rows have another order, or no
-            Loader can have returned it.
+            The state belongs to another source, shuffle or `splits`, whose rows have another order,
+            or no Loader can have returned it.
         """
         state = find_state(state)
         own = self.state_dict()
+        if state.get("splits") != self._options.splits:
+            raise ValueError(
+                f"the state is of splits={state.get('splits')}, and this Loader has "
+                f"splits={self._options.splits}: its rows have another order, so that some would "
+                "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
+                "starts an epoch with others"
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}

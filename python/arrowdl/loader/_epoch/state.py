@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import reprlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count_left
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size")
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits")
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),
@@ -31,6 +31,8 @@ _LIMITS = (
     ("drop_last", 0, 1),
     ("batches", 0, 2**48),
 )
+_MOST_SPLITS = 2**32
+_SPLIT_LIMITS = (("global_batch_size", 1, _MOST_ROWS), ("batches", 0, 2**48))
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Position:
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
         """Start a stage, or go on with the last one if it has the same sharding."""
         self.batches = 0
-        if may_go_on and self.stages and self.stages[-1].sharding == sharding:
+        if may_go_on and self.stages and self.stages[-1].sharding == sharding.meaning:
             self.batches = self.stages.pop().batches
         self.sharding = sharding
 
@@ -83,12 +85,12 @@ class Position:
     def _list_stages(self) -> list[Stage]:
         if self.sharding is None or not self.batches:
             return list(self.stages)
-        return [*self.stages, Stage(self.sharding, self.batches)]
+        return [*self.stages, Stage(self.sharding.meaning, self.batches)]
 
     @classmethod
-    def at(cls, place: Mapping[str, Any]) -> Position:
+    def at(cls, place: Mapping[str, Any], splits: int | None) -> Position:
         """Return the position of `to_state`, which this package made: it is not checked."""
-        return cls(place["epoch"], [_to_stage(*stage) for stage in place["stages"]])
+        return cls(place["epoch"], [_to_stage(stage, splits) for stage in place["stages"]])
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
@@ -104,13 +106,17 @@ class Position:
                 raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
             raise ValueError(_refuse(state, "epoch is out of range"))
-        stages = state["stages"]
-        for i, stage in enumerate(stages):
-            if why := _why_no_stage(stage):
+        splits = state.get("splits")
+        if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):
+            raise ValueError(_refuse(state, f"splits is no int of 1 to {_MOST_SPLITS}"))
+        for i, stage in enumerate(state["stages"]):
+            if why := _why_no_stage(stage, splits):
                 raise ValueError(_refuse(state, f"stages[{i}] {why}"))
-        if sum(size * rows * batches for size, _, rows, _, batches in stages) > _MOST_ROWS:
+        position = cls.at(state, splits)
+        sizes = (stage.batches * stage.sharding.global_batch_size for stage in position.stages)
+        if sum(sizes) > _MOST_ROWS:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
-        return cls.at(state)
+        return position
 
     def check_rows(self, rows: int) -> None:
         """Raise ValueError if the stages have more batches than a source of `rows` rows."""
@@ -119,25 +125,39 @@ class Position:
             most = count_batches(left, stage.sharding)
             if stage.batches > most:
                 raise ValueError(
-                    f"not a state of this Loader: stages[{i}] says that each of "
-                    f"{stage.sharding.world_size} ranks had {stage.batches} batches of "
-                    f"{stage.sharding.batch_size} rows, and the source has {rows} rows, for {most}"
+                    f"not a state of this Loader: stages[{i}] says that {_describe(stage)}, and "
+                    f"the source has {rows} rows, for {most}"
                 )
             left = count_left(left, stage)
 
 
-def _why_no_stage(stage: Any) -> str:
+def _describe(stage: Stage) -> str:
+    sharding = stage.sharding
+    if sharding.splits is not None:
+        return f"the ranks had {stage.batches} global batches of {sharding.global_batch_size} rows"
+    return (
+        f"each of {sharding.world_size} ranks had {stage.batches} batches of "
+        f"{sharding.batch_size} rows"
+    )
+
+
+def _why_no_stage(stage: Any, splits: int | None) -> str:
     """Say what is wrong with a stage of a state; empty if nothing is."""
-    if type(stage) not in (list, tuple) or len(stage) != len(_LIMITS):
-        return f"is no list of {len(_LIMITS)} numbers"
-    for number, (name, least, most) in zip(stage, _LIMITS, strict=True):
+    limits = _LIMITS if splits is None else _SPLIT_LIMITS
+    if type(stage) not in (list, tuple) or len(stage) != len(limits):
+        return f"is no list of {len(limits)} numbers"
+    for number, (name, least, most) in zip(stage, limits, strict=True):
         if type(number) is not int or not least <= number <= most:
             return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
+    if splits is not None and stage[0] % splits:
+        return f"has {stage[0]} for global_batch_size: no multiple of splits={splits}"
     return ""
 
 
 def _to_list(stage: Stage) -> list[int]:
     sharding = stage.sharding
+    if sharding.splits is not None:
+        return [sharding.global_batch_size, stage.batches]
     numbers = (
         sharding.world_size,
         sharding.num_workers,
@@ -148,9 +168,11 @@ def _to_list(stage: Stage) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _to_stage(
-    world_size: int, num_workers: int, batch_size: int, drop_last: int, batches: int
-) -> Stage:
+def _to_stage(numbers: Sequence[int], splits: int | None) -> Stage:
+    if splits is not None:
+        global_batch_size, batches = numbers
+        return Stage(Sharding(1, 1, global_batch_size, False, splits), batches)
+    world_size, num_workers, batch_size, drop_last, batches = numbers
     return Stage(Sharding(world_size, num_workers, batch_size, bool(drop_last)), batches)
 
 
@@ -172,7 +194,7 @@ def find_state(state: Any) -> dict[str, Any]:
     states = list(_find_states(state))
     if not states:
         raise ValueError(_refuse(state))
-    if any(other[key] != states[0][key] for other in states for key in _ORDER_KEYS):
+    if any(other.get(key) != states[0].get(key) for other in states for key in _ORDER_KEYS):
         raise ValueError(f"states of several Loaders: give the state of this one. {_refuse(state)}")
     furthest: Mapping[str, Any] = max(states, key=_measure)
     found = dict(furthest)

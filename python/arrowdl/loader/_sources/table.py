@@ -37,7 +37,7 @@ class ChunkSource(IndexedSource):
         self._unit_rows = rows
         self.units = [min(rows, self._total - start) for start in range(0, self._total, rows)]
 
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         self._load()
         starts = [unit * self._unit_rows for unit in units]
         parts = [

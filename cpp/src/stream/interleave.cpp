@@ -1,0 +1,131 @@
+// Takes rows of several streams in turn.
+#include <algorithm>
+
+#include "array/host_access.hpp"
+#include "arrowdl/concatenate.hpp"
+#include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
+#include "arrowdl/owned.hpp"
+#include "compute/gather.hpp"
+#include "stream/row_reader.hpp"
+
+namespace arrowdl {
+namespace {
+
+/// Rows of arrays, in the order of the ranges.
+struct Block {
+  std::vector<DeviceArray> arrays;
+  std::vector<RowRange> ranges;
+};
+
+class Interleave final : public ArrayStream {
+ public:
+  Interleave(std::vector<RowReader> readers, int64_t rows, int64_t skip)
+      : ArrayStream(readers.front().schema(), readers.front().device_type()),
+        readers_(std::move(readers)),
+        rows_(rows),
+        skip_(skip) {}
+
+  DeviceArray next(int64_t max_rows) override {
+    if (!block_) block_ = read_block();
+    if (!block_) return {};
+    const int64_t count = std::min(block_.length(), max_rows);
+    DeviceArray rows = block_.slice(0, count);
+    block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
+    return rows;
+  }
+
+ private:
+  /// The next rounds, in new memory: as many as amortise a gather and fit into the cache.
+  DeviceArray read_block() {
+    if (pending_.ranges.empty()) pending_ = read_rounds();
+    if (pending_.ranges.empty()) return {};
+    DeviceArray made = gather_rows(pending_);
+    pending_ = {};
+    constexpr int64_t kBlockBytes = 4 << 20;
+    const int64_t bytes = std::max<int64_t>(1, made.nbytes() / rounds_);
+    rounds_ = std::clamp<int64_t>(kBlockBytes / bytes, 1, kMaxRounds);
+    return made;
+  }
+
+  Block read_rounds() {
+    Block block;
+    std::vector<std::vector<RowRange>> rounds(static_cast<std::size_t>(rounds_));
+    for (RowReader& reader : readers_) {
+      int64_t position = 0;
+      for (DeviceArray& part : reader.read(rounds_ * (rows_ + skip_))) {
+        append_part(&rounds, block.arrays.size(), part.length(), position);
+        position += part.length();
+        block.arrays.push_back(std::move(part));
+      }
+    }
+    for (const auto& round : rounds) {
+      block.ranges.insert(block.ranges.end(), round.begin(), round.end());
+    }
+    return block;
+  }
+
+  /// Divides array `source`, whose rows are the reader's from `position` on, among the rounds.
+  void append_part(std::vector<std::vector<RowRange>>* rounds, std::size_t source, int64_t length,
+                   int64_t position) const {
+    const int64_t period = rows_ + skip_;
+    for (int64_t start = 0; start < length;) {
+      const int64_t passed = (position + start) % period;
+      const bool is_taken = passed < rows_;
+      const int64_t count = std::min((is_taken ? rows_ : period) - passed, length - start);
+      if (is_taken) {
+        auto& round = (*rounds)[static_cast<std::size_t>((position + start) / period)];
+        append_range(&round, source, Range{start, count});
+      }
+      start += count;
+    }
+  }
+
+  DeviceArray gather_rows(const Block& block) const {
+    const std::vector<DeviceArray>& arrays = block.arrays;
+    if (is_read_by_kernels(arrays.front().device(), "interleave rows")) {
+      std::vector<DeviceArray> slices;
+      for (const RowRange& range : block.ranges) {
+        slices.push_back(arrays[range.source].slice(range.rows.start, range.rows.length));
+      }
+      return slices.size() == 1 ? duplicate(slices.front()) : concatenate(slices);
+    }
+    for (const DeviceArray& array : arrays) array.synchronize();
+    OwnedDeviceArray gathered;
+    gather(arrays, block.ranges).move(&gathered->array);
+    gathered->device_type = ARROW_DEVICE_CPU;
+    gathered->device_id = -1;
+    return DeviceArray::import(schema(), std::move(gathered));
+  }
+
+  static constexpr int64_t kMaxRounds = 1024;
+
+  std::vector<RowReader> readers_;
+  int64_t rows_;
+  int64_t skip_;
+  int64_t rounds_ = 1;  ///< of a block
+  Block pending_;       ///< kept where gathering it fails
+  DeviceArray block_;
+};
+
+}  // namespace
+
+OwnedStream interleave(std::vector<OwnedStream>&& streams, int64_t rows, int64_t skip) {
+  constexpr int64_t kMost = int64_t{1} << 50;  // that many rounds can be counted
+  if (streams.empty()) raise_value_error("cannot interleave no streams: pass at least one");
+  if (rows < 1 || rows > kMost || skip < 0 || skip > kMost) {
+    raise_value_error("rows=", rows, ", skip=", skip,
+                      ": each stream gives 1 row or more in turn, and skips 0 or more");
+  }
+  const ArrayStream& first = *streams.front();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    const Device device{streams[i]->device_type(), 0};
+    check_chunk(*first.schema(), first.device_type(), make_empty(streams[i]->schema(), device), i);
+  }
+  std::vector<RowReader> readers;
+  readers.reserve(streams.size());
+  for (OwnedStream& stream : streams) readers.emplace_back(std::move(stream));
+  return std::make_unique<Interleave>(std::move(readers), rows, skip);
+}
+
+}  // namespace arrowdl

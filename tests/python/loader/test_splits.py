@@ -1,0 +1,435 @@
+"""`Loader(splits=)`: each step has the same rows, in the same order, on any number of ranks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._sources.dataset import DatasetSource
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+Steps = list[list[int]]
+
+KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
+thorough = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+def make_table(rows: int, chunk: int) -> pa.Table:
+    table = pa.table({"id": pa.array(range(rows), pa.int64())})
+    batches = table.to_batches(max_chunksize=chunk)
+    return pa.Table.from_batches(batches, table.schema)
+
+
+@contextmanager
+def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str, Any], list[int]]]:
+    """A source, options of the Loader that reads it, and the ids of its rows in order."""
+    ids = list(range(rows))
+    table = make_table(rows, cut)
+    if kind == "table":
+        yield table, {}, ids
+    elif kind == "reader":
+        yield table.to_reader, {}, ids
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            for i, start in enumerate((0, rows // 3, rows // 2)):
+                stop = (rows // 3, rows // 2, rows)[i]
+                part = table[start:stop]
+                if kind in ("ipc", "compressed"):
+                    codec = "uncompressed" if kind == "ipc" else "lz4"
+                    pa.feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
+                else:
+                    pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
+            if kind == "filter":
+                chosen = [i for i in ids if i % 4 == 0 or i > 50]
+                is_fourth = pc.bit_wise_and(ds.field("id"), 3) == 0
+                yield folder, {"filter": is_fourth | (ds.field("id") > 50)}, chosen
+            else:
+                yield folder, {}, ids
+
+
+class World:
+    """Ranks, and workers of each as the pool has them, all in this process."""
+
+    def __init__(self, source: Any, ranks: int, workers: int, options: dict[str, Any]) -> None:
+        self.workers = workers
+        self.loaders = [
+            arrowdl.Loader(source, framework="numpy", rank=i, world_size=ranks, **options)
+            for i in range(ranks)
+        ]
+
+    def load(self, state: Any) -> None:
+        for loader in self.loaders:
+            loader.load_state_dict(json.loads(json.dumps(state)))
+
+    def read(self, steps: int | None = None) -> tuple[Steps, Any]:
+        """Own rows of each step, the ranks' one after the other, and the state after it."""
+        ranks = [self._read_rank(rank, steps) for rank in range(len(self.loaders))]
+        read = [list(itertools.chain(*parts)) for parts in zip(*ranks, strict=True)]
+        states = [loader.state_dict() for loader in self.loaders]
+        assert all(state == states[0] for state in states), "one state for all"
+        return read, states[0]
+
+    def _read_rank(self, rank: int, steps: int | None) -> Steps:
+        loader = self.loaders[rank]
+        if self.workers == 0:
+            batches = itertools.islice(loader, steps)
+            return [batch["id"][: loader.valid_rows].tolist() for batch in batches]
+        return list(itertools.islice(self._read_pool(rank), steps))
+
+    def _read_pool(self, rank: int) -> Iterator[list[int]]:
+        loader = self.loaders[rank]
+        reader = loader._begin(0, self.workers, step=1)
+        place = reader.position.to_state()
+        pipeline = loader._pipeline.for_workers()
+        shares = [
+            pipeline.read_share(place, rank, len(self.loaders), i, self.workers)
+            for i in range(self.workers)
+        ]
+        for turn in itertools.count(reader.position.batches):
+            item = next(shares[turn % self.workers], None)
+            if item is None:
+                assert all(next(share, None) is None for share in shares)
+                loader.set_epoch(reader.position.epoch + 1)
+                return
+            reader.position.give(turn + 1)
+            yield item[1]["id"][: item[0]].tolist()
+
+
+def divisors(number: int) -> list[int]:
+    return [i for i in range(1, number + 1) if number % i == 0]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    splits = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+    options = {
+        "splits": splits,
+        "global_batch_size": splits * draw(st.integers(1, 5)),
+        "drop_last": draw(st.booleans()),
+        "shuffle": draw(st.booleans()),
+        "seed": draw(st.integers(0, 99)),
+        "buffer_size": draw(st.sampled_from([1, 7, 16, 60, 1000])),
+        "prefetch": draw(st.sampled_from([0, 2])),
+    }
+    return {
+        "kind": draw(st.sampled_from(KINDS)),
+        "rows": draw(st.integers(0, 120)),
+        "cut": draw(st.sampled_from([1, 4, 13, 50, 1000])),
+        "options": options,
+        "worlds": draw(
+            st.lists(
+                st.tuples(
+                    st.sampled_from(divisors(splits)),
+                    st.integers(0, 3),
+                    st.sampled_from([0, 1, 2, 3, 5]),
+                ),
+                min_size=1,
+                max_size=3,
+            )
+        ),
+    }
+
+
+@given(cases())
+@thorough
+def test_the_rows_of_each_step_are_those_of_one_rank(case: dict[str, Any]) -> None:
+    with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
+        options = case["options"] | more
+        alone = World(source, 1, 0, options)
+        epochs = [alone.read()[0] for _ in range(2)]
+        check_epoch(epochs[0], ids, options)
+        check_epoch(epochs[1], ids, options)
+        for ranks, workers, _ in case["worlds"]:
+            world = World(source, ranks, workers, options)
+            assert [world.read()[0] for _ in range(2)] == epochs
+
+
+def check_epoch(steps: Steps, ids: list[int], options: dict[str, Any]) -> None:
+    size = options["global_batch_size"]
+    seen = sorted(itertools.chain(*steps))
+    if options["drop_last"]:
+        assert len(set(seen)) == len(seen) == len(ids) // size * size
+        assert set(seen) <= set(ids)
+    else:
+        assert seen == ids, "every row once"
+    assert all(len(step) == size for step in steps[:-1])
+
+
+@given(cases())
+@thorough
+def test_steps_go_on_after_each_stop_on_other_ranks(case: dict[str, Any]) -> None:
+    """Some steps, a stop, other ranks and workers, a stop, ...: the steps of one rank."""
+    with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, _):
+        options = case["options"] | more
+        expected, _ = World(source, 1, 0, options).read()
+        read: Steps = []
+        state = None
+        for ranks, workers, steps in [*case["worlds"], (1, 0, None)]:
+            if len(read) == len(expected) and read:
+                break
+            world = World(source, ranks, workers, options)
+            if state is not None:
+                world.load(state)
+            now, state = world.read(steps)
+            read += now
+            assert state["splits"] == options["splits"]
+        assert read == expected
+
+
+@given(cases(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
+@thorough
+def test_another_global_batch_reads_each_row_once(case: dict[str, Any], sizes: list[int]) -> None:
+    with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
+        options = case["options"] | more | {"drop_last": False}
+        seen: list[int] = []
+        state = None
+        worlds = [*case["worlds"], (1, 0, None)]
+        for (ranks, workers, steps), size in zip(worlds, sizes, strict=False):
+            if len(seen) == len(ids) and seen:
+                break
+            options["global_batch_size"] = size * options["splits"]
+            world = World(source, ranks, workers, options)
+            if state is not None:
+                world.load(state)
+            now, state = world.read(steps)
+            seen += itertools.chain(*now)
+        assert sorted(seen) == ids
+
+
+def test_the_example_of_the_issue() -> None:
+    table = make_table(32, 100)
+    for ranks in (1, 2, 4):
+        world = World(table, ranks, 0, {"splits": 4, "global_batch_size": 8})
+        steps, _ = world.read(2)
+        assert steps == [[0, 1, 8, 9, 16, 17, 24, 25], [2, 3, 10, 11, 18, 19, 26, 27]]
+        assert [len(loader) for loader in world.loaders] == [4] * ranks
+        assert [loader.batch_size for loader in world.loaders] == [8 // ranks] * ranks
+
+
+def test_a_global_batch_without_splits() -> None:
+    world = World(make_table(32, 100), 2, 0, {"global_batch_size": 8})
+    assert world.read(1)[0] == [[0, 1, 2, 3, 16, 17, 18, 19]]
+    assert "splits" not in world.loaders[0].state_dict()
+
+
+def test_torch_workers_have_the_steps(tmp_path: Path) -> None:
+    """The workers of a DataLoader are told their number, and take turns from the first one on."""
+    pq.write_table(make_table(100, 1000), tmp_path / "a.parquet", row_group_size=9)
+    options = {"splits": 4, "global_batch_size": 8, "shuffle": True, "buffer_size": 16}
+    expected, _ = World(tmp_path, 1, 0, options).read()
+
+    def make(state: Any) -> list[Any]:
+        loaders = [arrowdl.Loader(tmp_path, framework="numpy", **options) for _ in range(3)]
+        for loader in loaders:
+            if state is not None:
+                loader.load_state_dict(state)
+        return loaders
+
+    def read(loaders: list[Any], may_go_on: bool) -> Steps:
+        shares = [loader._read_share(i, 3, may_go_on=may_go_on) for i, loader in enumerate(loaders)]
+        read = []
+        for share in itertools.cycle(shares):
+            if (batch := next(share, None)) is None:
+                return read
+            read.append(batch["id"].tolist())
+            if len(read) == 5 and len(loaders) == 3 and stop:
+                return read
+        raise AssertionError
+
+    stop = True
+    loaders = make(None)
+    assert read(loaders, True) == expected[:5]
+    # As in what torchdata's StatefulDataLoader gives.
+    state = {f"worker_{i}": {"own": loader.state_dict()} for i, loader in enumerate(loaders)}
+    stop = False
+    assert read(make(state), False) == expected[5:]
+
+
+WRONG = {
+    "neither": ({}, "give batch_size="),
+    "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
+    "ranks": (
+        {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
+        r"splits=8 cannot be divided among 3 ranks: it can among 1, 2, 4 or 8\. Give a multiple",
+    ),
+    "batch": (
+        {"global_batch_size": 10, "rank": 0, "world_size": 4},
+        "global_batch_size=10 cannot be divided among 4 ranks: it can among 1, 2, 5 or 10.* 12",
+    ),
+    "shares": (
+        {"global_batch_size": 12, "splits": 8},
+        "splits=8 does not divide a global batch of 12: .* one of 1, 2, 3, 4, 6 or 12, .* as 16",
+    ),
+    "shares of ranks": (
+        {"batch_size": 3, "splits": 8, "rank": 1, "world_size": 4},
+        r"does not divide a global batch of 12 rows \(batch_size=3, 4 ranks\)",
+    ),
+    "zero": ({"batch_size": 3, "splits": 0}, "splits=0: expected an int of at least 1"),
+    "text": ({"global_batch_size": "8"}, "global_batch_size='8': expected an int"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_numbers_that_do_not_fit(name: str) -> None:
+    options, message = WRONG[name]
+    with pytest.raises((TypeError, ValueError), match=message):
+        arrowdl.Loader(make_table(4, 4), **options)
+
+
+def test_the_number_of_ranks_is_checked_when_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=8)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    for use in (iter, len):
+        with pytest.raises(ValueError, match="among 1, 2, 4 or 8"):
+            use(loader)
+    assert "global batches of 8 from 8 sequences" in repr(loader)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert (loader.batch_size, len(loader)) == (2, 8)
+
+
+def test_a_prime_global_batch_has_two_divisors() -> None:
+    with pytest.raises(ValueError, match=r"one of 1 or 1000003, or .* as 1000004"):
+        arrowdl.Loader(make_table(4, 4), global_batch_size=1_000_003, splits=4)
+
+
+def test_a_state_of_other_splits_is_refused() -> None:
+    table = make_table(64, 64)
+    options = [{"splits": 4}, {"splits": 8}, {}]
+    loaders = [arrowdl.Loader(table, global_batch_size=8, **more) for more in options]
+    for one, other in itertools.permutations(loaders, 2):
+        next(iter(one))
+        with pytest.raises(ValueError, match=r"is of splits=\w+, and this Loader has splits=\w+"):
+            other.load_state_dict(one.state_dict())
+
+
+TAMPERED = {
+    "no int": ({"splits": "4"}, "splits is no int"),
+    "bool": ({"splits": True}, "splits is no int"),
+    "none": ({"splits": 0}, "splits is no int"),
+    "old stage": ({"stages": [[1, 1, 8, 0, 1]]}, r"stages\[0\] is no list of 2 numbers"),
+    "no multiple": ({"stages": [[6, 1]]}, "6 for global_batch_size: no multiple of splits=4"),
+    "too many": ({"stages": [[8, 9]]}, "had 9 global batches of 8 rows, .* 64 rows, for 8"),
+    "huge": ({"stages": [[2**60, 2**40]]}, "more rows than a source can have"),
+    "negative": ({"stages": [[8, -1]]}, r"stages\[0\] has -1 for batches"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_damaged_state_is_refused(name: str) -> None:
+    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=4)
+    change, message = TAMPERED[name]
+    with pytest.raises(ValueError, match=message):
+        loader.load_state_dict(loader.state_dict() | change)
+
+
+def test_a_state_counts_global_batches() -> None:
+    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=4)
+    next(iter(loader))
+    state = loader.state_dict()
+    assert (state["splits"], state["stages"]) == (4, [[8, 1]])
+    other = arrowdl.Loader(make_table(64, 64), batch_size=8, splits=4, rank=0, world_size=2)
+    other.load_state_dict(state)
+    batches = iter(other)
+    assert [next(batches)["id"].tolist() for _ in range(2)] == [
+        [2, 3, 4, 5, 18, 19, 20, 21],
+        [6, 7, 8, 9, 22, 23, 24, 25],
+    ]
+    assert other.state_dict()["stages"] == [[8, 1], [16, 2]]
+
+
+@pytest.mark.parametrize("kind", ["table", "ipc", "parquet"])
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_batches_may_be_written_to(kind: str, ranks: int) -> None:
+    """Also the last batch, which may have the rows of one sequence only."""
+    with open_source(kind, 33, 5) as (source, _, ids):
+        options = {"splits": 4, "global_batch_size": 8, "framework": "torch"}
+        loaders = [
+            arrowdl.Loader(source, rank=i, world_size=ranks, **options) for i in range(ranks)
+        ]
+        for _ in range(2):
+            seen = []
+            for loader in loaders:
+                for batch in loader:
+                    seen += batch["id"][: loader.valid_rows].tolist()
+                    batch["id"].fill_(-1)
+            assert sorted(seen) == ids
+
+
+def test_ranks_without_a_row_in_the_last_batch_repeat_one() -> None:
+    """25 rows in steps of 8: the last step has one row, and each rank a batch."""
+    table = make_table(25, 100)
+    for workers in (0, 2):
+        worlds = [
+            World(table, 4, workers, {"splits": 8, "global_batch_size": 8, "pad_last": padded})
+            for padded in (False, True)
+        ]
+        for world in worlds:
+            steps, _ = world.read()
+            assert len(steps) == 4
+            assert len(steps[-1]) == 1
+    loader = arrowdl.Loader(
+        table, splits=8, global_batch_size=8, pad_last=True, rank=0, world_size=4
+    )
+    masks = [batch["valid"].tolist() for batch in loader]
+    assert [len(mask) for mask in masks] == [2, 2, 2, 2]
+    assert masks[-1] == [False, False]
+
+
+def test_a_process_decodes_each_row_group_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(make_table(400, 400), tmp_path / "a.parquet", row_group_size=30)
+    opened: list[int] = []
+    open_scan = DatasetSource._open
+
+    def note(self: Any, units: Any, *limits: Any) -> Any:
+        opened.extend(units)
+        return open_scan(self, units, *limits)
+
+    monkeypatch.setattr(DatasetSource, "_open", note)
+    for shuffle in (False, True):
+        opened.clear()
+        world = World(tmp_path, 1, 0, {"splits": 8, "global_batch_size": 16, "shuffle": shuffle})
+        check_epoch(world.read()[0], list(range(400)), {"global_batch_size": 16, "drop_last": 0})
+        assert sorted(opened) == list(range(14))
+
+
+def transform(batch: dict[str, Any]) -> dict[str, Any]:
+    """Importable, for worker processes."""
+    return {"id": batch["id"], "count": len(batch["id"])}
+
+
+@pytest.mark.slow
+def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
+    pq.write_table(make_table(70, 70), tmp_path / "a.parquet", row_group_size=9)
+    options: dict[str, Any] = {"splits": 2, "global_batch_size": 6, "shuffle": True}
+    expected, _ = World(tmp_path, 1, 0, options).read()
+    first = arrowdl.Loader(
+        tmp_path, framework="numpy", num_workers=2, transform=transform, **options
+    )
+    with first:
+        batches = list(itertools.islice(first, 3))
+        state = first.state_dict()
+    assert [batch["id"].tolist() for batch in batches] == expected[:3]
+    assert [batch["count"] for batch in batches] == [6] * 3
+    world = World(tmp_path, 2, 0, options)
+    world.load(state)
+    assert world.read()[0] == expected[3:]
+    second = arrowdl.Loader(tmp_path, framework="numpy", num_workers=1, **options)
+    second.load_state_dict(state)
+    with second:
+        assert [batch["id"].tolist() for batch in second] == expected[3:]
