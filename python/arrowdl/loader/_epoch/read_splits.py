@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from arrowdl import _core
@@ -213,11 +213,18 @@ class _Epoch:
 
     def _read_part(
         self, part: _Part, shared: SharedUnits | None, readers: int
-    ) -> Iterable[_core.DeviceArray]:
+    ) -> Iterator[_core.DeviceArray]:
         rows = part.rows
-        if part.is_whole or shared is None:
-            return self._source.read_rows(rows.start, rows.stop, self._units, readers)
-        return shared.read(rows)
+        if shared is not None and not part.is_whole:
+            yield from shared.read(rows)
+            return
+        left = len(rows)
+        for array in self._source.read_rows(rows.start, rows.stop, self._units, readers):
+            left -= len(array)
+            if shared is not None and not left:
+                shared.open()  # before it is needed
+            yield array
+            del array
 
     def _find(self, index: int, span: Span) -> Iterator[_Part]:
         """Find rows `span` of a sequence in the epoch's order."""

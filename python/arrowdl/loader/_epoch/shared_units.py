@@ -36,6 +36,12 @@ class SharedUnits:
         self._kept: dict[int, tuple[_core.DeviceArray, int, int]] = {}
         self._first = self._count = self._rows = 0
 
+    def open(self) -> None:
+        """Start to read; `read` needs no call of this before."""
+        if self._stream is None:
+            units = [self._order.units[place] for place in self._places]
+            self._stream = self._source.read(units)
+
     def read(self, span: Span) -> Iterator[_core.DeviceArray]:
         """Yield the rows of one of the spans; each span is read once."""
         own = self._locate(span)
@@ -59,9 +65,8 @@ class SharedUnits:
 
     def _read_next(self) -> bool:
         """Read one more array; return False at the end."""
-        if self._stream is None:
-            units = [self._order.units[place] for place in self._places]
-            self._stream = self._source.read(units)
+        self.open()
+        assert self._stream is not None
         array = next(self._stream, None)
         if array is None:
             return False

@@ -27,7 +27,12 @@ from arrowdl.loader._sources.scans import (
     wait_for,
 )
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
-from arrowdl.loader._sources.vocabulary import TableBuilder, Vocabulary, list_dictionaries
+from arrowdl.loader._sources.vocabulary import (
+    TableBuilder,
+    Vocabulary,
+    list_dictionaries,
+    make_empty,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,8 +60,9 @@ class _Limits(NamedTuple):
         return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
 
     def divide(self, readers: int) -> _Limits:
+        """Return the limits of each of `readers`, whose scans are shorter: all have to begin."""
         scans = max(2, self.scans // readers)
-        return _Limits(max(1, self.nbytes // readers), self.files, scans, readers)
+        return _Limits(max(1, self.nbytes // (2 * readers)), self.files, scans, readers)
 
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
         """Whether a scan of `nbytes` may start beside those that are open: one may always.
@@ -241,19 +247,36 @@ class DatasetSource(IndexedSource):
     def _read_ahead(
         self, scans: Sequence[Sequence[int]], limits: _Limits
     ) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start the next ones before the first has ended."""
+        """Read one scan after another, and start the next ones before the first has ended.
+
+        Each of several readers starts one scan, and reads ahead when that has its first rows.
+        """
         waiting = deque(scans)
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
-        while waiting or opened:
-            while waiting:
+
+        def start(*, may_be_more: bool) -> None:
+            while waiting and (may_be_more or not opened):
                 nbytes = self._measure_scan(waiting[0])
                 if not limits.has_room([size for _, size in opened], nbytes):
                     break
                 opened.append((self._open(waiting.popleft(), limits), nbytes))
+
+        if limits.readers > 1:
+            start(may_be_more=False)
+            yield self._make_empty()  # the other readers start before this one waits
+        while waiting or opened:
+            start(may_be_more=limits.readers == 1)
             stream, _ = opened[0]
-            yield from stream
+            for array in stream:
+                start(may_be_more=True)
+                yield array
+                del array
             del stream
             opened.popleft()
+
+    def _make_empty(self) -> _core.DeviceArray:
+        empty = make_empty(self._query.project(self._dataset))
+        return _core.from_arrow(self._find_codes().encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
