@@ -222,7 +222,7 @@ class Pipeline:
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_ready = not (options.shuffle or is_joined) and isinstance(source, IndexedSource)
+            is_ready = not options.shuffle and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -243,7 +243,8 @@ class Pipeline:
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
         if self.options.splits is None or isinstance(source, StreamSource):
             return read_batches(source, self._order, reader)
-        return read_splits(source, self._order, reader)
+        reads_ahead = self.options.prefetch > 0 and not self.options.shuffle
+        return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""

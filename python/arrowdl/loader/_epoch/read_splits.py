@@ -31,7 +31,9 @@ class _Part(NamedTuple):
     is_whole: bool
 
 
-def read_splits(source: IndexedSource, order: Order, reader: Reader) -> _core.DeviceStream:
+def read_splits(
+    source: IndexedSource, order: Order, reader: Reader, *, reads_ahead: bool
+) -> _core.DeviceStream:
     """Read the remaining batches of one worker, an array for each batch.
 
     Parameters
@@ -40,6 +42,8 @@ def read_splits(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     order : Order
     reader : Reader
         With `step` equal to the number of workers, and a sharding with `splits`.
+    reads_ahead : bool
+        Whether a native thread joins the rows of the next batches.
 
     Raises
     ------
@@ -53,6 +57,8 @@ def read_splits(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     stream = streams[0]
     if copies_rows(reader.sharding):
         stream = _core.interleave(streams, turns.rows, turns.skip)
+        if reads_ahead:  # several batches at a time, which costs less than one
+            stream = stream.prefetch(1)
     batch_size = reader.sharding.batch_size
     if turns.filler is None:
         return stream.rebatch(batch_size)
@@ -64,6 +70,18 @@ def read_splits(source: IndexedSource, order: Order, reader: Reader) -> _core.De
 def copies_rows(sharding: Sharding) -> bool:
     """Whether `read_splits` puts the rows into new memory, to join sequences or skip batches."""
     return sharding.num_workers > 1 or sharding.splits != sharding.world_size
+
+
+def _list_shared(sequences: Sequence[Sequence[_Part]]) -> list[Span]:
+    """List the rows that are read last in each sequence, in the order in which they are needed."""
+    found = []
+    for parts in sequences:
+        begin = 0
+        for part in parts:
+            if not part.is_whole:
+                found.append((begin, part.rows))
+            begin += len(part.rows)
+    return [rows for _, rows in sorted(found, key=lambda item: item[0])]
 
 
 class _Turns:
@@ -169,8 +187,7 @@ class _Epoch:
         parts = [list(self._find(index, self._widen(index, span))) for index, span in wanted]
         shared = None
         if copies_rows(sharding):  # else the source decides whose memory the rows are in
-            cut = [part.rows for found in parts for part in found if not part.is_whole]
-            shared = SharedUnits(self._source, self._units, cut)
+            shared = SharedUnits(self._source, self._units, _list_shared(parts))
         return [
             self._shuffle(index, span, self._read_parts(found, shared, len(parts)))
             for (index, span), found in zip(wanted, parts, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from arrowdl import _core
@@ -11,24 +10,25 @@ from arrowdl.loader._sources.base import IndexedSource, UnitOrder
 
 
 class SharedUnits:
-    """Rows of units that are read once, in their order, and kept until each reader has had its own.
+    """Rows of units that are read once, and kept until each reader has had its own.
 
     Parameters
     ----------
     source : IndexedSource
     order : UnitOrder
     spans : sequence of Span
-        All rows that `read` will be asked for, in the epoch's order. Each span is within a unit.
+        All rows that `read` will be asked for, in the epoch's order; those that are needed first
+        come first. Each span is within a unit.
     """
 
     def __init__(self, source: IndexedSource, order: UnitOrder, spans: Sequence[Span]) -> None:
         self._source = source
         self._order = order
-        self._places = sorted({order.find(span.start) for span in spans})  # among all units
-        self._begins: list[int] = []  # of each unit, among the rows of these units
+        # The first row of each unit among those of these units, by the unit's place in the order.
+        self._begins: dict[int, int] = {}
         begin = 0
-        for place in self._places:
-            self._begins.append(begin)
+        for place in dict.fromkeys(order.find(span.start) for span in spans):
+            self._begins[place] = begin
             begin += source.units[order.units[place]]
         self._spans = [self._locate(span) for span in spans]
         self._stream: _core.DeviceStream | None = None
@@ -39,7 +39,7 @@ class SharedUnits:
     def open(self) -> None:
         """Start to read; `read` needs no call of this before."""
         if self._stream is None:
-            units = [self._order.units[place] for place in self._places]
+            units = [self._order.units[place] for place in self._begins]
             self._stream = self._source.read(units)
 
     def read(self, span: Span) -> Iterator[_core.DeviceArray]:
@@ -84,5 +84,5 @@ class SharedUnits:
         """Return where a span of the epoch's order is among the rows of these units."""
         place = self._order.find(span.start)
         start = self._order.ends[place] - self._source.units[self._order.units[place]]
-        shift = self._begins[bisect_left(self._places, place)] - start
+        shift = self._begins[place] - start
         return Span(span.start + shift, span.stop + shift)
