@@ -60,9 +60,9 @@ class _Limits(NamedTuple):
         return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
 
     def divide(self, readers: int) -> _Limits:
-        """Return the limits of each of `readers`, whose scans are shorter: all have to begin."""
+        """Return the limits of each of `readers`."""
         scans = max(2, self.scans // readers)
-        return _Limits(max(1, self.nbytes // (2 * readers)), self.files, scans, readers)
+        return _Limits(max(1, self.nbytes // readers), self.files, scans, readers)
 
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
         """Whether a scan of `nbytes` may start beside those that are open: one may always.
@@ -237,8 +237,9 @@ class DatasetSource(IndexedSource):
         for unit in units:
             files.add(self._fragments[unit].path)
             if not scans or room < self._bytes[unit] or len(files) > limits.files:
+                # Of several readers, each first needs one row group, and all wait for each other.
+                room = 0.0 if limits.readers > 1 and not scans else limits.nbytes
                 scans.append([])
-                room = limits.nbytes
                 files = {self._fragments[unit].path}
             scans[-1].append(unit)
             room -= self._bytes[unit]
