@@ -17,14 +17,19 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._epoch.shared_units import SharedUnits
+from arrowdl.loader._pipeline import Pipeline
+from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.dataset import DatasetSource
+from arrowdl.loader._sources.mapped import MappedSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 Steps = list[list[int]]
 
 KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
-thorough = settings(derandomize=True, deadline=None, max_examples=60)
+thorough = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def make_table(rows: int, chunk: int) -> pa.Table:
@@ -115,10 +120,12 @@ def divisors(number: int) -> list[int]:
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
     splits = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+    ending = draw(st.sampled_from(["", "drop_last", "pad_last"]))
     options = {
         "splits": splits,
         "global_batch_size": splits * draw(st.integers(1, 5)),
-        "drop_last": draw(st.booleans()),
+        "drop_last": ending == "drop_last",
+        "pad_last": ending == "pad_last",
         "shuffle": draw(st.booleans()),
         "seed": draw(st.integers(0, 99)),
         "buffer_size": draw(st.sampled_from([1, 7, 16, 60, 1000])),
@@ -193,7 +200,7 @@ def test_steps_go_on_after_each_stop_on_other_ranks(case: dict[str, Any]) -> Non
 @thorough
 def test_another_global_batch_reads_each_row_once(case: dict[str, Any], sizes: list[int]) -> None:
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
-        options = case["options"] | more | {"drop_last": False}
+        options = case["options"] | more | {"drop_last": False, "pad_last": False}
         seen: list[int] = []
         state = None
         worlds = [*case["worlds"], (1, 0, None)]
@@ -337,11 +344,12 @@ def test_a_damaged_state_is_refused(name: str) -> None:
 
 
 def test_a_state_counts_global_batches() -> None:
-    loader = arrowdl.Loader(make_table(64, 64), global_batch_size=8, splits=4)
+    table = make_table(64, 64)
+    loader = arrowdl.Loader(table, global_batch_size=8, splits=4)
     next(iter(loader))
     state = loader.state_dict()
     assert (state["splits"], state["stages"]) == (4, [[8, 1]])
-    other = arrowdl.Loader(make_table(64, 64), batch_size=8, splits=4, rank=0, world_size=2)
+    other = arrowdl.Loader(table, batch_size=8, splits=4, rank=0, world_size=2)
     other.load_state_dict(state)
     batches = iter(other)
     assert [next(batches)["id"].tolist() for _ in range(2)] == [
@@ -349,12 +357,16 @@ def test_a_state_counts_global_batches() -> None:
         [6, 7, 8, 9, 22, 23, 24, 25],
     ]
     assert other.state_dict()["stages"] == [[8, 1], [16, 2]]
+    same = arrowdl.Loader(table, batch_size=4, splits=4, rank=0, world_size=2)
+    same.load_state_dict(state)
+    next(iter(same))
+    assert same.state_dict()["stages"] == [[8, 2]]
 
 
 @pytest.mark.parametrize("kind", ["table", "ipc", "parquet"])
-@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_batches_may_be_written_to(kind: str, ranks: int) -> None:
-    """Also the last batch, which may have the rows of one sequence only."""
+    """Also the last batch: the only row of one sequence, or a row of another rank."""
     with open_source(kind, 33, 5) as (source, _, ids):
         options = {"splits": 4, "global_batch_size": 8, "framework": "torch"}
         loaders = [
@@ -384,9 +396,11 @@ def test_ranks_without_a_row_in_the_last_batch_repeat_one() -> None:
     loader = arrowdl.Loader(
         table, splits=8, global_batch_size=8, pad_last=True, rank=0, world_size=4
     )
-    masks = [batch["valid"].tolist() for batch in loader]
-    assert [len(mask) for mask in masks] == [2, 2, 2, 2]
-    assert masks[-1] == [False, False]
+    batches = list(loader)
+    assert [len(batch["valid"]) for batch in batches] == [2, 2, 2, 2]
+    assert batches[-1]["valid"].tolist() == [False, False]
+    (own,) = steps[-1]
+    assert batches[-1]["id"].tolist() == [own, own], "the row that another rank has"
 
 
 def test_a_process_decodes_each_row_group_once(
@@ -406,6 +420,53 @@ def test_a_process_decodes_each_row_group_once(
         world = World(tmp_path, 1, 0, {"splits": 8, "global_batch_size": 16, "shuffle": shuffle})
         check_epoch(world.read()[0], list(range(400)), {"global_batch_size": 16, "drop_last": 0})
         assert sorted(opened) == list(range(14))
+
+
+def test_each_sequence_has_its_own_shuffle() -> None:
+    options = {"splits": 2, "global_batch_size": 32, "shuffle": True, "buffer_size": 32}
+    ((step,), _) = World(make_table(32, 32), 1, 0, options).read()
+    first, second = step[:16], [i - 16 for i in step[16:]]
+    assert sorted(first) == sorted(second) == list(range(16))
+    assert first != second
+
+
+def test_sequences_share_the_buffer() -> None:
+    """The rows of a window come before those of the next one: here of eight rows."""
+    options = {"splits": 2, "global_batch_size": 16, "shuffle": True, "buffer_size": 16}
+    (steps, _) = World(make_table(32, 32), 1, 0, options).read()
+    assert [sorted(step[:8]) for step in steps] == [list(range(8)), list(range(8, 16))]
+
+
+def test_shared_units_are_released(tmp_path: Path) -> None:
+    pq.write_table(make_table(40, 40), tmp_path / "a.parquet", row_group_size=10)
+    source = arrowdl.Loader(tmp_path, 1)._source
+    assert isinstance(source, DatasetSource)
+    spans = [Span(25, 30), Span(3, 7), Span(7, 10), Span(21, 25)]
+    shared = SharedUnits(source, UnitOrder(source, range(4)), spans)
+    for number, span in enumerate(spans):
+        arrays = [pa.array(array["id"]).to_pylist() for array in shared.read(span)]
+        assert list(itertools.chain(*arrays)) == list(range(span.start, span.stop))
+        assert bool(shared._kept) == (number < 3)
+
+
+def test_rows_that_are_joined_are_not_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow.feather.write_feather(
+        make_table(32, 32), tmp_path / "a.arrow", compression="uncompressed"
+    )
+    given: list[Any] = []
+    choose = Pipeline._choose_converter
+
+    def note(self: Pipeline, access: Any) -> Any:
+        given.append(access)
+        return choose(self, access)
+
+    monkeypatch.setattr(Pipeline, "_choose_converter", note)
+    monkeypatch.setattr(MappedSource, "for_writing", lambda self: pytest.fail("joined anyway"))
+    for source in (make_table(32, 32), tmp_path):
+        list(arrowdl.Loader(source, splits=4, global_batch_size=4))
+    assert given == [{"_own": True}] * 2
 
 
 def transform(batch: dict[str, Any]) -> dict[str, Any]:
