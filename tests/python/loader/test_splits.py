@@ -403,23 +403,44 @@ def test_ranks_without_a_row_in_the_last_batch_repeat_one() -> None:
     assert batches[-1]["id"].tolist() == [own, own], "the row that another rank has"
 
 
+def note_scans(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The row groups of each scan that is opened from now on."""
+    scans: list[list[int]] = []
+    open_scan = DatasetSource._open
+
+    def note(self: Any, units: Any, *limits: Any) -> Any:
+        scans.append(list(units))
+        return open_scan(self, units, *limits)
+
+    monkeypatch.setattr(DatasetSource, "_open", note)
+    return scans
+
+
 def test_a_process_decodes_each_row_group_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(make_table(400, 400), tmp_path / "a.parquet", row_group_size=30)
-    opened: list[int] = []
-    open_scan = DatasetSource._open
-
-    def note(self: Any, units: Any, *limits: Any) -> Any:
-        opened.extend(units)
-        return open_scan(self, units, *limits)
-
-    monkeypatch.setattr(DatasetSource, "_open", note)
+    scans = note_scans(monkeypatch)
     for shuffle in (False, True):
-        opened.clear()
+        scans.clear()
         world = World(tmp_path, 1, 0, {"splits": 8, "global_batch_size": 16, "shuffle": shuffle})
         check_epoch(world.read()[0], list(range(400)), {"global_batch_size": 16, "drop_last": 0})
-        assert sorted(opened) == list(range(14))
+        assert sorted(itertools.chain(*scans)) == list(range(14))
+
+
+@pytest.mark.parametrize(("megabytes", "count"), [(1, 8), (100, 4)])
+def test_sequences_share_the_memory_for_reading_ahead(
+    megabytes: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of four sequences holds a row group, and a second one if row groups are small."""
+    pq.write_table(make_table(160, 160), tmp_path / "a.parquet", row_group_size=10)
+    scans = note_scans(monkeypatch)
+    loader = arrowdl.Loader(tmp_path, splits=4, global_batch_size=4, prefetch=0)
+    assert isinstance(loader._source, DatasetSource)
+    loader._source._bytes = [megabytes * 2.0**20] * 16
+    next(iter(loader))
+    assert len(scans) == count
+    assert scans[:4] == [[0], [4], [8], [12]], "all start before one reads ahead"
 
 
 def test_each_sequence_has_its_own_shuffle() -> None:
