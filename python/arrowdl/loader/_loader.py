@@ -73,7 +73,8 @@ class Loader(EpochReader):
         Worker processes, which read and call `transform`; 0 for none. They help a `transform` that
         is slow Python code; threads are enough for everything else. Each worker reads a part of the
         rank's batches, and they take turns: the batches are those without workers, in another
-        order. Workers start with the first epoch, import the main module and get a copy of the
+        order (with `splits` in the same one, for which each worker decodes all rows of the rank).
+        Workers start with the first epoch, import the main module and get a copy of the
         source (of its paths, if it has paths). They end with the loader, or when an epoch is left
         early. Batches arrive in shared memory, which is reused when no tensor uses it any more.
         Not on Windows.

@@ -515,3 +515,64 @@ def test_worker_processes_have_the_steps(tmp_path: Path) -> None:
     second.load_state_dict(state)
     with second:
         assert [batch["id"].tolist() for batch in second] == expected[3:]
+
+
+def make_columns(rows: int) -> pa.Table:
+    words = pa.array(["a", "b", "c"])
+    codes = pa.array([i % 3 for i in range(rows)], pa.int32())
+    return pa.table(
+        {
+            "id": pa.array(range(rows)),
+            "word": pa.array([f"w{i % 4}" for i in range(rows)]).dictionary_encode(),
+            "struct": pa.StructArray.from_arrays(
+                [pa.DictionaryArray.from_arrays(codes, words)], ["code"]
+            ),
+            "text": pa.array(["z" * (i % 5) for i in range(rows)]),
+            "pair": pa.array([[i, -i] for i in range(rows)], pa.list_(pa.int32(), 2)),
+            "null": pa.array([i if i % 5 else None for i in range(rows)], pa.int16()),
+        }
+    )
+
+
+def list_rows(batch: dict[str, Any], count: int) -> list[tuple[Any, ...]]:
+    flat, offsets = batch["text"]
+    return [
+        (
+            int(batch["id"][i]),
+            int(batch["word"][i]),
+            int(batch["struct"]["code"][i]),
+            bytes(flat[offsets[i] : offsets[i + 1]]),
+            batch["pair"][i].tolist(),
+            int(batch["null"][i]),
+        )
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_rows_keep_their_values(shuffle: bool, tmp_path: Path) -> None:
+    table = make_columns(200)
+    for i in range(3):
+        pq.write_table(table[i * 70 : i * 70 + 70], tmp_path / f"{i}.parquet", row_group_size=37)
+    options: dict[str, Any] = {
+        "framework": "numpy",
+        "nulls": "fill",
+        "ragged": "offsets",
+        "shuffle": shuffle,
+        "buffer_size": 64,
+    }
+    expected = [
+        row
+        for batch in arrowdl.Loader(tmp_path, 8, **options)
+        for row in list_rows(batch, len(batch["id"]))
+    ]
+    for source in (tmp_path, table, table.to_batches(max_chunksize=60)):
+        for ranks in (1, 2):
+            read = []
+            for rank in range(ranks):
+                loader = arrowdl.Loader(
+                    source, 16 // ranks, splits=4, rank=rank, world_size=ranks, **options
+                )
+                for batch in loader:
+                    read += list_rows(batch, loader.valid_rows)
+            assert sorted(read) == sorted(expected)
