@@ -238,9 +238,13 @@ class _Epoch:
         left = len(rows)
         for array in self._source.read_rows(rows.start, rows.stop, self._units, readers):
             left -= len(array)
+            taken = 0
             if shared is not None and not left:
-                shared.open()  # before it is needed
-            yield array
+                taken = len(array) // 4
+                if taken:
+                    yield array[:taken]
+                shared.open()  # before it is needed, and not before others have their first rows
+            yield array[taken:]
             del array
 
     def _find(self, index: int, span: Span) -> Iterator[_Part]:

@@ -250,7 +250,8 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[_core.DeviceArray]:
         """Read one scan after another, and start the next ones before the first has ended.
 
-        Each of several readers starts one scan, and reads ahead when that has its first rows.
+        Each of several readers starts one scan. It reads ahead when some rows were taken: at the
+        beginning, all readers wait for the first rows of each other.
         """
         waiting = deque(scans)
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
@@ -269,8 +270,11 @@ class DatasetSource(IndexedSource):
             start(may_be_more=limits.readers == 1)
             stream, _ = opened[0]
             for array in stream:
+                taken = len(array) // 4 if waiting and limits.readers > 1 else 0
+                if taken:
+                    yield array[:taken]
                 start(may_be_more=True)
-                yield array
+                yield array[taken:] if taken else array
                 del array
             del stream
             opened.popleft()
