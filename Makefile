@@ -36,8 +36,8 @@ test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs test-random test-peers fuzz tsan asan
+test-more:  ## the rest: docs, slow and long random tests, peers, fuzzing, sanitizers
+	@tools/stages.sh docs test-slow test-random test-peers fuzz tsan asan
 
 test-all: test test-more  ## everything
 
@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package test-slow test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -97,8 +97,12 @@ fake-drivers: build
 test-python: fake-drivers
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
+PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
-	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow
+	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow $(PACKAGE_TESTS)
+
+test-slow: fake-drivers  ## ends and forks of processes, long loops
+	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
 
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
@@ -176,7 +180,7 @@ asan-all: build-asan  ## the same with all Python tests
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	TSAN_OPTIONS=second_deadlock_stack=1 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
 	tools/setup-system.sh clang-14 libclang-rt-14-dev
@@ -223,8 +227,12 @@ SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 INSTALL_EDITABLE = $(BIN)/pip uninstall -qq --yes arrowdl && \
   $(PIP_INSTALL) --no-build-isolation --no-deps -e .
 
-build/.dev: $(VENV)/.dev pyproject.toml build/.modules
-	$(INSTALL_EDITABLE)
+# Packages are installed while the extension compiles, here and for the demo. Not $(MAKE): `make -n`
+# runs recipes that contain it.
+build/.dev: $(VENV)/.build requirements/dev.txt pyproject.toml build/.modules
+	tools/setup-system.sh $(SYSTEM_TESTS)
+	make --no-print-directory $(VENV)/.dev & packages=$$!; \
+	  $(INSTALL_EDITABLE); built=$$?; wait $$packages && exit $$built
 	touch $@
 
 # The editable install lists each module's path, so it is repeated when files are added or moved.
@@ -233,16 +241,16 @@ build/.modules: .FORCE
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: .FORCE
 
-# Without the C++ tests, which need more packages; build/.dev reuses the object files. Libraries are
-# installed while the extension compiles, which takes longest.
+# Without the C++ tests, which need more packages; build/.dev reuses the object files.
 build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/constraints.txt
 	$(PIP_INSTALL) -r requirements/demo.txt & libraries=$$!; \
 	  { test -e build/.dev || { $(INSTALL_EDITABLE) -C cmake.define.ARROWDL_TESTS=OFF; }; }; \
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
-# Built as users build it: in isolation, from scratch.
-dist/.wheel: pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
+# Built as users build it: from the sdist, in isolation, from scratch.
+dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
 	rm -rf dist
-	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist .
+	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
+	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist dist/*.tar.gz
 	touch $@

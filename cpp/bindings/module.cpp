@@ -54,6 +54,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_c_data(m);
   register_to_arrow(m);
   register_buffers(m);
+  register_processes(m);
   register_tensor_block(m);
   register_tensor(m);
   register_to_framework(m);

@@ -31,7 +31,7 @@ class Device:
     Parameters
     ----------
     type : str, DeviceType, int, tuple, torch.device or jax.Device
-        A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
+        A `DeviceType`, its number or its name, a number of a later DLPack, or a type with the id: ``"cuda:1"``, a pair (type, id),
         a Device, or a framework's device object.
     id : int, optional
         The index of the device among those of its type. By default that of the current device, as in
@@ -41,7 +41,7 @@ class Device:
     Raises
     ------
     ValueError
-        The type is unknown, the id is negative, or `type` already has an id.
+        No type has this name, its number is below 1, the id is negative, or `type` already has an id.
     TypeError
         `type` names no device.
     BufferError
@@ -56,7 +56,7 @@ class Device:
         """The index of the device among those of its type; 0 for the CPU."""
     @property
     def name(self) -> str:
-        """The type's name, such as "cpu" or "cuda"."""
+        """The type's name, such as "cpu" or "cuda"; "device type 99" for a number without one."""
     def __iter__(self) -> Iterator[int]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __copy__(self) -> Device: ...
@@ -98,7 +98,8 @@ class DeviceArray:
 
     `to_arrow_device`, `from_arrow` and the functions of `c_data` return it. It supports the Arrow
     PyCapsule protocols, DLPack and its C exchange API, NumPy's ``__array__``, and on CUDA and SYCL
-    devices their array interfaces.
+    devices their array interfaces. `multiprocessing` sends arrays in memory of a GPU to other
+    processes.
     """
 
     __dlpack_c_exchange_api__: CapsuleType
@@ -731,6 +732,8 @@ class Tensor:
         copy: bool | None = None,
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def _as_bytes(self) -> Tensor:
+        """The memory of values of less than a byte as uint8, in place of this tensor."""
 
 @final
 class TensorBlock:
@@ -1383,6 +1386,12 @@ def share_buffer(array: Any, i: int, allow_copy: bool = True) -> DeviceArray | N
 
 def borrow_memory(address: int, size: int, device: Any, owner: object) -> DeviceArray:
     """Return the `size` bytes at `address` as an array of uint8 that keeps `owner` alive."""
+
+def make_shared_copy(array: Any) -> tuple[bytes, int]:
+    """Copy `array` to memory that other processes can open: its description for them, and a file descriptor of the memory that the caller closes, -1 for no memory."""
+
+def open_shared_copy(description: bytes, descriptor: int) -> DeviceArray:
+    """Return the array that `make_shared_copy` of any process described; leaves the descriptor open."""
 
 def address_of(array: Any) -> int:
     """Return the address of the first element of `array`."""

@@ -8,7 +8,8 @@ from enum import IntEnum
 class DeviceType(IntEnum):
     """DLPack's device types (DLDeviceType), which have the numbers of Arrow's ArrowDeviceType.
 
-    `Device` and every ``device=`` take a member, its number or its name.
+    `Device` and every ``device=`` take a member, its number or its name. A `Device` may have
+    another number: arrays on such devices are passed on, and their memory is not read.
     """
 
     cpu = 1
@@ -27,3 +28,6 @@ class DeviceType(IntEnum):
     hexagon = 16
     maia = 17
     trainium = 18
+    tpu = 19
+    tpu_host = 20
+    ascend = 21

@@ -211,7 +211,7 @@ void attempt(const std::function<void()>& read) {
 
 /// Adds up all elements, so that a sanitizer sees missing memory here.
 void touch(const arrowdl::OwnedTensor& tensor) {
-  const arrowdl::TensorView view = arrowdl::view_tensor(*tensor);
+  const arrowdl::TensorView view = arrowdl::view_tensor(tensor);
   std::vector<std::uint8_t> copy(static_cast<std::size_t>(view.nbytes()));
   if (!copy.empty()) arrowdl::copy_contiguous(view, copy.data());
 }

@@ -189,6 +189,20 @@ def test_jax_there_and_back(jax: Any, dtype: str, shape: tuple[int, ...]) -> Non
         assert jax.numpy.array_equal(back, values)
 
 
+@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "int4", "uint2"])
+def test_packed_values_of_jax_there_and_back(jax: Any, dtype: str) -> None:
+    values = (jax.numpy.arange(8) % 4).reshape(2, 4).astype(dtype)
+    array = arrowdl.to_arrow_device(values)
+    assert (array.dtype, array.shape) == (dtype, (2, 4))
+    back = arrowdl.to_jax(array)
+    assert back.dtype == values.dtype
+    assert jax.numpy.array_equal(back.astype("float32"), values.astype("float32"))
+    if dtype == "float4_e2m1fn":
+        pairs = arrowdl.to_torch(array)
+        assert pairs.is_cuda
+        assert pairs.view(torch.uint8).tolist() == values.view("uint8").tolist()
+
+
 @pytest.mark.parametrize("how", ["from_dlpack", "to_jax"])
 def test_jax_sees_what_was_written(jax: Any, tensor: Any, side: Any, how: str) -> None:
     array, spin = take_late(tensor, side)

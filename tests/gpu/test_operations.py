@@ -54,6 +54,15 @@ def test_lists_are_padded(name: str) -> None:
         torch.testing.assert_close(one.cpu(), other, rtol=0, atol=0)
 
 
+def test_bools_of_gathered_lists_are_0_and_1() -> None:
+    odd = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([2, 0, -1, 1, 64], pa.int8()))
+    views = pa.ListViewArray.from_arrays(
+        pa.array([3, 0], pa.int32()), pa.array([2, 3], pa.int32()), odd
+    )
+    values, _ = arrowdl.to_torch(arrowdl.from_arrow(views).to("cuda"), ragged="offsets")
+    assert values.view(torch.uint8).tolist() == [1, 1, 1, 0, 1]
+
+
 def copy_whole(view: Any) -> Any:
     """The same view of a copy of the whole memory on the GPU."""
     whole = view

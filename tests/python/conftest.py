@@ -28,9 +28,18 @@ def _live_objects() -> int:
 def _held_by_modules() -> Iterator[int]:
     """What the modules of the tests made while they were imported, and hold to the end."""
     gc.collect()
-    gc.freeze()  # torch and jax are for good: looking through them takes as long as 100 tests
     yield _live_objects()
     gc.unfreeze()  # for the modules that look for leaks at exit
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_collections(_held_by_modules: int) -> None:
+    """Keep collections from what stays: torch and jax, what they keep, the results of tests.
+
+    Looking through those takes as long as a hundred tests, and longer with each module.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -44,30 +44,35 @@ bool has_current(int32_t type) {
 
 /// The current device, as torch's "cuda" names it: a process of a distributed training sets its
 /// own.
-int64_t find_current(const DeviceType& row, const char* framework) {
-  if (!has_current(row.value)) return 0;
-  const std::optional<int64_t> driver = find_current_device(row.value);
+int64_t find_current(int32_t type, const char* framework) {
+  if (!has_current(type)) return 0;
+  const std::optional<int64_t> driver = find_current_device(type);
   const py::object known = driver ? py::object(py::int_(*driver)) : py::none();
-  return find_hook(Hook::kFindCurrent)(row.name, known, framework).cast<int64_t>();
+  return find_hook(Hook::kFindCurrent)(device_type_name(type), known, framework).cast<int64_t>();
+}
+
+/// The number of a type, which may be one that no table has; 0 if there is none. Reads an id after
+/// a name.
+int32_t find_type(const py::object& type, Id* id) {
+  if (!py::isinstance<py::str>(type)) return read_int32("a device type", type.ptr());
+  const DeviceType* row = find_device_type(split_id(py::cast<std::string>(type), id));
+  return row == nullptr ? 0 : row->value;
 }
 
 Device make_device(const py::object& type, Id id, const char* framework) {
-  const DeviceType* row = nullptr;
-  if (py::isinstance<py::str>(type)) {
-    row = find_device_type(split_id(py::cast<std::string>(type), &id));
-  } else {
-    row = find_device_type(read_int32("a device type", type.ptr()));
-  }
-  if (row == nullptr) {
+  const int32_t number = find_type(type, &id);
+  if (number < 1) {
     std::string known;
     for (const DeviceType& known_row : DeviceTypes()) known += concat(" ", known_row.name);
     raise_value_error("device type ", py::repr(type).cast<std::string>(), " is unknown: a name of",
                       known, ", or its number");
   }
-  if (row->value == kDLCPU) return Device{};  // there is one, whatever its number
-  if (!id) return Device{row->value, find_current(*row, framework)};
-  if (*id < 0) raise_value_error("a device id is 0 or more, got ", *id, " for ", row->name);
-  return Device{row->value, *id};
+  if (number == kDLCPU) return Device{};  // there is one, whatever its number
+  if (!id) return Device{number, find_current(number, framework)};
+  if (*id < 0) {
+    raise_value_error("a device id is 0 or more, got ", *id, " for ", device_type_name(number));
+  }
+  return Device{number, *id};
 }
 
 /// Device("cuda", 1), Device(2, 1), or Device(what read_device takes).
@@ -124,7 +129,7 @@ Compares and unpacks as the tuple of ``__dlpack_device__``. Immutable and hashab
 Parameters
 ----------
 type : str, DeviceType, int, tuple, torch.device or jax.Device
-    A `DeviceType`, its number or its name, or a type with the id: ``"cuda:1"``, a pair (type, id),
+    A `DeviceType`, its number or its name, a number of a later DLPack, or a type with the id: ``"cuda:1"``, a pair (type, id),
     a Device, or a framework's device object.
 id : int, optional
     The index of the device among those of its type. By default that of the current device, as in
@@ -134,7 +139,7 @@ id : int, optional
 Raises
 ------
 ValueError
-    The type is unknown, the id is negative, or `type` already has an id.
+    No type has this name, its number is below 1, the id is negative, or `type` already has an id.
 TypeError
     `type` names no device.
 BufferError
@@ -147,8 +152,9 @@ BufferError
           "id", [](const Device& self) { return self.id; },
           "The index of the device among those of its type; 0 for the CPU.")
       .def_property_readonly(
-          "name", [](const Device& self) { return find_device_type(self.type)->name; },
-          "The type's name, such as \"cpu\" or \"cuda\".")
+          "name", [](const Device& self) { return device_type_name(self.type); },
+          "The type's name, such as \"cpu\" or \"cuda\"; \"device type 99\" for a number without "
+          "one.")
       .def("__iter__",
            [](const Device& self) { return py::iter(py::make_tuple(self.type, self.id)); })
       .def("__eq__", &equals)
@@ -157,7 +163,9 @@ BufferError
       .def("__hash__",
            [](const Device& self) { return py::hash(py::make_tuple(self.type, self.id)); })
       .def("__repr__", [](const Device& self) {
-        return concat("Device(\"", find_device_type(self.type)->name, "\", ", self.id, ")");
+        const DeviceType* row = find_device_type(self.type);
+        if (row == nullptr) return concat("Device(", self.type, ", ", self.id, ")");
+        return concat("Device(\"", row->name, "\", ", self.id, ")");
       });
   m.def(
       "read_device",

@@ -25,6 +25,7 @@
 #include "support/device_array_object.hpp"
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
+#include "support/gil.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -52,13 +53,10 @@ void dealloc(PyObject* self) noexcept {
 
 PyObject* release(PyObject* self, PyObject*) noexcept {
   DeviceArray dropped;
-#ifdef Py_GIL_DISABLED
-  Py_BEGIN_CRITICAL_SECTION(self);
-  std::swap(dropped, cast(self)->array);
-  Py_END_CRITICAL_SECTION();
-#else
-  std::swap(dropped, cast(self)->array);
-#endif
+  {
+    const CriticalSection section(self);
+    std::swap(dropped, cast(self)->array);
+  }
   Py_RETURN_NONE;
 }
 
@@ -66,11 +64,20 @@ PyObject* is_released(PyObject* self, void*) noexcept {
   return PyBool_FromLong(cast(self)->array ? 0 : 1);
 }
 
-PyObject* reduce(PyObject*, PyObject*) noexcept {
-  PyErr_SetString(PyExc_TypeError,
-                  "a DeviceArray cannot be pickled, it refers to memory of this process: send "
-                  "pyarrow.array(arr) instead, or its values with arrowdl.to_numpy(arr)");
-  return nullptr;
+/// multiprocessing calls what `_processes.py` registers instead.
+PyObject* reduce(PyObject* self, PyObject*) noexcept {
+  return guarded([&]() -> PyObject* {
+    const DeviceArray& array = cast(self)->array;
+    if (!array || is_host_readable(array.device())) {
+      raise_type_error(
+          "a DeviceArray cannot be pickled, it refers to memory of this process: send "
+          "pyarrow.array(arr) instead, or its values with arrowdl.to_numpy(arr)");
+    }
+    raise_type_error("a DeviceArray on ", to_string(array.device()),
+                     " cannot be pickled, it refers to memory of this process: send it by "
+                     "multiprocessing, which shares memory of cuda and rocm, or send "
+                     "pyarrow.array(arr.to(\"cpu\"))");
+  });
 }
 
 /// What cannot change needs no copy.
@@ -159,7 +166,7 @@ PyObject* get_shape(PyObject* self, void*) noexcept {
     const TensorView view = describe_tensor(type, array.length());
     py::tuple shape(static_cast<std::size_t>(view.ndim));
     for (int32_t i = 0; i < view.ndim; ++i) {
-      shape[static_cast<std::size_t>(i)] = py::int_(view.shape[i]);
+      shape[static_cast<std::size_t>(i)] = py::int_(view.extent(i));
     }
     return shape;
   });

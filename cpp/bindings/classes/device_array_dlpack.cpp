@@ -30,16 +30,29 @@ constexpr int32_t kMaxCpus = 1 << 16;
 struct DlpackRequest {
   PyObject* stream = nullptr;
   bool versioned = false;
+  bool reads_padding = false;  ///< whether the consumer knows the flag of padded values
   std::optional<Device> device;
   Copy copy = Copy::kIfNeeded;
 };
 
-bool is_versioned(PyObject* max_version) {
+void read_max_version(PyObject* max_version, DlpackRequest* request) {
   if (PyTuple_Check(max_version) == 0 || PyTuple_GET_SIZE(max_version) != 2) {
     raise_type_error("max_version must be a tuple (major, minor), got ",
                      py::repr(max_version).cast<std::string>());
   }
-  return read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0)) >= 1;
+  const int64_t major = read_int("max_version[0]", PyTuple_GET_ITEM(max_version, 0));
+  const int64_t minor = read_int("max_version[1]", PyTuple_GET_ITEM(max_version, 1));
+  request->versioned = major >= 1;
+  request->reads_padding = major > 1 || (major == 1 && minor >= 1);
+}
+
+/// Raises BufferError for values that the consumer would take for packed ones: the flag is of
+/// DLPack 1.1.
+void check_padding(const OwnedTensor& tensor, const DlpackRequest& request) {
+  if (request.reads_padding) return;
+  if ((tensor.flags() & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) == 0) return;
+  raise_buffer_error("values of ", view_tensor(tensor).dtype->name,
+                     " have a byte each, which only DLPack 1.1 can say: pass max_version=(1, 1)");
 }
 
 Device read_dl_device(PyObject* dl_device) {
@@ -50,9 +63,9 @@ Device read_dl_device(PyObject* dl_device) {
   PyObject* id = PyTuple_GET_ITEM(dl_device, 1);
   const int32_t type = read_int32("dl_device[0]", PyTuple_GET_ITEM(dl_device, 0));
   const int32_t number = id == Py_None ? 0 : read_int32("dl_device[1]", id);
-  if (find_device_type(type) == nullptr) {
+  if (type < 1) {
     raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(), ": device type ",
-                       type, " is unknown, DLPack defines 1-4 and 7-18");
+                       type, " is unknown, DLPack counts from 1");
   }
   if (number < 0 || (type == kDLCPU && number >= kMaxCpus)) {
     raise_buffer_error("dl_device=", py::repr(dl_device).cast<std::string>(),
@@ -68,7 +81,7 @@ DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObjec
   const auto is_given = [&](std::size_t i) { return values[i] != nullptr && values[i] != Py_None; };
   DlpackRequest request;
   request.stream = values[0];
-  if (is_given(1)) request.versioned = is_versioned(values[1]);
+  if (is_given(1)) read_max_version(values[1], &request);
   if (is_given(2)) request.device = read_dl_device(values[2]);
   if (is_given(3)) request.copy = read_copy(values[3]);
   return request;
@@ -80,6 +93,11 @@ enum class Target { kOwn, kCpuLabel, kCpuCopy };
 /// becomes the CPU's without a copy.
 Target find_target(const DeviceArray& array, const DlpackRequest& request) {
   if (!request.device || *request.device == array.device()) return Target::kOwn;
+  if (find_device_type(request.device->type) == nullptr) {
+    raise_buffer_error("dl_device asks for ", to_string(*request.device), ": device type ",
+                       request.device->type, " is unknown, and the array is on ",
+                       to_string(array.device()));
+  }
   if (request.device->type != kDLCPU) {
     raise_buffer_error("the array is on ", to_string(array.device()), ", dl_device asks for ",
                        to_string(*request.device),
@@ -99,7 +117,7 @@ OwnedTensor copy_to_cpu(const DeviceArray& array) {
     copied = copy_array(array, Device{});
   }
   auto shared = std::make_shared<OwnedTensor>(to_dlpack(copied));
-  const TensorView view = view_tensor(**shared);
+  const TensorView view = view_tensor(*shared);
   return make_tensor(view, std::move(shared), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 
@@ -120,17 +138,20 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     options.order = read_order(array.device(), request.stream);
     if (target == Target::kCpuCopy) {
       OwnedTensor copy = copy_to_cpu(held);
+      check_padding(copy, request);
       if (!request.versioned) copy = to_legacy(std::move(copy));
       return make_capsule(std::move(copy)).release().ptr();
     }
     if (options.order.is_borrowed) {
       OwnedTensor tensor =
           hold_for_consumer(to_dlpack(array, options), array.device(), options.order);
+      check_padding(tensor, request);
       if (!request.versioned) tensor = to_legacy(std::move(tensor));
       return make_capsule(std::move(tensor)).release().ptr();
     }
     OwnedTensor tensor =
         request.versioned ? to_dlpack(array, options) : to_legacy_dlpack(array, options);
+    check_padding(tensor, request);
     return make_capsule(std::move(tensor)).release().ptr();
   });
 }

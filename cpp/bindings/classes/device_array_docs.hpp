@@ -8,7 +8,8 @@ constexpr const char* kClass =
 
 `to_arrow_device`, `from_arrow` and the functions of `c_data` return it. It supports the Arrow
 PyCapsule protocols, DLPack and its C exchange API, NumPy's ``__array__``, and on CUDA and SYCL
-devices their array interfaces.)";
+devices their array interfaces. `multiprocessing` sends arrays in memory of a GPU to other
+processes.)";
 
 constexpr const char* kField = R"(field($self, key, /)
 --

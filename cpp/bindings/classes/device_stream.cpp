@@ -211,7 +211,7 @@ DeviceStream interleave_streams(const std::vector<py::object>& streams, int64_t 
 
 std::string repr_stream(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
-                find_device_type(self.device_type())->name, ">");
+                device_type_name(self.device_type()), ">");
 }
 
 py::object make_schema(const DeviceStream& self) {

@@ -71,7 +71,7 @@ AllocatedMemory call_allocator(py::handle function, const Device& device, int64_
   const uintptr_t stream = find_allocation_stream(memory, device).value();
   py::object made;
   memory.call_on(device, [&] {  // on a thread that copies ahead, nobody has set the current device
-    made = function(find_device_type(device.type)->name, device.id, size, stream);
+    made = function(device_type_name(device.type), device.id, size, stream);
   });
   if (made.is_none()) return {};
   const auto parts = made.cast<py::tuple>();
@@ -109,7 +109,7 @@ void free_caches_of_libraries(const Device& device) {
   std::exception_ptr exit;
   with_gil([&] {
     try {
-      find_hook(Hook::kFreeCaches)(find_device_type(device.type)->name);
+      find_hook(Hook::kFreeCaches)(device_type_name(device.type));
     } catch (py::error_already_set& error) {
       exit = find_exit(error);
       if (exit == nullptr) {

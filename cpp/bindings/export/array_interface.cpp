@@ -56,7 +56,7 @@ py::dict describe(const DeviceArray& array, StrideUnit unit, const void* empty_a
   options.copy = Copy::kNever;
   options.order.kind = Order::kNone;
   const OwnedTensor tensor = to_dlpack(array, options);
-  const TensorView view = view_tensor(*tensor);
+  const TensorView view = view_tensor(tensor);
   const int64_t factor = unit == StrideUnit::kBytes ? view.dtype->itemsize() : 1;
   const void* memory = view.data == nullptr ? empty_address : view.data;
   py::dict entries;

@@ -50,7 +50,7 @@ class UsedTensor {
  public:
   UsedTensor(OwnedTensor tensor, const Device& device, StreamHandle stream,
              std::shared_ptr<const ConsumerWork> work)
-      : bytes_(view_tensor(*tensor).nbytes()),
+      : bytes_(view_tensor(tensor).nbytes()),
         device_(device),
         stream_(stream),
         work_(std::move(work)),
@@ -79,7 +79,7 @@ OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Or
   if (!order.is_borrowed) return tensor;
   std::shared_ptr<const ConsumerWork> work;
   if (is_stream_of_jax(device, order.stream)) work = std::make_shared<const XlaWork>();
-  const TensorView view = view_tensor(*tensor);
+  const TensorView view = view_tensor(tensor);
   const uint64_t flags = tensor.versioned()->flags;
   auto used =
       std::make_shared<UsedTensor>(std::move(tensor), device, order.stream, std::move(work));

@@ -53,6 +53,7 @@ struct ConvertOptions {
   int64_t max_length = -1;                     ///< of padded rows; -1: any
   int64_t pad_multiple = 1;                    ///< of which padded widths are multiples
   const ByColumn* by_column = nullptr;         ///< borrowed; nullptr: none
+  bool is_new = false;                         ///< the array is in memory made for these tensors
 
   bool has_by_column() const { return by_column != nullptr; }
   /// The options of the column named `name`.

@@ -205,6 +205,7 @@ Converter Converter::with_parent(const DeviceArray& array) const {
 Converter Converter::with_access_to_new() const {
   Converter converter(*this);
   if (options_.access == Access::kCopied) converter.options_.access = Access::kOwn;
+  converter.options_.is_new = true;
   return converter;
 }
 
@@ -356,17 +357,18 @@ py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
     return to_object(*framework_.api, std::move(tensor));
   }
   if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
-  const py::object box = py::cast(Tensor(std::move(tensor)));
+  const bool in_place = options_.access == Access::kInPlace;
+  const py::object box = py::cast(Tensor(std::move(tensor), in_place));
   py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
   if (!is_moved) return made;
-  const DeviceType* type = find_device_type(options_.device->type);
-  return call_framework(framework_.put, made, py::str(type->name), py::int_(options_.device->id));
+  return call_framework(framework_.put, made, py::str(device_type_name(options_.device->type)),
+                        py::int_(options_.device->id));
 }
 
 /// Aligns large tensors. The framework would copy an unaligned tensor itself, several times slower;
 /// small ones as fast.
 OwnedTensor Converter::align_large(OwnedTensor tensor) const {
-  if (view_tensor(*tensor).nbytes() < kLargeSize) return tensor;
+  if (view_tensor(tensor).nbytes() < kLargeSize) return tensor;
   const py::gil_scoped_release release;
   return align_tensor(std::move(tensor), framework_.alignment);
 }

@@ -28,6 +28,20 @@ const Type& plain(const Type& type) {
   return type.layout == Layout::kRunEndEncoded ? type.children[1] : type;
 }
 
+/// Raises unless offsets and lengths, which count Arrow's elements, count the tensor's too.
+void require_unpacked(const Type& values) {
+  const Type& type = plain(values);
+  if (type.layout == Layout::kStruct) {
+    for (const Type& field : type.children) require_unpacked(field);
+  }
+  if (!why_not_tensor(type).empty()) return;
+  const TensorView view = describe_tensor(type, 0);
+  if (view.dtype->values == 1 || view.ndim > 1) return;
+  raise_buffer_error("the offsets of lists of ", to_string(type), " count bytes of ",
+                     int{view.dtype->values},
+                     " values: use rows of one size, or lists of uint8 for the bytes");
+}
+
 /// The row that has value `value` of lists.
 int64_t find_list_row(const DeviceArray& offsets, int64_t value) {
   return visit_list_offsets(offsets, [&](auto zero) {
@@ -104,6 +118,7 @@ py::object Converter::pad(const ListParts& parts) const {
                        to_string(element), ": use ragged=\"offsets\"");
   }
   require_whole(parts.values);
+  require_unpacked(parts.values.type());
   require_copy_allowed(parts.values, "its rows have to be padded");
   const Nulls nulls = is_masked() ? Nulls::kRaise : value_nulls();
   const Dtype& dtype = *describe_tensor(plain(element), 0).dtype;
@@ -174,6 +189,7 @@ py::object Converter::convert_variable(const DeviceArray& array) const {
 /// may be null.
 py::object Converter::convert_elements(const DeviceArray& values, const DeviceArray& lists) const {
   require_whole(values);
+  require_unpacked(values.type());
   const bool is_new = is_gathered(values, lists);
   if (is_new) require_copy_allowed(lists, "the values of its rows have to be gathered");
   ConvertOptions options = is_new ? with_access_to_new().options_ : options_;

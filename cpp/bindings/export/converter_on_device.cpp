@@ -33,8 +33,8 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
   const bool moves_rows = is_misaligned(array);
   if (moves_rows) require_copy_allowed(array, kMisaligned);
   // The bytes of bools may have to be rewritten, which arrowdl's own copy does.
-  const bool is_bool_copy = options_.access == Access::kCopied && dtype.code == kDLBool &&
-                            find_kernels(array.device()) != nullptr;
+  const bool is_bool_copy = (options_.access == Access::kCopied || options_.is_new) &&
+                            dtype.code == kDLBool && find_kernels(array.device()) != nullptr;
   const bool copies = moves_rows || is_bool_copy;
   py::object values = make_on_device(
       array, dtype, [array, copies, nulls = value_nulls(), copy](const Order& order) {
@@ -59,6 +59,11 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
 /// Makes a tensor from the parts of `array` on the device, with the framework's operations.
 py::object Converter::build_from_parts(const DeviceArray& array, const TensorParts& parts) const {
   if (!is_shared(parts)) require_copy_allowed(array, "its bits or nulls have to be replaced");
+  if (parts.values && parts.values->dtype->values != 1) {
+    raise_buffer_error("the nulls of packed values of ", parts.values->dtype->name, " on ",
+                       to_string(array.device()),
+                       " need kernels, which that device has not: copy the array to the CPU first");
+  }
   py::object valid = py::none();
   for (const BitParts& bits : parts.validity) {
     const py::object level = unpack_bits(array, bits);
@@ -110,7 +115,8 @@ py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& a
   if (framework_.api != nullptr) {
     return to_object(*framework_.api, read(choose_order(device)));
   }
-  const py::object box = py::cast(Tensor(device, dtype, std::move(read)));
+  const bool in_place = options_.access == Access::kInPlace;
+  const py::object box = py::cast(Tensor(device, dtype, std::move(read), in_place));
   return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
 }
 

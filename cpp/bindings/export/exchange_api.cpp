@@ -142,6 +142,26 @@ int current_work_stream(DLDeviceType type, int32_t id, void** out) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// `tensor` with a dtype that torch has: its element of float4 is a pair, float4_e2m1fn_x2.
+OwnedTensor pair_values(OwnedTensor tensor) {
+  if (tensor->dtype.bits >= 8 || tensor->dtype.lanes != 1) return tensor;
+  TensorView view = view_tensor(tensor);
+  const Dtype& own = *view.dtype;
+  if (own.values > 1) view.dtype = find_dtype(DLDataType{own.dl().code, own.bits, own.values});
+  if (own.values == 1 || view.dtype == nullptr) {
+    raise_buffer_error(
+        "torch has no ", own.name,
+        " in DLPack: read its bytes, as in to_torch(pyarrow.array(array)): pass the "
+        "`values` of lists and the fields of structs, and copy with .to(\"cpu\") from "
+        "a device");
+  }
+  return make_tensor(view, std::move(tensor));
+}
+
+}  // namespace
+
 OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
                         const Device& device) {
   DLTensor wanted{nullptr, to_dl_device(device), 1, dtype.dl(), &size, nullptr, 0};
@@ -160,6 +180,7 @@ OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_
 
 py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
   void* object = nullptr;
+  tensor = pair_values(std::move(tensor));
   auto* managed = const_cast<DLManagedTensorVersioned*>(tensor.versioned());
   if (api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
     throw py::error_already_set();  // the framework did not take ownership: `tensor` releases it
@@ -169,14 +190,17 @@ py::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor) {
 }
 
 OwnedTensor copy_by(const DLPackExchangeAPI& api, OwnedTensor tensor, const Device& device) {
-  TensorView view = view_tensor(*tensor);
-  OwnedTensor memory = allocate_by(api, *view.dtype, view.size(), device);
+  TensorView view = view_tensor(tensor);
+  // A framework may not have the type, and its prototype has no flag for padded values.
+  const bool has_bytes = view.dtype->bits >= 8;
+  const Dtype& dtype = has_bytes ? *view.dtype : *find_dtype("uint8");
+  OwnedTensor memory = allocate_by(api, dtype, has_bytes ? view.size() : view.nbytes(), device);
   if (view.size() > 0) {
     const StreamHandle stream = current_stream(api, device);
     const py::gil_scoped_release release;  // copy_tensor reads the bytes
     copy_tensor(std::move(tensor), *memory, stream);
   }
-  view.data = view_tensor(*memory).data;
+  view.data = view_tensor(memory).data;
   view.device = device;
   return make_tensor(view, std::move(memory));
 }

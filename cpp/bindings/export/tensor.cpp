@@ -5,6 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "export/consumer.hpp"
 #include "support/capsule.hpp"
@@ -14,13 +15,33 @@ namespace arrowdl::python {
 
 namespace py = pybind11;
 
-Tensor::Tensor(OwnedTensor tensor)
+Tensor::Tensor(OwnedTensor tensor, bool in_place)
     : device_(from_dl_device(tensor->device)),
-      dtype_(find_dtype(tensor->dtype)),
-      tensor_(std::move(tensor)) {}
+      dtype_(view_tensor(tensor).dtype),
+      tensor_(std::move(tensor)),
+      in_place_(in_place) {}
 
-Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read)
-    : device_(device), dtype_(&dtype), read_(std::move(read)) {}
+Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place)
+    : device_(device), dtype_(&dtype), read_(std::move(read)), in_place_(in_place) {}
+
+Tensor Tensor::as_bytes() {
+  const auto as_bytes = [](OwnedTensor tensor) {
+    TensorView view = view_tensor(tensor);
+    view.dtype = find_dtype("uint8");
+    return make_tensor(view, std::move(tensor));
+  };
+  if (!read_ && !tensor_) raise_value_error("this tensor has been consumed already");
+  if (in_place_) {
+    raise_buffer_error("copy=False: values of ", dtype_->name,
+                       " would be copied from their bytes: allow it with copy=None");
+  }
+  if (!read_) return {as_bytes(std::move(tensor_)), false};
+  return {device_, *find_dtype("uint8"),
+          [as_bytes, read = std::exchange(read_, nullptr)](const Order& order) {
+            return as_bytes(read(order));
+          },
+          false};
+}
 
 py::object Tensor::dlpack(const py::object& stream, const py::object& max_version,
                           const py::object&, const py::object&) {
@@ -46,6 +67,8 @@ void register_tensor(py::module_& m) {
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
       .def("__dlpack_device__", &Tensor::dlpack_device)
+      .def("_as_bytes", &Tensor::as_bytes,
+           "The memory of values of less than a byte as uint8, in place of this tensor.")
       .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
 }
 

@@ -22,12 +22,16 @@ using ReadTensor = std::function<OwnedTensor(const Order&)>;
 class Tensor {
  public:
   Tensor() = default;  ///< holds nothing yet
-  explicit Tensor(OwnedTensor tensor);
-  Tensor(const Device& device, const Dtype& dtype, ReadTensor read);
+  /// With `in_place` the consumer must share the memory: `as_bytes` raises.
+  Tensor(OwnedTensor tensor, bool in_place);
+  Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place);
 
   pybind11::object dlpack(const pybind11::object& stream, const pybind11::object& max_version,
                           const pybind11::object&, const pybind11::object&);
   pybind11::tuple dlpack_device() const;
+  /// This tensor of elements of one byte as uint8: packed values as their bytes, of which
+  /// frameworks that read no packed values make a copy.
+  Tensor as_bytes();
   const char* dtype() const { return dtype_->name; }
 
  private:
@@ -35,6 +39,7 @@ class Tensor {
   const Dtype* dtype_ = nullptr;
   ReadTensor read_;
   OwnedTensor tensor_;
+  bool in_place_ = false;
 };
 
 /// Adds the class to the module.

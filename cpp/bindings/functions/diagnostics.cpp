@@ -21,7 +21,7 @@ py::list list_backends() {
   py::list rows;
   for (const std::vector<int32_t>& types : list_runtimes()) {
     py::list names;
-    for (const int32_t type : types) names.append(find_device_type(type)->name);
+    for (const int32_t type : types) names.append(device_type_name(type));
     py::dict row;
     row["types"] = names;
     row["problem"] = "";

@@ -18,6 +18,8 @@ void register_settings(pybind11::module_& m);
 void register_diagnostics(pybind11::module_& m);
 /// assemble, share_buffer and other functions over buffers, for arrowdl's own Python
 void register_buffers(pybind11::module_& m);
+/// make_shared_copy and open_shared_copy, for arrowdl._processes
+void register_processes(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy
 void register_to_framework(pybind11::module_& m);
 

@@ -38,7 +38,7 @@ OwnedTensor find_tensor(PyObject* object) {
   TakenTensor taken;
   try {
     taken = take_tensor_of(object, Copy::kIfNeeded);
-    view_tensor(*taken.tensor);
+    view_tensor(taken.tensor);
   } catch (const Error& error) {
     if (!is_refusal(error)) throw;
     return {};
@@ -112,7 +112,7 @@ class TensorBlock {
     uint8_t* at = memory.address();
     for (const OwnedTensor& tensor : tensors_) {
       if (!tensor) continue;
-      const TensorView view = view_tensor(*tensor);
+      const TensorView view = view_tensor(tensor);
       copy_contiguous(view, at);
       at += padded(view);
     }
@@ -125,9 +125,8 @@ class TensorBlock {
 
   void add(OwnedTensor tensor) {
     if (tensor) {
-      const TensorView view = view_tensor(*tensor);
-      const DLDataType type = view.dtype->dl();
-      table_.insert(table_.end(), {view.ndim, type.code, type.bits, type.lanes, size_});
+      const TensorView view = view_tensor(tensor);
+      table_.insert(table_.end(), {view.ndim, view.dtype - Dtypes().begin(), size_});
       table_.insert(table_.end(), view.shape, view.shape + view.ndim);
       size_ += padded(view);
     } else {
@@ -159,13 +158,12 @@ int64_t TableReader::read_number() {
 bool TableReader::next(TensorView* view) {
   const int64_t ndim = read_number();
   if (ndim == kNoTensor) return false;
-  const auto code = static_cast<uint8_t>(read_number());
-  const auto bits = static_cast<uint8_t>(read_number());
-  const auto lanes = static_cast<uint16_t>(read_number());
+  const int64_t dtype = read_number();
   const int64_t position = read_number();
   view->ndim = 0;
-  view->dtype = find_dtype(DLDataType{code, bits, lanes});
-  bool is_good = view->dtype != nullptr && ndim >= 0 && ndim <= kMaxDims;
+  const bool has_dtype = dtype >= 0 && dtype < Dtypes().end() - Dtypes().begin();
+  view->dtype = has_dtype ? Dtypes().begin() + dtype : nullptr;
+  bool is_good = has_dtype && ndim >= 0 && ndim <= kMaxDims;
   for (int64_t d = 0; is_good && d < ndim; ++d) {
     view->push_dim(read_number());
     is_good = view->shape[d] >= 0;

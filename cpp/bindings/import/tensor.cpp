@@ -7,6 +7,8 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/event.hpp"
+#include "arrowdl/make_tensor.hpp"
+#include "arrowdl/tensor_view.hpp"
 #include "import/array_interface.hpp"
 #include "import/buffer_protocol.hpp"
 #include "support/arguments.hpp"
@@ -194,9 +196,8 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
                      " and exports memory on ", to_string(actual));
 }
 
-/// Raises a clear error if `object` is a deleted jax array (jax raises that None has no length),
-/// else the current exception.
-[[noreturn]] void rethrow_or_raise_deleted(PyObject* object) {
+/// Raises a clear error if `object` is a deleted jax array: jax raises that None has no length.
+void check_not_deleted(PyObject* object) {
   static PyObject* const name = interned("is_deleted");
   bool is_deleted = false;
   {
@@ -206,7 +207,7 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
     } catch (py::error_already_set&) {  // the first error is the useful one
     }
   }
-  if (!is_deleted) throw;
+  if (!is_deleted) return;
   raise_buffer_error("the ", Py_TYPE(object)->tp_name,
                      " was deleted, or donated to a computation, and has no memory: convert it "
                      "before that, or pass a copy");
@@ -222,19 +223,65 @@ TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, Py
   return check_device({std::move(tensor), {}}, object, device);
 }
 
+PyObject* dlpack_name() {
+  static PyObject* const name = interned("__dlpack__");
+  return name;
+}
+
+/// The dtype of `object` if a byte has several of its values and it can view bytes, else nullptr.
+const Dtype* find_packed_dtype(PyObject* object) {
+  static PyObject* const name = interned("dtype");
+  static PyObject* const view = interned("view");
+  const py::object found = find_attribute(object, name);
+  const bool is_viewable = found && find_attribute(object, view);
+  const Dtype* dtype = is_viewable ? find_dtype(py::str(found).cast<std::string>()) : nullptr;
+  return dtype != nullptr && dtype->values > 1 ? dtype : nullptr;
+}
+
+/// The packed bytes of a jax array. jax.Array.view has the first value in the lowest bits.
+py::object view_bytes(PyObject* object, const Dtype& dtype) {
+  try {
+    return py::handle(object).attr("view")("uint8");
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_ValueError)) throw;
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", dtype.name,
+                       " has rows that do not end with a byte, and Arrow's elements are whole "
+                       "bytes: make its last dimension a multiple of ",
+                       int{dtype.values}, " values, or cast it");
+  }
+}
+
+/// Takes a copy of the bytes of a tensor that its library cannot export: jax 0.10 has no DLPack
+/// type for integers of less than a byte.
+TakenTensor take_packed(PyObject* object, const Dtype& dtype, Copy copy, PyObject* stream) {
+  if (copy == Copy::kNever) {
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", dtype.name,
+                       " cannot be read without a copy, since its library does not export it by "
+                       "DLPack: allow it with copy=None");
+  }
+  const py::object bytes = view_bytes(object, dtype);
+  TakenTensor taken = take_ready(bytes.ptr(), bytes.attr(dlpack_name()), copy, stream);
+  TensorView view = view_tensor(taken.tensor);
+  if (view.size() * dtype.values != read_int("size", py::handle(object).attr("size").ptr())) {
+    raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", dtype.name,
+                       " has a view of its bytes that is not packed: cast it");
+  }
+  view.dtype = &dtype;
+  taken.tensor = make_tensor(view, std::move(taken.tensor));
+  return taken;
+}
+
 TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
                            PyObject* stream) {
   check_unmasked(object);
   try {
     return take_ready(object, method, copy, stream);
-  } catch (const py::error_already_set&) {
-    rethrow_or_raise_deleted(object);
+  } catch (const py::error_already_set& error) {
+    check_not_deleted(object);
+    const Dtype* packed = error.matches(PyExc_RuntimeError) ? find_packed_dtype(object) : nullptr;
+    if (packed == nullptr) throw;
+    return take_packed(object, *packed, copy, stream);
   }
-}
-
-PyObject* dlpack_name() {
-  static PyObject* const name = interned("__dlpack__");
-  return name;
 }
 
 /// The capsule of `__dlpack__`. A RuntimeError becomes a BufferError: torch's tensors inside of

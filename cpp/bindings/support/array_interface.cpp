@@ -37,7 +37,7 @@ const Dtype* find_dtype_of_typestr(std::string_view text) {
 
 std::string to_typestr(const Dtype& dtype) {
   for (const ElementKind& kind : kElementKinds) {
-    if (kind.code != dtype.code) continue;
+    if (kind.code != dtype.code || dtype.bits < 8) continue;
     return concat(dtype.itemsize() == 1 ? '|' : '<', kind.letter, dtype.itemsize());
   }
   raise_buffer_error("an array interface has no typestr for ", dtype.name, ": ", kSupportedTypes,

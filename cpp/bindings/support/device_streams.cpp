@@ -242,8 +242,7 @@ void register_wait_guard() {
 }
 
 Backend* find_stream_backend(const Device& device) {
-  const DeviceType* type = find_device_type(device.type);
-  if (type == nullptr || type->event_type == nullptr) return nullptr;
+  if (device_event_type(device.type) == nullptr) return nullptr;
   std::string why_not;
   Backend* backend = find_backend(device.type, &why_not);
   if (backend != nullptr) return backend->streams() != nullptr ? backend : nullptr;

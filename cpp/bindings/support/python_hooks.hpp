@@ -21,6 +21,7 @@ enum class Hook {
   kFreeCaches,     ///< (device type) -> None
   kIsStreamOfJax,  ///< (device type, device id, stream) -> bool
   kOrderAfterJax,  ///< (device type, device id, stream) -> None
+  kPrepareToShare,  ///< () -> None
   kCount,
 };
 

@@ -12,9 +12,11 @@
 
 namespace arrowdl {
 
+class FileDescriptor;
 class StreamOps;
 class MemoryOps;
 class KernelOps;
+class SharedMemoryOps;
 
 // Every function of these interfaces may be called on any thread, with no lock of ours held. On
 // failure it throws RuntimeError with the runtime's message, and changes nothing.
@@ -50,6 +52,8 @@ class Backend {
   virtual MemoryOps* memory() noexcept { return nullptr; }
   /// The kernels that run on memory of `device`; nullptr if there are none.
   virtual KernelOps* kernels(const Device&) noexcept { return nullptr; }
+  /// Device memory that several processes map; nullptr if the runtime has none.
+  virtual SharedMemoryOps* shared_memory() noexcept { return nullptr; }
   /// Why `streams` or `memory` is nullptr, and what to do; completes "cannot copy on opencl:0: ".
   virtual const char* limits() const noexcept { return ""; }
 };
@@ -170,6 +174,31 @@ class KernelOps {
 
  protected:
   ~KernelOps() = default;
+};
+
+/// Memory in the address space of a process.
+struct Mapping {
+  void* address = nullptr;
+  int64_t size = 0;
+};
+
+/// Device memory that several processes map. The system frees it after its last mapping and its
+/// last file descriptor, whichever processes had them, and however those ended.
+class SharedMemoryOps {
+ public:
+  /// A text that names the physical device in all processes.
+  virtual std::string identify(const Device& device) = 0;
+  /// New memory of at least `size` bytes, and a descriptor of it, which programs that this process
+  /// starts do not inherit. Raises BufferError if the device cannot share memory.
+  virtual Mapping create_shared(const Device& device, int64_t size, FileDescriptor* descriptor) = 0;
+  /// Maps memory that any process created. `size` is that of the mapping that `create_shared` made;
+  /// `descriptor` stays the caller's, who may close it afterwards.
+  virtual Mapping map_shared(const Device& device, int64_t size, int descriptor) = 0;
+  /// Must be idle. May wait for the device.
+  virtual void unmap_shared(const Device& device, const Mapping& mapping) noexcept = 0;
+
+ protected:
+  ~SharedMemoryOps() = default;
 };
 
 /// A stream of ours without other work, for as long as it is in scope.

@@ -115,8 +115,9 @@ void set_release_limit(int64_t bytes);
 int64_t release_limit() noexcept;
 
 /// Waits on the host, through the wait guard, while more bytes than the limit or more than a
-/// thousand releases are pending, not counting those that wait for the end of a capture. Work that
-/// allocates waits here, since a consumer's deleter cannot: it may be called on any thread.
+/// thousand releases are pending, not counting those that may wait for the caller: of captured
+/// streams, and of `release_after_work`. Work that allocates waits here, since a consumer's deleter
+/// cannot: it may be called on any thread. Raises what the interrupt check raises.
 void wait_for_release_room();
 
 /// Ends the release thread, for the rest of the process. Releases that are not due are abandoned.

@@ -10,7 +10,8 @@
 namespace arrowdl {
 
 /// The device of some memory. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
-/// number; `id` is DLPack's (0 for the CPU; Arrow's is -1).
+/// number, also one that no row of the table has: arrays of such a type are passed on unread. `id`
+/// is DLPack's (0 for the CPU; Arrow's is -1).
 struct Device {
   int32_t type = kDLCPU;
   int64_t id = 0;
@@ -30,7 +31,7 @@ struct DeviceType {
   bool pointer_is_handle;  ///< data pointers are opaque handles, without arithmetic
 };
 
-/// The row of `value`, or nullptr for a number that neither specification defines.
+/// The row of `value`, or nullptr for a number that no version of the two specifications defines.
 const DeviceType* find_device_type(int32_t value) noexcept;
 
 /// The row named `name`, or nullptr.
@@ -42,7 +43,14 @@ struct DeviceTypes {
   const DeviceType* end() const noexcept;
 };
 
-/// "cpu:0", "cuda:1", or "device type 99:0" for an unknown number.
+/// "cuda", or "device type 99" for a number without a row.
+std::string device_type_name(int32_t type);
+
+/// What ArrowDeviceArray.sync_event points to on devices of `type`; nullptr: it is always NULL. A
+/// number without a row may have events, of which only their producer knows.
+const char* device_event_type(int32_t type) noexcept;
+
+/// "cpu:0", "cuda:1", or "device type 99:0" for a number without a row.
 std::string to_string(const Device& device);
 
 /// Whether the CPU may read memory on `device`, once its event is complete. Of managed memory the
@@ -50,13 +58,14 @@ std::string to_string(const Device& device);
 /// may not touch it while any work runs. Source: CUDA driver API, device attribute 89.
 bool is_host_readable(const Device& device) noexcept;
 
-/// Whether data pointers on `device` are opaque handles (OpenCL's cl_mem), with no arithmetic.
+/// Whether data pointers on `device` are, or may be, opaque handles (OpenCL's cl_mem), with no
+/// arithmetic.
 bool is_pointer_handle(const Device& device) noexcept;
 
-/// A DLPack device as a Device. Raises ValueError for an unknown type. Any CPU id is the one CPU.
+/// A DLPack device as a Device. Raises ValueError for a type below 1. Any CPU id is the one CPU.
 Device from_dl_device(DLDevice device);
 
-/// An Arrow device as a Device. Raises ValueError for an unknown type. CPU ids -1 and 0 are one.
+/// An Arrow device as a Device. Raises ValueError for a type below 1. CPU ids -1 and 0 are one.
 Device from_arrow_device(ArrowDeviceType type, int64_t id);
 
 /// `device` as DLPack writes it.

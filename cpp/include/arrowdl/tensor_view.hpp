@@ -6,13 +6,15 @@
 
 #include "arrowdl/device.hpp"
 #include "arrowdl/dtype.hpp"
+#include "arrowdl/owned.hpp"
 
 namespace arrowdl {
 
 /// The most dimensions that a tensor may have (numpy's limit too).
 constexpr int32_t kMaxDims = 64;
 
-/// A tensor whose memory another object owns. Strides are in elements.
+/// A tensor whose memory another object owns. Shape and strides are in elements of Arrow: of
+/// packed values the last dimension has `Dtype::values` times as many in DLPack.
 struct TensorView {
   const uint8_t* data = nullptr;  ///< element [0, …, 0]
   Device device;
@@ -23,8 +25,8 @@ struct TensorView {
 
   TensorView() noexcept {}  // leaves the arrays uninitialised: only ndim entries are ever read
 
-  /// Whether the bytes of the shape, zeros counted as ones, fit int64_t. The other functions
-  /// require it.
+  /// Whether the bytes and the DLPack elements of the shape, zeros counted as ones, fit int64_t.
+  /// The other functions require it.
   bool is_countable() const noexcept;
   /// Number of elements.
   int64_t size() const noexcept {
@@ -38,13 +40,21 @@ struct TensorView {
   void push_dim(int64_t extent);
   void set_contiguous_strides() noexcept;
   bool is_contiguous() const noexcept;
+  /// The extent of dimension `d` in DLPack.
+  int64_t extent(int32_t d) const noexcept {
+    return shape[d] * (d == ndim - 1 ? dtype->values : 1);
+  }
 };
 
 /// Views `tensor`, with byte_offset added to data and NULL strides (DLPack before 1.2) filled in. A
-/// tensor without elements gets contiguous strides. Raises BufferError for what Arrow cannot carry
-/// (an unsupported dtype, too many dimensions, a byte_offset to an opaque handle), and ValueError
-/// for a malformed struct (a negative or overflowing shape, a NULL shape, NULL data).
-TensorView view_tensor(const DLTensor& tensor);
+/// tensor without elements gets contiguous strides. Values of less than a byte are packed unless
+/// `is_padded`. Raises BufferError for what Arrow cannot carry (an unsupported dtype, too many
+/// dimensions, packed values that do not begin and end with a byte in the last dimension, a
+/// byte_offset to an opaque handle), and ValueError for a malformed struct (a negative or
+/// overflowing shape, a NULL shape, NULL data).
+TensorView view_tensor(const DLTensor& tensor, bool is_padded = false);
+/// The same, with the flags of `tensor`.
+TensorView view_tensor(const OwnedTensor& tensor);
 
 /// The order of the dimensions in memory, outermost first: result[p] is the logical dimension at
 /// physical position p. result[0] is 0, since rows must follow one another. Empty when rows are not

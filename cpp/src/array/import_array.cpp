@@ -6,8 +6,7 @@ namespace arrowdl {
 namespace {
 
 void check_event(const ArrowDeviceArray& array, const Device& device) {
-  const DeviceType* row = find_device_type(device.type);
-  if (array.sync_event != nullptr && row->event_type == nullptr) {
+  if (array.sync_event != nullptr && device_event_type(device.type) == nullptr) {
     raise_value_error("an Arrow array on ", to_string(device),
                       " carries a sync_event, and Arrow defines none for that device");
   }

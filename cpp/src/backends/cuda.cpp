@@ -1,7 +1,7 @@
 // The backend of CUDA, on NVIDIA's driver.
 #include "backends/cuda.hpp"
 
-#include "backends/cuda_like_runtime.hpp"
+#include "backends/cuda_like_shared_memory.hpp"
 #include "backends/kernels/kernels_ptx.hpp"
 
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
@@ -20,7 +20,7 @@ constexpr RuntimeText kText = {
     kKernelsPtx,
 };
 
-struct CudaCalls : StreamCalls {
+struct CudaCalls : StreamCalls, VirtualMemoryCalls {
   Call<int*, int> get_device;        // device, ordinal
   Call<void**, int> retain_primary;  // context, device
   Call<void*> push_context;
@@ -29,6 +29,7 @@ struct CudaCalls : StreamCalls {
   Call<void*, void**, void**> get_stream_contexts;  // stream, context, green context; optional
   Call<void*, const void*, std::size_t, void*> copy;
   Call<void*, void*, const void*, void*, std::size_t, void*> copy_peer;
+  Call<unsigned long long*, const void*, const void*> get_access;  // flags, location, memory
   Call<int*, void*, const void*> get_pool_access;  // flags, pool, location; optional
   Call<int*, int, int> get_attribute;              // result, attribute, device
   Call<int, const char**> get_error_name;
@@ -73,9 +74,22 @@ constexpr Symbol<CudaCalls> kSymbols[] = {
     row<&CudaCalls::set_pool_access>("cuMemPoolSetAccess", kOptional),
     row<&CudaCalls::trim_pool>("cuMemPoolTrimTo", kOptional),
     row<&CudaCalls::allocate_from_pool>("cuMemAllocFromPoolAsync", kOptional),
+    row<&CudaCalls::get_access>("cuMemGetAccess", kOptional),
     row<&CudaCalls::get_pool_access>("cuMemPoolGetAccess", kOptional),
     row<&CudaCalls::get_attribute>("cuDeviceGetAttribute"),
     row<&CudaCalls::copy_peer>("cuMemcpyPeerAsync"),
+    row<&CudaCalls::get_pci_id>("cuDeviceGetPCIBusId", kOptional),
+    row<&CudaCalls::get_uuid>("cuDeviceGetUuid_v2", kOptional),
+    row<&CudaCalls::get_granularity>("cuMemGetAllocationGranularity", kOptional),
+    row<&CudaCalls::create_memory>("cuMemCreate", kOptional),
+    row<&CudaCalls::release_memory>("cuMemRelease", kOptional),
+    row<&CudaCalls::export_memory>("cuMemExportToShareableHandle", kOptional),
+    row<&CudaCalls::import_memory>("cuMemImportFromShareableHandle", kOptional),
+    row<&CudaCalls::reserve_range>("cuMemAddressReserve", kOptional),
+    row<&CudaCalls::free_range>("cuMemAddressFree", kOptional),
+    row<&CudaCalls::map_memory>("cuMemMap", kOptional),
+    row<&CudaCalls::unmap_memory>("cuMemUnmap", kOptional),
+    row<&CudaCalls::set_access>("cuMemSetAccess", kOptional),
     row<&CudaCalls::load_module>("cuModuleLoadData"),
     row<&CudaCalls::find_kernel>("cuModuleGetFunction"),
     row<&CudaCalls::launch_kernel>("cuLaunchKernel"),
@@ -106,10 +120,10 @@ bool is_default(StreamHandle stream) noexcept {
   return stream.is_null() || stream == kLegacyDefault || stream == kPerThreadDefault;
 }
 
-class CudaRuntime final : public CudaLikeRuntime {
+class CudaRuntime final : public CudaLikeSharedMemory {
  public:
   CudaRuntime(std::string library_name, const CudaCalls& calls)
-      : CudaLikeRuntime(kText, std::move(library_name), calls), calls_(calls) {}
+      : CudaLikeSharedMemory(kText, std::move(library_name), calls, calls), calls_(calls) {}
 
   /// The per-thread default stream (2) differs per thread, and memory may be freed on any thread.
   /// The legacy default stream (1) waits for all of them.
@@ -181,12 +195,21 @@ class CudaRuntime final : public CudaLikeRuntime {
     if (run(calls_.get_pointer_attribute, static_cast<void*>(&pool), kPoolHandle, memory) != 0) {
       return false;  // before CUDA 11.3
     }
-    if (pool == nullptr) return true;
-    if (pool == find_pool(owner)) return are_peers(user, owner);
     const int location[] = {1, static_cast<int>(user.id)};  // a CUmemLocation: a device
+    if (pool == nullptr) return may_access_mapped(location, memory);
+    if (pool == find_pool(owner)) return are_peers(user, owner);
     int flags = 0;
     return calls_.get_pool_access.function != nullptr &&
            run(calls_.get_pool_access, &flags, pool, static_cast<const void*>(location)) == 0 &&
+           flags != 0;
+  }
+
+  /// Memory of cuMemMap, such as torch's expandable segments, is of no pool: each device needs
+  /// access to it. The driver knows no access of other memory, which all devices may copy.
+  bool may_access_mapped(const int* location, const void* memory) {
+    unsigned long long flags = 0;
+    return calls_.get_access.function == nullptr ||
+           run(calls_.get_access, &flags, static_cast<const void*>(location), memory) != 0 ||
            flags != 0;
   }
 

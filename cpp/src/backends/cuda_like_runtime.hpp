@@ -183,6 +183,8 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
     if (status != 0) raise(device, call.name, status);
   }
   [[noreturn]] void raise(const Device& device, const char* call, int status) const;
+  /// Raises RuntimeError in a forked child, which must not call the runtime.
+  void require_own_process(const Device& device) const { process_.require_current(device, name()); }
 
  private:
   class Scope;

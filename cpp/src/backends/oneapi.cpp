@@ -302,7 +302,9 @@ class OneApi final : public Backend, private MemoryOps {
 }  // namespace
 
 Backend* open_oneapi(std::string* why_not) {
-  constexpr LibraryText kText = {"dpctl", "update dpctl", "import dpctl first"};
+  constexpr LibraryText kText = {
+      "dpctl", "update dpctl",
+      "import dpctl first (pip install dpctl), or copy the data to the CPU in its own library"};
   for (const char* name : kLibraries) {
     if (DynamicLibrary library = DynamicLibrary::find_loaded(name)) {
       return start_runtime<OneApi>(std::move(library), kText, kSymbols, why_not);

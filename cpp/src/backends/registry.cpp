@@ -101,6 +101,12 @@ StreamOps& require_streams(const Device& device, const char* verb) {
 }
 
 MemoryOps& require_memory(const Device& device, const char* verb) {
+  if (find_row(device.type) == nullptr && find_synchronizer(device.type) == nullptr) {
+    raise_unable(
+        device, verb,
+        "arrowdl has no backend for this device type: do it with the library that made the "
+        "data");
+  }
   Backend& backend = require_backend(device, verb);
   MemoryOps* const memory = backend.memory();
   if (memory == nullptr) raise_unable(device, verb, backend.limits());
@@ -151,14 +157,13 @@ std::optional<int64_t> find_current_device(int32_t device_type) {
 }
 
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {
-  const DeviceType* row = find_device_type(device_type);
-  if (row == nullptr) raise_value_error("device type ", device_type, " is unknown");
-  if (row->event_type == nullptr) {
-    raise_value_error("Arrow defines no events for ", row->name,
+  if (device_type < 1) raise_value_error("device type ", device_type, " is unknown");
+  if (device_event_type(device_type) == nullptr) {
+    raise_value_error("Arrow defines no events for ", device_type_name(device_type),
                       ": sync_event is always NULL there, and needs no synchronizer");
   }
   if (find_row(device_type) != nullptr) {
-    raise_value_error("arrowdl waits for events of ", row->name, " itself");
+    raise_value_error("arrowdl waits for events of ", device_type_name(device_type), " itself");
   }
   set_synchronizer(device_type, std::move(synchronizer));
 }

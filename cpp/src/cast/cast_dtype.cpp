@@ -21,8 +21,8 @@ namespace arrowdl {
 namespace {
 
 bool is_real(const Dtype& dtype) {
-  return dtype.code == kDLInt || dtype.code == kDLUInt || dtype.code == kDLFloat ||
-         dtype.code == kDLBfloat;
+  return dtype.bits >= 8 && (dtype.code == kDLInt || dtype.code == kDLUInt ||
+                             dtype.code == kDLFloat || dtype.code == kDLBfloat);
 }
 
 /// Numbers, not temporal types, which are read as their physical integers.

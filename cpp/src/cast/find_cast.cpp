@@ -77,7 +77,8 @@ bool is_wider(const Dtype& from, const Dtype& to) {
   const bool is_integer = from.code == kDLInt || from.code == kDLUInt;
   const bool is_real = from.code == kDLFloat || from.code == kDLBfloat;
   if (!is_integer && !is_real) return false;
-  if (std::max(from.bits, to.bits) > 64) return false;  // cast_numbers has no such elements
+  // cast_numbers has no such elements.
+  if (std::max(from.bits, to.bits) > 64 || std::min(from.bits, to.bits) < 8) return false;
   const bool holds = count_digits(to) >= count_digits(from);
   if (to.code == kDLFloat) return holds && to.bits >= 32;
   if (!is_integer || to.bits <= from.bits) return false;

@@ -42,7 +42,7 @@ void check_mask(const TensorView& mask, const DeviceArray& array) {
 }  // namespace
 
 DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid, OwnedEvent event) {
-  TensorView view = view_tensor(*mask);
+  TensorView view = view_tensor(mask);
   check_mask(view, array);
   if (is_read_by_kernels(view.device, "read a mask")) {
     const DeviceArray bytes = to_arrow(std::move(mask), {}, std::move(event));

@@ -163,7 +163,7 @@ OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& pa
   work.use(offsets.storage(), offsets.sync_event());
   const auto tensor = std::make_shared<OwnedTensor>(read_elements(work, parts.values, nulls));
   work.use(tensor, EventHandle());
-  const TensorView values = view_tensor(**tensor);
+  const TensorView values = view_tensor(*tensor);
   const int64_t columns = find_width_on_device(work, offsets, padding);
   const TensorView padded = describe_padded(values, rows, columns);
   const PaddedSize size = measure(padded);
@@ -190,7 +190,7 @@ OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding
   check_list_offsets(parts.offsets, parts.values.length());
   parts.values.synchronize();
   const OwnedTensor tensor = to_dlpack(parts.values, {Copy::kIfNeeded, nulls});
-  const TensorView values = view_tensor(*tensor);
+  const TensorView values = view_tensor(tensor);
   return visit_list_offsets(parts.offsets, [&](auto zero) {
     using Offset = decltype(zero);
     const int64_t columns = find_width<Offset>(parts.offsets, padding);

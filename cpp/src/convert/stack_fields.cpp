@@ -235,7 +235,7 @@ OwnedTensor stack_on_device(std::vector<MatrixColumn> columns, const Matrix& mat
   const std::shared_ptr<DeviceMemory> memory = work.allocate(view.nbytes());
   for (MatrixColumn& column : columns) {
     if (!column.copy) continue;  // no elements
-    const TensorView elements = view_tensor(*column.copy);
+    const TensorView elements = view_tensor(column.copy);
     work.use(std::make_shared<OwnedTensor>(std::move(column.copy)), EventHandle());
     copy_rows_on_device(work, elements, memory->address() + column.first * matrix.dtype->itemsize(),
                         matrix.row_bytes());

@@ -124,7 +124,7 @@ bool is_primitive(const TensorView& view, const ToArrowOptions& options) {
 }  // namespace
 
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEvent event) {
-  TensorView view = view_tensor(*tensor);
+  TensorView view = view_tensor(tensor);
   if (view.ndim == 0) {
     view.push_dim(1);
     view.strides[0] = 1;

@@ -5,6 +5,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/error.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
@@ -17,6 +18,13 @@
 namespace arrowdl {
 namespace {
 
+/// Raises unless each value has a validity of its own.
+void require_unpacked(const Dtype& dtype) {
+  if (dtype.values == 1) return;
+  raise_buffer_error("nulls=\"mask\" has no mask for values of ", dtype.name, ", of which ",
+                     int{dtype.values}, " share an element and its validity: use nulls=\"fill\"");
+}
+
 /// Whether the device makes the mask.
 bool is_made_on_device(const DeviceArray& array) {
   return !is_host_readable(array.device()) && find_kernels(array.device()) != nullptr;
@@ -26,6 +34,7 @@ bool is_made_on_device(const DeviceArray& array) {
 
 OwnedTensor to_mask(const DeviceArray& array, const Order& order) {
   const ArrayAsTensor reading = view_as_tensor(array);
+  require_unpacked(*reading.view.dtype);
   if (is_made_on_device(array)) return unpack_validity_on_device(reading, order);
   TensorView view = reading.view;
   view.dtype = find_dtype("bool");

@@ -97,15 +97,18 @@ DeviceArray copy_by(MemoryOps& memory, const Device& at, const DeviceArray& arra
   return result;
 }
 
-/// An address of the memory of `array`; nullptr if it has none.
-const void* find_memory(const DeviceArray& array) {
+/// Whether `memory` copies every buffer of `array`: they may be of several allocators.
+bool can_copy(MemoryOps& memory, const DeviceArray& array, const Device& to) {
+  if (!memory.can_copy(array.device(), to, nullptr)) return false;
   for (int64_t i = 0; i < array.buffer_count(); ++i) {
-    if (array.buffer(i) != nullptr) return array.buffer(i);
+    if (array.buffer(i) != nullptr && !memory.can_copy(array.device(), to, array.buffer(i))) {
+      return false;
+    }
   }
   for (std::size_t i = 0; i < array.type().children.size(); ++i) {
-    if (const void* found = find_memory(array.child(static_cast<int64_t>(i)))) return found;
+    if (!can_copy(memory, array.child(static_cast<int64_t>(i)), to)) return false;
   }
-  return nullptr;
+  return array.type().dictionary == nullptr || can_copy(memory, array.dictionary(), to);
 }
 
 }  // namespace
@@ -117,7 +120,7 @@ DeviceArray copy_array(const DeviceArray& array, const Device& device, const Cop
   const Device& at = device.type == kDLCPU ? from : device;
   MemoryOps& memory = require_memory(at, "copy");
   const bool is_of_two_runtimes = from.type != kDLCPU && &require_memory(from, "copy") != &memory;
-  if (is_of_two_runtimes || !memory.can_copy(from, device, find_memory(array))) {
+  if (is_of_two_runtimes || !can_copy(memory, array, device)) {
     return copy_array(copy_array(array, Device{}), device, options);
   }
   return copy_by(memory, at, array, device, options);

@@ -11,7 +11,7 @@
 namespace arrowdl {
 
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
-  const TensorView from = view_tensor(*source);
+  const TensorView from = view_tensor(source);
   const TensorView to = view_tensor(target);
   StreamWork work(require_memory(to.device, "copy"), to.device, stream, {});
   work.hold(std::make_shared<OwnedTensor>(std::move(source)));

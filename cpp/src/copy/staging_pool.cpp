@@ -68,8 +68,9 @@ std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& devi
 
 std::shared_ptr<uint8_t> StagingPool::share(OwnedBlock block) {
   if (block == nullptr) return nullptr;
-  const std::shared_ptr<Block> shared(block.release(),
-                                      [this](Block* own) { give(OwnedBlock(own)); });
+  const std::shared_ptr<Block> shared(block.release(), [this, process = fork_count()](Block* own) {
+    if (process == fork_count()) give(OwnedBlock(own));  // a child leaves it to its parent
+  });
   return {shared, shared->allocation.address()};
 }
 
@@ -90,8 +91,9 @@ std::shared_ptr<uint8_t> StagingPool::lend(MemoryOps& memory, const Device& devi
     throw;
   }
   if (is_reused) forget(bytes);
-  const std::shared_ptr<Block> shared(block.release(),
-                                      [this](Block* own) { take_back(OwnedBlock(own)); });
+  const std::shared_ptr<Block> shared(block.release(), [this, process = fork_count()](Block* own) {
+    if (process == fork_count()) take_back(OwnedBlock(own));  // a child leaves it to its parent
+  });
   return {shared, shared->allocation.address()};
 }
 

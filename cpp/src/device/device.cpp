@@ -10,7 +10,9 @@ namespace arrowdl {
 namespace {
 
 // Source: dlpack.h, DLDeviceType; Arrow "C Device Data Interface", device types and the table of
-// event types. MAIA and Trainium have no Arrow macro yet and keep DLPack's number.
+// event types. Those from MAIA on have no Arrow macro yet and keep DLPack's number. 19 to 21 are in
+// dlpack.h after version 1.3 (pull request 189), which the build does not need.
+constexpr const char* kProducerDefined = "producer-defined";
 constexpr DeviceType kDeviceTypes[] = {
     {kDLCPU, "cpu", nullptr, true, false},
     {kDLCUDA, "cuda", "cudaEvent_t*", false, false},
@@ -21,13 +23,16 @@ constexpr DeviceType kDeviceTypes[] = {
     {kDLVPI, "vpi", nullptr, false, false},
     {kDLROCM, "rocm", "hipEvent_t*", false, false},
     {kDLROCMHost, "rocm_host", "hipEvent_t*", true, false},
-    {kDLExtDev, "ext_dev", "producer-defined", false, false},
+    {kDLExtDev, "ext_dev", kProducerDefined, false, false},
     {kDLCUDAManaged, "cuda_managed", "cudaEvent_t*", true, false},
     {kDLOneAPI, "oneapi", "sycl::event*", false, false},
     {kDLWebGPU, "webgpu", nullptr, false, true},
     {kDLHexagon, "hexagon", nullptr, false, false},
     {kDLMAIA, "maia", nullptr, false, false},
     {kDLTrn, "trainium", nullptr, false, false},
+    {19, "tpu", kProducerDefined, false, true},
+    {20, "tpu_host", kProducerDefined, false, false},
+    {21, "ascend", kProducerDefined, false, false},
 };
 
 static_assert(kDLCPU == ARROW_DEVICE_CPU && kDLCUDA == ARROW_DEVICE_CUDA &&
@@ -39,13 +44,11 @@ static_assert(kDLCPU == ARROW_DEVICE_CPU && kDLCUDA == ARROW_DEVICE_CUDA &&
                   kDLWebGPU == ARROW_DEVICE_WEBGPU && kDLHexagon == ARROW_DEVICE_HEXAGON,
               "one number means one device on both sides");
 
-const DeviceType& require_device_type(int32_t value) {
-  const DeviceType* row = find_device_type(value);
-  if (row == nullptr) {
-    raise_value_error("device type ", value,
-                      " is unknown: DLPack 1.3 and Arrow define 1-4 and 7-18");
+Device make_device(int32_t type, int64_t id) {
+  if (type < 1) {
+    raise_value_error("device type ", type, " is unknown: DLPack and Arrow count from 1");
   }
-  return *row;
+  return Device{type, type == kDLCPU ? 0 : id};
 }
 
 }  // namespace
@@ -68,26 +71,28 @@ const DeviceType* find_device_type(const std::string& name) noexcept {
   return nullptr;
 }
 
+std::string device_type_name(int32_t type) {
+  const DeviceType* row = find_device_type(type);
+  return row == nullptr ? concat("device type ", type) : row->name;
+}
+
+const char* device_event_type(int32_t type) noexcept {
+  const DeviceType* row = find_device_type(type);
+  return row == nullptr ? kProducerDefined : row->event_type;
+}
+
 std::string to_string(const Device& device) {
-  const DeviceType* row = find_device_type(device.type);
-  if (row == nullptr) return concat("device type ", device.type, ":", device.id);
-  return concat(row->name, ":", device.id);
+  return concat(device_type_name(device.type), ":", device.id);
 }
 
 bool is_pointer_handle(const Device& device) noexcept {
   const DeviceType* row = find_device_type(device.type);
-  return row != nullptr && row->pointer_is_handle;
+  return row == nullptr || row->pointer_is_handle;
 }
 
-Device from_dl_device(DLDevice device) {
-  const DeviceType& row = require_device_type(device.device_type);
-  return Device{row.value, row.value == kDLCPU ? 0 : device.device_id};
-}
+Device from_dl_device(DLDevice device) { return make_device(device.device_type, device.device_id); }
 
-Device from_arrow_device(ArrowDeviceType type, int64_t id) {
-  const DeviceType& row = require_device_type(type);
-  return Device{row.value, row.value == kDLCPU ? 0 : id};
-}
+Device from_arrow_device(ArrowDeviceType type, int64_t id) { return make_device(type, id); }
 
 DLDevice to_dl_device(const Device& device) {
   if (device.id != static_cast<int32_t>(device.id)) {

@@ -24,9 +24,13 @@ namespace {
 /// The array of a task. The consumer has one reference, and the producer another until the consumer
 /// has accepted the task.
 struct TaskArray : private Counted {
-  explicit TaskArray(DeviceArray from) : array(std::move(from)) {}
+  TaskArray(DeviceArray from, std::shared_ptr<const void> by)
+      : array(std::move(from)), producer(std::move(by)) {}
 
   DeviceArray array;
+  /// libarrow 26 calls `request` for each task that it takes from its queue, before it extracts the
+  /// array: also after the producer has released the handler, until when the producer has to exist.
+  const std::shared_ptr<const void> producer;
   std::atomic<bool> is_extracted{false};
 };
 
@@ -41,7 +45,9 @@ int extract_data(ArrowAsyncTask* self, ArrowDeviceArray* out) noexcept {
 }
 
 /// The producer of one handler. Its thread calls all callbacks.
-class AsyncExport final : public BackgroundRead, private Counted {
+class AsyncExport final : public BackgroundRead,
+                          public std::enable_shared_from_this<AsyncExport>,
+                          private Counted {
  public:
   AsyncExport(OwnedStream source, ArrowAsyncDeviceStreamHandler* handler)
       : source_(std::move(source)), handler_(handler) {
@@ -81,24 +87,22 @@ class AsyncExport final : public BackgroundRead, private Counted {
  private:
   enum class Ended { kNo, kByConsumer, kWithProcess };
 
+  // Both notify with the lock held: as soon as the thread can go on, it may destroy this.
+
   void request(int64_t n) noexcept {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-      if (n < 1) {
-        bad_request_ = std::min(bad_request_, n);
-      } else {
-        requested_ = requested_ > kMost - n ? kMost : requested_ + n;
-      }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    if (n < 1) {
+      bad_request_ = std::min(bad_request_, n);
+    } else {
+      requested_ = requested_ > kMost - n ? kMost : requested_ + n;
     }
     changed_.notify_all();
   }
 
   void end(Ended ended) noexcept {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (ended_ == Ended::kNo) ended_ = ended;
-    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_ == Ended::kNo) ended_ = ended;
     changed_.notify_all();
   }
 
@@ -136,7 +140,7 @@ class AsyncExport final : public BackgroundRead, private Counted {
       const std::lock_guard<std::mutex> lock(mutex_);
       --requested_;
     }
-    const auto held = std::make_shared<TaskArray>(std::move(array));
+    const auto held = std::make_shared<TaskArray>(std::move(array), shared_from_this());
     auto theirs = std::make_unique<std::shared_ptr<TaskArray>>(held);
     ArrowAsyncTask task{extract_data, theirs.get()};
     const bool is_accepted = handler_->on_next_task(handler_, &task, nullptr) == 0;

@@ -49,7 +49,7 @@ void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceAr
   }
   if (array.device().type != device_type) {
     raise_value_error("array ", index, " is on ", to_string(array.device()), ", the stream on ",
-                      find_device_type(device_type)->name,
+                      device_type_name(device_type),
                       ": a stream is of one device type, copy the arrays to one");
   }
 }

@@ -39,6 +39,15 @@ void defer(Release& release) {
   }
 }
 
+/// Whether no release thread will run: in a forked child, or without memory to make one.
+bool is_forked_or_lost() noexcept {
+  try {
+    return ReleaseThread::get().is_forked();
+  } catch (...) {
+    return true;
+  }
+}
+
 /// Leaves the release to the release thread: also after an error of the device, which may pass. In
 /// a forked child it does not pass.
 void finish_later(Release release) noexcept {
@@ -151,7 +160,8 @@ void release_after_work(const Device& device, std::shared_ptr<const ConsumerWork
   Release release{nullptr, std::move(owner), std::clamp(bytes, int64_t{0}, kMaxReleaseBytes)};
   release.device = device;
   release.work = std::move(work);
-  if (ReleaseThread::get().is_forked() || !release.work->is_of_this_process()) {
+  release.has_work = true;
+  if (is_forked_or_lost() || !release.work->is_of_this_process()) {
     abandon(std::move(release));
   } else {
     finish_later(std::move(release));

@@ -26,8 +26,13 @@ struct Release {
   Device device = {};  ///< of `work`
   std::shared_ptr<const ConsumerWork> work =
       nullptr;               ///< becomes one of `streams` when it is recorded
+  bool has_work = false;     ///< of a consumer, also after `work` is recorded
   bool is_captured = false;  ///< a stream without an event was being captured at the last `record`
   int failures = 0;          ///< of the driver, on the release thread
+
+  /// Whether the release may wait for what its caller does next: to end a capture, or to return
+  /// from a host callback of the consumer's work. Nobody waits for it, then.
+  bool may_need_caller() const noexcept { return is_captured || has_work; }
 
   /// Records `work`, and an event for the work of each stream. Returns whether all have one: a
   /// stream that is being captured gets its event after the capture, which covers later work too,

@@ -7,6 +7,7 @@
 
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
+#include "util/interrupt.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -32,6 +33,21 @@ void relax_capture_for(const Release& release) noexcept {
   }
 }
 
+/// Sleeps on the host until `is_over()`. Raises what a signal raises.
+template <typename Predicate>
+void poll(const Predicate& is_over) {
+  using Clock = std::chrono::steady_clock;
+  wait_guarded([&is_over](const Waiting& waiting) {
+    Clock::time_point checked = Clock::now();
+    for (auto pause = kShortestPause; !is_over(); pause = std::min(2 * pause, kLongestPause)) {
+      waiting.sleep(pause);
+      if (Clock::now() - checked < kInterruptInterval) continue;
+      check_interrupt();
+      checked = Clock::now();
+    }
+  });
+}
+
 }  // namespace
 
 ReleaseThread& ReleaseThread::get() {
@@ -50,10 +66,10 @@ bool ReleaseThread::take(Release& release) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!start()) return false;
   const int64_t bytes = release.bytes;
-  const bool is_captured = release.is_captured;
+  const bool may_need_caller = release.may_need_caller();
   arrived_.push_back(std::move(release));
   pending_.add(bytes);
-  if (is_captured) captured_.add(bytes);
+  if (may_need_caller) unlimited_.add(bytes);
   changed_.notify_all();
   return true;
 }
@@ -84,7 +100,7 @@ bool ReleaseThread::has_room() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_running_) return true;  // also in a forked child: nobody would make room
   ReleaseLoad waiting = pending_;
-  waiting.subtract(captured_);
+  waiting.subtract(unlimited_);
   return waiting.count < kMaxPending && waiting.bytes <= byte_limit;
 }
 
@@ -124,7 +140,8 @@ void ReleaseThread::run() noexcept {
     pause = std::max(pause, 4 * (Clock::now() - start));
     lock.lock();
     pending_.subtract(finished);
-    count_captured();
+    finished_ += finished.count;
+    count_unlimited();
   }
   is_running_ = false;
   changed_.notify_all();
@@ -144,11 +161,11 @@ ReleaseLoad ReleaseThread::finish_due() noexcept {
   return finished;
 }
 
-void ReleaseThread::count_captured() noexcept {
-  captured_ = {};
+void ReleaseThread::count_unlimited() noexcept {
+  unlimited_ = {};
   for (const std::list<Release>* releases : {&waiting_, &arrived_}) {
     for (const Release& release : *releases) {
-      if (release.is_captured) captured_.add(release.bytes);
+      if (release.may_need_caller()) unlimited_.add(release.bytes);
     }
   }
 }
@@ -157,7 +174,7 @@ void ReleaseThread::count_captured() noexcept {
 void ReleaseThread::after_fork_in_child() {
   forked_.splice(forked_.end(), arrived_);
   is_forked_ = is_forked_ || is_running_;  // else the child starts afresh
-  pending_ = captured_ = {};
+  pending_ = unlimited_ = {};
   mutex_.unlock();
 }
 
@@ -178,12 +195,21 @@ void stop_releases() noexcept {
 void wait_for_release_room() {
   ReleaseThread& thread = ReleaseThread::get();
   if (thread.has_room() || ReleaseThread::is_this_thread() || thread.is_forked()) return;
-  wait_guarded([&thread](const Waiting& waiting) {
-    for (auto pause = kShortestPause; !thread.has_room();
-         pause = std::min(2 * pause, kLongestPause)) {
-      waiting.sleep(pause);
-    }
+  poll([&thread] { return thread.has_room(); });
+}
+
+bool wait_for_release(std::chrono::steady_clock::time_point end) {
+  ReleaseThread& thread = ReleaseThread::get();
+  if (ReleaseThread::is_this_thread() || thread.is_forked() || thread.is_stopped()) return false;
+  const int64_t before = thread.finished();
+  bool is_finished = false;
+  poll([&] {
+    // Read before the other: a release that finishes in between is seen.
+    const bool is_over = thread.pending().count == 0 || std::chrono::steady_clock::now() >= end;
+    is_finished = thread.finished() != before;
+    return is_finished || is_over;
   });
+  return is_finished;
 }
 
 int64_t pending_releases() noexcept {

@@ -48,8 +48,10 @@ class ReleaseThread {
 
   ReleaseLoad pending();
 
-  /// Whether the pending releases are within the limits. Those of captured streams do not count:
-  /// the capture may be the caller's to end.
+  /// The number of releases that are over.
+  int64_t finished() const noexcept { return finished_; }
+
+  /// Whether the pending releases are within the limits. Those that `may_need_caller` do not count.
   bool has_room();
 
   /// Whether the calling thread is the release thread: an owner that it drops may release something
@@ -71,7 +73,7 @@ class ReleaseThread {
   bool start() noexcept;
   void run() noexcept;
   ReleaseLoad finish_due() noexcept;
-  void count_captured() noexcept;
+  void count_unlimited() noexcept;
   void after_fork_in_child();
 
   static inline thread_local bool is_release_thread = false;
@@ -82,11 +84,16 @@ class ReleaseThread {
   std::list<Release> waiting_;  ///< the thread's own; at exit the memory goes with the process
   std::list<Release> forked_;   ///< what a forked child inherited and never drops
   ReleaseLoad pending_;
-  ReleaseLoad captured_;  ///< those of them that wait for the end of a capture
+  ReleaseLoad unlimited_;  ///< those of them that `may_need_caller`
+  std::atomic<int64_t> finished_{0};
   std::thread thread_;
   bool is_running_ = false;
   bool is_stopping_ = false;
   std::atomic<bool> is_forked_{false};
 };
+
+/// Waits on the host, through the wait guard, until a pending release is over, to `end` at most.
+/// False if none has been, or there is none, or nobody may wait here.
+bool wait_for_release(std::chrono::steady_clock::time_point end);
 
 }  // namespace arrowdl

@@ -1,10 +1,23 @@
 // Runs work of arrowdl on a GPU stream.
 #include "sync/stream_work.hpp"
 
+#include <chrono>
+#include <cstdint>
+
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
+#include "sync/release_thread.hpp"
 
 namespace arrowdl {
+namespace {
+
+/// What Arrow and arrowdl's kernels rely on.
+constexpr uintptr_t kAlignment = 64;
+
+/// The longest that an allocation waits for memory that pending releases may free.
+constexpr std::chrono::seconds kPatience{1};
+
+}  // namespace
 
 StreamWork::StreamWork(MemoryOps& memory, const Device& device, std::optional<StreamHandle> stream,
                        std::shared_ptr<const void> stream_owner)
@@ -31,13 +44,27 @@ void StreamWork::release_last() noexcept {
 
 std::shared_ptr<DeviceMemory> StreamWork::allocate(const Device& device, int64_t size,
                                                    const Allocator& allocator) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  std::shared_ptr<DeviceMemory> memory;
+  while (memory == nullptr) {
+    try {
+      memory = allocate_once(device, size, allocator);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory || !wait_for_release(end)) throw;
+    }
+  }
+  hold(memory);
+  return memory;
+}
+
+std::shared_ptr<DeviceMemory> StreamWork::allocate_once(const Device& device, int64_t size,
+                                                        const Allocator& allocator) {
   const bool is_gpu = device.type == kDLCUDA || device.type == kDLROCM;
   std::shared_ptr<DeviceMemory> memory;
   if (is_gpu && size > 0) {
     memory = allocate_by(allocator ? allocator : default_allocator(), device, size);
   }
   if (memory == nullptr) memory = std::make_shared<DeviceMemory>(memory_, device, size, stream_);
-  hold(memory);
   return memory;
 }
 
@@ -54,6 +81,11 @@ std::shared_ptr<DeviceMemory> StreamWork::allocate_by(const Allocator& allocator
     made = allocator(device, size);
   }
   if (made.address == nullptr) return nullptr;
+  if (reinterpret_cast<uintptr_t>(made.address) % kAlignment != 0) {
+    raise_buffer_error("the allocator returned the address ", made.address, ", which is not a ",
+                       "multiple of ", kAlignment, ": it has to align memory to ", kAlignment,
+                       " bytes, as those of torch, CuPy and RMM do");
+  }
   const Device found = require_backend(device, "allocate").find_device(made.address);
   if (found.id != device.id) {
     raise_buffer_error("the allocator was asked for memory of ", to_string(device),

@@ -30,13 +30,16 @@ class StreamWork {
   /// Releases the owner that was held last after the work so far, before the others.
   void release_last() noexcept;
   /// `size` bytes of the device, held until the work is done: of `allocator` if it is not empty,
-  /// else of the default allocator.
+  /// else of the default allocator. While there is no memory, waits for pending releases, for a
+  /// moment.
   std::shared_ptr<DeviceMemory> allocate(const Device& device, int64_t size,
                                          const Allocator& allocator = {});
   OwnedEvent record() const { return OwnedEvent::record(device_, stream_); }
   void wait() const { synchronize_event(device_, record().handle()); }
 
  private:
+  std::shared_ptr<DeviceMemory> allocate_once(const Device& device, int64_t size,
+                                              const Allocator& allocator);
   std::shared_ptr<DeviceMemory> allocate_by(const Allocator& allocator, const Device& device,
                                             int64_t size);
 

@@ -10,7 +10,7 @@
 namespace arrowdl {
 
 OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment) {
-  TensorView view = view_tensor(*tensor);
+  TensorView view = view_tensor(tensor);
   if (view.device.type != kDLCPU || reinterpret_cast<uintptr_t>(view.data) % alignment == 0 ||
       view.size() == 0) {
     return tensor;

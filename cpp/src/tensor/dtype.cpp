@@ -34,17 +34,31 @@ constexpr Dtype kDtypes[] = {
     {"float8_e5m2fnuz", kDLFloat8_e5m2fnuz, 8, "w:1", "arrowdl.float8_e5m2fnuz", 0x80},
     {"float8_e8m0fnu", kDLFloat8_e8m0fnu, 8, "w:1", "arrowdl.float8_e8m0fnu", 0xFF},
     {"float4_e2m1fn_x2", kDLFloat4_e2m1fn, 4, "w:1", "arrowdl.float4_e2m1fn_x2", 0, 2},
+    {"float4_e2m1fn", kDLFloat4_e2m1fn, 4, "w:1", "arrowdl.float4_e2m1fn", 0, 1, 2},
+    {"int2", kDLInt, 2, "w:1", "arrowdl.int2", 0, 1, 4},
+    {"int4", kDLInt, 4, "w:1", "arrowdl.int4", 0, 1, 2},
+    {"uint2", kDLUInt, 2, "w:1", "arrowdl.uint2", 0, 1, 4},
+    {"uint4", kDLUInt, 4, "w:1", "arrowdl.uint4", 0, 1, 2},
+    {"float4_e2m1fn_padded", kDLFloat4_e2m1fn, 4, "w:1", "arrowdl.float4_e2m1fn_padded", 0},
+    {"float6_e2m3fn_padded", kDLFloat6_e2m3fn, 6, "w:1", "arrowdl.float6_e2m3fn_padded", 0},
+    {"float6_e3m2fn_padded", kDLFloat6_e3m2fn, 6, "w:1", "arrowdl.float6_e3m2fn_padded", 0},
+    {"int2_padded", kDLInt, 2, "w:1", "arrowdl.int2_padded", 0},
+    {"int4_padded", kDLInt, 4, "w:1", "arrowdl.int4_padded", 0},
+    {"uint2_padded", kDLUInt, 2, "w:1", "arrowdl.uint2_padded", 0},
+    {"uint4_padded", kDLUInt, 4, "w:1", "arrowdl.uint4_padded", 0},
     {"complex64", kDLComplex, 64, "+w:2", "arrowdl.complex64", 0x7FC00000},
     {"complex128", kDLComplex, 128, "+w:2", "arrowdl.complex128", 0x7FF8000000000000},
 };
 
 constexpr bool every_row_is_whole_bytes() {
   for (const Dtype& row : kDtypes) {
-    if (row.itemsize() == 0 || row.bits * row.lanes % 8 != 0) return false;
+    const int64_t size = row.itemsize();
+    if (size <= 0 || size > 16 || (size & (size - 1)) != 0) return false;
+    if (row.is_padded() && (row.bits > 8 || row.lanes * row.values != 1)) return false;
   }
   return true;
 }
-static_assert(every_row_is_whole_bytes(), "an element takes whole bytes");
+static_assert(every_row_is_whole_bytes(), "an element takes 1, 2, 4, 8 or 16 bytes");
 
 constexpr bool every_float_has_its_nan() {
   for (const Dtype& row : kDtypes) {
@@ -84,9 +98,10 @@ const Dtype* Dtypes::begin() const noexcept { return std::begin(kDtypes); }
 
 const Dtype* Dtypes::end() const noexcept { return std::end(kDtypes); }
 
-const Dtype* find_dtype(DLDataType type) noexcept {
+const Dtype* find_dtype(DLDataType type, bool is_padded) noexcept {
   for (const Dtype& row : kDtypes) {
-    if (row.code == type.code && row.bits == type.bits && row.lanes == type.lanes) return &row;
+    const bool is_same = row.code == type.code && row.bits == type.bits && row.lanes == type.lanes;
+    if (is_same && (row.bits >= 8 || row.is_padded() == is_padded)) return &row;
   }
   return nullptr;
 }

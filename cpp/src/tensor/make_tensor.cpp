@@ -2,10 +2,45 @@
 #include "arrowdl/make_tensor.hpp"
 
 #include <cstring>
+#include <memory>
+#include <type_traits>
 #include <utility>
+
+#include "arrowdl/error.hpp"
+#include "util/overflow.hpp"
 
 namespace arrowdl {
 namespace {
+
+/// Raises BufferError unless a struct of DLPack can say where the values are.
+void check_layout(const TensorView& view, bool is_versioned) {
+  if (view.dtype->is_padded() && !is_versioned) {
+    raise_buffer_error("values of ", view.dtype->name,
+                       " have a byte each, which only DLPack 1.1 can say: pass max_version=(1, 1)");
+  }
+  const int32_t last = view.ndim - 1;
+  if (view.dtype->values == 1 || view.shape[last] < 2 || view.strides[last] == 1) return;
+  if (view.size() == 0) return;
+  raise_buffer_error("the values of ", view.dtype->name,
+                     " in a byte belong to another dimension than the last: read the bytes of the "
+                     "storage, and permute them");
+}
+
+/// Writes the shape and the strides of `view`, in DLPack's elements.
+void write_dims(const TensorView& view, int64_t* shape, int64_t* strides) {
+  const int64_t values = view.dtype->values;
+  const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
+  std::memcpy(shape, view.shape, bytes);
+  std::memcpy(strides, view.strides, bytes);
+  if (values == 1) return;
+  const int32_t last = view.ndim - 1;
+  bool fits = checked_multiply(shape[last], values, &shape[last]);
+  for (int32_t d = 0; d < last; ++d) {
+    fits = checked_multiply(strides[d], values, &strides[d]) && fits;
+  }
+  strides[last] = 1;
+  if (!fits) raise_buffer_error("a tensor of ", view.dtype->name, " with too many values");
+}
 
 void set_header(DLManagedTensor&, uint64_t) noexcept {}
 
@@ -34,13 +69,14 @@ struct TensorHolder {
 template <typename Managed, typename Owner>
 OwnedTensor hold(const TensorView& view, Owner owner, uint64_t flags) {
   using Holder = TensorHolder<Managed, Owner>;
+  check_layout(view, std::is_same_v<Managed, DLManagedTensorVersioned>);
+  if (view.dtype->is_padded()) flags |= DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
   const DLDevice device = to_dl_device(view.device);
-  auto* holder = new (view.ndim) Holder(std::move(owner));
-  int64_t* shape = holder->dims();
+  std::unique_ptr<Holder> made(new (view.ndim) Holder(std::move(owner)));
+  int64_t* shape = made->dims();
   int64_t* strides = shape + view.ndim;
-  const auto bytes = static_cast<std::size_t>(view.ndim) * sizeof(int64_t);
-  std::memcpy(shape, view.shape, bytes);
-  std::memcpy(strides, view.strides, bytes);
+  write_dims(view, shape, strides);
+  Holder* holder = made.release();
   // byte_offset stays 0 with the offset in `data`: paddle and dpnp ignore the former.
   holder->managed.dl_tensor = DLTensor{const_cast<uint8_t*>(view.size() == 0 ? nullptr : view.data),
                                        device,
@@ -73,7 +109,7 @@ OwnedTensor make_legacy_tensor(const TensorView& view, std::shared_ptr<const voi
 }
 
 OwnedTensor to_legacy(OwnedTensor tensor) {
-  const TensorView view = view_tensor(*tensor);
+  const TensorView view = view_tensor(tensor);
   return hold<DLManagedTensor>(view, std::move(tensor), 0);
 }
 

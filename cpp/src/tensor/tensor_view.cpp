@@ -11,8 +11,8 @@
 namespace arrowdl {
 namespace {
 
-const Dtype* require_dtype(DLDataType type) {
-  const Dtype* dtype = find_dtype(type);
+const Dtype* require_dtype(DLDataType type, bool is_padded) {
+  const Dtype* dtype = find_dtype(type, is_padded);
   if (dtype != nullptr) return dtype;
   if (type.lanes != 1 && type.bits >= 8) {
     raise_buffer_error("a tensor of ", to_string(type),
@@ -20,11 +20,11 @@ const Dtype* require_dtype(DLDataType type) {
                        "dimension of the tensor");
   }
   raise_buffer_error(
-      "a tensor of ", to_string(type),
-      " has no Arrow type: supported are bool, int and uint of 8 to 64 bits, float "
-      "of 16 to 64 bits, bfloat16, float8 in all its forms, float4_e2m1fn_x2 (two in "
-      "a byte), complex64 and complex128; cast it, or view the bytes of packed "
-      "elements as uint8");
+      "a tensor of ", to_string(type), is_padded ? ", padded," : "",
+      " has no Arrow type: supported are bool, int and uint of 2, 4 and 8 to 64 bits, float of 16 "
+      "to 64 bits, bfloat16, float8 in all its forms, float4_e2m1fn alone and with 2 lanes, float6 "
+      "if it is padded, complex64 and complex128; cast it, or view the bytes of packed elements as "
+      "uint8");
 }
 
 void check_dimensions(const DLTensor& tensor) {
@@ -38,6 +38,24 @@ void check_dimensions(const DLTensor& tensor) {
   }
 }
 
+[[noreturn]] void raise_split_byte(const TensorView& view, const std::string& what) {
+  const int values = view.dtype->values;
+  raise_buffer_error(
+      "a packed tensor of ", view.dtype->name, " ", what,
+      ", and Arrow's elements are whole bytes: make it contiguous, with a multiple of ", values,
+      " values in its last dimension, cast it, or view its bytes as uint8");
+}
+
+/// Counts packed values in whole bytes.
+void pack_shape(TensorView* view) {
+  const int values = view->dtype->values;
+  if (values == 1) return;
+  if (view->ndim == 0) raise_split_byte(*view, "has no dimensions");
+  int64_t& last = view->shape[view->ndim - 1];
+  if (last % values != 0) raise_split_byte(*view, concat("has a last dimension of ", last));
+  last /= values;
+}
+
 void copy_shape(const DLTensor& tensor, TensorView* view) {
   for (int32_t d = 0; d < tensor.ndim; ++d) {
     if (tensor.shape[d] < 0) {
@@ -47,9 +65,24 @@ void copy_shape(const DLTensor& tensor, TensorView* view) {
     view->shape[d] = tensor.shape[d];
   }
   view->ndim = tensor.ndim;
+  pack_shape(view);
   if (!view->is_countable()) {
     raise_value_error("malformed tensor: the bytes of its shape overflow int64");
   }
+}
+
+/// The stride of dimension `d` in elements of Arrow.
+int64_t pack_stride(const TensorView& view, int32_t d, int64_t stride) {
+  const int values = view.dtype->values;
+  if (values == 1) return stride;
+  if (d == view.ndim - 1) {
+    if (stride == 1) return 1;
+    raise_split_byte(view, concat("has a stride of ", stride, " in its last dimension"));
+  }
+  if (view.shape[d] > 1 && stride % values != 0) {
+    raise_split_byte(view, concat("has a stride of ", stride, " in dimension ", d));
+  }
+  return stride / values;
 }
 
 /// Copies the strides, and checks that the distance in bytes from element [0, …, 0] to the lowest
@@ -58,7 +91,7 @@ void copy_strides(const DLTensor& tensor, TensorView* view) {
   int64_t lowest = 0;
   int64_t highest = 0;
   for (int32_t d = 0; d < tensor.ndim; ++d) {
-    const int64_t stride = tensor.strides[d];
+    const int64_t stride = pack_stride(*view, d, tensor.strides[d]);
     int64_t reach = 0;
     int64_t* end = stride < 0 ? &lowest : &highest;
     if (view->shape[d] > 1 &&
@@ -88,9 +121,9 @@ const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
 }  // namespace
 
 bool TensorView::is_countable() const noexcept {
-  int64_t bytes = dtype->itemsize();
+  int64_t product = std::max<int64_t>(dtype->itemsize(), dtype->values);
   for (int32_t d = 0; d < ndim; ++d) {
-    if (!checked_multiply(bytes, std::max<int64_t>(shape[d], 1), &bytes)) return false;
+    if (!checked_multiply(product, std::max<int64_t>(shape[d], 1), &product)) return false;
   }
   return true;
 }
@@ -123,11 +156,15 @@ bool TensorView::is_contiguous() const noexcept {
   return contiguous;
 }
 
-TensorView view_tensor(const DLTensor& tensor) {
+TensorView view_tensor(const OwnedTensor& tensor) {
+  return view_tensor(*tensor, (tensor.flags() & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0);
+}
+
+TensorView view_tensor(const DLTensor& tensor, bool is_padded) {
   check_dimensions(tensor);
   TensorView view;
   view.device = from_dl_device(tensor.device);
-  view.dtype = require_dtype(tensor.dtype);
+  view.dtype = require_dtype(tensor.dtype, is_padded);
   copy_shape(tensor, &view);
   // The strides of a tensor without elements are undefined.
   if (tensor.strides == nullptr || view.size() == 0) {

@@ -64,6 +64,6 @@ def _import_dpctl() -> Any:
     except ImportError as error:
         raise BufferError(
             "arrowdl reaches SYCL through dpctl, which cannot be imported: install and import "
-            f"dpctl first ({error})"
+            f"dpctl first (pip install dpctl): {error}"
         ) from error
     return dpctl

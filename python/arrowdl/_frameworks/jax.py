@@ -42,9 +42,20 @@ def find_current(name: str) -> int | None:
     return None
 
 
+# jax 0.10 takes none of them by DLPack: "PjRt CPU buffers only support default layout" for its own
+# float4, "no DLPack equivalent" for integers.
+_PACKED = {"float4_e2m1fn", "int2", "int4", "uint2", "uint4"}
+
+
 def _from_dlpack(tensor: Any) -> jax.Array:
+    name = tensor.dtype.removesuffix("_x2")  # torch's pairs
+    if name in _PACKED:
+        return jax.dlpack.from_dlpack(tensor._as_bytes()).view(name)
     # Without x64, jax truncates 64-bit values on import without a warning.
-    narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
+    try:
+        narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name
+    except TypeError as error:
+        raise BufferError(f"jax has no {tensor.dtype}: {numpy_like.advise_bytes('jax')}") from error
     if narrowed != tensor.dtype:
         raise BufferError(
             f"jax would truncate {tensor.dtype} to {narrowed}: call "

@@ -10,6 +10,7 @@ The functions are called for arrays on a GPU, when JAX has been imported.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from arrowdl._device_type import DeviceType
@@ -25,9 +26,11 @@ _probes: dict[Any, tuple[Any, Any]] = {}
 
 def _find_device(type: int, index: int) -> Any:
     """Return the `jax.Device`, or None. Does not make JAX start its backends."""
-    from jax._src import xla_bridge  # no public function tells whether backends are initialized
-
-    if not xla_bridge.backends_are_initialized():
+    # No public function tells whether backends are initialized. Another thread may be in the middle
+    # of importing JAX.
+    xla_bridge: Any = sys.modules.get("jax._src.xla_bridge")
+    is_initialized = getattr(xla_bridge, "backends_are_initialized", None)
+    if is_initialized is None or not is_initialized():
         return None
     client = xla_bridge.backends().get(_PLATFORMS.get(type, ""))
     if client is None:
@@ -38,11 +41,11 @@ def _find_device(type: int, index: int) -> Any:
 
 def is_stream(type: int, index: int, stream: int) -> bool:
     """Return whether `stream` is one that JAX passes to ``__dlpack__`` for a device."""
-    import jax
-
     device = _find_device(type, index)
     if device is None:
         return False
+    import jax
+
     known = _streams.get(device, set())
     try:
         if device.get_stream_for_external_ready_events() not in known:  # at first, a new client

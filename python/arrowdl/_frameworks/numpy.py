@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from arrowdl import _core
+from arrowdl._device_type import DeviceType
 from arrowdl._frameworks import numpy_like
 from arrowdl._frameworks.interface import Framework
 
@@ -47,7 +48,14 @@ def _from_dlpack(tensor: Any) -> Any:
     # ml_dtypes adds names to numpy that numpy's from_dlpack cannot read.
     if tensor.dtype not in np.sctypeDict or np.dtype(tensor.dtype).isbuiltin != 1:
         raise BufferError(
-            f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), or cast the data"
+            f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), cast the data, or "
+            + numpy_like.advise_bytes("numpy")
+        )
+    device = _core.Device(tensor.__dlpack_device__())
+    if device.type != DeviceType.cpu:
+        raise BufferError(
+            f"numpy's arrays are on the CPU, the array is on {device.name}:{device.id}: copy it "
+            'first, with array.to("cpu") or with the library that made it'
         )
     return np.from_dlpack(tensor)
 

@@ -26,6 +26,14 @@ def make_operations(xp: Any) -> dict[str, Any]:
     }
 
 
+def advise_bytes(framework: str) -> str:
+    """Return how to read values of a type that a framework lacks, for an error message."""
+    return (
+        f"read its bytes, as in to_{framework}(pyarrow.array(array)): pass the `values` of lists "
+        'and the fields of structs, and copy with .to("cpu") from a device'
+    )
+
+
 def make_jagged(values: Any, offsets: Any) -> tuple[Any, Any]:
     """Return the pair (values, offsets)."""
     return values, offsets

@@ -59,6 +59,19 @@ class DeviceType(IntEnum):
     HEXAGON = 16
     MAIA = 17
     TRAINIUM = 18
+    TPU = 19
+    TPU_HOST = 20
+    ASCEND = 21
+
+    @classmethod
+    def _missing_(cls, value: object) -> DeviceType:
+        """Return a member for a number that DLPack has no name for yet."""
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"{value!r} is no device type")
+        member = int.__new__(cls, value)
+        member._name_ = f"DEVICE_TYPE_{value}"
+        member._value_ = value
+        return member
 
 
 NUMBERS: dict[str, tuple[Kind, int]] = {

@@ -41,6 +41,11 @@ CODES: dict[str, tuple[int, ...]] = {
     "float8_e5m2fnuz": (13, 8),
     "float8_e8m0fnu": (14, 8),
     "float4_e2m1fn_x2": (17, 4, 2),
+    "float4_e2m1fn": (17, 4),
+    "int2": (0, 2),
+    "int4": (0, 4),
+    "uint2": (1, 2),
+    "uint4": (1, 4),
 }
 
 _unreleased: set[Any] = set()  # nobody else may hold a struct that is still in use

@@ -4,6 +4,8 @@
 #ifdef HAS_CUDA_H
 #include <cuda.h>
 
+#include <cstddef>
+
 #include "support/signatures.hpp"
 
 namespace {
@@ -47,10 +49,23 @@ EXPECT_MATCH(cuDeviceCanAccessPeer, int*, int, int);
 EXPECT_MATCH(cuMemPoolCreate, void**, const void*);
 EXPECT_MATCH(cuMemPoolSetAttribute, void*, int, void*);
 EXPECT_MATCH(cuMemPoolSetAccess, void*, const void*, std::size_t);
+EXPECT_MATCH(cuMemGetAccess, unsigned long long*, const void*, const void*);
 EXPECT_MATCH(cuMemPoolGetAccess, int*, void*, const void*);
 EXPECT_MATCH(cuMemPoolTrimTo, void*, std::size_t);
 EXPECT_MATCH(cuMemAllocFromPoolAsync, void**, std::size_t, void*, void*);
 EXPECT_MATCH(cuPointerGetAttribute, void*, int, const void*);
+EXPECT_MATCH(cuDeviceGetPCIBusId, char*, int, int);
+EXPECT_MATCH(cuDeviceGetUuid, void*, int);
+EXPECT_MATCH(cuMemGetAllocationGranularity, std::size_t*, const void*, int);
+EXPECT_MATCH(cuMemCreate, void**, std::size_t, const void*, unsigned long long);
+EXPECT_MATCH(cuMemRelease, void*);
+EXPECT_MATCH(cuMemExportToShareableHandle, void*, void*, int, unsigned long long);
+EXPECT_MATCH(cuMemImportFromShareableHandle, void**, void*, int);
+EXPECT_MATCH(cuMemAddressReserve, void**, std::size_t, std::size_t, void*, unsigned long long);
+EXPECT_MATCH(cuMemAddressFree, void*, std::size_t);
+EXPECT_MATCH(cuMemMap, void*, std::size_t, std::size_t, void*, unsigned long long);
+EXPECT_MATCH(cuMemUnmap, void*, std::size_t);
+EXPECT_MATCH(cuMemSetAccess, void*, std::size_t, const void*, std::size_t);
 EXPECT_MATCH(cuModuleLoadData, void**, const void*);
 EXPECT_MATCH(cuModuleGetFunction, void**, void*, const char*);
 EXPECT_MATCH(cuLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -72,6 +87,11 @@ static_assert(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE == 17 &&
               CU_MEMPOOL_ATTR_RELEASE_THRESHOLD == 4 && CU_MEM_ALLOCATION_TYPE_PINNED == 1 &&
               CU_MEM_LOCATION_TYPE_DEVICE == 1 && CU_MEM_ACCESS_FLAGS_PROT_READWRITE == 3 &&
               sizeof(CUmemPoolProps) == 88 && sizeof(CUmemAccessDesc) == 12);
+static_assert(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR == 1 &&
+              CU_MEM_ALLOC_GRANULARITY_MINIMUM == 0 && sizeof(CUmemAllocationProp) == 32 &&
+              offsetof(CUmemAllocationProp, requestedHandleTypes) == 4 &&
+              offsetof(CUmemAllocationProp, location) == 8 &&
+              offsetof(CUmemAllocationProp, win32HandleMetaData) == 16 && sizeof(CUuuid) == 16);
 static_assert(CUDA_ERROR_INVALID_IMAGE == 200 && CUDA_ERROR_NO_BINARY_FOR_GPU == 209 &&
               CUDA_ERROR_INVALID_PTX == 218 && CUDA_ERROR_JIT_COMPILER_NOT_FOUND == 221 &&
               CUDA_ERROR_UNSUPPORTED_PTX_VERSION == 222 &&

@@ -59,7 +59,7 @@ TEST_F(SynchronizerTest, IsGoneOnceRemoved) {
 TEST(Synchronizer, IsRefusedWhereThereIsNothingToWaitFor) {
   const Synchronizer nothing = [](EventHandle, int64_t) {};
   testing::expect_error(ErrorKind::kValue, "is unknown",
-                        [&] { register_synchronizer(99, nothing); });
+                        [&] { register_synchronizer(0, nothing); });
   testing::expect_error(ErrorKind::kValue, "defines no events",
                         [&] { register_synchronizer(kDLCPU, nothing); });
   testing::expect_error(ErrorKind::kValue, "waits for events of cuda itself",

@@ -28,7 +28,7 @@ TEST(ToArrow, KeepsTheTensorUntilTheArrayIsGone) {
 
 TEST(ToArrow, ReleasesTheTensorThatItRefuses) {
   Producer producer({6}, {1}, 6);
-  producer.managed.dl_tensor.dtype = {kDLFloat4_e2m1fn, 4, 1};
+  producer.managed.dl_tensor.dtype = {kDLFloat6_e2m3fn, 6, 1};
   EXPECT_THROW(to_arrow(producer.take()), Error);
   EXPECT_EQ(producer.deletions, 1);
 }

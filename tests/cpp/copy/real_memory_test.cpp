@@ -1,18 +1,24 @@
 // Tests what real GPUs do with memory that one device alone does not show: peers, pools, the
 // memory of others, managed memory, kernels that do not load, waits on the host.
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "arrowdl/allocator.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/wait.hpp"
 #include "support/build_array.hpp"
 #include "support/device_test.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_rows.hpp"
 #include "support/values.hpp"
+#include "sync/stream_work.hpp"
 
 namespace arrowdl {
 namespace {
@@ -107,17 +113,39 @@ TEST_P(RealMemoryTest, OthersCopyOurMemoryBetweenPeers) {
   memory.return_stream(second_, stream);
 }
 
-TEST_P(RealMemoryTest, AForeignPoolWithoutAccessIsCopiedToo) {
+/// Of another library's pool, and of cuMemMap.
+TEST_P(RealMemoryTest, ForeignMemoryWithoutAccessIsCopiedToo) {
+  for (void* foreign : {fake_->allocate_elsewhere(0, 100), fake_->allocate_mapped(0, 100)}) {
+    std::memset(foreign, 7, 100);
+    {
+      const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
+      const DeviceArray array =
+          DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
+      for (const bool has_peers : {true, false}) {
+        fake_->set_peer_access(has_peers);
+        EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
+      }
+    }
+    settle();
+    fake_->free_elsewhere(foreign);
+  }
+}
+
+/// The buffers of an array may be of several allocators.
+TEST_P(RealMemoryTest, EachBufferIsAskedForItsAccess) {
   void* foreign = fake_->allocate_elsewhere(0, 100);
   std::memset(foreign, 7, 100);
   {
-    const Buffer buffer(nullptr, static_cast<uint8_t*>(foreign), 100);
+    const DeviceArray mask = copy_array(make_bytes(Bytes(13, 0xFF)), device_);
+    mask.synchronize();
+    ArrayParts parts;
+    parts.length = 100;
+    parts.null_count = 0;
+    parts.buffers.push_back(Buffer(mask.storage(), data_of(mask), 13));
+    parts.buffers.push_back(Buffer(nullptr, static_cast<uint8_t*>(foreign), 100));
     const DeviceArray array =
-        DeviceArray::make_primitive(*find_dtype("uint8"), 100, buffer, device_, {});
-    for (const bool has_peers : {true, false}) {
-      fake_->set_peer_access(has_peers);
-      EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
-    }
+        DeviceArray::import(mask.export_schema(), make_array(std::move(parts)), device_);
+    EXPECT_EQ(read(copy_array(array, second_)), Bytes(100, 7));
   }
   settle();
   fake_->free_elsewhere(foreign);
@@ -147,6 +175,49 @@ TEST_P(RealMemoryTest, OutOfMemoryGivesBackWhatThePoolKeeps) {
   fake_->set_capacity(static_cast<uint64_t>(2 * kMebibyte));
   const DeviceArray larger = make_bytes(pattern(2 * kMebibyte));
   EXPECT_EQ(read(copy_array(larger, device_)), pattern(2 * kMebibyte));
+}
+
+TEST_P(RealMemoryTest, OutOfMemoryWaitsForWhatIsAboutToBeReleased) {
+  const DeviceArray array = make_bytes(pattern(kMebibyte));
+  const Gated consumer = take_gated_stream();
+  backend_->memory()->free_cache(device_);  // of the tests before
+  fake_->set_capacity(static_cast<uint64_t>(2 * kMebibyte));
+  RecordedStreams used;
+  used.add(device_, consumer.stream);
+  used.release(std::make_shared<DeviceArray>(copy_array(array, device_)));
+  const DeviceArray larger = make_bytes(pattern(2 * kMebibyte));
+  // The consumer is slower than the patience of an allocation, which is a second.
+  expect_error(ErrorKind::kMemory, "memory", [&] { copy_array(larger, device_); });
+  EXPECT_GE(pending_releases(), 1);
+
+  static std::atomic<bool> waits{false};
+  waits = false;
+  set_wait_guard([](const std::function<void()>& wait) {
+    waits = true;
+    wait();
+  });
+  std::thread opener([&] {
+    EXPECT_TRUE(eventually([] { return waits.load(); }));
+    fake_->open_gate(consumer.gate);
+  });
+  const DeviceArray copied = copy_array(larger, device_);
+  opener.join();
+  set_wait_guard(nullptr);
+  EXPECT_EQ(read(copied), pattern(2 * kMebibyte));
+}
+
+// ---------------------------------------------------------------- allocators (item 12)
+
+TEST_P(RealMemoryTest, AnAllocatorAligns) {
+  const auto memory = make_memory(256);
+  StreamWork work(require_memory(device_, "copy"), device_, std::nullopt, {});
+  const Allocator off_by_eight = [&](const Device&, int64_t) {
+    AllocatedMemory made;
+    made.address = memory.get() + 8;
+    return made;
+  };
+  expect_error(ErrorKind::kBuffer, "not a multiple of 64",
+               [&] { work.allocate(device_, 100, off_by_eight); });
 }
 
 // ---------------------------------------------------------------- managed memory (item 9)

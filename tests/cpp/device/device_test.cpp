@@ -21,7 +21,7 @@ TEST(Device, EveryRowIsFoundByNumberAndByName) {
     EXPECT_EQ(to_string(Device{row.value, 3}), std::string(row.name) + ":3");
     values.insert(row.value);
   }
-  EXPECT_EQ(values.size(), 16U);
+  EXPECT_EQ(values.size(), 19U);
   EXPECT_EQ(find_device_type(5), nullptr);
   EXPECT_EQ(find_device_type(std::string("gpu")), nullptr);
   EXPECT_EQ(to_string(Device{99, 0}), "device type 99:0");
@@ -38,11 +38,22 @@ TEST(Device, DLPackAndArrowDifferInTheNumberOfTheCpu) {
   EXPECT_NE(from_dl_device(cuda), (Device{kDLCUDA, 1}));
 }
 
-TEST(Device, UnknownNumbersAreErrors) {
-  testing::expect_error(ErrorKind::kValue, "device type 5 is unknown",
-                        [] { from_dl_device(DLDevice{static_cast<DLDeviceType>(5), 0}); });
-  testing::expect_error(ErrorKind::kValue, "device type 99 is unknown",
-                        [] { from_arrow_device(99, 0); });
+TEST(Device, NumbersWithoutARowPassOneToOne) {
+  for (const int32_t type : {5, 99, 2147483647}) {
+    const Device device{type, 3};
+    EXPECT_EQ(from_dl_device(to_dl_device(device)), device);
+    EXPECT_EQ(from_arrow_device(type, to_arrow_device_id(device)), device);
+    EXPECT_FALSE(is_host_readable(device));
+    EXPECT_TRUE(is_pointer_handle(device));  // it may be
+    EXPECT_STREQ(device_event_type(type), "producer-defined");
+  }
+}
+
+TEST(Device, NumbersBelowOneAreErrors) {
+  testing::expect_error(ErrorKind::kValue, "device type 0 is unknown",
+                        [] { from_dl_device(DLDevice{static_cast<DLDeviceType>(0), 0}); });
+  testing::expect_error(ErrorKind::kValue, "device type -1 is unknown",
+                        [] { from_arrow_device(-1, 0); });
   testing::expect_error(ErrorKind::kBuffer, "does not fit",
                         [] { to_dl_device(Device{kDLCUDA, int64_t{1} << 32}); });
 }

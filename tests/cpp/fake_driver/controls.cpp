@@ -93,12 +93,12 @@ class Controls final : public FakeDriver {
     }
     drain(0, {});
     const Lock lock(m_.mutex);
-    m_.device_count = kDevices;
+    m_.device_count = static_cast<int>(m_.visible.size());
     m_.has_pools = m_.can_pin = true;
     m_.reuses_handles = false;
     m_.is_globally_capturing = m_.is_capture_broken = false;
-    m_.has_peers = m_.has_concurrent_managed = true;
-    m_.module_status = 0;
+    m_.has_peers = m_.has_concurrent_managed = m_.can_share = true;
+    m_.module_status = m_.version = 0;
     m_.capacity = UINT64_MAX;
     m_.fail_in = 0;
     m_.has_failed = false;
@@ -118,6 +118,7 @@ class Controls final : public FakeDriver {
     for (const auto& [address, allocation] : m_.allocations) {
       counts.allocations += allocation.is_freed ? 0 : 1;
     }
+    counts.allocations += static_cast<int>(m_.shared.size() + m_.ranges.size());
     for (const int retained : m_.retained) counts.contexts += retained;
     return counts;
   }
@@ -150,6 +151,14 @@ class Controls final : public FakeDriver {
     const Lock lock(m_.mutex);
     m_.has_concurrent_managed = possible;
   }
+  void set_version(int version) override {
+    const Lock lock(m_.mutex);
+    m_.version = version;
+  }
+  void set_sharing(bool possible) override {
+    const Lock lock(m_.mutex);
+    m_.can_share = possible;
+  }
   void set_module_status(int status) override {
     const Lock lock(m_.mutex);
     m_.module_status = status;
@@ -160,7 +169,7 @@ class Controls final : public FakeDriver {
     if (bytes == UINT64_MAX) return;
     for (const auto& [address, one] : m_.allocations) {
       const bool is_live = one.device == 0 && one.memory == Memory::kDevice && !one.is_freed;
-      m_.capacity += is_live ? one.bytes.size() : 0;
+      m_.capacity += is_live ? one.size : 0;
     }
   }
   int copies() override {
@@ -182,6 +191,15 @@ class Controls final : public FakeDriver {
   void* allocate_elsewhere(int device, std::size_t size) override {
     const Lock lock(m_.mutex);
     return m_.add_pooled(size, nullptr, device);
+  }
+  void* allocate_mapped(int device, std::size_t size) override {
+    const Lock lock(m_.mutex);
+    void* const memory = m_.add_allocation(size, false, Memory::kDevice);
+    Allocation& allocation = *m_.find_allocation(memory);
+    allocation.device = device;
+    allocation.is_mapped = true;
+    allocation.granted = {device};
+    return memory;
   }
   void free_elsewhere(void* memory) override {
     const Lock lock(m_.mutex);
@@ -243,6 +261,12 @@ extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_module_s
 
 #define FAKE_CONTROL extern "C" __attribute__((visibility("default")))
 
+FAKE_CONTROL void arrowdl_fake_set_sharing(int possible) {
+  arrowdl_fake_driver()->set_sharing(possible != 0);
+}
+FAKE_CONTROL int arrowdl_fake_allocations() { return arrowdl_fake_driver()->count().allocations; }
+FAKE_CONTROL int arrowdl_fake_host_waits() { return arrowdl_fake_driver()->host_waits(); }
+FAKE_CONTROL int arrowdl_fake_copies() { return arrowdl_fake_driver()->copies(); }
 FAKE_CONTROL int arrowdl_fake_misuses() { return arrowdl_fake_driver()->misuses(); }
 FAKE_CONTROL void arrowdl_fake_set_handle_reuse(int reuses) {
   arrowdl_fake_driver()->set_handle_reuse(reuses != 0);

@@ -14,8 +14,8 @@ namespace arrowdl::testing {
 struct FakeCounts {
   int events = 0;
   int streams = 0;
-  int allocations = 0;
-  int contexts = 0;  ///< one for each retain
+  int allocations = 0;  ///< and handles of shared memory, and reserved ranges of addresses
+  int contexts = 0;     ///< one for each retain
 
   friend bool operator==(const FakeCounts& a, const FakeCounts& b) {
     return a.events == b.events && a.streams == b.streams && a.allocations == b.allocations &&
@@ -83,6 +83,10 @@ class FakeDriver {
   virtual void set_peer_access(bool possible) = 0;
   /// Device attribute 89.
   virtual void set_concurrent_managed(bool possible) = 0;
+  /// The runtime's version; 0: that of the library by default.
+  virtual void set_version(int version) = 0;
+  /// Whether memory can be exported to other processes.
+  virtual void set_sharing(bool possible) = 0;
   /// The status with which every module fails to load; 0: they load.
   virtual void set_module_status(int status) = 0;
   /// The bytes that allocations may take beyond those on device 0 now, what pools keep included.
@@ -97,6 +101,9 @@ class FakeDriver {
   virtual int64_t page_locks() = 0;
   /// Memory of another library's pool, which grants no access.
   virtual void* allocate_elsewhere(int device, std::size_t size) = 0;
+  /// Memory that another library has mapped on its device alone, as torch's expandable segments
+  /// are.
+  virtual void* allocate_mapped(int device, std::size_t size) = 0;
   virtual void free_elsewhere(void* memory) = 0;
 
   // Streams and contexts.
@@ -120,6 +127,10 @@ extern "C" void arrowdl_fake_set_capacity(unsigned long long bytes);
 extern "C" void arrowdl_fake_set_concurrent_managed(int possible);
 extern "C" void arrowdl_fake_set_module_status(int status);
 // Conditions and observations for tests in Python.
+extern "C" void arrowdl_fake_set_sharing(int possible);
+extern "C" int arrowdl_fake_allocations();
+extern "C" int arrowdl_fake_copies();
+extern "C" int arrowdl_fake_host_waits();
 extern "C" int arrowdl_fake_misuses();
 extern "C" void arrowdl_fake_set_handle_reuse(int reuses);
 extern "C" void arrowdl_fake_set_green(void* stream, int green);

@@ -1,6 +1,8 @@
 // The fake driver's streams, each with a worker thread, and its memory.
 #include "machine.hpp"
 
+#include <cstdlib>
+
 namespace arrowdl::testing::fake {
 
 thread_local ThreadState this_thread;
@@ -12,6 +14,17 @@ int current_device() {
 
 bool is_in_green_context() {
   return !this_thread.contexts.empty() && this_thread.contexts.back() >= kDevices;
+}
+
+/// The devices that the runtime's environment variable leaves, in its order.
+Machine::Machine() {
+  const char* const list =
+      std::getenv(kHasContexts ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES");
+  for (int device = 0; list == nullptr && device < kDevices; ++device) visible.push_back(device);
+  for (const char* at = list; at != nullptr && *at != '\0'; ++at) {
+    if (*at >= '0' && *at < '0' + kDevices) visible.push_back(*at - '0');
+  }
+  device_count = static_cast<int>(visible.size());
 }
 
 void* Machine::make_stream_handle() {
@@ -113,12 +126,16 @@ Allocation* Machine::find_allocation(const void* address) {
   auto next = allocations.upper_bound(number);
   if (next == allocations.begin()) return nullptr;
   --next;
-  return number < next->first + next->second.bytes.size() ? &next->second : nullptr;
+  return number < next->first + next->second.size ? &next->second : nullptr;
 }
 
 void* Machine::add_allocation(std::size_t size, bool is_pooled, Memory memory) {
-  Allocation allocation{std::vector<uint8_t>(size, 0xAA), memory, current_device(), is_pooled,
-                        false};
+  Allocation allocation;
+  allocation.bytes.assign(size, 0xAA);
+  allocation.memory = memory;
+  allocation.device = current_device();
+  allocation.is_pooled = is_pooled;
+  allocation.size = size;
   uint8_t* const bytes = allocation.bytes.data();
   allocations[reinterpret_cast<uintptr_t>(bytes)] = std::move(allocation);
   return bytes;

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 #include <utility>
@@ -68,13 +69,37 @@ struct Event {
 
 enum class Memory { kDevice, kHost, kManaged };
 
+/// Drivers align all memory to 256 bytes.
+template <typename T>
+struct DriverAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kAlignment{256};
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), kAlignment));
+  }
+  void deallocate(T* memory, std::size_t) noexcept { ::operator delete(memory, kAlignment); }
+  bool operator==(const DriverAllocator&) const noexcept { return true; }
+  bool operator!=(const DriverAllocator&) const noexcept { return false; }
+};
+
 struct Allocation {
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t, DriverAllocator<uint8_t>> bytes;
   Memory memory = Memory::kDevice;
   int device = 0;
   bool is_pooled = false;
   bool is_freed = false;
   void* pool = nullptr;  ///< of pooled memory
+  std::size_t size = 0;
+  bool is_mapped = false;  ///< memory of another call than the address
+  std::set<int> granted;   ///< devices that may access mapped memory
+};
+
+/// Memory without an address, of this process or another.
+struct SharedMemory {
+  int descriptor = -1;
+  std::size_t size = 0;
+  int device = 0;
+  int handle_types = 0;
 };
 
 /// A pool of memory of one device, which other devices use only after it grants them access.
@@ -118,7 +143,7 @@ struct Machine {
   std::atomic<int> child_calls{0};
 
   bool is_initialized = false;
-  int device_count = kDevices;
+  int device_count = 0;  ///< those that are visible
   bool has_pools = true;
   bool can_pin = true;
   bool is_globally_capturing = false;
@@ -153,10 +178,17 @@ struct Machine {
   bool has_concurrent_managed = true;  ///< the host may read managed memory while a GPU works
   int module_status = 0;               ///< why no module can be loaded; 0: they can
   uint64_t capacity = UINT64_MAX;      ///< bytes that all allocations of one device may take
+  std::vector<int> visible;            ///< the number in the machine of each device
+  std::map<void*, SharedMemory> shared;
+  std::map<uintptr_t, std::size_t> ranges;  ///< reserved addresses
+  bool can_share = true;
+  int version = 0;  ///< 0: the library's own
   int copies = 0;
   int growths = 0;         ///< how often a pool took memory from its device
   int host_waits = 0;      ///< calls that waited for work on the host
   int64_t page_locks = 0;  ///< calls that pinned memory or freed such memory
+
+  Machine();
 
   void* make_handle() { return reinterpret_cast<void*>(next_handle += 16); }
 

@@ -24,14 +24,14 @@ int give_memory(void** memory, std::size_t size, Memory kind) {
 int take_memory(void* memory) {
   return call_in_context(kMayFree, [&](Machine& m, Lock&) {
     Allocation* allocation = m.find_allocation(memory);
-    if (allocation == nullptr || allocation->is_freed) {
+    if (allocation == nullptr || allocation->is_freed || allocation->is_mapped) {
       ++m.misuses;
       return kInvalidValue;
     }
     allocation->is_freed = true;
     if (allocation->memory == Memory::kHost) ++m.page_locks;
     if (allocation->is_pooled) m.return_to_pool(*allocation);
-    std::memset(allocation->bytes.data(), FakeDriver::kPoison, allocation->bytes.size());
+    std::memset(allocation->bytes.data(), FakeDriver::kPoison, allocation->size);
     return kSuccess;
   });
 }
@@ -67,7 +67,7 @@ int free_async(void* memory, void* handle) {
     }
     allocation->is_freed = true;
     m.return_to_pool(*allocation);
-    const std::size_t size = allocation->bytes.size();
+    const std::size_t size = allocation->size;
     m.submit(stream, {nullptr, [memory, size] { std::memset(memory, FakeDriver::kPoison, size); },
                       nullptr});
     return kSuccess;

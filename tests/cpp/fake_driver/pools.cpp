@@ -49,7 +49,7 @@ bool Machine::has_room(int device, uint64_t size) const {
   uint64_t taken = 0;
   for (const auto& [address, one] : allocations) {
     if (one.device == device && one.memory == Memory::kDevice && !one.is_freed && !one.is_pooled) {
-      taken += one.bytes.size();
+      taken += one.size;
     }
   }
   for (const auto& [handle, pool] : pools) taken += pool.device == device ? pool.reserved : 0;
@@ -76,7 +76,7 @@ void* Machine::add_pooled(std::size_t size, void* handle, int device) {
 
 void Machine::return_to_pool(const Allocation& allocation) {
   const auto found = pools.find(allocation.pool);
-  if (found != pools.end()) found->second.used -= allocation.bytes.size();
+  if (found != pools.end()) found->second.used -= allocation.size;
 }
 
 /// cuMemPoolSetAttribute: a pool above its threshold gives memory back at the next synchronization.
@@ -91,7 +91,9 @@ void Machine::trim_pools() {
 /// Memory of a pool is mapped on its own device, and on those that the pool grants access
 /// (cuMemPoolCreate). PyTorch's CUDAMallocAsyncAllocator treats it so. HIP is not known to.
 bool Machine::may_access(int device, const Allocation* memory) const {
-  if (!kHasContexts || memory == nullptr || !memory->is_pooled) return true;
+  if (!kHasContexts || memory == nullptr) return true;
+  if (memory->is_mapped) return memory->granted.count(device) != 0;
+  if (!memory->is_pooled) return true;
   const auto found = pools.find(memory->pool);
   return memory->device == device || found == pools.end() ||
          (has_peers && found->second.granted.count(device) != 0);
@@ -172,6 +174,16 @@ int get_pool_access(int* flags, void* handle, const void* location) {
     const int id = static_cast<const Location*>(location)->id;
     const bool is_granted = m.has_peers && pool.granted.count(id) != 0;
     *flags = id == pool.device || is_granted ? kReadWrite : 0;
+    return kSuccess;
+  });
+}
+
+/// Knows only memory of cuMemMap (cuMemGetAccess).
+int get_access(unsigned long long* flags, const void* location, const void* memory) {
+  return call(kAnyCall, [&](Machine& m, Lock&) {
+    const Allocation* const found = m.find_allocation(memory);
+    if (found == nullptr || !found->is_mapped) return kInvalidValue;
+    *flags = found->granted.count(static_cast<const Location*>(location)->id) ? kReadWrite : 0;
     return kSuccess;
   });
 }

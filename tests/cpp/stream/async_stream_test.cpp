@@ -73,8 +73,15 @@ class Consumer {
     handler.private_data = this;
   }
 
-  void request(int64_t n) { handler.producer->request(handler.producer, n); }
-  void cancel() { handler.producer->cancel(handler.producer); }
+  // The producer is valid until the release, which waits for these calls.
+  void request(int64_t n) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_released) handler.producer->request(handler.producer, n);
+  }
+  void cancel() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_released) handler.producer->cancel(handler.producer);
+  }
   void wait_for_release() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return is_released; });
@@ -123,8 +130,9 @@ class Consumer {
     EXPECT_STREQ(schema->format, "l");
     EXPECT_EQ(handler.producer->device_type, ARROW_DEVICE_CPU);
     has_schema = true;
-    if (first_request != 0) request(first_request);
-    if (second_request != 0) request(second_request);
+    for (const int64_t n : {first_request, second_request}) {
+      if (n != 0) handler.producer->request(handler.producer, n);
+    }
     return refuse_schema;
   }
   int receive_task(ArrowAsyncTask* task) {
@@ -148,13 +156,12 @@ class Consumer {
     error = code;
     message = std::move(text);
   }
+  /// The last call of the producer: who waits for it destroys this.
   void receive_release() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      EXPECT_FALSE(is_released);
-      is_released = true;
-      handler.release = nullptr;
-    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EXPECT_FALSE(is_released);
+    is_released = true;
+    handler.release = nullptr;
     changed_.notify_all();
   }
 
@@ -203,6 +210,18 @@ TEST_F(ExportAsyncStream, RequestsAddUpWithoutOverflow) {
   consumer.first_request = consumer.second_request = kMost;
   export_async_stream(rows(3), &consumer.handler);
   consumer.wait_for_release();
+  EXPECT_EQ(consumer.extract(), (std::vector<int64_t>{0, 1, 2}));
+}
+
+/// As libarrow does, which requests one array more for each that it takes from its queue.
+TEST_F(ExportAsyncStream, WhoHoldsATaskMayRequestMore) {
+  Consumer consumer;
+  consumer.first_request = 5;
+  export_async_stream(rows(3), &consumer.handler);
+  ArrowAsyncProducer* const producer = consumer.handler.producer;
+  consumer.wait_for_release();
+  producer->request(producer, 1);
+  producer->cancel(producer);
   EXPECT_EQ(consumer.extract(), (std::vector<int64_t>{0, 1, 2}));
 }
 

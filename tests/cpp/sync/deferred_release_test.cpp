@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "arrowdl/event.hpp"
+#include "arrowdl/wait.hpp"
 #include "support/device_test.hpp"
 #include "sync/stream_work.hpp"
 
@@ -261,6 +263,42 @@ TEST_P(DeferredReleaseTest, ACaptureIsNotWaitedForWhateverTheLimit) {
   fake_->set_capturing(captured, false);
   EXPECT_TRUE(eventually([&] { return dropped_ == 2; }));
   fake_->open_gate(consumer.gate);
+}
+
+/// Work of a consumer on a stream that the consumer does not name.
+struct StreamOfConsumer final : ConsumerWork {
+  explicit StreamOfConsumer(StreamHandle stream) : stream_(stream) {}
+  void order_before(const Device& device, StreamHandle stream) const override {
+    wait_event(device, stream, OwnedEvent::record(device, stream_).handle());
+    is_recorded = true;
+  }
+  const StreamHandle stream_;
+  mutable std::atomic<bool> is_recorded{false};
+};
+
+TEST_P(DeferredReleaseTest, WorkThatMayBeTheCallersIsNotWaitedFor) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  const auto work = std::make_shared<StreamOfConsumer>(consumer.stream);
+  release_after_work(device_, work, make_poisoned(1), 10);
+  wait_for_release_room();  // returns: a host callback of that work may be what calls this
+  EXPECT_TRUE(eventually([&] { return work->is_recorded.load(); }));
+  wait_for_release_room();
+  EXPECT_EQ(pending_release_bytes(), 10);
+  EXPECT_EQ(dropped_, 0);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(DeferredReleaseTest, ASignalEndsTheWait) {
+  set_release_limit(0);
+  const Gated consumer = take_gated_stream();
+  release_bytes(device_, consumer.stream, make_poisoned(1), 1);
+  set_interrupt_check([] { throw Error(ErrorKind::kRuntime, "a signal"); });
+  testing::expect_error(ErrorKind::kRuntime, "a signal", [] { wait_for_release_room(); });
+  set_interrupt_check(nullptr);
+  fake_->open_gate(consumer.gate);
+  EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
 }
 
 TEST_P(DeferredReleaseTest, TheThreadThatLooksAfterReleasesWaitsForNone) {

@@ -122,10 +122,13 @@ TEST_P(RealStreamsTest, TheWaitIsOnTheOtherDevice) {
   wait_event(Device{GetParam().device, 1}, stream, event.handle());
   const auto there = read_on_device(1, stream, source->data());
   const auto here = read_on_device(0, stream, source->data());
-  EXPECT_TRUE(eventually([&] { return here->back() == 7; }));
+  const OwnedEvent copied = OwnedEvent::record(device_, stream);
+  EXPECT_TRUE(eventually([&] { return is_complete(device_, copied.handle()); }));
+  EXPECT_EQ(*here, Bytes(kRows, 7));
   EXPECT_EQ(*there, Bytes(kRows, 0)) << "the producer's gate is closed";
   fake_->open_gate(producer.gate);
-  EXPECT_TRUE(eventually([&] { return there->back() == 7; }));
+  fake_->drain(1, stream);
+  EXPECT_EQ(*there, Bytes(kRows, 7));
 }
 
 // cuStreamWaitEvent cannot wait for work outside of a graph; nothing has to wait for an event that

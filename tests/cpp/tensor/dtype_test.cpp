@@ -11,13 +11,14 @@ namespace {
 
 TEST(Dtype, IsFoundByEachOfItsNames) {
   for (const Dtype& row : Dtypes()) {
-    EXPECT_EQ(find_dtype(row.dl()), &row) << row.name;
+    EXPECT_EQ(find_dtype(row.dl(), row.is_padded()), &row) << row.name;
     EXPECT_EQ(find_dtype(row.name), &row);
     if (row.extension == nullptr) {
       EXPECT_EQ(find_dtype_of_format(row.format), &row) << row.name;
     } else {
       EXPECT_EQ(find_dtype_of_extension(row.extension), &row) << row.name;
     }
+    if (row.is_padded()) continue;  // the flag is no part of DLPack's type
     EXPECT_EQ(to_string(row.dl()), row.name);
   }
 }
@@ -39,10 +40,25 @@ TEST(Dtype, FloatsHaveTheirNan) {
   }
 }
 
+TEST(Dtype, ValuesOfLessThanAByteArePackedOrPadded) {
+  const Dtype& packed = *find_dtype(DLDataType{kDLInt, 4, 1});
+  EXPECT_STREQ(packed.name, "int4");
+  EXPECT_EQ(packed.itemsize(), 1);
+  EXPECT_EQ(packed.values, 2);
+  const Dtype& padded = *find_dtype(DLDataType{kDLInt, 4, 1}, true);
+  EXPECT_STREQ(padded.name, "int4_padded");
+  EXPECT_EQ(padded.itemsize(), 1);
+  EXPECT_EQ(padded.values, 1);
+  EXPECT_EQ(find_dtype(DLDataType{kDLFloat4_e2m1fn, 4, 2}, true), nullptr);  // pairs of bytes
+  EXPECT_EQ(find_dtype(DLDataType{kDLFloat6_e2m3fn, 6, 1}), nullptr);        // 3 bytes
+  EXPECT_EQ(find_dtype(DLDataType{kDLUInt, 1, 1}), nullptr);
+  EXPECT_EQ(find_dtype(DLDataType{kDLInt, 8, 1}, true), find_dtype("int8"));
+}
+
 TEST(Dtype, OthersAreDescribed) {
   EXPECT_EQ(find_dtype(DLDataType{kDLFloat, 32, 4}), nullptr);
   EXPECT_EQ(find_dtype("float4"), nullptr);
-  EXPECT_EQ(to_string(DLDataType{kDLInt, 4, 1}), "int of 4 bits");
+  EXPECT_EQ(to_string(DLDataType{kDLInt, 3, 1}), "int of 3 bits");
   EXPECT_EQ(to_string(DLDataType{kDLFloat, 32, 4}), "float of 32 bits with 4 lanes");
   EXPECT_EQ(to_string(DLDataType{99, 8, 1}), "type code 99 of 8 bits");
 }

@@ -674,8 +674,8 @@ def test_an_event_where_arrow_defines_none_is_refused(device):
     assert (schema.released, array.released) == (1, 1)
 
 
-@pytest.mark.parametrize("device", [0, -1, 5, 6, 99, 2**31 - 1])
-def test_an_unknown_device_is_refused(device):
+@pytest.mark.parametrize("device", [0, -1, -5, -(2**31)])
+def test_a_number_of_no_device_is_refused(device):
     schema, array = MadeSchema("l"), ints()
     source = MadeDeviceArray(array, (device, 0))
     with pytest.raises(ValueError, match=f"{device}"):
@@ -871,8 +871,8 @@ def test_a_null_shape_is_refused():
     assert made.released == 1
 
 
-@pytest.mark.parametrize("device", [0, 5, 6, 99, -1])
-def test_a_tensor_on_an_unknown_device_is_refused(device):
+@pytest.mark.parametrize("device", [0, -1, -5, -(2**31)])
+def test_a_tensor_on_no_device_is_refused(device):
     made = MadeTensor(DATA, device=(device, 0))
     capsule = made.capsule()
     with pytest.raises(ValueError, match=f"{device}"):

@@ -26,6 +26,10 @@ from helpers.fake_cuda import read_as_host
 table = arrowdl.from_arrow(pa.record_batch({{"a": odd, "b": nulls}}))
 lists = arrowdl.from_arrow(pa.ListArray.from_arrays(pa.array([0, 1, 1, 11], pa.int32()), odd))
 pairs = arrowdl.from_arrow(pa.FixedSizeListArray.from_arrays(odd[:10], 2))
+views = arrowdl.from_arrow(pa.ListViewArray.from_arrays(
+    pa.array([5, 0, 3], pa.int32()), pa.array([6, 2, 3], pa.int32()), odd))
+runs = arrowdl.from_arrow(pa.RunEndEncodedArray.from_arrays(
+    pa.array(range(1, 12), pa.int32()), odd))
 for name, array, options in (
     ("stack", table, {{"stack": True, "nulls": "fill"}}),
     ("stack of fixed-size lists", arrowdl.from_arrow(pa.record_batch({{"p": pairs}})),
@@ -33,6 +37,8 @@ for name, array, options in (
     ("nulls", table["b"], {{"nulls": "fill"}}),
     ("copy", table["a"], {{"copy": True}}),
     ("padded", lists, {{"ragged": "padded"}}),
+    ("gathered lists", views, {{"ragged": "offsets"}}),
+    ("decoded runs", runs, {{}}),
 ):
     makes = [arrowdl.to_jax(one, **options) for one in (array, array.to("cuda:0"))]
     host, made = (read(one[0] if isinstance(one, tuple) else one) for one in makes)

@@ -600,6 +600,23 @@ def cuda_nulls() -> Use:
 
 
 @use
+def cuda_shared() -> Use:
+    rows = arrowdl.from_arrow(pa.array([{"a": 1, "b": ["x"]}, None, {"a": 3, "b": []}])).to("cuda")
+
+    files = len(os.listdir("/proc/self/fd"))
+
+    def share() -> Any:
+        assert len(os.listdir("/proc/self/fd")) == files, "a descriptor was left open"
+        description, descriptor = _core.make_shared_copy(rows[1:])
+        try:
+            return _core.open_shared_copy(description, descriptor)
+        finally:
+            os.close(descriptor)
+
+    return share
+
+
+@use
 def cuda_exports() -> Use:
     array = arrowdl.from_arrow(VECTORS).to("cuda")
 

@@ -97,6 +97,11 @@ def test_devices_are_of_the_protocols_enum() -> None:
         assert isinstance(type, IntEnum)
         assert (type, id) == (number, 0)
         assert type.name == names.get(number, type.name)
+    kind = type.__class__
+    assert (kind(99), kind(99).name) == (99, "DEVICE_TYPE_99")
+    for value in (0, -1, False, "cpu", None, 1.5):
+        with pytest.raises(ValueError, match="is no device type"):
+            kind(value)
 
 
 # ---------------------------------------------------------------- what is no frame

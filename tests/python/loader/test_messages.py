@@ -255,7 +255,7 @@ def test_a_table_of_another_block_is_refused() -> None:
     with pytest.raises(ValueError, match="does not fit a block of 256 bytes"):
         _core.read_tensors(half, message.table, message.layout.frameworks)
     moved = np.frombuffer(message.table, np.int64).copy()
-    moved[3] += 4  # the position of the first: entries are dimensions, code, bits, position, shape
+    moved[2] += 4  # the position of the first: entries are dimensions, dtype, position, shape
     with pytest.raises(ValueError, match="does not fit a block"):
         _core.read_tensors(message.block, moved.tobytes(), message.layout.frameworks)
     with pytest.raises(ValueError, match="too short"):
@@ -369,11 +369,13 @@ def test_ragged_batches_are_copied_ahead(on_fake_cuda: Callable[[str], None]) ->
 import dataclasses, threading
 import pyarrow as pa
 from arrowdl import _core, _frameworks
-from helpers.fake_cuda import StandInFramework, replace_framework
+from helpers.fake_cuda import StandInFramework, read_as_host, replace_framework
 
 framework = StandInFramework(cuda)
-entries = dataclasses.replace(_frameworks.load("numpy"), tensor_type=framework.tensor_type)
-replace_framework("torch", entries)
+numpy = _frameworks.load("numpy")
+replace_framework("torch", dataclasses.replace(numpy, tensor_type=framework.tensor_type))
+# The batches on the host are numpy arrays, and so are their copies, which are on the fake device.
+replace_framework("numpy", dataclasses.replace(numpy, from_dlpack=read_as_host))
 
 def read():
     for i in range(10):

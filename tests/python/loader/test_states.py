@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import arrowdl
@@ -122,6 +122,33 @@ def test_workers_go_on_with_their_own_states(steps: int, counted: bool) -> None:
             break
         rest.append(batch["id"].tolist())
     assert rest == whole[steps:]
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_workers_that_have_returned_nothing_go_on_in_their_turn(steps: int) -> None:
+    """A run of workers, their state loaded into a new loader, and its workers stopped."""
+    table = pa.table({"id": range(100)})
+
+    def make(states: Sequence[Mapping[str, Any]] = ()) -> list[arrowdl.Loader]:
+        loaders = [make_loader(table, True, 7, shuffle=True) for _ in range(3)]
+        for loader, state in zip(loaders, states, strict=False):
+            loader.load_state_dict(state)
+        return loaders
+
+    earlier = make()
+    seen = list(itertools.islice(Workers(earlier), 5))
+    saved = {f"worker_{i}": {"own": loader.state_dict()} for i, loader in enumerate(earlier)}
+    stopped = make([{"snapshots": saved}] * 3)
+    seen += itertools.islice(Workers(stopped), steps)
+
+    last = make([loader.state_dict() for loader in stopped])
+    readers = [loader._read_share(i, 3) for i, loader in enumerate(last)]
+    for turn in itertools.count(steps):
+        batch = next(readers[turn % 3], None)
+        if batch is None:
+            break
+        seen.append(batch["id"].tolist())
+    assert sorted(itertools.chain(*seen)) == list(range(100))
 
 
 def test_a_state_of_no_loader_is_refused() -> None:

@@ -289,7 +289,7 @@ stream = ctypes.c_void_p(1)
 assert ask(1, 0, ctypes.byref(stream)) == 0 and stream.value is None
 try:
     assert ask(99, 0, ctypes.byref(stream)) == -1 and "without" in {caller!r}
-except ValueError as error:
+except BufferError as error:
     assert "99" in str(error)
 """)
 

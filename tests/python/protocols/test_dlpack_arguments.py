@@ -19,7 +19,7 @@ def on_device(device: tuple[int, int]) -> arrowdl.DeviceArray:
 
 @pytest.mark.parametrize("device", [(1, 0), (2, 0)], ids=["cpu", "cuda"])
 @pytest.mark.parametrize(
-    "dl_device", [(99, 0), (0, 0), (-1, 0), (5, 0), (6, 0), (19, 0), (2**31 - 1, 0), (99, None)]
+    "dl_device", [(99, 0), (0, 0), (-1, 0), (5, 0), (6, 0), (22, 0), (2**31 - 1, 0), (99, None)]
 )
 def test_devices_of_no_known_type_are_a_buffer_error(device: Any, dl_device: Any) -> None:
     """As in numpy, torch and jax: a consumer may ask for another one then."""

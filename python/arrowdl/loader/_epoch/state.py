@@ -83,9 +83,13 @@ class Position:
         return {"epoch": self.epoch, "stages": stages}
 
     def _list_stages(self) -> list[Stage]:
-        if self.sharding is None or not self.batches:
+        if self.sharding is None:
             return list(self.stages)
-        return [*self.stages, Stage(self.sharding.meaning, self.batches)]
+        sharding = self.sharding.meaning
+        # Without batches the stage says one thing only: an earlier one of the same sharding is not
+        # this one. Of workers, the first may have returned a batch, and count turns from here.
+        is_told = self.batches or (self.stages and self.stages[-1].sharding == sharding)
+        return [*self.stages, Stage(sharding, self.batches)] if is_told else list(self.stages)
 
     @classmethod
     def at(cls, place: Mapping[str, Any], splits: int | None) -> Position:

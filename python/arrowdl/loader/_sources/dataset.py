@@ -164,7 +164,18 @@ class DatasetSource(IndexedSource):
 
     def __getstate__(self) -> dict[str, Any]:
         self.prepare()
-        return self.__dict__
+        # As in TableSource: pickled fixed-size lists lose the extension types of their items.
+        schema = self._dataset.schema.serialize().to_pybytes()
+        return self.__dict__ | {"_dataset": (self._dataset, schema)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import pyarrow as pa
+
+        self.__dict__.update(state)
+        dataset, buffer = state["_dataset"]
+        schema = pa.ipc.read_schema(pa.py_buffer(buffer))
+        is_same = dataset.schema.equals(schema, check_metadata=True)
+        self._dataset = dataset if is_same else dataset.replace_schema(schema)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
         table = self._find_codes().tables.get(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -130,9 +131,20 @@ class TableSource(ChunkSource):
         return stream
 
     def __getstate__(self) -> dict[str, Any]:
+        table = self._table
         return {key: value for key, value in self.__dict__.items() if key != "_ends"} | {
-            "_arrays": []
+            "_arrays": [],
+            "_schema": self._schema.serialize().to_pybytes(),
+            "_table": table if _keeps_fields(table.schema) else _write_stream(table),
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import pyarrow as pa
+
+        self.__dict__.update(state)
+        self._schema = pa.ipc.read_schema(pa.py_buffer(state["_schema"]))
+        if isinstance(state["_table"], pa.Buffer):
+            self._table = pa.ipc.open_stream(state["_table"]).read_all()
 
     def describe(self) -> str:
         return f"{self._schema.to_string()} {self.num_rows}"
@@ -197,6 +209,25 @@ class DeviceSource(ChunkSource):
             "the rows are in device memory, which worker processes cannot read: leave num_workers "
             "out, the device does the work"
         )
+
+
+def _keeps_fields(schema: pa.Schema) -> bool:
+    """Whether `schema` is the same after pickling.
+
+    pyarrow 26 pickles a fixed-size list without the field of its items, which has their extension
+    type and name: `pa.FixedSizeListType.__reduce__`.
+    """
+    return bool(pickle.loads(pickle.dumps(schema)).equals(schema, check_metadata=True))
+
+
+def _write_stream(table: pa.Table) -> pa.Buffer:
+    """Write a table as an IPC stream, which keeps the fields of all types."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
 
 
 def _unify_dictionaries(table: pa.Table) -> pa.Table:
