@@ -2,11 +2,12 @@
 #include <algorithm>
 
 #include "array/host_access.hpp"
-#include "arrowdl/concatenate.hpp"
-#include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
+#include "compute/gather_on_device.hpp"
+#include "compute/row_numbers.hpp"
+#include "schema/copy_schema.hpp"
 #include "stream/row_reader.hpp"
 
 namespace arrowdl {
@@ -36,24 +37,52 @@ class Interleave final : public ArrayStream {
   }
 
  private:
-  /// The next rounds, in new memory: as many as amortise a gather and fit into the cache.
+  int64_t period() const noexcept { return rows_ + skip_; }
+
+  /// The next rounds, in new memory.
   DeviceArray read_block() {
-    if (pending_.ranges.empty()) pending_ = read_rounds();
+    if (pending_.ranges.empty()) pending_ = read_rounds(choose_rounds());
     if (pending_.ranges.empty()) return {};
     DeviceArray made = gather_rows(pending_);
     pending_ = {};
-    constexpr int64_t kBlockBytes = 4 << 20;
-    const int64_t bytes = std::max<int64_t>(1, made.nbytes() / rounds_);
-    rounds_ = std::clamp<int64_t>(kBlockBytes / bytes, 1, kMaxRounds);
     return made;
   }
 
-  Block read_rounds() {
+  /// As many rounds as amortise a gather and fit into the cache. Beyond the first round they are of
+  /// rows that are in memory, so that they can be measured: rows may grow from one to the next.
+  int64_t choose_rounds() {
+    int64_t rounds = kMaxRounds;
+    for (RowReader& reader : readers_) {
+      const DeviceArray ready = reader.peek(wanted_rounds_ * period());
+      if (ready) rounds = std::min(rounds, std::max<int64_t>(1, ready.length() / period()));
+    }
+    int64_t bytes = count_bytes(rounds);
+    while (rounds > 1 && bytes > 2 * kBlockBytes) {
+      rounds = std::max<int64_t>(1, rounds * kBlockBytes / bytes);
+      bytes = count_bytes(rounds);
+    }
+    wanted_rounds_ =
+        std::clamp<int64_t>(kBlockBytes / std::max<int64_t>(1, bytes / rounds), 1, kMaxRounds);
+    return rounds;
+  }
+
+  /// The bytes of the next `rounds`, as far as they are in one array of each stream, without what
+  /// all rows share, such as dictionaries.
+  int64_t count_bytes(int64_t rounds) {
+    int64_t bytes = 0;
+    for (RowReader& reader : readers_) {
+      const DeviceArray ready = reader.peek(rounds * period());
+      if (ready) bytes += ready.nbytes() - ready.slice(0, 0).nbytes();
+    }
+    return bytes / period() * rows_;
+  }
+
+  Block read_rounds(int64_t count) {
     Block block;
-    std::vector<std::vector<RowRange>> rounds(static_cast<std::size_t>(rounds_));
+    std::vector<std::vector<RowRange>> rounds(static_cast<std::size_t>(count));
     for (RowReader& reader : readers_) {
       int64_t position = 0;
-      for (DeviceArray& part : reader.read(rounds_ * (rows_ + skip_))) {
+      for (DeviceArray& part : reader.read(count * period())) {
         append_part(&rounds, block.arrays.size(), part.length(), position);
         position += part.length();
         block.arrays.push_back(std::move(part));
@@ -68,13 +97,12 @@ class Interleave final : public ArrayStream {
   /// Divides array `source`, whose rows are the reader's from `position` on, among the rounds.
   void append_part(std::vector<std::vector<RowRange>>* rounds, std::size_t source, int64_t length,
                    int64_t position) const {
-    const int64_t period = rows_ + skip_;
     for (int64_t start = 0; start < length;) {
-      const int64_t passed = (position + start) % period;
+      const int64_t passed = (position + start) % period();
       const bool is_taken = passed < rows_;
-      const int64_t count = std::min((is_taken ? rows_ : period) - passed, length - start);
+      const int64_t count = std::min((is_taken ? rows_ : period()) - passed, length - start);
       if (is_taken) {
-        auto& round = (*rounds)[static_cast<std::size_t>((position + start) / period)];
+        auto& round = (*rounds)[static_cast<std::size_t>((position + start) / period())];
         append_range(&round, source, Range{start, count});
       }
       start += count;
@@ -83,14 +111,10 @@ class Interleave final : public ArrayStream {
 
   DeviceArray gather_rows(const Block& block) const {
     const std::vector<DeviceArray>& arrays = block.arrays;
-    if (is_read_by_kernels(arrays.front().device(), "interleave rows")) {
-      std::vector<DeviceArray> slices;
-      for (const RowRange& range : block.ranges) {
-        slices.push_back(arrays[range.source].slice(range.rows.start, range.rows.length));
-      }
-      return slices.size() == 1 ? duplicate(slices.front()) : concatenate(slices);
+    if (are_read_by_kernels(arrays, "interleave rows")) {
+      return take_on_device(copy_schema(*schema()->type.schema), arrays,
+                            number_rows(arrays, block.ranges));
     }
-    for (const DeviceArray& array : arrays) array.synchronize();
     OwnedDeviceArray gathered;
     gather(arrays, block.ranges).move(&gathered->array);
     gathered->device_type = ARROW_DEVICE_CPU;
@@ -99,12 +123,13 @@ class Interleave final : public ArrayStream {
   }
 
   static constexpr int64_t kMaxRounds = 1024;
+  static constexpr int64_t kBlockBytes = 4 << 20;
 
   std::vector<RowReader> readers_;
   int64_t rows_;
   int64_t skip_;
-  int64_t rounds_ = 1;  ///< of a block
-  Block pending_;       ///< kept where gathering it fails
+  int64_t wanted_rounds_ = 1;  ///< of a block, by the sizes of the last rows
+  Block pending_;              ///< kept where gathering it fails
   DeviceArray block_;
 };
 

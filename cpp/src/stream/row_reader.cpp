@@ -23,6 +23,11 @@ std::vector<DeviceArray> RowReader::read(int64_t rows) {
   return parts;
 }
 
+DeviceArray RowReader::peek(int64_t rows) {
+  if (!fill(rows)) return {};
+  return rest_.slice(0, std::min(rows, rest_.length()));
+}
+
 /// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from arrowdl.loader._options import Options, require_bool
+from arrowdl.loader._options import Options, choose_splits, require_bool
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.open import open_source
@@ -57,13 +57,13 @@ class Loader(EpochReader):
     global_batch_size : int, optional
         Rows of a step on all ranks together, in place of `batch_size`: a multiple of the number of
         ranks.
-    splits : int, optional
+    splits : int, "auto" or None
         Divide the rows of an epoch into so many sequences, of which each global batch has equal
         shares, so that each step has the same rows, in the same order, on any number of ranks that
         divides `splits`, and with any number of workers. It has to divide the global batch. A rank
         reads ``splits / world_size`` sequences side by side, and holds a row group of each. The
         sequences share the buffer of `shuffle`. None: which rows a step has depends on the number
-        of ranks.
+        of ranks. "auto": with `global_batch_size` its largest divisor up to 8, otherwise None.
     prefetch : int
         Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. Files
         and tables in order on the CPU need no thread: pyarrow decodes files ahead by itself.
@@ -168,7 +168,7 @@ class Loader(EpochReader):
         rank: int | None = None,
         world_size: int | None = None,
         global_batch_size: int | None = None,
-        splits: int | None = None,
+        splits: int | Literal["auto"] | None = "auto",
         prefetch: int = 2,
         num_workers: int = 0,
         pad_last: bool = False,
@@ -192,7 +192,7 @@ class Loader(EpochReader):
         options = Options(
             batch_size=batch_size,
             global_batch_size=global_batch_size,
-            splits=splits,
+            splits=choose_splits(splits, global_batch_size),
             framework=framework,
             device=device,
             shuffle=shuffle,

@@ -7,7 +7,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
@@ -16,6 +16,7 @@ from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
 _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
+_MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
 _MOST_NAMED = 12  # of the numbers that fit, in an error
 
 
@@ -146,28 +147,30 @@ class Options:
         ValueError
             `splits` or `global_batch_size` cannot be divided among them.
         """
+        size = self.batch_size
+        if size is None:
+            assert self.global_batch_size is not None
+            if self.global_batch_size % world_size:
+                raise ValueError(
+                    f"global_batch_size={self.global_batch_size} cannot be divided among "
+                    f"{world_size} ranks: it can among "
+                    f"{_join(_list_divisors(self.global_batch_size, world_size))}. Give a multiple "
+                    f"of {world_size}, such as {_round_up(self.global_batch_size, world_size)}"
+                )
+            size = self.global_batch_size // world_size
         if self.splits is not None and self.splits % world_size:
+            fitting = [i * world_size for i in _list_divisors(size, 1)]
             raise ValueError(
-                f"splits={self.splits} cannot be divided among {world_size} ranks: it can among "
-                f"{_join(_list_divisors(self.splits, world_size))}. Give a multiple of "
-                f"{world_size}, or splits=None, with which the rows of a step depend on the number "
-                "of ranks"
+                f"splits={self.splits} cannot be divided among {_count_ranks(world_size)}: it can "
+                f"among {_join(_list_divisors(self.splits, world_size))}. Give splits="
+                f"{_join(fitting)}, or splits=None, with which the rows of a step depend on the "
+                "number of ranks"
             )
         if self.batch_size is not None:
-            rows = self.batch_size * world_size
-            self._check_splits(
-                rows, f"{rows} rows (batch_size={self.batch_size}, {world_size} ranks)"
-            )
-            return self.batch_size
-        assert self.global_batch_size is not None
-        if self.global_batch_size % world_size:
-            raise ValueError(
-                f"global_batch_size={self.global_batch_size} cannot be divided among {world_size} "
-                f"ranks: it can among {_join(_list_divisors(self.global_batch_size, world_size))}. "
-                f"Give a multiple of {world_size}, such as "
-                f"{_round_up(self.global_batch_size, world_size)}"
-            )
-        return self.global_batch_size // world_size
+            rows = size * world_size
+            what = f"{rows} rows (batch_size={size}, {_count_ranks(world_size)})"
+            self._check_splits(rows, what)
+        return size
 
     def _check_splits(self, rows: int, what: str) -> None:
         """Raise ValueError unless a global batch of `rows` rows has as many of each sequence."""
@@ -243,6 +246,10 @@ def _list_divisors(number: int, near: int) -> list[int]:
     return sorted(nearest[:_MOST_NAMED])
 
 
+def _count_ranks(world_size: int) -> str:
+    return f"{world_size} rank{'' if world_size == 1 else 's'}"
+
+
 def _join(numbers: Sequence[int]) -> str:
     *others, last = map(str, numbers)
     return f"{', '.join(others)} or {last}" if others else last
@@ -250,6 +257,19 @@ def _join(numbers: Sequence[int]) -> str:
 
 def _round_up(number: int, factor: int) -> int:
     return -(-number // factor) * factor
+
+
+def choose_splits(splits: Any, global_batch_size: Any) -> int | None:
+    """Return the number of sequences that ``splits="auto"`` means; any other value as it is.
+
+    A global batch is to have the same rows on any number of ranks, so its size alone decides.
+    """
+    if splits != "auto":
+        return cast("int | None", splits)
+    if global_batch_size is None:
+        return None
+    size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+    return max(i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0)
 
 
 def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:

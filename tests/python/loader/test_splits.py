@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as csv
 import pyarrow.dataset as ds
-import pyarrow.feather
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._epoch.sharding import Span
@@ -54,7 +55,7 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
                 part = table[start:stop]
                 if kind in ("ipc", "compressed"):
                     codec = "uncompressed" if kind == "ipc" else "lz4"
-                    pa.feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
+                    feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
                 else:
                     pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
             if kind == "filter":
@@ -227,9 +228,15 @@ def test_the_example_of_the_issue() -> None:
 
 
 def test_a_global_batch_without_splits() -> None:
-    world = World(make_table(32, 100), 2, 0, {"global_batch_size": 8})
+    world = World(make_table(32, 100), 2, 0, {"global_batch_size": 8, "splits": None})
     assert world.read(1)[0] == [[0, 1, 2, 3, 16, 17, 18, 19]]
     assert "splits" not in world.loaders[0].state_dict()
+
+
+@pytest.mark.parametrize(("size", "splits"), [(96, 8), (36, 6), (9, 3), (13, 1), (1, 1)])
+def test_a_global_batch_has_splits_by_default(size: int, splits: int) -> None:
+    assert arrowdl.Loader(make_table(4, 4), global_batch_size=size).state_dict()["splits"] == splits
+    assert "splits" not in arrowdl.Loader(make_table(4, 4), size).state_dict()
 
 
 def test_torch_workers_have_the_steps(tmp_path: Path) -> None:
@@ -270,7 +277,8 @@ WRONG = {
     "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
-        r"splits=8 cannot be divided among 3 ranks: it can among 1, 2, 4 or 8\. Give a multiple",
+        r"splits=8 cannot be divided among 3 ranks: it can among 1, 2, 4 or 8\. "
+        "Give splits=3, 6, 12 or 24, or",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},
@@ -283,6 +291,10 @@ WRONG = {
     "shares of ranks": (
         {"batch_size": 3, "splits": 8, "rank": 1, "world_size": 4},
         r"does not divide a global batch of 12 rows \(batch_size=3, 4 ranks\)",
+    ),
+    "shares of one rank": (
+        {"batch_size": 3, "splits": 2, "rank": 0, "world_size": 1},
+        r"does not divide a global batch of 3 rows \(batch_size=3, 1 rank\)",
     ),
     "zero": ({"batch_size": 3, "splits": 0}, "splits=0: expected an int of at least 1"),
     "text": ({"global_batch_size": "8"}, "global_batch_size='8': expected an int"),
@@ -315,7 +327,7 @@ def test_a_prime_global_batch_has_two_divisors() -> None:
 
 def test_a_state_of_other_splits_is_refused() -> None:
     table = make_table(64, 64)
-    options = [{"splits": 4}, {"splits": 8}, {}]
+    options = [{"splits": 4}, {"splits": 8}, {"splits": None}]
     loaders = [arrowdl.Loader(table, global_batch_size=8, **more) for more in options]
     for one, other in itertools.permutations(loaders, 2):
         next(iter(one))
@@ -403,6 +415,30 @@ def test_ranks_without_a_row_in_the_last_batch_repeat_one() -> None:
     assert batches[-1]["id"].tolist() == [own, own], "the row that another rank has"
 
 
+def write_csv(table: pa.Table, path: Path) -> ds.Dataset:
+    csv.write_csv(table, path)
+    return ds.dataset(path, format="csv")
+
+
+def write_compressed_ipc(table: pa.Table, path: Path) -> Path:
+    feather.write_feather(table, path, compression="lz4", chunksize=30)
+    return path
+
+
+@pytest.mark.parametrize("write", [write_csv, write_compressed_ipc])
+def test_a_process_decodes_a_file_once_that_has_no_row_groups(
+    write: Callable[[pa.Table, Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(make_table(400, 400), tmp_path / "a.arrow")
+    scans = note_scans(monkeypatch)
+    for ranks in (1, 2):
+        scans.clear()
+        world = World(source, ranks, 0, {"splits": 8, "global_batch_size": 16})
+        steps, _ = world.read()
+        assert steps[0] == [start + row for start in range(0, 400, 50) for row in range(2)]
+        assert scans == [[0]] * ranks
+
+
 def note_scans(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The row groups of each scan that is opened from now on."""
     scans: list[list[int]] = []
@@ -486,9 +522,7 @@ def test_shared_units_are_released(tmp_path: Path) -> None:
 def test_rows_that_are_joined_are_not_copied_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pyarrow.feather.write_feather(
-        make_table(32, 32), tmp_path / "a.arrow", compression="uncompressed"
-    )
+    feather.write_feather(make_table(32, 32), tmp_path / "a.arrow", compression="uncompressed")
     given: list[Any] = []
     choose = Pipeline._choose_converter
 

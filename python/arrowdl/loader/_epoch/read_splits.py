@@ -63,8 +63,8 @@ def read_splits(
     if turns.filler is None:
         return stream.rebatch(batch_size)
     reader.valid_rows[turns.count_left()] = 0
-    filler = epoch.copy_row(*turns.filler)
-    return _core.from_arrow_stream(itertools.chain(stream.rebatch(batch_size), [filler]))
+    filler = map(epoch.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
+    return _core.from_arrow_stream(itertools.chain(stream.rebatch(batch_size), filler))
 
 
 def copies_rows(sharding: Sharding) -> bool:

@@ -49,7 +49,7 @@ class IndexedSource(ABC):
         Whether the memory of the rows may have another user, or be read again in another epoch.
         Rows that stay in order are copied then, if batches are writable.
     decodes_units : bool
-        Whether a row can only be read with its whole unit, which is then in memory: Parquet.
+        Whether a row can only be read with its whole unit: row groups of Parquet, other files.
     vocabulary : Vocabulary
         That the user gave.
     """

@@ -98,6 +98,8 @@ class DatasetSource(IndexedSource):
         A file has changed since the dataset read its footer.
     """
 
+    decodes_units = True
+
     def __init__(
         self,
         dataset: ds.FileSystemDataset,
@@ -115,7 +117,6 @@ class DatasetSource(IndexedSource):
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
         self.is_shared = not _is_memory_new(dataset, self._fragments)
-        self.decodes_units = all(hasattr(unit, "row_groups") for unit in self._fragments)
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
 
