@@ -72,7 +72,7 @@ class Interleave final : public ArrayStream {
     int64_t bytes = 0;
     for (RowReader& reader : readers_) {
       const DeviceArray ready = reader.peek(rounds * period());
-      if (ready) bytes += ready.nbytes() - ready.slice(0, 0).nbytes();
+      if (ready) bytes += count_own_bytes(ready);
     }
     return bytes / period() * rows_;
   }
@@ -137,20 +137,11 @@ class Interleave final : public ArrayStream {
 
 OwnedStream interleave(std::vector<OwnedStream>&& streams, int64_t rows, int64_t skip) {
   constexpr int64_t kMost = int64_t{1} << 50;  // that many rounds can be counted
-  if (streams.empty()) raise_value_error("cannot interleave no streams: pass at least one");
   if (rows < 1 || rows > kMost || skip < 0 || skip > kMost) {
     raise_value_error("rows=", rows, ", skip=", skip,
                       ": each stream gives 1 row or more in turn, and skips 0 or more");
   }
-  const ArrayStream& first = *streams.front();
-  for (std::size_t i = 1; i < streams.size(); ++i) {
-    const Device device{streams[i]->device_type(), 0};
-    check_chunk(*first.schema(), first.device_type(), make_empty(streams[i]->schema(), device), i);
-  }
-  std::vector<RowReader> readers;
-  readers.reserve(streams.size());
-  for (OwnedStream& stream : streams) readers.emplace_back(std::move(stream));
-  return std::make_unique<Interleave>(std::move(readers), rows, skip);
+  return std::make_unique<Interleave>(open_readers(std::move(streams), "interleave"), rows, skip);
 }
 
 }  // namespace arrowdl

@@ -30,4 +30,11 @@ class RowReader {
   DeviceArray rest_;
 };
 
+/// Readers of one or more streams of one type and device type. Raises ValueError, "cannot `verb` no
+/// streams", for others; the caller keeps the streams then.
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb);
+
+/// The bytes of the rows, without what all rows share, such as dictionaries.
+int64_t count_own_bytes(const DeviceArray& array);
+
 }  // namespace arrowdl

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._mix import open_mixture
 from arrowdl.loader._options import Options, choose_splits, require_bool
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import open_source
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
@@ -226,6 +229,93 @@ class Loader(EpochReader):
             opened.vocabulary.check_names(opened.column_names)
         super().__init__(opened, options)
 
+    @classmethod
+    def mix(
+        cls,
+        sources: Mapping[str, Any],
+        global_batch_size: int,
+        *,
+        weights: Mapping[str, float] | Mapping[int, Mapping[str, float]],
+        stop: Literal["first", "all", "repeat"] = "first",
+        origin: str | None = None,
+        splits: int | Literal["auto"] = "auto",
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        memory_map: bool = True,
+        vocabulary: Mapping[str, Any] | None = None,
+        shuffle: bool = False,
+        seed: int = 0,
+        buffer_size: int = 65_536,
+        **options: Any,
+    ) -> Self:
+        """Make a Loader of rows of several sources, by their weights.
+
+        Each sequence of `splits` takes the next row of one source after the other, so that the
+        share of each source in any number of steps is its weight, to a few rows. The order depends
+        on the seed and the weights alone: each step has the same rows on any number of ranks and
+        workers, also after a resume. A source that ends goes on with its next epoch, in another
+        order if it is shuffled.
+
+        Parameters
+        ----------
+        sources : mapping of str to object
+            By name, sources as in `Loader`, except streams, or Loaders, which keep their columns,
+            filter, order and seed. All have the same columns of the same types.
+        global_batch_size : int
+            Rows of a step on all ranks together.
+        weights : mapping
+            Of each name to a number: shares of the rows. Or of steps, the first one 0, to such
+            mappings, which hold from that step of the epoch on. A loaded state may have been saved
+            with other weights: those given here hold from its step on.
+        stop : {"first", "all", "repeat"}
+            Where an epoch ends: before the first row that would be repeated, when all rows of all
+            sources have been read, or never.
+        origin : str, optional
+            Name of a column of int32 with the index of each row's source.
+        splits : int or "auto"
+            As in `Loader`.
+        columns, filter, memory_map, vocabulary
+            As in `Loader`, for the sources that are not Loaders.
+        shuffle, seed, buffer_size
+            As in `Loader`, for the sources that are not Loaders: these share the buffer.
+        **options
+            Of `Loader`.
+
+        Returns
+        -------
+        Loader
+
+        Raises
+        ------
+        TypeError
+            A source is a stream, or `sources` or `weights` is no mapping.
+        ValueError
+            The sources have other columns or types, or fewer rows than `splits`; or the weights do
+            not fit them.
+        """
+        sequences = choose_splits(splits, global_batch_size)
+        if sequences is None:
+            raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
+        mixture: Any = open_mixture(
+            sources,
+            weights,
+            stop,
+            origin,
+            lambda source: open_source(source, columns, filter, memory_map, vocabulary),
+            Order(seed, buffer_size if shuffle else None),
+            global_batch_size,
+            sequences,
+        )
+        return cls(
+            mixture,
+            global_batch_size=global_batch_size,
+            splits=sequences,
+            shuffle=shuffle,
+            seed=seed,
+            buffer_size=buffer_size,
+            **options,
+        )
+
     def vocabulary(self, column: str) -> pa.Array:
         """Return the values of a dictionary column, in the order of its codes.
 
@@ -288,6 +378,9 @@ class Loader(EpochReader):
     def __repr__(self) -> str:
         options, source = self._options, self._source
         rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
+        if isinstance(source, MixedSource):
+            names = ", ".join(member.name for member in source.members)
+            rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
         closed = ", closed" if self._is_closed else ""
         return (

@@ -28,6 +28,7 @@ from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._workers.pool import WorkerPool
 
@@ -161,9 +162,10 @@ class Pipeline:
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
-        if position.sharding is None or isinstance(self.source, StreamSource):
+        source = _find_source(self.source, position)
+        if position.sharding is None or isinstance(source, StreamSource):
             return None
-        rows = count_rest(self.source.num_rows, position.stages)
+        rows = count_rest(source.num_rows, position.stages)
         return count_batches(rows, position.sharding) or None
 
     def read_share(
@@ -201,10 +203,11 @@ class Pipeline:
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
-        options, source = self.options, self.source
+        options, source = self.options, _find_source(self.source, reader.position)
+        is_mixed = isinstance(source, MixedSource)
         writes = options.exposes_writable_tensors
         is_split = options.splits is not None and isinstance(source, IndexedSource)
-        is_joined = is_split and copies_rows(reader.sharding)
+        is_joined = is_split and (is_mixed or copies_rows(reader.sharding))
         if writes and isinstance(source, IndexedSource) and not is_joined:
             source = source.for_writing()
         stream = self._read(source, reader)
@@ -222,7 +225,7 @@ class Pipeline:
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_ready = not options.shuffle and isinstance(source, IndexedSource)
+            is_ready = not (options.shuffle or is_mixed) and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -243,7 +246,8 @@ class Pipeline:
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
         if self.options.splits is None or isinstance(source, StreamSource):
             return read_batches(source, self._order, reader)
-        reads_ahead = self.options.prefetch > 0 and not self.options.shuffle
+        is_mixed = isinstance(source, MixedSource)
+        reads_ahead = self.options.prefetch > 0 and not (self.options.shuffle or is_mixed)
         return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
 
     def finish(self, batch: Any) -> Any:
@@ -351,3 +355,10 @@ class WorkerPipeline:
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch
+
+
+def _find_source(source: Source, position: Position) -> Source:
+    """Return `source`; of a mixture, by the weights of the epoch."""
+    if isinstance(source, MixedSource) and position.phases:
+        return source.with_phases(position.phases)
+    return source

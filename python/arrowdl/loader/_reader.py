@@ -15,6 +15,7 @@ from arrowdl.loader._options import Options, require_int
 from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPipeline, iterate
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._stats import Stats
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
@@ -91,6 +92,9 @@ class EpochReader:
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
+        if isinstance(self._source, MixedSource):
+            position, size = self._position, sharding.global_batch_size
+            position.phases = self._source.plan(position.phases, position.count_steps(), size)
         return Reader(self._position, rank, sharding, worker, step)
 
     def _find_next(self) -> Position:
@@ -115,7 +119,9 @@ class EpochReader:
     def _make_bar(self) -> Bar | NoBar:
         if not self._options.progress:
             return NoBar()
-        total = None if isinstance(self._source, StreamSource) else len(self)
+        source = self._source
+        is_endless = isinstance(source, MixedSource) and source.is_endless
+        total = None if is_endless or isinstance(source, StreamSource) else len(self)
         return Bar(total, self.epoch)
 
     @property
@@ -165,6 +171,8 @@ class EpochReader:
                 "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
                 f"DataLoader needs none: {_TORCH_ADVICE}"
             )
+        if isinstance(self._source, MixedSource) and self._source.is_endless:
+            raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
         return count_batches(self._source.num_rows, sharding)
@@ -236,9 +244,21 @@ class EpochReader:
                     "rows have another order, so that some would be lost or read twice"
                 )
         position = Position.from_state(state)
-        if isinstance(self._source, IndexedSource):
+        if isinstance(self._source, MixedSource):
+            self._check_mixture(self._source, position)
+        elif isinstance(self._source, IndexedSource):
             position.check_rows(self._source.num_rows)
         self._position = position
+
+    def _check_mixture(self, source: MixedSource, position: Position) -> None:
+        count = len(source.members)
+        if any(len(phase.weights) != count for phase in position.phases):
+            raise ValueError(
+                f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
+                f"one has {count}"
+            )
+        # Weights may be others from here on.
+        position.check_rows(source.with_phases(position.phases or source.phases).num_rows)
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.

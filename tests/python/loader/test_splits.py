@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,10 +23,9 @@ from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.mapped import MappedSource
+from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-Steps = list[list[int]]
 
 KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
 thorough = settings(derandomize=True, deadline=None, max_examples=100)
@@ -66,56 +64,12 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
                 yield folder, {}, ids
 
 
-class World:
-    """Ranks, and workers of each as the pool has them, all in this process."""
-
+class World(Ranks):
     def __init__(self, source: Any, ranks: int, workers: int, options: dict[str, Any]) -> None:
-        self.workers = workers
-        self.loaders = [
-            arrowdl.Loader(source, framework="numpy", rank=i, world_size=ranks, **options)
-            for i in range(ranks)
-        ]
+        def make(**rank: int) -> arrowdl.Loader:
+            return arrowdl.Loader(source, framework="numpy", **rank, **options)
 
-    def load(self, state: Any) -> None:
-        for loader in self.loaders:
-            loader.load_state_dict(json.loads(json.dumps(state)))
-
-    def read(self, steps: int | None = None) -> tuple[Steps, Any]:
-        """Own rows of each step, the ranks' one after the other, and the state after it."""
-        ranks = [self._read_rank(rank, steps) for rank in range(len(self.loaders))]
-        read = [list(itertools.chain(*parts)) for parts in zip(*ranks, strict=True)]
-        states = [loader.state_dict() for loader in self.loaders]
-        assert all(state == states[0] for state in states), "one state for all"
-        return read, states[0]
-
-    def _read_rank(self, rank: int, steps: int | None) -> Steps:
-        loader = self.loaders[rank]
-        if self.workers == 0:
-            batches = itertools.islice(loader, steps)
-            return [batch["id"][: loader.valid_rows].tolist() for batch in batches]
-        return list(itertools.islice(self._read_pool(rank), steps))
-
-    def _read_pool(self, rank: int) -> Iterator[list[int]]:
-        loader = self.loaders[rank]
-        reader = loader._begin(0, self.workers, step=1)
-        place = reader.position.to_state()
-        pipeline = loader._pipeline.for_workers()
-        shares = [
-            pipeline.read_share(place, rank, len(self.loaders), i, self.workers)
-            for i in range(self.workers)
-        ]
-        for turn in itertools.count(reader.position.batches):
-            item = next(shares[turn % self.workers], None)
-            if item is None:
-                assert all(next(share, None) is None for share in shares)
-                loader.set_epoch(reader.position.epoch + 1)
-                return
-            reader.position.give(turn + 1)
-            yield item[1]["id"][: item[0]].tolist()
-
-
-def divisors(number: int) -> list[int]:
-    return [i for i in range(1, number + 1) if number % i == 0]
+        super().__init__(make, ranks, workers)
 
 
 @st.composite

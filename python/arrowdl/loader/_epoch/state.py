@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count_left
+from arrowdl.loader._sources.shares import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
 _ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits")
@@ -50,6 +51,8 @@ class Position:
         Batches that each rank has returned in the current stage.
     is_begun : bool
         Whether a batch was returned since this object was made.
+    phases : list of Phase
+        Of a mixture: the weights of this epoch.
     token : str
         Identifies this object and its copies, in other processes too.
     """
@@ -59,6 +62,7 @@ class Position:
     sharding: Sharding | None = None
     batches: int = 0
     is_begun: bool = False
+    phases: list[Phase] = field(default_factory=list)
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
@@ -75,12 +79,22 @@ class Position:
 
     def for_next_reader(self) -> Position:
         """Return the same position, or the start of the epoch if a reader has moved this one."""
-        return Position(self.epoch, [] if self.is_begun else self._list_stages())
+        if self.is_begun:
+            return Position(self.epoch)
+        return Position(self.epoch, self._list_stages(), phases=self.phases)
+
+    def count_steps(self) -> list[tuple[int, int]]:
+        """List the steps that were read with splits, and the rows of each, of all ranks."""
+        stages = self._list_stages()
+        return [(stage.batches, stage.sharding.global_batch_size) for stage in stages]
 
     def to_state(self) -> dict[str, Any]:
         """Return epoch and stages, of JSON types."""
         stages = [_to_list(stage) for stage in self._list_stages()]
-        return {"epoch": self.epoch, "stages": stages}
+        place: dict[str, Any] = {"epoch": self.epoch, "stages": stages}
+        if self.phases:
+            place["phases"] = [[phase.row, list(phase.weights)] for phase in self.phases]
+        return place
 
     def _list_stages(self) -> list[Stage]:
         if self.sharding is None:
@@ -94,7 +108,9 @@ class Position:
     @classmethod
     def at(cls, place: Mapping[str, Any], splits: int | None) -> Position:
         """Return the position of `to_state`, which this package made: it is not checked."""
-        return cls(place["epoch"], [_to_stage(stage, splits) for stage in place["stages"]])
+        phases = [Phase(row, tuple(weights)) for row, weights in place.get("phases", ())]
+        stages = [_to_stage(stage, splits) for stage in place["stages"]]
+        return cls(place["epoch"], stages, phases=phases)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
@@ -116,6 +132,8 @@ class Position:
         for i, stage in enumerate(state["stages"]):
             if why := _why_no_stage(stage, splits):
                 raise ValueError(_refuse(state, f"stages[{i}] {why}"))
+        if why := _why_no_phases(state.get("phases", [])):
+            raise ValueError(_refuse(state, f"phases {why}"))
         position = cls.at(state, splits)
         sizes = (stage.batches * stage.sharding.global_batch_size for stage in position.stages)
         if sum(sizes) > _MOST_ROWS:
@@ -155,6 +173,24 @@ def _why_no_stage(stage: Any, splits: int | None) -> str:
             return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
     if splits is not None and stage[0] % splits:
         return f"has {stage[0]} for global_batch_size: no multiple of splits={splits}"
+    return ""
+
+
+def _why_no_phases(phases: Any) -> str:
+    """Say what is wrong with the phases of a state; empty if nothing is."""
+    if type(phases) not in (list, tuple):
+        return "is no list"
+    row = -1
+    for phase in phases:
+        if type(phase) not in (list, tuple) or len(phase) != 2 or type(phase[1]) is not list:
+            return f"has {_show(phase)}: expected a row and a list of weights"
+        if type(phase[0]) is not int or not row < phase[0] <= _MOST_ROWS or (row < 0 < phase[0]):
+            return f"has {_show(phase[0])} for a row: rows ascend from 0"
+        if not all(type(weight) is int and weight >= 0 for weight in phase[1]):
+            return f"has {_show(phase[1])} for weights: expected numbers of 0 or more"
+        if not 0 < sum(phase[1]) <= MOST_WEIGHT or len(phase[1]) != len(phases[0][1]):
+            return f"has {_show(phase[1])} for weights: expected one for each source"
+        row = phase[0]
     return ""
 
 

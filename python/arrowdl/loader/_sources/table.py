@@ -97,10 +97,11 @@ class TableSource(ChunkSource):
         return list(self._table.column_names)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
-
         super().use_vocabulary(vocabulary)
         if any(name in vocabulary.tables for name in self._table.column_names):
             self._table = vocabulary.encode_table(self._table, self._find_file)
+            self._arrays = []
+            self.__dict__.pop("_ends", None)
             self._dictionaries = Dictionaries()
 
     def _find_file(self, batch: pa.RecordBatch) -> str:
