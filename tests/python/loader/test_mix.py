@@ -276,9 +276,7 @@ def test_other_weights_hold_from_a_resume_on() -> None:
     assert len(set(rows)) == len(rows)
     assert count(rows)[1] in (99, 100), "up to the end of the first sequence"
     whole, _ = again.read()
-    assert count(itertools.chain(*whole))[1] in (99, 100), (
-        "the next epoch has its own weights alone"
-    )
+    assert count(itertools.chain(*whole))[1] in (99, 100), "the next epoch has its own weights"
 
 
 def test_steps_of_a_schedule_are_those_that_were_read() -> None:
