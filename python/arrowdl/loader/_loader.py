@@ -12,6 +12,7 @@ from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import open_source
+from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ class Loader(EpochReader):
         Rows of the shuffle buffer, which is held in memory. `splits` divides it.
     progress : bool
         Show a progress bar of tqdm.
+    report_every : float, optional
+        Report the counters of `stats` between batches, when so many seconds have passed.
+    report : callable, optional
+        Takes a copy of the `Stats`. By default a line of what came since the last report goes to
+        the logger "arrowdl.loader", at level INFO.
 
     Raises
     ------
@@ -191,6 +197,8 @@ class Loader(EpochReader):
         pin_memory: bool = False,
         buffer_size: int = 65_536,
         progress: bool = False,
+        report_every: float | None = None,
+        report: Callable[[Stats], Any] | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -220,6 +228,8 @@ class Loader(EpochReader):
             pin_memory=pin_memory,
             buffer_size=buffer_size,
             progress=progress,
+            report_every=report_every,
+            report=report,
         )
         opened = open_source(
             source, columns, filter, require_bool("memory_map", memory_map), vocabulary

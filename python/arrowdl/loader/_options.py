@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
+from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
@@ -59,11 +60,14 @@ class Options:
     pin_memory: bool
     buffer_size: int
     progress: bool
+    report_every: float | None = None
+    report: Callable[[Stats], Any] | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()
         self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
         self.num_workers = require_int("num_workers", self.num_workers, 0)
+        self._check_report()
         if self.num_workers and sys.platform == "win32":
             raise NotImplementedError(
                 f"num_workers={self.num_workers}: worker processes send descriptors of shared "
@@ -119,6 +123,15 @@ class Options:
                     f'stack={self.stack!r}: the batch has a column "{name}" that is not stacked: '
                     "give the matrix another name"
                 )
+
+    def _check_report(self) -> None:
+        seconds, report = self.report_every, self.report
+        if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
+            raise ValueError(f"report_every={seconds!r}: give seconds, more than 0")
+        if report is not None and not callable(report):
+            raise TypeError(f"report={report!r}: give a function that takes the Stats")
+        if report is not None and seconds is None:
+            raise ValueError("report= needs report_every=, the seconds between two reports")
 
     def _check_sizes(self) -> None:
         if self.batch_size is None and self.global_batch_size is None:

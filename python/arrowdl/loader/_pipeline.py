@@ -29,7 +29,7 @@ from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._stats import Stats
+from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._workers.pool import WorkerPool
 
 Convert = Callable[[Any], Any]
@@ -62,7 +62,11 @@ class SharePipeline(Protocol):
 
 
 def iterate(
-    pipeline: SharePipeline, reader: Reader, received: Received, make_bar: MakeBar
+    pipeline: SharePipeline,
+    reader: Reader,
+    received: Received,
+    make_bar: MakeBar,
+    reporter: Reporter,
 ) -> Iterator[Any]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
@@ -74,6 +78,7 @@ def iterate(
     make_bar : callable
         Makes a context manager that returns a function, which is called with the rows of each
         batch.
+    reporter : Reporter
 
     Raises
     ------
@@ -84,6 +89,7 @@ def iterate(
     own = reader.count_own(reader.position.batches)
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
+    transform = convert if isinstance(convert, Transform) else None
     with closing(stream), make_bar() as show:
         begin = now()
         for number in count():
@@ -95,10 +101,13 @@ def iterate(
                 return
             batch = convert(item)
             rows = reader.valid_rows.pop(number, len(item))
+            stats.padding_rows += len(item) - rows
             stats.bytes += item.nbytes
             del item
             done = now()
-            stats.conversion_seconds += done - read
+            spent = 0.0 if transform is None else transform.seconds
+            stats.transform_seconds += spent
+            stats.conversion_seconds += done - read - spent
             stats.batches += 1
             stats.rows += rows
             received.valid_rows = rows
@@ -109,6 +118,7 @@ def iterate(
             del batch  # releases its memory before the next batch is made
             begin = now()
             stats.consumer_seconds += begin - done
+            reporter.check(begin)
 
 
 def _check_process(process: int) -> None:
@@ -151,6 +161,8 @@ class Pipeline:
             writable=is_writable,
             pin_memory=False,
             progress=False,
+            report_every=None,
+            report=None,
         )
         return Pipeline(self.source, reduced)
 
@@ -191,7 +203,7 @@ class Pipeline:
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
         received = Received()
-        for batch in iterate(self, reader, received, NoBar):
+        for batch in iterate(self, reader, received, NoBar, Reporter(received.stats, None, None)):
             yield received.valid_rows, batch
             del batch
         self.check_read()
@@ -294,19 +306,36 @@ class Pipeline:
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""
         options = self.options
-        steps = [] if options.transform is None else [options.transform]
-        if options.pin_memory or options.sharding is not None:
-            steps.append(self.finish)
-        if not steps:
+        finishes = options.pin_memory or options.sharding is not None
+        finish = self.finish if finishes else None
+        if options.transform is not None:
+            return Transform(convert, options.transform, finish)
+        if finish is None:
             return convert
+        return lambda item: finish(convert(item))
 
-        def convert_and_finish(item: Any) -> Any:
-            batch = convert(item)
-            for step in steps:
-                batch = step(batch)
-            return batch
 
-        return convert_and_finish
+class Transform:
+    """Makes a batch, and calls `transform` with it.
+
+    Attributes
+    ----------
+    seconds : float
+        That the last call of `transform` took.
+    """
+
+    def __init__(self, convert: Convert, transform: Convert, finish: Convert | None) -> None:
+        self._convert = convert
+        self._transform = transform
+        self._finish = finish
+        self.seconds = 0.0
+
+    def __call__(self, item: Any) -> Any:
+        batch = self._convert(item)
+        begin = time.perf_counter()
+        batch = self._transform(batch)
+        self.seconds = time.perf_counter() - begin
+        return batch if self._finish is None else self._finish(batch)
 
 
 def _find_none(column: str) -> str:

@@ -16,7 +16,7 @@ from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPi
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._stats import Stats
+from arrowdl.loader._stats import Reporter, Stats
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -105,7 +105,9 @@ class EpochReader:
         return Position(before.epoch + 1) if is_complete else before.for_next_reader()
 
     def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
-        yield from iterate(pipeline, reader, self._received, self._make_bar)
+        options = self._options
+        reporter = Reporter(self._received.stats, options.report_every, options.report)
+        yield from iterate(pipeline, reader, self._received, self._make_bar, reporter)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
