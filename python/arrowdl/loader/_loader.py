@@ -82,6 +82,12 @@ class Loader(EpochReader):
         source (of its paths, if it has paths). They end with the loader, or when an epoch is left
         early. Batches arrive in shared memory, which is reused when no tensor uses it any more.
         Not on Windows.
+    num_threads : int
+        Threads that make tensors and call `transform`, for several batches at a time; 0 for the
+        training's own thread. The batches keep their order, and errors come with their batch. They
+        help a `transform` that releases the interpreter lock, as NumPy, torch and image decoders
+        do, or any `transform` in free-threaded Python; `transform` has to be safe in several
+        threads. Not with `num_workers`, or with a `device` other than the CPU.
     pad_last : bool
         Pad each batch to `batch_size` rows, and add a bool column ``"valid"``. Padding repeats rows
         of the batch. ``"valid"`` is False for it, and for a row that another rank also reads. For
@@ -180,6 +186,7 @@ class Loader(EpochReader):
         splits: int | Literal["auto"] | None = "auto",
         prefetch: int = 2,
         num_workers: int = 0,
+        num_threads: int = 0,
         pad_last: bool = False,
         sharding: Any = None,
         memory_map: bool = True,
@@ -213,6 +220,7 @@ class Loader(EpochReader):
             world_size=world_size,
             prefetch=prefetch,
             num_workers=num_workers,
+            num_threads=num_threads,
             pad_last=pad_last,
             sharding=sharding,
             nulls=nulls,

@@ -60,6 +60,7 @@ class Options:
     pin_memory: bool
     buffer_size: int
     progress: bool
+    num_threads: int = 0
     report_every: float | None = None
     report: Callable[[Stats], Any] | None = None
 
@@ -67,6 +68,7 @@ class Options:
         self._check_sizes()
         self.prefetch = require_int("prefetch", self.prefetch, 0, 2**40)
         self.num_workers = require_int("num_workers", self.num_workers, 0)
+        self.num_threads = require_int("num_threads", self.num_threads, 0, 2**16)
         self._check_report()
         if self.num_workers and sys.platform == "win32":
             raise NotImplementedError(
@@ -79,6 +81,7 @@ class Options:
             setattr(self, name, require_bool(name, getattr(self, name)))
         self._check_framework()
         self._check_device()
+        self._check_threads()
         if self.pad_last and (self.drop_last or self.stack is True):
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
@@ -123,6 +126,20 @@ class Options:
                     f'stack={self.stack!r}: the batch has a column "{name}" that is not stacked: '
                     "give the matrix another name"
                 )
+
+    def _check_threads(self) -> None:
+        if self.num_threads and self.num_workers:
+            raise ValueError(
+                f"num_threads={self.num_threads}, num_workers={self.num_workers}: call transform= "
+                "in threads or in worker processes, not in both"
+            )
+        if self.num_threads and self.find_device() is not None:
+            raise ValueError(
+                f"num_threads={self.num_threads}, device={self.device!r}: the work of a thread "
+                "would not be ordered before that of the training, whose GPU stream it does not "
+                "have. "
+                "Without device= the threads make batches on the host; copy these in the training"
+            )
 
     def _check_report(self) -> None:
         seconds, report = self.report_every, self.report

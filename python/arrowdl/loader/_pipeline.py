@@ -20,6 +20,7 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
@@ -89,7 +90,7 @@ def iterate(
     own = reader.count_own(reader.position.batches)
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
-    transform = convert if isinstance(convert, Transform) else None
+    transform = convert if isinstance(convert, (Transform, Receive)) else None
     with closing(stream), make_bar() as show:
         begin = now()
         for number in count():
@@ -252,8 +253,14 @@ class Pipeline:
             if options.transform_arrow is not None:  # copied when it was called
                 is_shared = not self._copies_transformed()
             access = {"copy": True} if is_shared and not is_copied else {"_own": True}
-        convert = self._then_finish(self._choose_converter(access))
-        return stream.prefetch(depth) if depth else stream, convert
+        stream = stream.prefetch(depth) if depth else stream
+        convert = self._choose_converter(access)
+        if not options.num_threads:
+            return stream, self._then_finish(convert)
+        if options.transform is not None:
+            convert = Transform(convert, options.transform, None)
+        made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
+        return made, Receive(self._find_finish())
 
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
         if self.options.splits is None or isinstance(source, StreamSource):
@@ -303,39 +310,19 @@ class Pipeline:
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(stream.schema)
 
+    def _find_finish(self) -> Convert | None:
+        finishes = self.options.pin_memory or self.options.sharding is not None
+        return self.finish if finishes else None
+
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""
         options = self.options
-        finishes = options.pin_memory or options.sharding is not None
-        finish = self.finish if finishes else None
+        finish = self._find_finish()
         if options.transform is not None:
             return Transform(convert, options.transform, finish)
         if finish is None:
             return convert
         return lambda item: finish(convert(item))
-
-
-class Transform:
-    """Makes a batch, and calls `transform` with it.
-
-    Attributes
-    ----------
-    seconds : float
-        That the last call of `transform` took.
-    """
-
-    def __init__(self, convert: Convert, transform: Convert, finish: Convert | None) -> None:
-        self._convert = convert
-        self._transform = transform
-        self._finish = finish
-        self.seconds = 0.0
-
-    def __call__(self, item: Any) -> Any:
-        batch = self._convert(item)
-        begin = time.perf_counter()
-        batch = self._transform(batch)
-        self.seconds = time.perf_counter() - begin
-        return batch if self._finish is None else self._finish(batch)
 
 
 def _find_none(column: str) -> str:
