@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl import _core
 from arrowdl.loader._sources.shares import Phase, Turns, read_schedule, read_weights
+from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=60)
+thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
 START = 1000  # of the ids of the second source, and so on
 
 
@@ -54,7 +55,7 @@ weights_of_some = st.lists(st.integers(0, 20), min_size=1, max_size=5).filter(an
 
 @given(weights_of_some, st.integers(1, 8), st.integers(0, 200), st.integers(0, 50))
 @thorough
-def test_the_core_takes_turns_as_they_are_counted(
+def test_random_turns_are_as_they_are_counted(
     weights: list[int], splits: int, change: int, begin: int
 ) -> None:
     phases = [Phase(0, tuple(weights)), Phase(change + 1, tuple(reversed(weights)))]
@@ -79,7 +80,9 @@ def test_the_core_takes_turns_as_they_are_counted(
 
 @given(weights_of_some, st.integers(1, 16), st.integers(0, 1000))
 @thorough
-def test_shares_are_the_weights_in_every_prefix(weights: list[int], splits: int, rows: int) -> None:
+def test_random_shares_are_the_weights_in_every_prefix(
+    weights: list[int], splits: int, rows: int
+) -> None:
     phases = [Phase(0, tuple(weights))]
     counts = [Turns(phases, i, splits).count(rows) for i in range(splits)]
     total = [sum(column) for column in zip(*counts, strict=True)]
@@ -206,7 +209,7 @@ def write(folder: Path, lengths: list[int], kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["tables", "parquet"])
 @given(case=cases())
 @thorough
-def test_the_steps_are_those_of_one_rank(
+def test_random_steps_are_those_of_one_rank(
     kind: str, case: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """In whole epochs, and with stops, each followed by other ranks and workers."""
