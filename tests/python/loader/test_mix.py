@@ -88,7 +88,7 @@ def test_random_shares_are_the_weights_in_every_prefix(
     total = [sum(column) for column in zip(*counts, strict=True)]
     for found, weight in zip(total, weights, strict=True):
         share = Fraction(weight, sum(weights)) * rows * splits
-        assert abs(found - share) <= max(2, len(weights))
+        assert abs(found - share) <= len(weights) + 1
     assert sum(total) == rows * splits
 
 

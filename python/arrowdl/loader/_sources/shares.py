@@ -52,7 +52,9 @@ class Turns:
     def __init__(self, phases: Sequence[Phase], sequence: int, splits: int) -> None:
         first = phases[0].weights
         order = sorted(range(len(first)), key=lambda i: -first[i])
-        start = [sequence * _TICKS // splits] * len(first)
+        start = [0] * len(first)
+        for level, source in enumerate(order):
+            start[source] = sequence * _find_stride(level, splits) % splits * _TICKS // splits
         self._rows = [phase.row for phase in phases]
         self._parts = [_Part(phase.weights, order) for phase in phases]
         self._starts = [([0] * len(first), start)]  # rows and progress at the start of each phase
@@ -80,6 +82,14 @@ class Turns:
 
     def _find(self, phase: int, row: int) -> tuple[list[int], list[int]]:
         return self._parts[phase].go_on(*self._starts[phase], row - self._rows[phase])
+
+
+def _find_stride(level: int, splits: int) -> int:
+    """Return a step through all sequences: with one for all levels, their roundings would agree."""
+    stride = 2 * level + 1
+    while math.gcd(stride, splits) > 1:
+        stride += 1
+    return stride
 
 
 class _Part:
