@@ -11,6 +11,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/same_memory.hpp"
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/row_reader.hpp"
@@ -57,7 +58,9 @@ class Window {
     is_on_device_ = is_read_by_kernels(parts_.front().device(), "shuffle rows");
     for (const DeviceArray& part : parts_) require_one_device(part);
     // Several dictionaries become one for all rows.
-    if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
+    if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
+      parts_ = {concatenate(parts_)};
+    }
     reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
                                      [](int64_t rows, const DeviceArray& part) {
                                        return rows + part.length();
