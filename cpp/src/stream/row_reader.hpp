@@ -18,6 +18,8 @@ class RowReader {
   int32_t device_type() const noexcept { return device_type_; }
   /// The next `rows` rows, or the rest, as slices that are not empty. No slices at the end.
   std::vector<DeviceArray> read(int64_t rows);
+  /// Whether `read(rows)` returns one slice, and neither reads nor copies.
+  bool has_rows(int64_t rows) const;
 
  private:
   bool fill(int64_t missing);

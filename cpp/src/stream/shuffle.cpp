@@ -146,6 +146,8 @@ class Shuffle final : public ArrayStream {
     return rows;
   }
 
+  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
+
  private:
   /// Takes the next rows of the window: a few times `max_rows`, so that gathering works column by
   /// column in the cache, but not the whole window, whose memory would be new each time.
