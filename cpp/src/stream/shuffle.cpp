@@ -74,13 +74,22 @@ class Window {
     if (is_on_device_) upload_order();
   }
 
-  bool is_on_device() const noexcept { return is_on_device_; }
-
   /// Rows that have not been taken.
   int64_t left() const noexcept { return length() - position_; }
-  /// About how many rows take `bytes`.
-  int64_t count_rows_of(int64_t bytes) const noexcept {
-    return bytes / std::max<int64_t>(1, bytes_ / length());
+  /// How many rows to gather at a time: so many that the columns are gathered in the cache, but not
+  /// the whole window, whose memory would be new each time.
+  int64_t count_block_rows() const noexcept {
+    constexpr int64_t kBytes = 4 << 20;
+    constexpr int64_t kMostBytes = 32 << 20;
+    constexpr int64_t kBytesOfDevice = 64 << 20;
+    // A cache line has several elements of a narrow column, and each block loads it again.
+    constexpr int64_t kMostBlocks = 4;
+    constexpr int64_t kLine = 64;
+    if (is_on_device_) return count_rows_of(kBytesOfDevice);  // launches take longer than calls
+    const auto columns = static_cast<int64_t>(parts_.front().type().children.size());
+    const int64_t rows = count_rows_of(kBytes);
+    if (bytes_ >= length() * columns * kLine) return rows;
+    return std::max(rows, std::min(count_rows_of(kMostBytes), length() / kMostBlocks));
   }
   DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
     const int64_t first = std::exchange(position_, position_ + count);
@@ -97,6 +106,11 @@ class Window {
 
  private:
   int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
+
+  /// About how many rows take `bytes`.
+  int64_t count_rows_of(int64_t bytes) const noexcept {
+    return bytes / std::max<int64_t>(1, bytes_ / length());
+  }
 
   void require_one_device(const DeviceArray& part) const {
     if (!is_on_device_) part.synchronize();
@@ -149,14 +163,10 @@ class Shuffle final : public ArrayStream {
   bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
 
  private:
-  /// Takes the next rows of the window: a few times `max_rows`, so that gathering works column by
-  /// column in the cache, but not the whole window, whose memory would be new each time.
+  /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
   bool take_block(int64_t max_rows) {
     if (window_.left() == 0 && !open_window()) return false;
-    constexpr int64_t kBlockBytes = 4 << 20;
-    constexpr int64_t kBlockBytesOfDevice = 64 << 20;  // launches take longer than calls
-    const int64_t bytes = window_.is_on_device() ? kBlockBytesOfDevice : kBlockBytes;
-    const int64_t wanted = std::max(max_rows, window_.count_rows_of(bytes) / max_rows * max_rows);
+    const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
     block_ = window_.take(std::min(window_.left(), wanted), schema());
     if (window_.left() == 0) window_ = Window();
     return true;

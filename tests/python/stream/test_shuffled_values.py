@@ -142,3 +142,17 @@ def test_dictionaries_that_differ_become_one() -> None:
         decoded = pa.concat_arrays([part["x"].dictionary_decode() for part in parts])
         assert decoded.equals(plain.take(taken).combine_chunks())
         assert sorted(taken.to_pylist()) == list(range(9_000))
+
+
+def test_wide_tables_are_gathered_in_larger_blocks() -> None:
+    rows, columns = 20_000, 300  # 24 MB: several blocks, and several of their batches each
+    values = np.arange(rows, dtype=np.int32)
+    table = pa.table({f"x{i}": values + i for i in range(columns)})
+    stream = arrowdl.from_arrow_stream(table).shuffle(rows, 1).rebatch(100)
+    batches = [pa.record_batch(array) for array in stream]
+    assert {batch.num_rows for batch in batches} == {100}
+    first = pa.concat_arrays([batch["x0"] for batch in batches]).to_numpy()
+    assert sorted(first) == list(range(rows))
+    for i in range(0, columns, 37):
+        column = pa.concat_arrays([batch[f"x{i}"] for batch in batches]).to_numpy()
+        assert np.array_equal(column, first + i)
