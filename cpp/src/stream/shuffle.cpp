@@ -1,5 +1,6 @@
 // Shuffles the rows of a stream within windows.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -15,6 +16,7 @@
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/row_reader.hpp"
+#include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
 
 namespace arrowdl {
@@ -24,22 +26,35 @@ constexpr int64_t kMaxRows = int64_t{1} << 32;
 
 /// std::mt19937_64 and std::seed_seq give the same numbers everywhere; the distributions of the
 /// standard library do not.
-std::mt19937_64 make_engine(uint64_t seed, uint64_t window) {
+MersenneTwister make_engine(uint64_t seed, uint64_t window) {
   std::seed_seq sequence{seed, seed >> 32, window, window >> 32};
-  return std::mt19937_64(sequence);
+  return MersenneTwister(sequence);
 }
 
 /// A number below `bound`, which is at most 2^32. The bias is at most bound / 2^32.
-uint32_t draw_below(std::mt19937_64& engine, uint64_t bound) {
+uint32_t draw_below(MersenneTwister& engine, uint64_t bound) {
   return static_cast<uint32_t>(((engine() >> 32) * bound) >> 32);
+}
+
+void prefetch_line([[maybe_unused]] const void* memory) {
+#if defined(__GNUC__)
+  __builtin_prefetch(memory, 1);
+#endif
 }
 
 /// Fisher and Yates.
 template <typename T>
 void permute_items(std::vector<T>* items, uint64_t seed, uint64_t window) {
-  std::mt19937_64 engine = make_engine(seed, window);
-  for (std::size_t i = items->size(); i > 1; --i) {
-    std::swap((*items)[i - 1], (*items)[draw_below(engine, i)]);
+  MersenneTwister engine = make_engine(seed, window);
+  T* const first = items->data();
+  std::array<uint32_t, 64> drawn;  // so many items are fetched at the same time
+  for (std::size_t i = items->size(); i > 1;) {
+    const std::size_t count = std::min(drawn.size(), i - 1);
+    for (std::size_t k = 0; k < count; ++k) {
+      drawn[k] = draw_below(engine, i - k);
+      prefetch_line(first + drawn[k]);
+    }
+    for (std::size_t k = 0; k < count; ++k) std::swap(first[--i], first[drawn[k]]);
   }
 }
 
@@ -67,7 +82,9 @@ class Window {
                                      }));
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
-      for (uint32_t row = 0; row < length; ++row) order_.push_back({source, row});
+      const std::size_t first = order_.size();
+      order_.resize(first + length);
+      for (uint32_t row = 0; row < length; ++row) order_[first + row] = {source, row};
       bytes_ += parts_[source].nbytes();
     }
     permute_items(&order_, seed, number);
