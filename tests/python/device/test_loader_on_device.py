@@ -86,3 +86,15 @@ refused(ValueError, "nope", lambda: list(arrowdl.Loader(on_device, 10, columns=[
 loader = arrowdl.Loader(on_device, 10, num_workers=1, framework="numpy")
 refused(TypeError, "num_workers", lambda: next(iter(loader)))
 """)
+
+
+def test_mixtures(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{SETUP}
+def mix(source, framework, **options):
+    sources = {{"a": source, "b": source}}
+    return arrowdl.Loader.mix(sources, 800, weights={{"a": 1, "b": 2}}, nulls="fill",
+                              ragged="padded", framework=framework, **options)
+
+for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
+    compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
+""")
