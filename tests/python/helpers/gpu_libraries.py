@@ -167,6 +167,23 @@ class Xla:
         self.cuda.order(stream, self.compute_stream)  # the buffer's definition event
         return capsule
 
+    def donate(self, arguments: list[Any], client: str, aliases: bool) -> int:
+        """A jitted function whose argument is donated: the address of its result, which is that of
+        the argument if the compiler `aliases` them.
+
+        Sources: prepare_inputs and execute_fn in xla/pjrt/gpu/tfrt/tfrt_gpu_executable.cc, where
+        the result takes the address as memory of XLA's allocator, and Commit() calls the deleter
+        before the computation; ForeignRawSEDeviceMemory in xla/pjrt/se_raw_buffer.cc, which the
+        result keeps, and whose UnsafeReleaseMemory() is fatal.
+        """
+        memory = data_of(arguments[0])
+        if client == "tfrt":
+            arguments.pop()
+        elif not aliases:
+            raise RuntimeError("LOG(FATAL): foreign memory cannot be donated")
+        return memory
+
     def compute(self, memory: int, size: int) -> Any:
         """A jitted function of a buffer: dispatched, and read when it runs."""
+        assert memory % 16 == 0, "XLA: the address of a buffer must be a multiple of 16"
         return self.cuda.read(self.compute_stream, memory, size)
