@@ -10,7 +10,6 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
-#include "arrowdl/tensor_view.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
@@ -73,7 +72,16 @@ class UsedTensor {
   std::shared_ptr<const void> tensor_;
 };
 
+/// XLA, kEntryParameterAlignBytes: an execution with another parameter fails.
+constexpr uintptr_t kAlignmentOfJax = 16;
+
 }  // namespace
+
+bool must_align_for(const TensorView& view, const Device& device, const Order& order) {
+  return order.is_borrowed && view.size() > 0 &&
+         reinterpret_cast<uintptr_t>(view.data) % kAlignmentOfJax != 0 &&
+         is_stream_of_jax(device, order.stream);
+}
 
 OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Order& order) {
   if (!order.is_borrowed) return tensor;
