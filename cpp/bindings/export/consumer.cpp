@@ -38,6 +38,15 @@ class XlaWork final : public ConsumerWork {
   }
 };
 
+/// The same for all tensors, which JAX is asked for together. Needs the GIL.
+std::shared_ptr<const ConsumerWork> work_of_jax() {
+  static auto* const known = new std::shared_ptr<const ConsumerWork>;
+  if (*known == nullptr || !(*known)->is_of_this_process()) {
+    *known = std::make_shared<const XlaWork>();
+  }
+  return *known;
+}
+
 /// Whether JAX passes `stream` to `__dlpack__`. Imports nothing.
 bool is_stream_of_jax(const Device& device, StreamHandle stream) {
   if (!find_module("jax")) return false;
@@ -86,7 +95,7 @@ bool must_align_for(const TensorView& view, const Device& device, const Order& o
 OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Order& order) {
   if (!order.is_borrowed) return tensor;
   std::shared_ptr<const ConsumerWork> work;
-  if (is_stream_of_jax(device, order.stream)) work = std::make_shared<const XlaWork>();
+  if (is_stream_of_jax(device, order.stream)) work = work_of_jax();
   const TensorView view = view_tensor(tensor);
   const uint64_t flags = tensor.versioned()->flags;
   auto used =

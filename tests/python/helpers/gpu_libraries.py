@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -138,7 +138,12 @@ class Xla:
         self.compute_stream = cuda.make_stream()
         self._ready_streams = itertools.cycle([cuda.make_stream() for _ in range(4)])
         self.device = XlaDevice(lambda: next(self._ready_streams))
-        install("jax", jit=self._jit, device_put=lambda x, _: x)
+        install(
+            "jax",
+            jit=self._jit,
+            device_put=lambda x, _: x,
+            transfer_guard=lambda _: nullcontext(),
+        )
         client = SimpleNamespace(local_devices=lambda: [self.device])
         bridge = install(
             "jax._src.xla_bridge",
