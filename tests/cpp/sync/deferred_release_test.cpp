@@ -44,6 +44,8 @@ TEST_P(DeferredReleaseTest, WithoutItTheConsumerReadsPoison) {
   fake_->open_gate(consumer.gate);
   fake_->drain(0, consumer.stream);
   EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
+  EXPECT_EQ(fake_->misuses(), 1) << "the consumer's read, which the fake driver has found";
+  fake_->reset();
 }
 
 TEST_P(DeferredReleaseTest, MemoryStaysUntilTheConsumerHasReadIt) {
