@@ -41,16 +41,16 @@ def run(on_fake_cuda: Callable[[str], None]) -> Callable[[str], None]:
     return lambda code: on_fake_cuda(LIBRARIES + code)
 
 
-def test_torch_eager_and_the_streams_of_ddp(run: Callable[[str], None]) -> None:
+def test_torch_eager_and_a_stream_that_the_caller_names(run: Callable[[str], None]) -> None:
     run("""
 for current in TorchStream(cuda.make_stream()), TorchStream(0):  # a stream of its pool, the default
     array = make()
     consumed = torch_from_dlpack(array, current)
-    nccl = cuda.make_stream()
-    array.record_stream(TorchStream(nccl))  # DDP reduces on a stream of its own
-    with cuda.gate(nccl), cuda.gate(current.cuda_stream or 1):
+    other = cuda.make_stream()
+    array.record_stream(TorchStream(other))
+    with cuda.gate(other), cuda.gate(current.cuda_stream or 1):
         reads = [cuda.read(stream, data_of(consumed), SIZE)
-                 for stream in (current.cuda_stream or 1, nccl)]
+                 for stream in (current.cuda_stream or 1, other)]
         del array, consumed
         assert debug.pending_releases() >= 1
     settle()
