@@ -1,8 +1,11 @@
 """torch.xpu without dpctl, through which alone arrowdl reaches SYCL.
 
-torch.xpu.Stream has the address of its sycl::queue (`sycl_queue`) and torch.xpu.Event no handle, so
-the release of memory that a queue still reads could not be ordered without dpctl's functions.
-Source: torch/csrc/xpu/Stream.cpp and Event.cpp.
+torch.xpu has the addresses of its sycl::queue (`Stream.sycl_queue`) and sycl::event
+(`Event.sycl_event`), and makes a stream of a foreign queue (`get_stream_from_external`). But its
+functions for them are Python's: a release, on any thread, without the interpreter lock and while
+the interpreter ends, could not call them, and torch's build for XPU runs on Intel's GPUs alone, so
+nothing here could test it. dpctl has the same functions in C. Sources: torch/csrc/xpu/Stream.cpp,
+Event.cpp, and torch/xpu/__init__.py.
 """
 
 from __future__ import annotations
