@@ -2,10 +2,11 @@
 
 torch.xpu has the addresses of its sycl::queue (`Stream.sycl_queue`) and sycl::event
 (`Event.sycl_event`), and makes a stream of a foreign queue (`get_stream_from_external`). But its
-functions for them are Python's: a release, on any thread, without the interpreter lock and while
-the interpreter ends, could not call them, and torch's build for XPU runs on Intel's GPUs alone, so
-nothing here could test it. dpctl has the same functions in C. Sources: torch/csrc/xpu/Stream.cpp,
-Event.cpp, and torch/xpu/__init__.py.
+functions for them are Python's: each query of an event, which the release thread makes every
+millisecond or more often, would take the interpreter lock, and none could be made while the
+interpreter ends. The SYCL runtime's own symbols are mangled and differ between versions. dpctl has
+these functions in C. And torch's build for XPU runs on Intel's GPUs alone: only dpctl's way is
+tested on real queues. Sources: torch/csrc/xpu/Stream.cpp, Event.cpp, and torch/xpu/__init__.py.
 """
 
 from __future__ import annotations
