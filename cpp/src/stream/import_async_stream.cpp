@@ -160,8 +160,9 @@ int on_next_task(ArrowAsyncDeviceStreamHandler* self, ArrowAsyncTask* task, cons
   const std::shared_ptr<State> state = state_of(self);
   if (state->schema == nullptr) {
     return receive(*state, [task] {
-      raise_value_error("malformed asynchronous stream: ", task == nullptr ? "the end" : "an array",
-                        " before the schema");
+      raise_value_error(task == nullptr
+                            ? "malformed asynchronous stream: the end before the schema"
+                            : "malformed asynchronous stream: an array before the schema");
     });
   }
   if (task == nullptr) {
