@@ -267,6 +267,15 @@ def test_jax_computes_after_it_has_dropped_an_array(jax: Any, side: Any) -> None
     assert debug.live_objects() == before
 
 
+def test_jax_computes_on_rows_at_any_address(jax: Any) -> None:
+    array = arrowdl.from_arrow(pa.array(range(64), pa.int32())).to("cuda")
+    add = jax.jit(lambda x: x + 1)
+    for start in range(6):
+        expected = list(range(start + 1, 65))
+        assert add(jax.dlpack.from_dlpack(array[start:])).tolist() == expected
+        assert add(arrowdl.to_jax(array[start:])).tolist() == expected
+
+
 def test_a_copy_for_jax_may_be_donated(jax: Any) -> None:
     add = jax.jit(lambda x: x + 1, donate_argnums=0)
     values = pa.array([None if i % 3 == 0 else float(i) for i in range(64)], pa.float32())
