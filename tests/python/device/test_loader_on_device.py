@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 SETUP = """
+DEVICE = globals().get("DEVICE", "cuda")
 import dataclasses
 import pickle
 import numpy as np
@@ -26,7 +29,7 @@ table = pa.table({
     "text": pa.array(["ab"[: i % 3] for i in range(9_000)]),
 })
 batches = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize=4_000)]
-on_device = [batch.to("cuda") for batch in batches]
+on_device = [batch.to(DEVICE) for batch in batches]
 
 def loaders(**options):
     options = {"batch_size": 700, "nulls": "fill", "ragged": "padded", **options}
@@ -46,8 +49,10 @@ def compare(made, expected):
 """
 
 
-def test_the_order_is_that_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{SETUP}
+@pytest.mark.parametrize("device", ["cuda", "rocm"])
+def test_the_order_is_that_of_the_cpu(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    on_fake_gpus(f"""DEVICE = "{device}"
+{SETUP}
 for options in ({{}}, {{"shuffle": True, "seed": 3}}, {{"shuffle": True, "buffer_size": 1000}},
                 {{"columns": ["ok", "i"], "shuffle": True}},
                 {{"shuffle": True, "drop_last": True, "prefetch": 0}},
