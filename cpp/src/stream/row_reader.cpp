@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
 
 namespace arrowdl {
 
@@ -14,21 +15,23 @@ RowReader::RowReader(OwnedStream source)
 
 std::vector<DeviceArray> RowReader::read(int64_t rows) {
   std::vector<DeviceArray> parts;
-  while (rows > 0) {
-    const DeviceArray part = read_part(rows);
-    if (!part) break;
-    parts.push_back(part);
-    rows -= part.length();
+  while (rows > 0 && fill(rows)) {
+    const int64_t taken = std::min(rows, rest_.length());
+    parts.push_back(rest_.slice(0, taken));
+    rest_ = taken < rest_.length() ? rest_.slice(taken, rest_.length() - taken) : DeviceArray();
+    rows -= taken;
   }
   return parts;
 }
 
-DeviceArray RowReader::read_part(int64_t most) {
-  if (!fill(most)) return {};
-  const int64_t taken = std::min(most, rest_.length());
-  DeviceArray part = rest_.slice(0, taken);
-  rest_ = taken < rest_.length() ? rest_.slice(taken, rest_.length() - taken) : DeviceArray();
-  return part;
+DeviceArray RowReader::peek(int64_t rows) {
+  if (!fill(rows)) return {};
+  return rest_.slice(0, std::min(rows, rest_.length()));
+}
+
+bool RowReader::has_rows(int64_t rows) const {
+  if (rest_) return rows <= rest_.length();
+  return device_type_ == source_->device_type() && source_->has_rows(rows);
 }
 
 /// Reads arrays until `rest_` has rows. Returns false at the end.
@@ -39,6 +42,23 @@ bool RowReader::fill(int64_t missing) {
     if (rest_.device().type != device_type_) rest_ = copy_array(rest_, Device{});
   }
   return true;
+}
+
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb) {
+  if (streams.empty()) raise_value_error("cannot ", verb, " no streams: pass at least one");
+  const ArrayStream& first = *streams.front();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    const Device device{streams[i]->device_type(), 0};
+    check_chunk(*first.schema(), first.device_type(), make_empty(streams[i]->schema(), device), i);
+  }
+  std::vector<RowReader> readers;
+  readers.reserve(streams.size());
+  for (OwnedStream& stream : streams) readers.emplace_back(std::move(stream));
+  return readers;
+}
+
+int64_t count_own_bytes(const DeviceArray& array) {
+  return array.nbytes() - array.slice(0, 0).nbytes();
 }
 
 }  // namespace arrowdl

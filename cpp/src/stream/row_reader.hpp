@@ -18,8 +18,11 @@ class RowReader {
   int32_t device_type() const noexcept { return device_type_; }
   /// The next `rows` rows, or the rest, as slices that are not empty. No slices at the end.
   std::vector<DeviceArray> read(int64_t rows);
-  /// The next rows of one array, at least one and at most `most`; an empty DeviceArray at the end.
-  DeviceArray read_part(int64_t most);
+  /// Up to `rows` of the next rows, those that are in one array; none at the end. They stay the
+  /// next rows. Reads an array of the stream if none is at hand.
+  DeviceArray peek(int64_t rows);
+  /// Whether `read(rows)` returns one slice, and neither reads nor copies.
+  bool has_rows(int64_t rows) const;
 
  private:
   bool fill(int64_t missing);
@@ -28,5 +31,12 @@ class RowReader {
   int32_t device_type_;
   DeviceArray rest_;
 };
+
+/// Readers of one or more streams of one type and device type. Raises ValueError, "cannot `verb` no
+/// streams", for others; the caller keeps the streams then.
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb);
+
+/// The bytes of the rows, without what all rows share, such as dictionaries.
+int64_t count_own_bytes(const DeviceArray& array);
 
 }  // namespace arrowdl

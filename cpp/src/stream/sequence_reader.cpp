@@ -41,7 +41,7 @@ SequenceReader::SequenceReader(RowReader reader, const BlockLayout& layout,
       row_(options.from.row - 1) {}
 
 bool SequenceReader::open_source() {
-  const DeviceArray rows = reader_.read_part(kRows);
+  const DeviceArray rows = reader_.peek(kRows);
   if (!rows) return false;
   rows.synchronize();
   SequenceSource source;
@@ -51,6 +51,9 @@ bool SequenceReader::open_source() {
     source.items.push_back(layout_.is_packed(i) ? source.columns[i].child(0) : DeviceArray());
   }
   source.starts.resize(layout_.packed.size() * static_cast<std::size_t>(rows.length()));
+  // Nothing fails after the rows are read.
+  if (sources_.size() == sources_.capacity()) sources_.reserve(2 * sources_.size() + 1);
+  static_cast<void>(reader_.read(rows.length()));
   sources_.push_back(std::move(source));
   first_row_ += source_length_;
   source_length_ = rows.length();

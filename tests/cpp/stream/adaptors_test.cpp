@@ -149,6 +149,32 @@ TEST_P(AdaptorTest, SlicesAndShardsAreAllRows) {
   }
 }
 
+TEST_P(AdaptorTest, InterleaveTakesRowsInTurn) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Source source(GetParam().make(), seed);
+    const int64_t rows = source.builder.pick(1, 6);
+    const int64_t skip = source.builder.pick(0, 4);
+    const int64_t count = source.builder.pick(1, 4);
+    std::vector<OwnedStream> streams;
+    std::vector<std::size_t> ends;  // the streams have different lengths
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t length = source.builder.pick(0, static_cast<unsigned>(source.count()));
+      ends.push_back(static_cast<std::size_t>(length));
+      streams.push_back(slice_stream(source.open(), 0, length));
+    }
+    Values expected;
+    for (auto start = std::size_t{0}; start < source.rows.size(); start += rows + skip) {
+      for (const std::size_t end : ends) {
+        for (std::size_t i = start; i < std::min(end, start + rows); ++i) {
+          expected.push_back(source.rows[i]);
+        }
+      }
+    }
+    ASSERT_EQ(read_values(rebatch(interleave(std::move(streams), rows, skip), 3)), expected);
+  }
+}
+
 TEST_P(AdaptorTest, PrefetchAndExportKeepTheRows) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -276,6 +302,53 @@ TEST(Adaptors, WhatTheHostCannotReadIsNotMoved) {
   EXPECT_EQ(export_device_stream(open())->device_type, kDLMetal);
 }
 
+// ---------------------------------------------------------------- interleave
+
+std::vector<OwnedStream> open_several(const std::vector<std::vector<int64_t>>& lengths) {
+  std::vector<OwnedStream> streams;
+  streams.reserve(lengths.size());
+  for (const auto& chunks : lengths) streams.push_back(count_up(chunks));
+  return streams;
+}
+
+TEST(Interleave, RowsAreInNewMemory) {
+  const DeviceArray array = Builder(1).import(field("l"), Values(10, number(7)));
+  std::vector<OwnedStream> streams;
+  streams.push_back(make_stream(share_schema(array.export_schema()), {array}));
+  const OwnedStream stream = interleave(std::move(streams), 20);
+  const DeviceArray copy = stream->next();
+  EXPECT_EQ(copy.length(), 10);
+  EXPECT_NE(copy.buffer(1), array.buffer(1));
+  EXPECT_FALSE(stream->next());
+}
+
+TEST(Interleave, AnArrayHasManyRounds) {
+  const OwnedStream stream = interleave(open_several({{500, 500}, {1000}}), 10);
+  const std::vector<int64_t> lengths = read_lengths(stream);
+  EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), 2000);
+  EXPECT_LT(lengths.size(), 5U) << "one gather for each round is slow";
+  const OwnedStream limited = rebatch(interleave(open_several({{1000}, {1000}}), 10), 20);
+  for (const int64_t length : read_lengths(limited)) EXPECT_EQ(length, 20);
+}
+
+TEST(Interleave, WrongArgumentsLoseNothing) {
+  std::vector<OwnedStream> streams = open_several({{3}, {2}});
+  const auto expect_value_error = [&](const char* text, int64_t rows, int64_t skip) {
+    expect_error(ErrorKind::kValue, text, [&] { interleave(std::move(streams), rows, skip); });
+    ASSERT_EQ(streams.size(), 2U);
+  };
+  expect_value_error("rows=0", 0, 0);
+  expect_value_error("skip=-1", 1, -1);
+  expect_value_error("rows=9223372036854775807", INT64_MAX, 0);
+  expect_error(ErrorKind::kValue, "no streams", [] { interleave({}, 1); });
+  streams.push_back(make_stream({Builder(1).import(field("i"), numbers({1}))}));
+  expect_error(ErrorKind::kValue, "array 2 is of int32",
+               [&] { interleave(std::move(streams), 1); });
+  ASSERT_EQ(streams.size(), 3U);
+  streams.pop_back();
+  EXPECT_EQ(read_values(interleave(std::move(streams), 2)), numbers({0, 1, 0, 1, 2}));
+}
+
 // ---------------------------------------------------------------- prefetch
 
 /// Returns one row after another, and can be blocked or fail.
@@ -346,6 +419,70 @@ TEST(Prefetch, ReadsAheadSoFarAndNoFurther) {
   expect_objects(objects);
 }
 
+/// 0, 1, 2, … in arrays of 10 rows, which are counted.
+OwnedStream count_by_ten(std::atomic<int64_t>* made, int64_t most) {
+  return generate([made, most](int64_t i) -> DeviceArray {
+    if (i >= most) return {};
+    if (made != nullptr) ++*made;
+    Values rows;
+    for (int64_t row = 0; row < 10; ++row) rows.push_back(number(i * 10 + row));
+    return Builder(1).import(field("l"), rows);
+  });
+}
+
+TEST(Prefetch, SlicesOfOneArrayCountAsOne) {
+  const int64_t objects = live_objects();
+  for (const int64_t batch : {1, 3, 5, 10, 25}) {
+    SCOPED_TRACE(batch);
+    std::atomic<int64_t> made{0};
+    const OwnedStream stream = prefetch(rebatch(count_by_ten(&made, 40), batch), 2);
+    for (int64_t i = 0; i < 400; i += batch) {
+      const DeviceArray array = stream->next();
+      ASSERT_EQ(read_rows(array).front(), number(i));
+      // Those of this group and of two more, and what is being read.
+      ASSERT_LE(made, (i + 3 * std::max<int64_t>(10, 2 * batch)) / 10 + 3);
+    }
+    EXPECT_FALSE(stream->next());
+    EXPECT_FALSE(stream->next());
+  }
+  expect_objects(objects);
+}
+
+/// A stream that has rows returns them, and asks its source for none.
+TEST(Adaptors, RowsThatAreThereAreNotRead) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Builder builder(seed);
+    std::atomic<int64_t> made{0};
+    OwnedStream stream = count_by_ten(&made, 12);
+    for (int64_t i = builder.pick(1, 4); i > 0; --i) {
+      const int64_t n = builder.pick(1, 30);
+      switch (builder.pick(0, 2)) {
+        case 0:
+          stream = rebatch(std::move(stream), n, builder.chance(2));
+          break;
+        case 1:
+          stream = shuffle(std::move(stream), n, 1);
+          break;
+        default:
+          stream = slice_stream(std::move(stream), builder.pick(0, 9), 40 + n);
+      }
+    }
+    for (;;) {
+      const int64_t rows = builder.pick(1, 12);
+      const bool has_rows = stream->has_rows(rows);
+      const int64_t before = made;
+      const DeviceArray array = stream->next(rows);
+      if (has_rows) {
+        ASSERT_EQ(made, before);
+        ASSERT_TRUE(array);
+        ASSERT_GE(array.length(), rows);
+      }
+      if (!array) break;
+    }
+  }
+}
+
 TEST(Prefetch, FailuresComeInTheirPlaceAndStay) {
   const int64_t objects = live_objects();
   {
@@ -359,6 +496,26 @@ TEST(Prefetch, FailuresComeInTheirPlaceAndStay) {
     EXPECT_EQ(read_rows(stream->next()), numbers({1}));
     expect_error(ErrorKind::kRuntime, "disk on fire", [&] { stream->next(); });
     expect_error(ErrorKind::kRuntime, "disk on fire", [&] { stream->next(); });
+  }
+  expect_objects(objects);
+}
+
+TEST(Prefetch, SlicesBeforeAFailureAreNotLost) {
+  const int64_t objects = live_objects();
+  {
+    const OwnedStream source =
+        prefetch(rebatch(generate([](int64_t i) -> DeviceArray {
+                           if (i == 1) {
+                             throw Error(ErrorKind::kRuntime, "on fire");
+                           }
+                           return Builder(1).import(field("l"), numbers({0, 1, 2, 3}));
+                         }),
+                         2),
+                 2);
+    EXPECT_EQ(read_rows(source->next()), numbers({0, 1}));
+    EXPECT_EQ(read_rows(source->next()), numbers({2, 3}));
+    expect_error(ErrorKind::kRuntime, "on fire", [&] { source->next(); });
+    expect_error(ErrorKind::kRuntime, "on fire", [&] { source->next(); });
   }
   expect_objects(objects);
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 SETUP = """
+DEVICE = globals().get("DEVICE", "cuda")
 import dataclasses
 import pickle
 import numpy as np
@@ -26,7 +29,7 @@ table = pa.table({
     "text": pa.array(["ab"[: i % 3] for i in range(9_000)]),
 })
 batches = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize=4_000)]
-on_device = [batch.to("cuda") for batch in batches]
+on_device = [batch.to(DEVICE) for batch in batches]
 
 def loaders(**options):
     options = {"batch_size": 700, "nulls": "fill", "ragged": "padded", **options}
@@ -46,11 +49,14 @@ def compare(made, expected):
 """
 
 
-def test_the_order_is_that_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{SETUP}
+@pytest.mark.parametrize("device", ["cuda", "rocm"])
+def test_the_order_is_that_of_the_cpu(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    on_fake_gpus(f"""DEVICE = "{device}"
+{SETUP}
 for options in ({{}}, {{"shuffle": True, "seed": 3}}, {{"shuffle": True, "buffer_size": 1000}},
                 {{"columns": ["ok", "i"], "shuffle": True}},
-                {{"shuffle": True, "drop_last": True, "prefetch": 0}}):
+                {{"shuffle": True, "drop_last": True, "prefetch": 0}},
+                {{"splits": 4}}, {{"splits": 4, "shuffle": True, "buffer_size": 4000}}):
     made, expected = loaders(**options)
     for epoch in range(2):
         compare(made, expected)
@@ -84,4 +90,16 @@ refused(ValueError, "vocabulary=", lambda: arrowdl.Loader(
 refused(ValueError, "nope", lambda: list(arrowdl.Loader(on_device, 10, columns=["nope"])))
 loader = arrowdl.Loader(on_device, 10, num_workers=1, framework="numpy")
 refused(TypeError, "num_workers", lambda: next(iter(loader)))
+""")
+
+
+def test_mixtures(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{SETUP}
+def mix(source, framework, **options):
+    sources = {{"a": source, "b": source}}
+    return arrowdl.Loader.mix(sources, 800, weights={{"a": 1, "b": 2}}, nulls="fill",
+                              ragged="padded", framework=framework, **options)
+
+for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
+    compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
 """)
