@@ -47,7 +47,7 @@ bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/
 	$(MAKE) bench-peers
 	$(BIN)/python -m benchmarks.overview
 
-bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face and Ray
+bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face, Lance and Ray
 	.venv-training/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-training/bin/python -m benchmarks.loader --peers
 

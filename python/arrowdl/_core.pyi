@@ -754,6 +754,24 @@ class TensorBlock:
     def write(self, target: Buffer) -> None:
         """Copy the tensors into a writable, contiguous buffer of `nbytes`."""
 
+@final
+class ChunkedRows:
+    """Arrays of one schema whose rows are numbered: row 0 of each has the number in `starts`.
+
+    Many threads may take rows at once.
+    """
+    def __init__(self, arrays: Sequence[DeviceArray], starts: Sequence[int]) -> None: ...
+    def take(self, numbers: DeviceArray) -> tuple[DeviceArray, bool]:
+        """Return the rows with `numbers`, which `read_row_numbers` has made, and whether they are a window of one of the arrays. Other rows are in new memory."""
+
+def read_row_numbers(rows: Any, num_rows: int) -> DeviceArray:
+    """Return row numbers from 0, as int64 in host memory. `rows` is a slice, or a sequence, tensor or Arrow array of integers, of which negative ones count from the end."""
+
+def group_rows(
+    numbers: DeviceArray, starts: Sequence[int]
+) -> tuple[list[tuple[int, DeviceArray]], DeviceArray]:
+    """Return the parts that have rows with `numbers`, each with its numbers, and where each row is among those of all parts. `starts` has the number of the first row of each part."""
+
 def read_tensors(block: DeviceArray, table: bytes, frameworks: Sequence[str | None]) -> list[Any]:
     """Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes on any device. `frameworks` names the framework of each; None for those left out."""
 

@@ -199,19 +199,47 @@ class Pipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
         options, source = self.options, self.source
-        writes = options.exposes_writable_tensors
-        if writes and isinstance(source, IndexedSource):
+        if options.exposes_writable_tensors and isinstance(source, IndexedSource):
             source = source.for_writing()
         stream = read_batches(source, self._order, reader)
+        is_new = options.shuffle or not source.is_shared
+        return self.open_arrays(stream, _describe_batches(reader), reader.valid_rows, is_new=is_new)
+
+    def open_arrays(
+        self,
+        stream: _core.DeviceStream,
+        describe: Callable[[int], str],
+        valid_rows: dict[int, int],
+        *,
+        is_new: bool,
+    ) -> tuple[Any, Convert]:
+        """Open a stream of rows, an array for each batch.
+
+        Parameters
+        ----------
+        stream : DeviceStream
+        describe : callable
+            Describes a batch by its index, for errors.
+        valid_rows : dict of int to int
+            As of `Reader`.
+        is_new : bool
+            Whether the memory of the rows has no other user.
+
+        Returns
+        -------
+        As of `SharePipeline.open`.
+        """
+        options, source = self.options, self.source
         if options.transform_arrow is not None:
-            stream = self._transform_arrow(stream, options.transform_arrow, reader)
+            # Copied when it is called.
+            stream, is_new = self._transform_arrow(stream, options.transform_arrow, describe), True
         if options.transform_arrow is not None or source.column_names is None:
             names = [field.name for field in stream.schema.children]
             options.check_columns(names)
             if options.transform_arrow is None:
                 source.vocabulary.check_names(names)
         if options.pad_last:
-            stream = pad_batches(stream, options.batch_size, reader.valid_rows)
+            stream = pad_batches(stream, options.batch_size, valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
         device = options.find_device()
@@ -225,15 +253,22 @@ class Pipeline:
             to_tensors = self._choose_converter({})  # copied into a block anyway
             messages = pack_ahead(stream, to_tensors, device, depth)
             return messages, self._then_finish(Message.read)
-        access: dict[str, Any] = {}
-        if writes:
-            is_copied = options.shuffle or stream.device_type != read_type
-            is_shared = source.is_shared
-            if options.transform_arrow is not None:  # copied when it was called
-                is_shared = not self._copies_transformed()
-            access = {"copy": True} if is_shared and not is_copied else {"_own": True}
-        convert = self._then_finish(self._choose_converter(access))
+        convert = self.make_converter(is_new=is_new or stream.device_type != read_type)
         return stream.prefetch(depth) if depth else stream, convert
+
+    def make_converter(self, *, is_new: bool) -> Convert:
+        """Return what makes the batch of an array of rows.
+
+        Parameters
+        ----------
+        is_new : bool
+            Whether the memory of the rows has no other user. Other rows are copied if batches may
+            be written to.
+        """
+        access: dict[str, Any] = {}
+        if self.options.exposes_writable_tensors:
+            access = {"_own": True} if is_new else {"copy": True}
+        return self._then_finish(self._choose_converter(access))
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
@@ -249,15 +284,11 @@ class Pipeline:
         return partial(explain_errors, convert, self.source.find_nulls if is_read else _find_none)
 
     def _transform_arrow(
-        self, stream: _core.DeviceStream, function: Callable[[Any], Any], reader: Reader
+        self,
+        stream: _core.DeviceStream,
+        function: Callable[[Any], Any],
+        describe: Callable[[int], str],
     ) -> _core.DeviceStream:
-        done = reader.count_own(reader.position.batches)
-        epoch = reader.position.epoch
-
-        def describe(index: int) -> str:
-            number = reader.count_all(done + index + 1) - 1
-            return f"batch {number} of epoch {epoch} (rank {reader.rank})"
-
         return transform_stream(
             stream, function, self.source.vocabulary, describe, copy=self._copies_transformed()
         )
@@ -296,6 +327,18 @@ class Pipeline:
 
 def _find_none(column: str) -> str:
     return ""
+
+
+def _describe_batches(reader: Reader) -> Callable[[int], str]:
+    """Return what describes a batch by its index among those that `reader` has left to read."""
+    done = reader.count_own(reader.position.batches)
+    epoch = reader.position.epoch
+
+    def describe(index: int) -> str:
+        number = reader.count_all(done + index + 1) - 1
+        return f"batch {number} of epoch {epoch} (rank {reader.rank})"
+
+    return describe
 
 
 class WorkerPipeline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
@@ -36,6 +36,7 @@ class MappedSource(TableSource):
         self._schema = mapped.schema
         self._schemas = mapped.schemas
         self._files = mapped.files
+        self._starts = [0, *accumulate(mapped.rows[:-1])]
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
@@ -73,6 +74,13 @@ class MappedSource(TableSource):
 
     def check_read(self) -> None:
         self.check_unchanged()
+
+    def check_taken(self, numbers: _core.DeviceArray) -> None:
+        chosen = self._files
+        if len(chosen) > 1:
+            parts, _ = _core.group_rows(numbers, self._starts)
+            chosen = [chosen[i] for i, _ in parts]
+        self._stamps.check([file.path for file in chosen], may_be_gone=True)
 
     def cut_for_shuffle(self) -> ChunkSource:
         cut = super().cut_for_shuffle()
@@ -118,12 +126,15 @@ class Mapped(NamedTuple):
     files : list of MappedFile
     schemas : list of (str, pyarrow.Schema)
         Path and schema of each file.
+    rows : list of int
+        Rows of each file.
     """
 
     table: pa.Table
     schema: pa.Schema
     files: list[MappedFile]
     schemas: list[tuple[str, pa.Schema]]
+    rows: list[int]
 
 
 def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
@@ -154,7 +165,8 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
         for table in (unified.schema.empty_table(), *tables)
     ]
     table = pa.concat_tables(whole, promote_options="default")
-    return Mapped(table, unified.schema, files, schemas)
+    rows = [table.num_rows for table in tables]
+    return Mapped(table, unified.schema, files, schemas, rows)
 
 
 def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:
