@@ -1,7 +1,9 @@
 // Takes rows of arrays by row numbers, which it reads from slices, sequences and arrays of
-// integers.
+// integers. Raw functions: they are called for each batch.
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+
+#include <cstring>
+#include <memory>
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
@@ -13,18 +15,20 @@
 #include "import/arrow.hpp"
 #include "import/classify.hpp"
 #include "import/tensor.hpp"
-#include "support/constructor.hpp"
+#include "support/arguments.hpp"
 #include "support/device_array_object.hpp"
+#include "support/errors.hpp"
 #include "support/objects.hpp"
-#include "support/values.hpp"
-#include "util/visit_integer.hpp"
-
-ARROWDL_CAST_BY_VALUE(arrowdl::ChunkedRows)
 
 namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
+
+/// The functions of this file take two arguments.
+void require_count(const char* function, Py_ssize_t count) {
+  if (count != 2) raise_type_error(function, "() takes 2 positional arguments, got ", count);
+}
 
 // ---------------------------------------------------------------- row numbers
 
@@ -41,7 +45,7 @@ class NumberWriter {
     *target_++ = number < 0 ? number + num_rows_ : number;
   }
 
-  [[noreturn]] void raise_outside(int64_t number) const { raise_outside(concat(number)); }
+  [[noreturn]] void raise_outside(int64_t number) const { raise_outside(std::to_string(number)); }
   [[noreturn]] void raise_outside(const std::string& number) const {
     if (num_rows_ == 0) raise_index_error("row ", number, " of a source without rows");
     raise_index_error("row ", number, " of ", num_rows_, ": rows have the numbers 0 to ",
@@ -119,100 +123,144 @@ DeviceArray take_integers(PyObject* object) {
   return array;
 }
 
-py::object read_array(PyObject* object, int64_t num_rows) {
+py::object read_integers(PyObject* object, int64_t num_rows) {
   const DeviceArray array = take_integers(object);
+  const auto width = array.type().byte_width;
+  const int shift = static_cast<int>(64 - 8 * width);
+  const bool is_signed = std::strchr("csil", array.type().schema->format[0]) != nullptr;
+  const auto* bytes = array.buffer_as<uint8_t>(1) + array.offset() * width;
   NumberWriter writer(array.length(), num_rows);
-  visit_integer(array.type().schema->format, [&](auto zero) {
-    using Integer = decltype(zero);
-    const Integer* const numbers = array.buffer_as<Integer>(1) + array.offset();
-    for (int64_t i = 0; i < array.length(); ++i) {
-      if constexpr (std::is_same_v<Integer, uint64_t>) {
-        if (numbers[i] > static_cast<uint64_t>(INT64_MAX)) {
-          writer.raise_outside(concat(numbers[i]));
-        }
-      }
-      writer.append(static_cast<int64_t>(numbers[i]));
+  for (int64_t i = 0; i < array.length(); ++i, bytes += width) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes, static_cast<std::size_t>(width));
+    if (!is_signed && value > static_cast<uint64_t>(INT64_MAX)) {
+      writer.raise_outside(std::to_string(value));
     }
-  });
+    writer.append(is_signed ? static_cast<int64_t>(value << shift) >> shift
+                            : static_cast<int64_t>(value));
+  }
   return std::move(writer).finish();
 }
 
-py::object read_row_numbers(const py::object& rows, int64_t num_rows) {
-  PyObject* const object = rows.ptr();
-  if (PySlice_Check(object) != 0) return read_slice(object, num_rows);
-  const bool is_sequence =
-      PyList_Check(object) != 0 || PyTuple_Check(object) != 0 || PyRange_Check(object) != 0;
-  return is_sequence ? read_sequence(object, num_rows) : read_array(object, num_rows);
+PyObject* read_row_numbers(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
+  return guarded([&] {
+    require_count("read_row_numbers", n);
+    PyObject* const rows = args[0];
+    const int64_t num_rows = read_int("num_rows", args[1]);
+    if (PySlice_Check(rows) != 0) return read_slice(rows, num_rows).release().ptr();
+    const bool is_sequence =
+        PyList_Check(rows) != 0 || PyTuple_Check(rows) != 0 || PyRange_Check(rows) != 0;
+    return (is_sequence ? read_sequence(rows, num_rows) : read_integers(rows, num_rows))
+        .release()
+        .ptr();
+  });
 }
 
-/// Numbers that `read_row_numbers` has made.
+/// Numbers that `read_row_numbers` has made, as long as `array` lives.
 RowNumbers view_numbers(const DeviceArray& array) {
   const Type& type = array.type();
-  if (std::string_view(type.schema->format) != "l" || array.device().type != kDLCPU) {
+  if (std::strcmp(type.schema->format, "l") != 0 || array.device().type != kDLCPU) {
     raise_type_error("read_row_numbers makes row numbers, these are ", to_string(type));
   }
   return {array.buffer_as<int64_t>(1) + array.offset(), array.length()};
 }
 
+std::vector<int64_t> copy_numbers(PyObject* object) {
+  const DeviceArray array = take_array_of(object);
+  const RowNumbers numbers = view_numbers(array);
+  return {numbers.begin, numbers.begin + numbers.count};
+}
+
 // ---------------------------------------------------------------- rows
 
-ChunkedRows make_rows(const py::object&, const std::vector<py::object>& arrays,
-                      const std::vector<int64_t>& starts) {
-  std::vector<DeviceArray> taken;
-  for (const py::object& array : arrays) taken.push_back(take_array_of(array.ptr()));
-  const auto schema = make_stream(taken)->schema();  // checks that there is one
-  return {schema, std::move(taken), starts};
+constexpr const char* kCapsuleName = "arrowdl.ChunkedRows";
+
+void delete_rows(PyObject* capsule) noexcept {
+  const PendingError pending;  // a foreign release may be Python code
+  delete static_cast<ChunkedRows*>(PyCapsule_GetPointer(capsule, kCapsuleName));
 }
 
-py::tuple take_rows(const ChunkedRows& self, const py::object& numbers) {
-  const DeviceArray array = take_array_of(numbers.ptr());
-  TakenRows taken;
-  {
-    const py::gil_scoped_release release;
-    taken = self.take(view_numbers(array));
-  }
-  return py::make_tuple(wrap(std::move(taken.rows)), taken.is_shared);
+PyObject* number_rows(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
+  return guarded([&] {
+    require_count("number_rows", n);
+    std::vector<DeviceArray> arrays;
+    for (const py::handle array : py::reinterpret_borrow<py::sequence>(args[0])) {
+      arrays.push_back(take_array_of(array.ptr()));
+    }
+    const auto schema = make_stream(arrays)->schema();  // checks that there is one
+    auto rows = std::make_unique<ChunkedRows>(schema, std::move(arrays), copy_numbers(args[1]));
+    py::object capsule = checked(PyCapsule_New(rows.get(), kCapsuleName, delete_rows));
+    rows.release();
+    return capsule.release().ptr();
+  });
 }
 
-py::tuple group_rows(const py::object& numbers, const std::vector<int64_t>& starts) {
-  const DeviceArray array = take_array_of(numbers.ptr());
-  PartedNumbers parted = group_by_part(view_numbers(array), RowStarts(starts));
-  const auto make = [&](Buffer buffer) {
-    return DeviceArray::make_primitive(*find_dtype("int64"), array.length(), std::move(buffer),
-                                       Device{});
-  };
-  const DeviceArray by_part = make(std::move(parted.numbers));
-  py::list parts;
-  int64_t start = 0;
-  for (std::size_t i = 0; i < parted.parts.size(); ++i) {
-    const int64_t end = parted.ends[i];
-    parts.append(py::make_tuple(parted.parts[i], wrap(by_part.slice(start, end - start))));
-    start = end;
-  }
-  return py::make_tuple(parts, wrap(make(std::move(parted.order))));
+PyObject* take_rows(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
+  return guarded([&] {
+    require_count("take_rows", n);
+    const auto* rows = static_cast<ChunkedRows*>(PyCapsule_GetPointer(args[0], kCapsuleName));
+    if (rows == nullptr) throw py::error_already_set();
+    const DeviceArray array = take_array_of(args[1]);
+    const RowNumbers numbers = view_numbers(array);
+    TakenRows taken;
+    {
+      const py::gil_scoped_release release;
+      taken = rows->take(numbers);
+    }
+    const py::object array_object = wrap(std::move(taken.rows));
+    return checked(PyTuple_Pack(2, array_object.ptr(), taken.is_shared ? Py_True : Py_False))
+        .release()
+        .ptr();
+  });
 }
+
+PyObject* group_rows(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
+  return guarded([&] {
+    require_count("group_rows", n);
+    const DeviceArray array = take_array_of(args[0]);
+    PartedNumbers parted = group_by_part(view_numbers(array), RowStarts(copy_numbers(args[1])));
+    const auto make = [&](Buffer buffer) {
+      return DeviceArray::make_primitive(*find_dtype("int64"), array.length(), std::move(buffer),
+                                         Device{});
+    };
+    const DeviceArray by_part = make(std::move(parted.numbers));
+    py::dict parts;
+    int64_t start = 0;
+    for (std::size_t i = 0; i < parted.parts.size(); ++i) {
+      const int64_t end = parted.ends[i];
+      parts[py::int_(parted.parts[i])] = wrap(by_part.slice(start, end - start));
+      start = end;
+    }
+    const py::object order = wrap(make(std::move(parted.order)));
+    return checked(PyTuple_Pack(2, parts.ptr(), order.ptr())).release().ptr();
+  });
+}
+
+PyMethodDef take_rows_functions[] = {
+    {"read_row_numbers", as_method(read_row_numbers), METH_FASTCALL,
+     "read_row_numbers(rows, num_rows, /)\n--\n\n"
+     "Return row numbers from 0, as int64 in host memory. `rows` is a slice, or a sequence, tensor "
+     "or Arrow array of integers, of which negative ones count from the end."},
+    {"number_rows", as_method(number_rows), METH_FASTCALL,
+     "number_rows(arrays, starts, /)\n--\n\n"
+     "Return the rows of arrays of one schema, for `take_rows`. Row 0 of each has the number in "
+     "`starts`, of `read_row_numbers`."},
+    {"take_rows", as_method(take_rows), METH_FASTCALL,
+     "take_rows(rows, numbers, /)\n--\n\n"
+     "Return the rows of `number_rows` with the numbers of `read_row_numbers`, and whether they "
+     "are "
+     "a window of one of the arrays. Other rows are in new memory. Many threads may take rows."},
+    {"group_rows", as_method(group_rows), METH_FASTCALL,
+     "group_rows(numbers, starts, /)\n--\n\n"
+     "Return the parts that have rows with `numbers`, each with its numbers, and where each row is "
+     "among those of all parts. `starts` has the number of the first row of each part."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 }  // namespace
 
 void register_take_rows(py::module_& m) {
-  py::class_<ChunkedRows> type(
-      m, "ChunkedRows", py::is_final(),
-      "ChunkedRows(arrays, starts)\n--\n\n"
-      "Arrays of one schema whose rows are numbered: row 0 of each has the number in `starts`.\n\n"
-      "Many threads may take rows at once.");
-  define_constructor(type, &make_rows, py::arg("arrays"), py::arg("starts"));
-  type.def(
-      "take", &take_rows, py::arg("numbers"),
-      "Return the rows with `numbers`, which `read_row_numbers` has made, and whether they are "
-      "a window of one of the arrays. Other rows are in new memory.");
-  m.def("read_row_numbers", &read_row_numbers, py::arg("rows"), py::arg("num_rows"),
-        "Return row numbers from 0, as int64 in host "
-        "memory. `rows` is a slice, or a sequence, tensor or Arrow array of integers, of which "
-        "negative ones count from the end.");
-  m.def("group_rows", &group_rows, py::arg("numbers"), py::arg("starts"),
-        "Return the parts that have rows with `numbers`, each "
-        "with its numbers, and where each row is among those of all parts. `starts` has the number "
-        "of the first row of each part.");
+  if (PyModule_AddFunctions(m.ptr(), take_rows_functions) != 0) throw py::error_already_set();
 }
 
 }  // namespace arrowdl::python

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "array/host_access.hpp"
 #include "arrowdl/copy.hpp"
@@ -129,25 +128,19 @@ TakenRows ChunkedRows::take(RowNumbers numbers) const {
 }
 
 DeviceArray ChunkedRows::gather_on_host(std::vector<RowIndex> indices) const {
-  const auto count = static_cast<int64_t>(indices.size());
+  ArrayParts parts;
+  parts.length = static_cast<int64_t>(indices.size());
+  parts.buffers.emplace_back();
   const bool has_few_rows = arrays_.size() > indices.size();
   std::vector<uint32_t> used;
   if (has_few_rows) used = renumber_arrays(&indices);
-  const auto take_column = [&](const std::vector<DeviceArray>& column) {
-    const RowIndices borrowed{indices.data(), count};
-    return has_few_rows ? arrowdl::take(select_arrays(column, used), borrowed)
-                        : arrowdl::take(column, borrowed);
-  };
-  OwnedArray rows;
-  if (has_columns_) {
-    ArrayParts parts;
-    parts.length = count;
-    parts.buffers.emplace_back();
-    for (const auto& column : columns_) parts.children.push_back(take_column(column));
-    rows = make_array(std::move(parts));
-  } else {
-    rows = take_column(columns_.front());
+  std::vector<DeviceArray> selected;
+  for (const auto& column : columns_) {
+    if (has_few_rows) selected = select_arrays(column, used);
+    parts.children.push_back(
+        arrowdl::take(has_few_rows ? selected : column, {indices.data(), parts.length}));
   }
+  OwnedArray rows = has_columns_ ? make_array(std::move(parts)) : std::move(parts.children.front());
   OwnedDeviceArray taken;
   rows.move(&taken->array);
   taken->device_type = ARROW_DEVICE_CPU;
@@ -175,25 +168,27 @@ DeviceArray ChunkedRows::gather_on_device(const std::vector<RowIndex>& indices) 
 PartedNumbers group_by_part(RowNumbers numbers, const RowStarts& starts) {
   const auto count = static_cast<std::size_t>(numbers.count);
   std::vector<std::size_t> part_of(count);
-  std::vector<std::size_t> sorted(count);
-  for (std::size_t i = 0; i < count; ++i) part_of[i] = starts.find(numbers.begin[i]);
-  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](std::size_t a, std::size_t b) { return part_of[a] < part_of[b]; });
+  std::vector<int64_t> ends(starts.size() + 1);  // first the number of rows of each part
+  for (std::size_t i = 0; i < count; ++i) {
+    part_of[i] = starts.find(numbers.begin[i]);
+    ++ends[part_of[i] + 1];
+  }
   PartedNumbers parted;
+  for (std::size_t part = 0; part < starts.size(); ++part) {
+    const bool has_rows = ends[part + 1] != 0;
+    ends[part + 1] += ends[part];
+    if (!has_rows) continue;
+    parted.parts.push_back(part);
+    parted.ends.push_back(ends[part + 1]);
+  }
   int64_t* by_part = nullptr;
   int64_t* order = nullptr;
   parted.numbers = allocate_elements(numbers.count, &by_part);
   parted.order = allocate_elements(numbers.count, &order);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t given = sorted[i];
-    by_part[i] = numbers.begin[given];
-    order[given] = static_cast<int64_t>(i);
-    if (parted.parts.empty() || parted.parts.back() != part_of[given]) {
-      parted.parts.push_back(part_of[given]);
-      parted.ends.push_back(0);
-    }
-    parted.ends.back() = static_cast<int64_t>(i) + 1;
+    const int64_t at = ends[part_of[i]]++;  // of the part before: where the next row goes
+    by_part[at] = numbers.begin[i];
+    order[i] = at;
   }
   return parted;
 }

@@ -47,12 +47,14 @@ class RowStarts {
 /// Arrays of one type whose rows are numbered. Immutable: many threads may take rows at once.
 class ChunkedRows {
  public:
-  ChunkedRows() = default;
   /// Row 0 of array i has the number `starts[i]`; arrays do not overlap, and there is one or more.
   /// Raises BufferError if neither the host nor kernels read the arrays, ValueError for other
   /// `starts`. Requires arrays of `schema`, on one device.
   ChunkedRows(std::shared_ptr<const ParsedSchema> schema, std::vector<DeviceArray> arrays,
               const std::vector<int64_t>& starts);
+
+  ChunkedRows(const ChunkedRows&) = delete;
+  ChunkedRows& operator=(const ChunkedRows&) = delete;
 
   /// The rows with `numbers`, in that order. Consecutive rows of one array are a window of it,
   /// others are gathered into new memory, with the shared buffers and the errors of `gather` (on

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from arrowdl import _core
-from arrowdl.loader._random_access.unit_cache import Arrays, UnitCache
+from arrowdl.loader._random_access.unit_cache import Arrays, UnitCache, number_arrays
 from arrowdl.loader._sources.base import IndexedSource
 
 
@@ -42,11 +42,10 @@ class ArrayRows:
 
     def __init__(self, source: IndexedSource, arrays: Arrays) -> None:
         self._source = source
-        starts = [0, *accumulate(map(len, arrays[:-1]))]
-        self._rows = _core.ChunkedRows(arrays, starts)
+        self._rows = number_arrays(arrays, accumulate(map(len, arrays[:-1]), initial=0))
 
     def take(self, numbers: _core.DeviceArray) -> tuple[_core.DeviceArray, bool]:
-        taken = self._rows.take(numbers)
+        taken = _core.take_rows(self._rows, numbers)
         self._source.check_taken(numbers)
         return taken
 
@@ -60,14 +59,17 @@ class UnitRows:
     def __init__(self, source: IndexedSource, cache_bytes: int) -> None:
         self._source = source
         self._cache = UnitCache(source, cache_bytes)
-        self._starts = [0, *accumulate(source.units[:-1])]
+        starts = list(accumulate(source.units[:-1], initial=0))
+        self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
 
     def take(self, numbers: _core.DeviceArray) -> tuple[_core.DeviceArray, bool]:
         if len(numbers) == 0:
             return _core.from_arrow(self._source.read([])), False
         groups, order = _core.group_rows(numbers, self._starts)
-        rows = self._cache.find([unit for unit, _ in groups])
-        return self._take_each(dict(groups), order) if rows is None else rows.take(numbers)
+        rows = self._cache.find(groups)
+        if rows is None:
+            return self._take_each(groups, order)
+        return _core.take_rows(rows, numbers)
 
     def _take_each(
         self, numbers: dict[int, _core.DeviceArray], order: _core.DeviceArray
@@ -76,12 +78,12 @@ class UnitRows:
         taken: dict[int, _core.DeviceArray] = {}
 
         def take(unit: int, arrays: Arrays) -> None:
-            taken[unit], _ = self._cache.number_rows({unit: arrays}).take(numbers[unit])
+            taken[unit], _ = _core.take_rows(self._cache.number({unit: arrays}), numbers[unit])
 
         self._cache.use_each(numbers, take)
         parts = [taken[unit] for unit in numbers]
-        starts = [0, *accumulate(map(len, parts[:-1]))]
-        return _core.ChunkedRows(parts, starts).take(order)
+        rows = number_arrays(parts, accumulate(map(len, parts[:-1]), initial=0))
+        return _core.take_rows(rows, order)
 
     def clear(self) -> None:
         self._cache.clear()

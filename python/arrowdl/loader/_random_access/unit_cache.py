@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from itertools import accumulate
@@ -36,7 +36,7 @@ class UnitCache:
         self._starts = [0, *accumulate(source.units)]
         self._units: OrderedDict[int, Arrays] = OrderedDict()  # the one that was used last is last
         self._nbytes = 0
-        self._rows: _core.ChunkedRows | None = None  # of all units, made when it is needed
+        self._rows: object = None  # of all units, made when they are needed
         self._loading: dict[int, Loading] = {}
         self._lock = threading.Lock()
         _caches.add(self)
@@ -46,18 +46,19 @@ class UnitCache:
         """Bytes of the units that are kept."""
         return self._nbytes
 
-    def find(self, units: Sequence[int]) -> _core.ChunkedRows | None:
-        """Return the rows of `units` and of others, if all of `units` are kept; otherwise None."""
+    def find(self, units: Collection[int]) -> object:
+        """Return the rows of `units` and of others for `_core.take_rows`; None unless all of
+        `units` are kept."""
         with self._lock:
             if any(unit not in self._units for unit in units):
                 return None
             for unit in units:
                 self._units.move_to_end(unit)
             if self._rows is None:
-                self._rows = self.number_rows(self._units)
+                self._rows = self.number(self._units)
             return self._rows
 
-    def number_rows(self, units: Mapping[int, Arrays]) -> _core.ChunkedRows:
+    def number(self, units: Mapping[int, Arrays]) -> object:
         """Return the rows of the arrays of `units`, with their numbers in the source."""
         arrays, starts = [], []
         for unit in sorted(units):
@@ -66,7 +67,7 @@ class UnitCache:
                 arrays.append(array)
                 starts.append(start)
                 start += len(array)
-        return _core.ChunkedRows(arrays, starts)
+        return number_arrays(arrays, starts)
 
     def use_each(self, units: Iterable[int], use: Callable[[int, Arrays], None]) -> None:
         """Call `use` with each of `units` and its arrays, in any order.
@@ -159,6 +160,12 @@ class UnitCache:
         self._loading = {}
         self._rows = None
         self._nbytes = sum(map(_measure, self._units.values()))
+
+
+def number_arrays(arrays: Arrays, starts: Iterable[int]) -> object:
+    """Return the rows of arrays for `_core.take_rows`; row 0 of each has the number in `starts`."""
+    numbers = list(starts)
+    return _core.number_rows(arrays, _core.read_row_numbers(numbers, max(numbers) + 1))
 
 
 def _measure(arrays: Arrays) -> int:

@@ -36,7 +36,8 @@ class MappedSource(TableSource):
         self._schema = mapped.schema
         self._schemas = mapped.schemas
         self._files = mapped.files
-        self._starts = [0, *accumulate(mapped.rows[:-1])]
+        starts = list(accumulate(mapped.rows[:-1], initial=0))
+        self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
@@ -79,7 +80,7 @@ class MappedSource(TableSource):
         chosen = self._files
         if len(chosen) > 1:
             parts, _ = _core.group_rows(numbers, self._starts)
-            chosen = [chosen[i] for i, _ in parts]
+            chosen = [chosen[i] for i in parts]
         self._stamps.check([file.path for file in chosen], may_be_gone=True)
 
     def cut_for_shuffle(self) -> ChunkSource:
