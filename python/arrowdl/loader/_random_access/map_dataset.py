@@ -91,9 +91,9 @@ class MapDataset:
         RuntimeError
             The dataset was closed.
         """
-        if isinstance(index, (list, tuple, slice)) or not _is_int(index):
-            return self._read(index)[0]
-        return split_rows(*self._read([index]))[0]
+        if _is_int(index):
+            return split_rows(*self._read([index]))[0]
+        return self._read(index)[0]
 
     def __getitems__(self, indices: Any) -> list[Any]:
         """Return a list of items, of one gather, for a DataLoader.
@@ -180,7 +180,7 @@ class MapDataset:
 
 def _is_int(index: Any) -> bool:
     """Whether `index` is one row number: an int, also of NumPy or a tensor without dimensions."""
-    return hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
+    return getattr(index, "ndim", 0) == 0 and hasattr(index, "__index__")
 
 
 def _require_host(options: Options) -> None:
