@@ -79,14 +79,28 @@ py::object read_slice(PyObject* slice, int64_t num_rows) {
   return std::move(writer).finish();
 }
 
-void append_item(PyObject* item, NumberWriter* writer) {
-  if (PyBool_Check(item)) raise_type_error("a bool is no row number: ", kAdvice);
-  const py::object number = PyLong_CheckExact(item) != 0 ? py::reinterpret_borrow<py::object>(item)
-                                                         : checked(PyNumber_Index(item));
+/// Raises TypeError for a tensor of bool, which has `__index__`. `known` is the dtype of the item
+/// before, which most items share.
+void refuse_bool(PyObject* item, py::object* known) {
+  static PyObject* const name = interned("dtype");
+  py::object dtype = find_attribute(item, name);
+  if (!dtype || dtype.is(*known)) return;
+  const auto text = py::str(dtype).cast<std::string>();
+  if (text.find("bool") != std::string::npos)
+    raise_type_error("a bool is no row number: ", kAdvice);
+  *known = std::move(dtype);
+}
+
+void append_item(PyObject* item, py::object* known_dtype, NumberWriter* writer) {
+  py::object number = py::reinterpret_borrow<py::object>(item);
+  if (PyLong_CheckExact(item) == 0) {
+    if (PyBool_Check(item)) raise_type_error("a bool is no row number: ", kAdvice);
+    refuse_bool(item, known_dtype);
+    number = checked(PyNumber_Index(item));
+  }
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0) writer->raise_outside(py::str(number).cast<std::string>());
-  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
   writer->append(value);
 }
 
@@ -95,22 +109,15 @@ py::object read_sequence(PyObject* sequence, int64_t num_rows) {
   const py::object items = checked(PySequence_Tuple(sequence));
   const Py_ssize_t count = PyTuple_GET_SIZE(items.ptr());
   NumberWriter writer(count, num_rows);
-  for (Py_ssize_t i = 0; i < count; ++i) append_item(PyTuple_GET_ITEM(items.ptr(), i), &writer);
+  py::object known_dtype;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    append_item(PyTuple_GET_ITEM(items.ptr(), i), &known_dtype, &writer);
+  }
   return std::move(writer).finish();
 }
 
-/// The array of a tensor or of Arrow data, in host memory.
-DeviceArray take_integers(PyObject* object) {
-  const auto [kind, api] = classify(object);
-  DeviceArray array;
-  if (kind == Kind::kArrow) {
-    array = take_array_of(object);
-  } else if (kind == Kind::kTensor) {
-    TakenTensor taken = take_tensor_of(object, api, Copy::kIfNeeded, nullptr);
-    array = to_arrow(std::move(taken.tensor), ToArrowOptions{}, std::move(taken.event));
-  } else {
-    raise_type_error("row numbers of type ", Py_TYPE(object)->tp_name, ": ", kAdvice);
-  }
+/// Raises TypeError unless `array` has integers; copies it to the host.
+DeviceArray require_integers(DeviceArray array) {
   const Type& type = array.type();
   const bool is_integer =
       type.layout == Layout::kFixedWidth && type.dictionary == nullptr &&
@@ -123,8 +130,7 @@ DeviceArray take_integers(PyObject* object) {
   return array;
 }
 
-py::object read_integers(PyObject* object, int64_t num_rows) {
-  const DeviceArray array = take_integers(object);
+py::object read_integers(const DeviceArray& array, int64_t num_rows) {
   const auto width = array.type().byte_width;
   const int shift = static_cast<int>(64 - 8 * width);
   const bool is_signed = std::strchr("csil", array.type().schema->format[0]) != nullptr;
@@ -142,17 +148,27 @@ py::object read_integers(PyObject* object, int64_t num_rows) {
   return std::move(writer).finish();
 }
 
+py::object read_rows(PyObject* rows, int64_t num_rows) {
+  if (PySlice_Check(rows) != 0) return read_slice(rows, num_rows);
+  if (PyList_Check(rows) != 0 || PyTuple_Check(rows) != 0) return read_sequence(rows, num_rows);
+  const bool is_text = PyUnicode_Check(rows) != 0 || PyBytes_Check(rows) != 0;
+  const auto [kind, api] = classify(rows);
+  if (kind == Kind::kArrow) return read_integers(require_integers(take_array_of(rows)), num_rows);
+  if (kind == Kind::kTensor && !is_text) {
+    TakenTensor taken = take_tensor_of(rows, api, Copy::kIfNeeded, nullptr);
+    DeviceArray array = to_arrow(std::move(taken.tensor), {}, std::move(taken.event));
+    return read_integers(require_integers(std::move(array)), num_rows);
+  }
+  if (kind == Kind::kOther && !is_text && PySequence_Check(rows) != 0) {
+    return read_sequence(rows, num_rows);
+  }
+  raise_type_error("row numbers of type ", Py_TYPE(rows)->tp_name, ": ", kAdvice);
+}
+
 PyObject* read_row_numbers(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
   return guarded([&] {
     require_count("read_row_numbers", n);
-    PyObject* const rows = args[0];
-    const int64_t num_rows = read_int("num_rows", args[1]);
-    if (PySlice_Check(rows) != 0) return read_slice(rows, num_rows).release().ptr();
-    const bool is_sequence =
-        PyList_Check(rows) != 0 || PyTuple_Check(rows) != 0 || PyRange_Check(rows) != 0;
-    return (is_sequence ? read_sequence(rows, num_rows) : read_integers(rows, num_rows))
-        .release()
-        .ptr();
+    return read_rows(args[0], read_int("num_rows", args[1])).release().ptr();
   });
 }
 

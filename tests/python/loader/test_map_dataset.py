@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import itertools
 import os
@@ -192,6 +193,7 @@ LISTS: dict[str, Callable[[list[int]], Any]] = {
     "pyarrow": lambda rows: pa.array(rows, pa.int32()),
     "chunked": lambda rows: pa.chunked_array([rows[:2], rows[2:]]),
     "buffer": lambda rows: memoryview(np.array(rows, "int64")),
+    "sequence": lambda rows: collections.deque(rows),
 }
 
 
@@ -209,6 +211,9 @@ def test_torch_tensors_and_ranges_as_row_numbers() -> None:
     assert dataset[torch.tensor([3])]["id"].tolist() == [3]  # one row number in one dimension
     assert dataset[[torch.tensor(3), torch.tensor(1)]]["id"].tolist() == [3, 1]
     assert dataset[range(9, 0, -4)]["id"].tolist() == [9, 5, 1]
+    for mask in ([torch.tensor(1), torch.tensor(True)], torch.tensor(True), torch.ones(60).bool()):
+        with pytest.raises(TypeError, match="flatnonzero"):
+            dataset[mask]
     for one in (4, np.int32(4), np.array(4), torch.tensor(4), -56):
         item = dataset[one]["id"]
         assert isinstance(item, torch.Tensor)
@@ -244,6 +249,9 @@ def test_slices_are_batches(rows: slice, count: int) -> None:
         (pa.array([1, None]), ValueError, "nulls"),
         (pa.array([1], pa.timestamp("s")), TypeError, "row numbers of type"),
         ("id", TypeError, "row numbers of type str"),
+        (b"id", TypeError, "row numbers of type bytes"),
+        ({"id": 1}, TypeError, "row numbers of type dict"),
+        ([[1]], TypeError, "list"),
         (None, TypeError, "row numbers of type NoneType"),
         ({1, 2}, TypeError, "row numbers of type set"),
         (iter([1, 2]), TypeError, "row numbers of type list_iterator"),

@@ -77,11 +77,13 @@ class MappedSource(TableSource):
         self.check_unchanged()
 
     def check_taken(self, numbers: _core.DeviceArray) -> None:
-        chosen = self._files
-        if len(chosen) > 1:
+        files = self._files
+        if len(files) > 1:
             parts, _ = _core.group_rows(numbers, self._starts)
-            chosen = [chosen[i] for i in parts]
-        self._stamps.check([file.path for file in chosen], may_be_gone=True)
+            files = [files[i] for i in parts]
+        changed = [file.path for file in files if not self._stamps.is_same(file.path)]
+        if changed:
+            self._stamps.check(changed, may_be_gone=True)
 
     def cut_for_shuffle(self) -> ChunkSource:
         cut = super().cut_for_shuffle()
