@@ -205,7 +205,8 @@ def test_row_numbers_of_many_types(make_rows: Callable[[list[int]], Any]) -> Non
 
 
 def test_torch_tensors_and_ranges_as_row_numbers() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     dataset = arrowdl.Loader(TABLE.select(["id"]), 8).map_dataset()
     assert dataset[torch.tensor([7, -2])]["id"].tolist() == [7, 58]
     assert dataset[torch.tensor([3])]["id"].tolist() == [3]  # one row number in one dimension
@@ -305,7 +306,8 @@ def test_items_are_rows_of_each_tensor() -> None:
 
 
 def test_items_of_torch() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     dataset = arrowdl.Loader(TABLE, 8, nulls="fill").map_dataset()
     item = dataset[8]
     assert torch.equal(item["tokens"], torch.tensor([0, 1, 2], dtype=torch.int32))
@@ -656,12 +658,11 @@ def test_pickles(kind: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------
 # PyTorch's DataLoader
 
-torch_data = pytest.importorskip("torch.utils.data")
-
 
 def make_loaders(dataset: MapDataset, **arguments: Any) -> dict[str, Any]:
     """A DataLoader of each kind of sampler."""
     import torch
+    import torch.utils.data as torch_data
     from torch.utils.data import DataLoader
 
     order = torch.Generator().manual_seed(4)
@@ -679,6 +680,7 @@ def make_loaders(dataset: MapDataset, **arguments: Any) -> dict[str, Any]:
 
 def test_samplers_of_torch() -> None:
     import torch
+    import torch.utils.data as torch_data
 
     dataset = arrowdl.Loader(TABLE, 8, nulls=NULLS).map_dataset()
     ids = {}
@@ -702,6 +704,7 @@ def test_samplers_of_torch() -> None:
 
 
 def test_a_subset_and_a_split_pass_whole_batches_on() -> None:
+    import torch.utils.data as torch_data
     from torch.utils.data import DataLoader
 
     dataset = arrowdl.Loader(TABLE, 8, nulls=NULLS).map_dataset()
@@ -712,6 +715,7 @@ def test_a_subset_and_a_split_pass_whole_batches_on() -> None:
 
 
 def test_other_collate_functions_get_items() -> None:
+    import torch.utils.data as torch_data
     from torch.utils.data import DataLoader
 
     dataset = arrowdl.Loader(TABLE, 8, nulls=NULLS).map_dataset()
@@ -735,6 +739,7 @@ class Wrapped:
 
 
 def test_datasets_of_datasets() -> None:
+    import torch.utils.data as torch_data
     from torch.utils.data import DataLoader
 
     plain = arrowdl.Loader(TABLE.select(["id", "v"]), 8).map_dataset()
@@ -756,6 +761,69 @@ def test_whole_batches_by_a_batch_sampler() -> None:
     assert batches[1][1].is_nested
     by_default = list(DataLoader(loader.map_dataset(), batch_size=32))
     assert [len(ids) for ids, _ in by_default] == [32, 28]
+
+
+FORK = """
+import os, sys, threading
+from pathlib import Path
+import arrowdl
+from test_map_dataset import ROWS, TABLE, CountingSource, write_parquet
+
+dataset = arrowdl.Loader(
+    write_parquet(Path(sys.argv[1]), TABLE.select(["id"]), 10), 4, framework="numpy"
+).map_dataset()
+dataset[[0, 55]]
+cache = dataset._rows._cache
+source = cache._source = CountingSource(dataset)
+reading, go_on = threading.Event(), threading.Event()
+
+def hold():
+    reading.set()
+    go_on.wait(60)
+
+source.before = hold
+threading.Thread(target=lambda: dataset[[25]]).start()
+reading.wait(60)  # one thread reads group 2, and another one has the lock
+locked = threading.Event()
+
+def lock():
+    with cache._lock:
+        locked.set()
+        go_on.wait(60)
+
+threading.Thread(target=lock).start()
+locked.wait(60)
+child = os.fork()
+if child == 0:
+    source.before = lambda: None
+    source.read_units.clear()
+    source._lock = threading.Lock()
+    found = dataset[[25, 3, 55]]["id"].tolist(), source.read_units
+    os._exit(0 if found == ([25, 3, 55], [2]) else 1)
+go_on.set()
+assert os.waitpid(child, 0)[1] == 0
+assert dataset[[25, 26]]["id"].tolist() == [25, 26]
+print("done")
+"""
+
+
+def run_script(text: str, folder: Path, *arguments: Any, seconds: float = 120) -> None:
+    script = folder / "script.py"
+    script.write_text(text)
+    paths = [str(Path(__file__).parent), *(path for path in sys.path if path)]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_needs_no_thread_of_its_parent(tmp_path: Path) -> None:
+    run_script(FORK, tmp_path, tmp_path, seconds=60)
 
 
 WORKERS = """
@@ -821,14 +889,4 @@ if __name__ == "__main__":
 def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
     if method == "fork" and not hasattr(os, "fork"):
         pytest.skip("no fork here")
-    script = tmp_path / "workers.py"
-    script.write_text(WORKERS)
-    paths = [str(Path(__file__).parent), *(path for path in sys.path if path)]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", script, method, tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    run_script(WORKERS, tmp_path, method, tmp_path)

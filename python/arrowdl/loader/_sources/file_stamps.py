@@ -59,7 +59,7 @@ class FileStamps:
         return (stamp.size or 0) if stamp else 0
 
     def is_same(self, path: str) -> bool:
-        """Whether a local file is the one of its stamp. False may also mean unknown: see `check`."""
+        """Whether a local file certainly has its stamp; if not, ask `check`."""
         try:
             found = os.stat(path)
         except OSError:
