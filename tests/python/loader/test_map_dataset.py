@@ -626,6 +626,15 @@ def test_a_file_that_changed(kind: str, is_read_before: bool, tmp_path: Path) ->
         dataset[[2, 1]]
 
 
+@pytest.mark.parametrize("kind", ["parquet files", "ipc files"])
+def test_the_first_read_compares_all_files(kind: str, tmp_path: Path) -> None:
+    dataset, _ = make(kind, tmp_path)
+    last = max(path for path in tmp_path.rglob("*.*") if path.is_file())
+    os.utime(last, ns=(0, last.stat().st_mtime_ns + 10**9))
+    with pytest.raises(OSError, match=f"{last.name}' has changed"):
+        dataset[[0]]
+
+
 def test_only_the_files_of_the_rows_are_compared(tmp_path: Path) -> None:
     dataset, ids = make("ipc files", tmp_path)
     dataset[[0]]
