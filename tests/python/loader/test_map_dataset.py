@@ -852,7 +852,7 @@ def main(method, folder):
     sources = [write_parquet(folder)]
     if method == "fork":
         sources += [make_chunks(TABLE), write_ipc(folder, TABLE)]
-    for source in sources:
+    for i, source in enumerate(sources):
         loader = arrowdl.Loader(source, 8, nulls="fill", columns=["id", "v", "x"], transform=twice)
         dataset = loader.map_dataset()
         dataset[[0, 40]]  # the parent has read, and has a cache
@@ -865,15 +865,13 @@ def main(method, folder):
             thread.start()  # at the fork they may hold any lock
         try:
             arguments = {"num_workers": 2, "multiprocessing_context": method}
-            for name, batches in make_loaders(dataset, **arguments).items():
-                count = 0
-                for batch in batches:
-                    rows = batch["id"] // 2
-                    assert torch.equal(batch["v"][:, 0], rows.double() * 2), name
-                    count += len(rows)
-                assert count == {"subset": 30, "weighted": 50, "distributed": 15}[name], count
-                if method == "spawn":
-                    break
+            name, batches = list(make_loaders(dataset, **arguments).items())[i]
+            count = 0
+            for batch in batches:
+                rows = batch["id"] // 2
+                assert torch.equal(batch["v"][:, 0], rows.double() * 2), name
+                count += len(rows)
+            assert count == {"subset": 30, "weighted": 50, "distributed": 15}[name], count
         finally:
             stop.set()
             for thread in busy:
