@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
 
 namespace arrowdl {
 
@@ -23,6 +24,11 @@ std::vector<DeviceArray> RowReader::read(int64_t rows) {
   return parts;
 }
 
+DeviceArray RowReader::peek(int64_t rows) {
+  if (!fill(rows)) return {};
+  return rest_.slice(0, std::min(rows, rest_.length()));
+}
+
 /// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {
@@ -31,6 +37,23 @@ bool RowReader::fill(int64_t missing) {
     if (rest_.device().type != device_type_) rest_ = copy_array(rest_, Device{});
   }
   return true;
+}
+
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb) {
+  if (streams.empty()) raise_value_error("cannot ", verb, " no streams: pass at least one");
+  const ArrayStream& first = *streams.front();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    const Device device{streams[i]->device_type(), 0};
+    check_chunk(*first.schema(), first.device_type(), make_empty(streams[i]->schema(), device), i);
+  }
+  std::vector<RowReader> readers;
+  readers.reserve(streams.size());
+  for (OwnedStream& stream : streams) readers.emplace_back(std::move(stream));
+  return readers;
+}
+
+int64_t count_own_bytes(const DeviceArray& array) {
+  return array.nbytes() - array.slice(0, 0).nbytes();
 }
 
 }  // namespace arrowdl

@@ -357,10 +357,13 @@ def test_batches_are_the_loaders(tmp_path: Path) -> None:
         {"nulls": "fill", "transform": lambda batch: {"sum": batch["id"] + batch["x"]}},
         {"nulls": "fill", "vocabulary": {"text": [f"row {i}" for i in reversed(range(ROWS))]}},
         {"nulls": "fill", "writable": False},
+        {"nulls": "fill", "transform": lambda batch: batch["v"], "num_threads": 2},
+        {"nulls": "fill", "pad_last": True, "batch_size": None, "global_batch_size": 16},
     ]
     for source in (make_chunks(TABLE), write_parquet(tmp_path)):
         for given in options:
-            loader = arrowdl.Loader(source, 16, framework="numpy", **given)
+            arguments = {"batch_size": 16, "splits": None, "framework": "numpy", **given}
+            loader = arrowdl.Loader(source, **arguments)
             dataset = loader.map_dataset()
             for i, batch in enumerate(loader):
                 assert same(dataset[i * 16 : (i + 1) * 16], batch), given
@@ -450,6 +453,12 @@ def test_streams_say_what_to_do(source: Callable[[], Any]) -> None:
     loader = arrowdl.Loader(source(), 4, framework="numpy")
     with pytest.raises(TypeError, match=r"read from its start: .*pyarrow\.table\(source\)"):
         loader.map_dataset()
+
+
+def test_mixtures_say_what_to_do() -> None:
+    mixture = arrowdl.Loader.mix({"a": TABLE, "b": TABLE}, 4, weights={"a": 1, "b": 1}, splits=2)
+    with pytest.raises(TypeError, match=r"ConcatDataset, and let a sampler weigh them"):
+        mixture.map_dataset()
 
 
 def test_arguments_are_checked() -> None:

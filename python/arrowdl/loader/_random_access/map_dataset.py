@@ -45,14 +45,25 @@ class MapDataset:
     Threads may read at once. A pickle has the source (paths, if it has paths), and no cache.
     """
 
-    def __init__(self, pipeline: Pipeline, cache_bytes: int) -> None:
+    def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
         assert isinstance(pipeline.source, IndexedSource)
-        # A batch is read when it is asked for, by the process that asks.
+        # A batch is read when it is asked for, by the thread that asks.
         options = replace(
-            pipeline.options, shuffle=False, prefetch=0, num_workers=0, progress=False
+            pipeline.options,
+            batch_size=batch_size,
+            global_batch_size=None,
+            splits=None,
+            shuffle=False,
+            prefetch=0,
+            num_workers=0,
+            num_threads=0,
+            progress=False,
+            report_every=None,
+            report=None,
         )
         self._source: IndexedSource = pipeline.source
         self._pipeline = Pipeline(pipeline.source, options)
+        self._batch_size = batch_size  # to which pad_last pads
         self._cache_bytes = cache_bytes
         self._num_rows = self._source.num_rows
         self._is_closed = False
@@ -152,20 +163,20 @@ class MapDataset:
         """Convert a batch as the Loader does, with all of its steps."""
         options = self._pipeline.options
         rows = len(array)
-        if options.pad_last and not 0 < rows <= options.batch_size:
+        size = self._batch_size
+        if options.pad_last and not 0 < rows <= size:
             raise ValueError(
-                f"pad_last=True pads a batch to batch_size={options.batch_size} rows, and "
-                f"{rows} were asked for"
+                f"pad_last=True pads a batch to batch_size={size} rows, and {rows} were asked for"
             )
         stream, convert = self._pipeline.open_arrays(
-            _core.chain([array]), _describe_batch, {}, is_new=not is_shared
+            _core.chain([array]), _describe_batch, {}, batch_size=size, is_new=not is_shared
         )
         batch = convert(next(stream))
         stream.close()
-        return batch, options.batch_size if options.pad_last else rows
+        return batch, size if options.pad_last else rows
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_source", "_pipeline", "_cache_bytes", "_num_rows", "_is_closed")
+        kept = ("_source", "_pipeline", "_batch_size", "_cache_bytes", "_num_rows", "_is_closed")
         return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -27,7 +27,12 @@ from arrowdl.loader._sources.scans import (
     wait_for,
 )
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
-from arrowdl.loader._sources.vocabulary import TableBuilder, Vocabulary, list_dictionaries
+from arrowdl.loader._sources.vocabulary import (
+    TableBuilder,
+    Vocabulary,
+    list_dictionaries,
+    make_empty,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +52,27 @@ class _Limits(NamedTuple):
     nbytes: int
     files: float
     scans: int
+    readers: int = 1  # that share the memory of these scans
+
+    @property
+    def ahead(self) -> int:
+        """Batches that a scan decodes in parallel."""
+        return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
+
+    def divide(self, readers: int) -> _Limits:
+        """Return the limits of each of `readers`."""
+        scans = max(2, self.scans // readers)
+        return _Limits(max(1, self.nbytes // readers), self.files, scans, readers)
+
+    def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
+        """Whether a scan of `nbytes` may start beside those that are open: one may always.
+
+        Of a single reader two may, so that the next row group is decoded ahead, however large.
+        """
+        if len(opened) < (2 if self.readers == 1 else 1):
+            return True
+        is_small = sum(opened) + nbytes <= 2 * _SCAN_BYTES / self.readers
+        return is_small and len(opened) < self.scans
 
 
 _LOCAL = _Limits(_SCAN_BYTES, math.inf, 2)
@@ -71,6 +97,8 @@ class DatasetSource(IndexedSource):
     OSError
         A file has changed since the dataset read its footer.
     """
+
+    decodes_units = True
 
     def __init__(
         self,
@@ -173,7 +201,8 @@ class DatasetSource(IndexedSource):
         fragments = _join_fragments(self._fragments)
         paths = [fragment.path for fragment in fragments]
         query = replace(self._query, columns=columns, filter=None)
-        for batch in self._stamps.guard(paths, self._scan_fragments(fragments, paths, query)):
+        batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
                     builders[name].add(batch.column(name).dictionary)
@@ -181,8 +210,8 @@ class DatasetSource(IndexedSource):
                     del builders[name]
         return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
 
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
-        stream = self._scan(units)
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
+        stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
         if not self._has_unknown_dictionaries(stream.schema):
             return stream
         return check_dictionaries(stream, self._find_dictionaries())
@@ -193,7 +222,7 @@ class DatasetSource(IndexedSource):
             self._dictionaries = Dictionaries()
             first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
             if first is not None:
-                self._dictionaries.check(next(self._scan([first])))
+                self._dictionaries.check(next(self._scan([first], self._limits)))
         return self._dictionaries
 
     def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
@@ -204,64 +233,86 @@ class DatasetSource(IndexedSource):
             for field in schema.children
         )
 
-    def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
-        scans = self._cut(units)
+    def _scan(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
+        scans = self._cut(units, limits)
         return (
-            self._open(units)
+            self._open(units, limits)
             if len(scans) <= 1
-            else _core.from_arrow_stream(self._read_ahead(scans))
+            else _core.from_arrow_stream(self._read_ahead(scans, limits))
         )
 
-    def _cut(self, units: Sequence[int]) -> list[list[int]]:
+    def _cut(self, units: Sequence[int], limits: _Limits) -> list[list[int]]:
         """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
         files: set[str] = set()
         room = 0.0
-        limits = self._limits
         for unit in units:
             files.add(self._fragments[unit].path)
             if not scans or room < self._bytes[unit] or len(files) > limits.files:
+                # Of several readers, each first needs one row group, and all wait for each other.
+                room = 0.0 if limits.readers > 1 and not scans else limits.nbytes
                 scans.append([])
-                room = limits.nbytes
                 files = {self._fragments[unit].path}
             scans[-1].append(unit)
             room -= self._bytes[unit]
         return scans
 
-    def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start the next ones before the first has ended."""
+    def _read_ahead(
+        self, scans: Sequence[Sequence[int]], limits: _Limits
+    ) -> Iterator[_core.DeviceArray]:
+        """Read one scan after another, and start the next ones before the first has ended.
+
+        Each of several readers starts one scan. It reads ahead when some rows were taken: at the
+        beginning, all readers wait for the first rows of each other.
+        """
         waiting = deque(scans)
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
+
+        def start(*, may_be_more: bool) -> None:
+            while waiting and (may_be_more or not opened):
+                nbytes = self._measure_scan(waiting[0])
+                if not limits.has_room([size for _, size in opened], nbytes):
+                    break
+                opened.append((self._open(waiting.popleft(), limits), nbytes))
+
+        if limits.readers > 1:
+            start(may_be_more=False)
+            yield self._make_empty()  # the other readers start before this one waits
         while waiting or opened:
-            while waiting and self._has_room([nbytes for _, nbytes in opened], waiting[0]):
-                units = waiting.popleft()
-                opened.append((self._open(units), self._measure_scan(units)))
+            start(may_be_more=limits.readers == 1)
             stream, _ = opened[0]
-            yield from stream
+            for array in stream:
+                taken = len(array) // 4 if waiting and limits.readers > 1 else 0
+                if taken:
+                    yield array[:taken]
+                start(may_be_more=True)
+                yield array[taken:] if taken else array
+                del array
             del stream
             opened.popleft()
 
-    def _has_room(self, opened: Sequence[float], units: Sequence[int]) -> bool:
-        """Whether a scan of `units` may start beside those that are open: one may always."""
-        if len(opened) < 2:
-            return True
-        nbytes = sum(opened) + self._measure_scan(units)
-        return len(opened) < self._limits.scans and nbytes <= 2 * _SCAN_BYTES
+    def _make_empty(self) -> _core.DeviceArray:
+        empty = make_empty(self._query.project(self._dataset))
+        return _core.from_arrow(self._find_codes().encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
         return sum(sizes) if all(sizes) else _SCAN_BYTES
 
-    def _open(self, units: Sequence[int]) -> _core.DeviceStream:
+    def _open(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
         fragments = _join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         if not codes.concerns(schema):
-            batches = self._scan_fragments(fragments, paths, self._query)
+            batches = self._scan_fragments(fragments, paths, self._query, ahead=limits.ahead)
             return read_in_thread(self._stamps.guard(paths, batches), schema)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
-            fragments, paths, self._query, lambda path: latest.__setitem__(0, path)
+            fragments,
+            paths,
+            self._query,
+            lambda path: latest.__setitem__(0, path),
+            ahead=limits.ahead,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
         return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
@@ -272,11 +323,13 @@ class DatasetSource(IndexedSource):
         paths: Sequence[str],
         query: Query,
         note: NotePath | None = None,
+        *,
+        ahead: int,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
         options = {
-            "batch_readahead": _SCAN_BYTES // _BATCH_BYTES,  # row groups decoded in parallel
+            "batch_readahead": ahead,  # row groups decoded in parallel
             "fragment_readahead": 2,
             **self._options,
         }
