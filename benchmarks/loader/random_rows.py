@@ -20,21 +20,26 @@ NAMES = ("emb", "tab")
 
 
 def make_random_cases(folder: Path) -> Iterator[Case]:
-    """Random rows of the tables of `data.write_files`, in memory; both get tensors of numbers."""
+    """Random rows of the tables of `data.write_files`, in memory.
+
+    Of lists of numbers, which samplers give, and of tensors, which torch's function takes.
+    """
     for name in NAMES:
         with pa.memory_map(str(folder / f"{name}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all().combine_chunks()
         tensors = read_tensors(table)
-        dataset = make_dataset(table)
+        gather = make_dataset(table).__getitem__
         for rows in ROWS:
             numbers = [torch.from_numpy(row) for row in draw(table.num_rows, rows)]
-            yield Case(
-                f"random-{name}-{rows}",
-                partial(repeat, dataset.__getitem__, numbers),
-                partial(repeat, partial(_select, tensors), numbers),
-                "torch.index_select of each column",
-                1.2,
-            )
+            lists = [row.tolist() for row in numbers]
+            for suffix, given in (("", lists), ("-tensor", numbers)):
+                yield Case(
+                    f"random-{name}-{rows}{suffix}",
+                    partial(repeat, gather, given),
+                    partial(repeat, partial(_select, tensors), given),
+                    "torch.index_select of each column",
+                    1.2,
+                )
 
 
 def make_random_peers(folder: Path) -> Iterator[Case]:
@@ -78,5 +83,6 @@ def repeat(gather: Callable[[Any], Any], numbers: list[Any]) -> int:
     return sum(len(gather(rows)) for rows in numbers)
 
 
-def _select(tensors: dict[str, Any], rows: Any) -> dict[str, Any]:
+def _select(tensors: dict[str, Any], given: Any) -> dict[str, Any]:
+    rows = torch.as_tensor(given)
     return {name: tensor.index_select(0, rows) for name, tensor in tensors.items()}
