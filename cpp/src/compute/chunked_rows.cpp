@@ -131,6 +131,7 @@ DeviceArray ChunkedRows::gather_on_host(std::vector<RowIndex> indices) const {
   ArrayParts parts;
   parts.length = static_cast<int64_t>(indices.size());
   parts.buffers.emplace_back();
+  parts.children.reserve(columns_.size());
   const bool has_few_rows = arrays_.size() > indices.size();
   std::vector<uint32_t> used;
   if (has_few_rows) used = renumber_arrays(&indices);
