@@ -14,6 +14,7 @@ from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect, open_source
+from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
@@ -313,19 +314,24 @@ class Loader(EpochReader):
             The sources have other columns or types, or fewer rows than `splits`; or the weights do
             not fit them.
         """
-        sequences = choose_splits(splits, global_batch_size)
-        if sequences is None:
+        size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+        if splits is None:
             raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
+        sequences = require_int("splits", choose_splits(splits, size), 1, 2**32)
+        buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
+        maps = require_bool("memory_map", memory_map)
+        number = require_int("seed", seed)
         mixture: Any = open_mixture(
             sources,
             weights,
             stop,
             origin,
-            lambda source: open_source(source, columns, filter, memory_map, vocabulary),
-            Order(seed, buffer_size if shuffle else None),
-            global_batch_size,
+            lambda source: open_source(source, columns, filter, maps, vocabulary),
+            Order(number, buffer if shuffle else None),
+            size,
             sequences,
         )
+        Vocabulary.of_user(vocabulary).check_names(mixture.column_names or [])
         return cls(
             mixture,
             global_batch_size=global_batch_size,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from arrowdl.loader._epoch.read import Order
@@ -17,7 +19,7 @@ def open_mixture(
     sources: Any,
     weights: Any,
     stop: Any,
-    origin: str | None,
+    origin: Any,
     open: Callable[[Any], Source],
     order: Order,
     global_batch_size: int,
@@ -46,6 +48,8 @@ def open_mixture(
     """
     if not isinstance(sources, Mapping) or not sources:
         raise TypeError(f"sources={sources!r}: give one or more sources by their names")
+    if origin is not None and not (isinstance(origin, str) and origin):
+        raise TypeError(f"origin={origin!r}: give the name of a column")
     names = list(sources)
     size = order.buffer_size
     share = None if size is None else max(1, size // len(names))
@@ -54,7 +58,7 @@ def open_mixture(
         if isinstance(given, EpochReader):
             return _take_loader(name, given)
         seed = order.make_seed(0, f"source {name}")
-        return Member(name, _require_indexed(name, open(given)), seed, share)
+        return Member(name, _require_indexed(name, open(given)), seed, share, False)
 
     mixture = MixedSource(
         [_cut(make_member(name, given)) for name, given in sources.items()],
@@ -77,7 +81,9 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
                 "rows of all sources"
             )
     source = _require_indexed(name, loader._source)
-    return Member(name, source, options.seed, options.buffer_size if options.shuffle else None)
+    size = options.buffer_size if options.shuffle else None
+    # The mixture may give it another vocabulary, and the Loader keeps its own.
+    return Member(name, copy(source), options.seed, size, True)
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:
@@ -93,4 +99,4 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
 def _cut(member: Member) -> Member:
     if member.buffer_size is None:
         return member
-    return Member(member.name, member.source.cut_for_shuffle(), member.seed, member.buffer_size)
+    return replace(member, source=member.source.cut_for_shuffle())

@@ -94,7 +94,14 @@ class EpochReader:
         self._position.begin(sharding, may_go_on)
         if isinstance(self._source, MixedSource):
             position, size = self._position, sharding.global_batch_size
-            position.phases = self._source.plan(position.phases, position.count_steps(), size)
+            phases = self._source.plan(position.phases, position.count_steps(), size)
+            if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
+                raise ValueError(
+                    "each worker of the DataLoader goes on from a state of its own, so that other "
+                    "weights, or steps of another size, would begin at another row in each: give "
+                    "the saved state to Loader.load_state_dict, and make the DataLoader then"
+                )
+            position.phases = phases
         return Reader(self._position, rank, sharding, worker, step)
 
     def _find_next(self) -> Position:
@@ -198,6 +205,10 @@ class EpochReader:
         dict
             Of JSON types, some hundred bytes.
         """
+        position = self._position.to_state()
+        if "phases" in position:  # those of rows to come follow from the weights that are given
+            done = self._position.count_rows()
+            position["phases"] = [phase for phase in position["phases"] if phase[0] < max(1, done)]
         return {
             "version": STATE_VERSION,
             "source": self._identity,
@@ -205,7 +216,7 @@ class EpochReader:
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
             **({} if self._options.splits is None else {"splits": self._options.splits}),
-            **self._position.to_state(),
+            **position,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -259,8 +270,10 @@ class EpochReader:
                 f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
                 f"one has {count}"
             )
-        # Weights may be others from here on.
-        position.check_rows(source.with_phases(position.phases or source.phases).num_rows)
+        size = self._options.global_batch_size
+        assert size is not None
+        phases = source.plan(position.phases, position.count_steps(), size)
+        position.check_rows(source.with_phases(phases).num_rows)
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.

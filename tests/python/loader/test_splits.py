@@ -23,12 +23,13 @@ from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.mapped import MappedSource
+from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
-thorough = settings(derandomize=True, deadline=None, max_examples=100)
+thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
 
 
 def make_table(rows: int, chunk: int) -> pa.Table:
@@ -107,7 +108,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(cases())
 @thorough
-def test_the_rows_of_each_step_are_those_of_one_rank(case: dict[str, Any]) -> None:
+def test_random_steps_are_those_of_one_rank(case: dict[str, Any]) -> None:
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
         options = case["options"] | more
         alone = World(source, 1, 0, options)
@@ -132,7 +133,7 @@ def check_epoch(steps: Steps, ids: list[int], options: dict[str, Any]) -> None:
 
 @given(cases())
 @thorough
-def test_steps_go_on_after_each_stop_on_other_ranks(case: dict[str, Any]) -> None:
+def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
     """Some steps, a stop, other ranks and workers, a stop, ...: the steps of one rank."""
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, _):
         options = case["options"] | more
@@ -153,7 +154,7 @@ def test_steps_go_on_after_each_stop_on_other_ranks(case: dict[str, Any]) -> Non
 
 @given(cases(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
 @thorough
-def test_another_global_batch_reads_each_row_once(case: dict[str, Any], sizes: list[int]) -> None:
+def test_random_global_batches_read_each_row_once(case: dict[str, Any], sizes: list[int]) -> None:
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
         options = case["options"] | more | {"drop_last": False, "pad_last": False}
         seen: list[int] = []

@@ -98,7 +98,11 @@ class _Epochs:
         for epoch in range(span.start // length, -(-span.stop // length) if span else 0):
             if epoch not in self._opened:
                 self._opened[epoch] = self._open_epoch(epoch)
-            yield from self._opened[epoch].pop(index)
+            opened = self._opened[epoch]
+            stream = opened.pop(index)
+            if not opened:
+                del self._opened[epoch]
+            yield from stream
 
     def _open_epoch(self, epoch: int) -> dict[int, _core.DeviceStream]:
         """Open all sequences that this process reads, so that they share units."""
@@ -121,5 +125,6 @@ class _Epochs:
             readers=len(self._spans) * len(self._mixture.members),
         )
         opened = sequences.open(wanted)
-        streams = [self._mixture.add_origin(stream, self._member) for stream in opened]
+        checked = map(self._mixture.check_dictionaries, opened)
+        streams = [self._mixture.add_origin(stream, self._member) for stream in checked]
         return dict(zip((index for index, _ in wanted), streams, strict=True))

@@ -88,6 +88,12 @@ class Position:
         stages = self._list_stages()
         return [(stage.batches, stage.sharding.global_batch_size) for stage in stages]
 
+    def count_rows(self) -> int:
+        """Count the rows of each sequence that were read with splits."""
+        stages = self._list_stages()
+        splits = stages[0].sharding.splits if stages else None
+        return sum(count * rows for count, rows in self.count_steps()) // (splits or 1)
+
     def to_state(self) -> dict[str, Any]:
         """Return epoch and stages, of JSON types."""
         stages = [_to_list(stage) for stage in self._list_stages()]

@@ -178,6 +178,10 @@ class DatasetSource(IndexedSource):
         is_same = dataset.schema.equals(schema, check_metadata=True)
         self._dataset = dataset if is_same else dataset.replace_schema(schema)
 
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        super().use_vocabulary(vocabulary)
+        self._codes = self._dictionaries = None
+
     def find_vocabulary(self, column: str) -> pa.Array | None:
         table = self._find_codes().tables.get(column)
         if table is None and column in list_dictionaries(self._query.project(self._dataset), ()):

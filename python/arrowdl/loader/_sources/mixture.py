@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource, UnitOrder
+from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.shares import Phase, Schedule, Turns, plan_phases
 from arrowdl.loader._sources.vocabulary import (
     TableBuilder,
@@ -35,12 +36,15 @@ class Member:
     seed : int
     buffer_size : int, optional
         Of its shuffle; None for its own order.
+    is_loader : bool
+        Whether seed and buffer are its own, and not of the mixture.
     """
 
     name: str
     source: IndexedSource
     seed: int
     buffer_size: int | None
+    is_loader: bool
 
 
 class MixedSource(IndexedSource):
@@ -95,9 +99,14 @@ class MixedSource(IndexedSource):
         self.stop = stop
         self.splits = splits
         self.origin = origin
+        self._dictionaries: Dictionaries | None = None
+        self._other: MixedSource | None = None
         self._check_members()
         self._check_types()
         self._use(plan_phases(schedule, lambda step: step * rows_of_step, [], 0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_other": None}
 
     def _use(self, phases: Sequence[Phase]) -> None:
         self.phases = tuple(phases)
@@ -134,9 +143,11 @@ class MixedSource(IndexedSource):
         """Return the mixture of the same sources by other weights."""
         if tuple(phases) == self.phases:
             return self
-        made = copy(self)
-        made._use(phases)
-        return made
+        if self._other is None or self._other.phases != tuple(phases):
+            made = copy(self)
+            made._use(phases)
+            self._other = made  # asked for again at each step
+        return self._other
 
     @property
     def is_endless(self) -> bool:
@@ -249,10 +260,11 @@ class MixedSource(IndexedSource):
         return _core.from_arrow_stream(arrays)
 
     def describe(self) -> str:
-        parts = [
-            f"{member.name!r} {member.source.describe()} {member.buffer_size} {member.seed}"
-            for member in self.members
-        ]
+        parts = []
+        for member in self.members:
+            is_own = member.is_loader and member.buffer_size is not None
+            order = f" {member.buffer_size} {member.seed}" if is_own else ""
+            parts.append(f"{member.name!r} {member.source.describe()}{order}")
         return f"mixture {self.stop} {parts}"
 
     def find_nulls(self, column: str) -> str:
@@ -280,6 +292,20 @@ class MixedSource(IndexedSource):
                 tables[column] = builder.finish(_dictionary_of(known[0]))
         if tables:
             self.use_vocabulary(Vocabulary({**self.vocabulary.tables, **tables}))
+
+    def check_dictionaries(self, stream: _core.DeviceStream) -> _core.DeviceStream:
+        """Return `stream`, whose dictionaries have to be those of the first source.
+
+        Otherwise a code would have several meanings. Top-level columns have one vocabulary.
+        """
+        if not has_dictionaries(stream.schema):
+            return stream
+        if self._dictionaries is None:
+            source = self.members[0].source
+            first = UnitOrder(source, range(len(source.units)))
+            self._dictionaries = Dictionaries()
+            self._dictionaries.check(next(source.read_rows(0, 1, first).rebatch(1)))
+        return check_dictionaries(stream, self._dictionaries)
 
     def find_vocabulary(self, column: str) -> pa.Array | None:
         return self.members[0].source.find_vocabulary(column)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 Schedule = Sequence[tuple[int, tuple[int, ...]]]
-MOST_WEIGHT = 2**62  # of all weights together, for the core
+MOST_WEIGHT = 2**60  # of all weights together, for the core
+_SCALE = 2**60
+_TICKS = 2**62
 
 
 class Phase(NamedTuple):
@@ -30,10 +34,12 @@ class Phase(NamedTuple):
 class Turns:
     """Which source each row of a sequence is of.
 
-    The sources take their shares one after the other, the largest weight first. Of the rows that
-    those before leave, a source of weight `w` has ``floor((n * w + start) / sum)`` of the first
-    `n`, with the sum of its weight and those after it. The sequences have starts evenly spaced, so
-    that also the rows of all of them together have these shares (Hermite's identity).
+    The sources take their shares one after the other, those of the largest weights first. Of the
+    rows that those before leave, a source of weight `w` has its part, ``w / sum`` of the weights
+    from it on: ``floor(n * w / sum + progress)`` of the first `n`. What is left of the sum is its
+    progress towards the next row, also into the next phase. At the start, the progress of the
+    sequences is evenly spaced, so that also the rows of all of them together have these shares
+    (Hermite's identity).
 
     Parameters
     ----------
@@ -44,59 +50,77 @@ class Turns:
     """
 
     def __init__(self, phases: Sequence[Phase], sequence: int, splits: int) -> None:
-        self._phases = phases
-        self._sequence = sequence
-        self._splits = splits
+        first = phases[0].weights
+        order = sorted(range(len(first)), key=lambda i: -first[i])
+        start = [0] * len(first)
+        for level, source in enumerate(order):
+            start[source] = sequence * _find_stride(level, splits) % splits * _TICKS // splits
+        self._rows = [phase.row for phase in phases]
+        self._parts = [_Part(phase.weights, order) for phase in phases]
+        self._starts = [([0] * len(first), start)]  # rows and progress at the start of each phase
+        for part, (begin, end) in zip(self._parts, pairwise(self._rows), strict=False):
+            self._starts.append(part.go_on(*self._starts[-1], end - begin))
 
     def count(self, rows: int) -> list[int]:
         """Count the rows of each source among the first `rows`."""
-        counts = [0] * len(self._phases[0].weights)
-        for phase, end in self._cut(rows):
-            for share in self._list_shares(phase.weights, end - phase.row):
-                counts[share.source] += share.rows
+        counts, _ = self._find(self._find_phase(rows), rows)
         return counts
 
     def list_phases(self, row: int) -> list[list[int]]:
         """List the phases from `row` on, as ``_core.mix`` takes them."""
+        first = self._find_phase(row)
         phases = []
-        for phase, end in self._cut(math.inf):
-            if end <= row:
-                continue
-            begin = max(row, phase.row)
-            shares = self._list_shares(phase.weights, begin - phase.row)
-            length = 0 if end == math.inf else int(end) - begin
-            phases.append([length, *(i for share in shares for i in share.for_core())])
+        for i in range(first, len(self._parts)):
+            begin = max(row, self._rows[i])
+            length = self._rows[i + 1] - begin if i + 1 < len(self._rows) else 0
+            _, progress = self._find(i, begin)
+            phases.append([length, *self._parts[i].for_core(progress)])
         return phases
 
-    def _cut(self, rows: float) -> Iterable[tuple[Phase, Any]]:
-        ends = [phase.row for phase in self._phases[1:]]
-        for phase, end in zip(self._phases, [*ends, math.inf], strict=True):
-            if phase.row < rows:
-                yield phase, min(end, rows)
+    def _find_phase(self, row: int) -> int:
+        return max(0, bisect_right(self._rows, row) - 1)
 
-    def _list_shares(self, weights: Sequence[int], rows: int) -> list[_Share]:
-        shares = []
-        total, left = sum(weights), rows
-        for source in sorted(range(len(weights)), key=lambda i: -weights[i]):
-            weight = weights[source]
-            if weight == 0:
-                break
-            start = self._sequence * total // self._splits
-            count, progress = divmod(left * weight + start, total)
-            shares.append(_Share(source, weight, count, progress))
-            left -= count
-            total -= weight
-        return shares
+    def _find(self, phase: int, row: int) -> tuple[list[int], list[int]]:
+        return self._parts[phase].go_on(*self._starts[phase], row - self._rows[phase])
 
 
-class _Share(NamedTuple):
-    source: int
-    weight: int
-    rows: int
-    progress: int
+def _find_stride(level: int, splits: int) -> int:
+    """Return a step through all sequences: with one for all levels, their roundings would agree."""
+    stride = 2 * level + 1
+    while math.gcd(stride, splits) > 1:
+        stride += 1
+    return stride
 
-    def for_core(self) -> tuple[int, int, int]:
-        return self.source, self.weight, self.progress
+
+class _Part:
+    """The shares of a phase. Progress is counted in parts of `_TICKS` of a row."""
+
+    def __init__(self, weights: Sequence[int], order: Sequence[int]) -> None:
+        # Large numbers, so that progress is hardly rounded from one phase to the next.
+        scale = max(1, _SCALE // sum(weights))
+        left = sum(weights) * scale
+        self._shares = []
+        for source in order:
+            weight = weights[source] * scale
+            if weight:
+                self._shares.append((source, weight, left))
+            left -= weight
+
+    def go_on(
+        self, counts: Sequence[int], progress: Sequence[int], rows: int
+    ) -> tuple[list[int], list[int]]:
+        """Return the rows of each source, and their progress, after `rows` more."""
+        counts, progress = list(counts), list(progress)
+        for source, weight, total in self._shares:
+            taken, rest = divmod(rows * weight + progress[source] * total // _TICKS, total)
+            counts[source] += taken
+            progress[source] = -(-rest * _TICKS // total)  # so that the same rest comes out again
+            rows -= taken
+        return counts, progress
+
+    def for_core(self, progress: Sequence[int]) -> Iterator[int]:
+        for source, weight, total in self._shares:
+            yield from (source, weight, progress[source] * total // _TICKS)
 
 
 def read_weights(names: Sequence[str], weights: Any, what: str = "weights") -> tuple[int, ...]:
@@ -133,12 +157,15 @@ def read_weights(names: Sequence[str], weights: Any, what: str = "weights") -> t
 
 def _read_weight(value: Any, what: str) -> Fraction:
     try:
-        weight = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what} is {value!r}: expected a number of 0 or more") from None
-    if weight < 0 or isinstance(value, str):
-        raise ValueError(f"{what} is {value!r}: expected a number of 0 or more")
-    return weight
+        if isinstance(value, (str, bytes)):
+            raise ValueError
+        exact = isinstance(value, (int, Fraction))
+        weight = Fraction(value) if exact else Fraction(str(float(value)))
+        if weight >= 0:
+            return weight
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{what} is {value!r}: expected a number of 0 or more")
 
 
 def read_schedule(names: Sequence[str], weights: Any) -> Schedule:
@@ -150,13 +177,21 @@ def read_schedule(names: Sequence[str], weights: Any) -> Schedule:
     weights : mapping
         Of names to numbers, or of steps, the first one 0, to such mappings.
     """
-    is_schedule = isinstance(weights, Mapping) and any(isinstance(key, int) for key in weights)
+    is_schedule = isinstance(weights, Mapping) and any(map(_is_step, weights))
     if not is_schedule:
         return [(0, read_weights(names, weights))]
     steps = list(weights)
-    if steps[0] != 0 or any(not isinstance(b, int) or a >= b for a, b in pairwise(steps)):
+    are_steps = all(map(_is_step, steps)) and all(a < b for a, b in pairwise(steps))
+    if not are_steps or steps[0] != 0:
         raise ValueError(f"weights has the steps {steps}: give ascending ones, the first one 0")
-    return [(step, read_weights(names, weights[step], f"weights[{step}]")) for step in steps]
+    return [
+        (operator.index(step), read_weights(names, own, f"weights[{step}]"))
+        for step, own in weights.items()
+    ]
+
+
+def _is_step(key: Any) -> bool:
+    return hasattr(key, "__index__")
 
 
 def plan_phases(
