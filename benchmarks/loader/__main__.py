@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loader import peers
+from benchmarks.loader import peers, shapes
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
@@ -48,8 +48,10 @@ def main() -> None:
     if is_whole:
         rows += measure_rows(2 if arguments.quick else 5)
     calls = measure_calls(DATA) if is_whole else []
+    rounds = 2 if arguments.quick else shapes.ROUNDS
+    found = shapes.measure_shapes(rounds=rounds) if is_whole else []
     machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
-    data = {"machine": machine, "rows": rows, "calls": calls}
+    data = {"machine": machine, "rows": rows, "calls": calls, "shapes": found}
     table = _to_markdown(data)
     print(f"\n{table}")
     if not arguments.names and not arguments.quick:
@@ -99,6 +101,8 @@ def _to_markdown(data: dict[str, Any]) -> str:
             f"| {call['name']} | {format_seconds(call['median'])} | "
             f"{format_seconds(call['target'])} | {reached} |"
         )
+    if data["shapes"]:
+        lines += ["", *shapes.to_markdown(data["shapes"])]
     lines += ["", ", ".join(f"{key} {value}" for key, value in data["machine"].items()) + "."]
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import arrowdl
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from benchmarks.loader.data import make_table
@@ -28,15 +29,18 @@ def measure_calls(folder: Path) -> list[dict[str, Any]]:
         "batch": arrowdl.from_arrow(pa.record_batch(columns)),
         "loader": loader,
         "deque": deque,
+        "frame": pd.DataFrame({f"x{i}": np.arange(100_000, dtype=np.float32) for i in range(20)}),
     }
     calls = [
         ("to_torch(tokens, ragged='padded')", 100 * MICROSECOND, 1),
         ("to_torch(batch, stack=True)", 50 * MICROSECOND, 1),
+        ("to_torch(frame)", 600 * MICROSECOND, 1),
         ("deque(loader, maxlen=0)", 30 * MICROSECOND, batches),
     ]
     titles = [
         "padding 1,024 lists of mean 128",
         "20 float columns by 4,096 to a matrix",
+        "a pandas frame of 20 float columns by 100,000",
         "a 21-column batch of 4,096 from memory-mapped IPC",
     ]
     timings = measure([statement for statement, _, _ in calls], names, FULL)

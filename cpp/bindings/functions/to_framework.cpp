@@ -1,7 +1,9 @@
 // The functions to_torch, to_jax and to_numpy, and read_tensors.
 #include <pybind11/pybind11.h>
 
+#include <cstring>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/copy.hpp"
@@ -14,8 +16,10 @@
 #include "import/arrow.hpp"
 #include "import/pyarrow.hpp"
 #include "support/arguments.hpp"
+#include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -81,6 +85,12 @@ DeviceArray move_to(ConvertOptions& options, DeviceArray array) {
   return copy_array(array, *device);
 }
 
+/// A pandas frame of NumPy numbers as an array of its memory; none for other objects.
+DeviceArray read_frame(PyObject* object) {
+  if (std::strcmp(Py_TYPE(object)->tp_name, "DataFrame") != 0) return {};
+  return find_array(find_hook(Hook::kReadFrame)(py::handle(object)).ptr());
+}
+
 /// The tensors of `object`, as `options` say.
 PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOptions& options) {
   if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
@@ -90,7 +100,9 @@ PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOp
     }
   }
   const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
-  const DeviceArray array = move_to(options, take_array_of(object, copy));
+  DeviceArray frame = read_frame(object);
+  const DeviceArray array =
+      move_to(options, frame ? std::move(frame) : take_array_of(object, copy));
   const Converter converter(framework, options);
   py::object result = options.stack ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();

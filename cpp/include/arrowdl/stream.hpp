@@ -28,6 +28,12 @@ class ArrayStream : private Counted {
   /// `max_rows` (at least 1) is a hint: streams that slice or gather rows return at most as many;
   /// others may return more, and the caller slices.
   virtual DeviceArray next(int64_t max_rows = kAnyRows) = 0;
+  /// Whether the next `rows` rows are in memory that the stream holds: `next(rows)` returns them,
+  /// or more, and neither reads nor copies. False where that is unknown.
+  virtual bool has_rows(int64_t rows) const {
+    static_cast<void>(rows);
+    return false;
+  }
 
  protected:
   ArrayStream(std::shared_ptr<const ParsedSchema> schema, int32_t device_type) noexcept
@@ -157,8 +163,9 @@ OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const Parsed
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true,
                            Allocator allocator = {});
 
-/// Reads ahead on a thread that holds up to `depth` arrays. Raises a failure of the source after
-/// the arrays before it. The thread starts with the first `next`, and ends with the stream or with
+/// Reads ahead on a thread that holds up to `depth` arrays. Slices of one array in memory count as
+/// one where they are smaller (`has_rows`). Raises a failure of the source after the arrays before
+/// it. The thread starts with the first `next`, and ends with the stream or with
 /// the adaptor, whose destructor waits for it up to a second: a thread in a slow call of the source
 /// ends when the call returns. `next` raises RuntimeError in a forked child, which lacks the
 /// thread. Raises ValueError unless depth >= 1.

@@ -12,6 +12,7 @@
 #include "compute/gather_runs.hpp"
 #include "compute/selection.hpp"
 #include "util/bitmap_writer.hpp"
+#include "util/reserve.hpp"
 
 namespace arrowdl {
 namespace {
@@ -70,6 +71,7 @@ void gather_fields(const Selection& selection, ArrayParts* parts) {
 void gather_fixed_size_lists(const Selection& selection, ArrayParts* parts) {
   const int64_t size = selection.type().list_size;
   std::vector<RowRange> values;
+  reserve(&values, static_cast<int64_t>(selection.ranges.size()));
   for (const RowRange& range : selection.ranges) {
     append_range(&values, range.source, Range{range.rows.start * size, range.rows.length * size});
   }

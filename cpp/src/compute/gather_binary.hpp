@@ -10,4 +10,7 @@ namespace arrowdl {
 /// arrays, BufferError if the offsets cannot count the bytes.
 void gather_binary(const Selection& selection, ArrayParts* parts);
 
+/// The bytes of `ranges` of the data buffers of `sources`. Raises ValueError for a missing one.
+Buffer gather_bytes(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges);
+
 }  // namespace arrowdl

@@ -5,6 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
+#include "util/reserve.hpp"
 
 namespace arrowdl {
 namespace {
@@ -41,6 +42,7 @@ Buffer gather_offsets(const Selection& selection, const std::vector<int64_t>& li
                       std::vector<RowRange>* values) {
   Offset* target = nullptr;
   Buffer buffer = allocate_elements(add_rows(selection.length, 1), &target);
+  reserve(values, static_cast<int64_t>(selection.ranges.size()));
   int64_t end = 0;
   *target++ = 0;
   for (const RowRange& range : selection.ranges) {

@@ -1,7 +1,23 @@
 // Compares arrays by their memory.
 #include "compute/same_memory.hpp"
 
+#include <algorithm>
+
 namespace arrowdl {
+namespace {
+
+bool have_same_dictionaries(const DeviceArray& a, const DeviceArray& b) {
+  if (a.type().dictionary != nullptr && !is_same_memory(a.dictionary(), b.dictionary())) {
+    return false;
+  }
+  const auto child_count = static_cast<int64_t>(a.type().children.size());
+  for (int64_t i = 0; i < child_count; ++i) {
+    if (!have_same_dictionaries(a.child(i), b.child(i))) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool is_same_memory(const DeviceArray& a, const DeviceArray& b) {
   if (a.length() != b.length() || a.offset() != b.offset() ||
@@ -19,6 +35,12 @@ bool is_same_memory(const DeviceArray& a, const DeviceArray& b) {
     if (!is_same_memory(a.child(i), b.child(i))) return false;
   }
   return true;
+}
+
+bool share_dictionaries(const std::vector<DeviceArray>& arrays) {
+  return std::all_of(arrays.begin(), arrays.end(), [&](const DeviceArray& array) {
+    return have_same_dictionaries(arrays.front(), array);
+  });
 }
 
 }  // namespace arrowdl

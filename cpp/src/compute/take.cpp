@@ -2,134 +2,157 @@
 #include "compute/take.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
+#include "compute/gather_binary.hpp"
+#include "compute/same_memory.hpp"
 #include "compute/selection.hpp"
-#include "util/bitmap_writer.hpp"
+#include "compute/take_bits.hpp"
+#include "compute/take_elements.hpp"
+#include "compute/take_offsets.hpp"
+#include "util/bit_util.hpp"
 #include "util/reserve.hpp"
-#include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
 
 using Sources = std::vector<DeviceArray>;
 
-/// The bits of a source; all set without a bitmap.
-struct SourceBits {
-  const uint8_t* bits;
-  int64_t offset;
+/// Rows to take: `run` consecutive ones for each index, from row `index * run` on. Rows within
+/// lists of a fixed size come in runs.
+struct Runs {
+  RowIndices indices;
+  int64_t run;
 
-  bool operator[](uint32_t row) const noexcept {
-    return bits == nullptr || get_bit(bits, offset + row);
-  }
+  int64_t length() const noexcept { return indices.count * run; }
 };
 
-Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices) {
-  uint8_t* target = nullptr;
-  Buffer taken = Buffer::allocate(bitmap_size(indices.count), &target);
-  for (int64_t start = 0; start < indices.count; start += 8) {
-    const int64_t n = std::min<int64_t>(8, indices.count - start);
-    unsigned byte = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const RowIndex index = indices.begin[start + i];
-      byte |= static_cast<unsigned>(sources[index.source][index.row]) << i;
-    }
-    target[start / 8] = static_cast<uint8_t>(byte);
+/// Whether there is a loop for rows of `type` that come in runs of `run`.
+bool has_loop(const Type& type, int64_t run) {
+  switch (type.layout) {
+    case Layout::kBoolean:
+    case Layout::kStruct:
+      return true;
+    case Layout::kFixedWidth:
+      return run == 1 || run * type.byte_width <= kMostElementBytes;
+    case Layout::kFixedSizeList:
+      return type.list_size > 0 && type.list_size <= kMostElementBytes / run &&
+             has_loop(type.children.front(), run * type.list_size);
+    case Layout::kBinary:
+    case Layout::kLargeBinary:
+    case Layout::kList:
+    case Layout::kLargeList:
+      return run == 1;
+    default:
+      return false;
   }
-  return taken;
+}
+
+/// The bits of buffer `buffer`.
+Buffer take_bits_of(const Sources& sources, const Runs& runs, int64_t buffer) {
+  std::vector<SourceBits> bits;
+  bits.reserve(sources.size());
+  for (const DeviceArray& source : sources) {
+    const uint8_t* from = buffer == 0 ? source.validity() : source.buffer_as<uint8_t>(buffer);
+    bits.push_back({from, source.offset()});
+  }
+  return take_bits(bits, runs.indices, runs.run);
 }
 
 /// The validity bitmap; no buffer if every row is valid.
-Buffer take_validity(const Sources& sources, RowIndices indices, int64_t* null_count) {
-  std::vector<SourceBits> validity;
-  bool has_bitmap = false;
-  for (const DeviceArray& source : sources) {
-    validity.push_back({source.validity(), source.offset()});
-    has_bitmap = has_bitmap || source.validity() != nullptr;
-  }
+Buffer take_validity(const Sources& sources, const Runs& runs, int64_t* null_count) {
+  const bool has_bitmap =
+      std::any_of(sources.begin(), sources.end(),
+                  [](const DeviceArray& source) { return source.validity() != nullptr; });
   if (!has_bitmap) return Buffer();
-  Buffer bits = take_bits(validity, indices);
-  *null_count = indices.count - count_set_bits(bits.data(), 0, indices.count);
+  Buffer bits = take_bits_of(sources, runs, 0);
+  *null_count = runs.length() - count_set_bits(bits.data(), 0, runs.length());
   return *null_count == 0 ? Buffer() : bits;
 }
 
-Buffer take_booleans(const Sources& sources, RowIndices indices) {
-  std::vector<SourceBits> bits;
-  for (const DeviceArray& source : sources) {
-    bits.push_back({source.buffer_as<uint8_t>(1), source.offset()});
-  }
-  return take_bits(bits, indices);
-}
-
-template <std::size_t kWidth>
-void take_elements(const uint8_t* const* from, RowIndices indices, uint8_t* target) {
-  for (int64_t i = 0; i < indices.count; ++i) {
-    const RowIndex index = indices.begin[i];
-    std::memcpy(target + i * static_cast<int64_t>(kWidth), from[index.source] + index.row * kWidth,
-                kWidth);
-  }
-}
-
-/// The same for elements of any width.
-void take_elements(const uint8_t* const* from, int64_t width, RowIndices indices, uint8_t* target) {
-  for (int64_t i = 0; i < indices.count; ++i) {
-    const RowIndex index = indices.begin[i];
-    std::memcpy(target + i * width, from[index.source] + index.row * width,
-                static_cast<std::size_t>(width));
-  }
-}
-
-Buffer take_fixed_width(const Sources& sources, RowIndices indices) {
+Buffer take_fixed_width(const Sources& sources, const Runs& runs) {
   const int64_t width = sources.front().type().byte_width;
-  uint8_t* target = nullptr;
-  Buffer taken = allocate_elements(indices.count, width, &target);
-  if (taken.size() == 0) return taken;
-  std::vector<const uint8_t*> from;
+  std::vector<const uint8_t*> first;
+  first.reserve(sources.size());
   for (const DeviceArray& source : sources) {
-    from.push_back(source.buffer_as<uint8_t>(1) + source.offset() * width);
+    first.push_back(source.buffer_as<uint8_t>(1) + source.offset() * width);
   }
-  const bool is_common = visit_width(
-      width, [&](auto known_width) { take_elements<known_width()>(from.data(), indices, target); });
-  if (!is_common) take_elements(from.data(), width, indices, target);
-  return taken;
+  return take_elements(first, runs.indices, runs.run * width);
 }
 
-std::vector<RowRange> to_ranges(RowIndices indices) {
+void take_binary(const Sources& sources, RowIndices indices, ArrayParts* parts) {
+  const std::vector<int64_t> limits(sources.size(), kNoLimit);
+  std::vector<RowRange> bytes;
+  parts->buffers.push_back(take_offsets(sources, indices, limits, &bytes));
+  parts->buffers.push_back(gather_bytes(sources, bytes));
+}
+
+void take_lists(const Sources& sources, RowIndices indices, ArrayParts* parts) {
+  const Sources children = select_child(sources, 0);
+  std::vector<int64_t> limits;
+  limits.reserve(children.size());
+  for (const DeviceArray& child : children) limits.push_back(child.length());
+  std::vector<RowRange> values;
+  parts->buffers.push_back(take_offsets(sources, indices, limits, &values));
+  parts->children.push_back(gather(children, values));
+}
+
+std::vector<RowRange> to_ranges(const Runs& runs) {
   std::vector<RowRange> ranges;
-  reserve(&ranges, indices.count);
-  for (int64_t i = 0; i < indices.count; ++i) {
-    append_range(&ranges, indices.begin[i].source, Range{indices.begin[i].row, 1});
+  reserve(&ranges, runs.indices.count);
+  for (int64_t i = 0; i < runs.indices.count; ++i) {
+    const RowIndex index = runs.indices.begin[i];
+    append_range(&ranges, index.source, Range{index.row * runs.run, runs.run});
   }
   return ranges;
 }
 
-/// Whether rows of `type` are taken one by one; those of other types go through ranges.
-bool has_element_loop(const Type& type) {
-  return type.layout == Layout::kBoolean || type.layout == Layout::kStruct ||
-         (type.layout == Layout::kFixedWidth && type.dictionary == nullptr);
+OwnedArray take_runs(const Sources& sources, const Runs& runs);
+
+void take_contents(const Sources& sources, const Runs& runs, ArrayParts* parts) {
+  const Type& type = sources.front().type();
+  switch (type.layout) {
+    case Layout::kBoolean:
+      parts->buffers.push_back(take_bits_of(sources, runs, 1));
+      return;
+    case Layout::kFixedWidth:
+      parts->buffers.push_back(take_fixed_width(sources, runs));
+      if (type.dictionary != nullptr) {
+        parts->dictionary = share_array(sources.front().dictionary());
+      }
+      return;
+    case Layout::kFixedSizeList:
+      parts->children.push_back(
+          take_runs(select_child(sources, 0), {runs.indices, runs.run * type.list_size}));
+      return;
+    case Layout::kStruct:
+      for (std::size_t i = 0; i < type.children.size(); ++i) {
+        parts->children.push_back(take_runs(select_child(sources, static_cast<int64_t>(i)), runs));
+      }
+      return;
+    case Layout::kBinary:
+    case Layout::kLargeBinary:
+      return take_binary(sources, runs.indices, parts);
+    default:
+      return take_lists(sources, runs.indices, parts);
+  }
+}
+
+OwnedArray take_runs(const Sources& sources, const Runs& runs) {
+  const Type& type = sources.front().type();
+  const bool has_other_dictionaries = type.dictionary != nullptr && !share_dictionaries(sources);
+  if (!has_loop(type, runs.run) || has_other_dictionaries) return gather(sources, to_ranges(runs));
+  ArrayParts parts;
+  parts.length = runs.length();
+  parts.buffers.push_back(take_validity(sources, runs, &parts.null_count));
+  take_contents(sources, runs, &parts);
+  return make_array(std::move(parts));
 }
 
 }  // namespace
 
 OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices) {
-  const Type& type = sources.front().type();
-  if (!has_element_loop(type)) return gather(sources, to_ranges(indices));
-  ArrayParts parts;
-  parts.length = indices.count;
-  parts.buffers.push_back(take_validity(sources, indices, &parts.null_count));
-  if (type.layout == Layout::kBoolean) {
-    parts.buffers.push_back(take_booleans(sources, indices));
-  } else if (type.layout == Layout::kFixedWidth) {
-    parts.buffers.push_back(take_fixed_width(sources, indices));
-  } else {
-    const auto count = static_cast<int64_t>(type.children.size());
-    for (int64_t i = 0; i < count; ++i) {
-      parts.children.push_back(take(select_child(sources, i), indices));
-    }
-  }
-  return make_array(std::move(parts));
+  return take_runs(sources, {indices, 1});
 }
 
 }  // namespace arrowdl

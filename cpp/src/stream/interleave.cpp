@@ -36,6 +36,8 @@ class Interleave final : public ArrayStream {
     return rows;
   }
 
+  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
+
  private:
   int64_t period() const noexcept { return rows_ + skip_; }
 

@@ -74,6 +74,8 @@ class Mix final : public ArrayStream {
     return rows;
   }
 
+  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
+
  private:
   DeviceArray read_block() {
     if (pending_.order.empty()) read_rows(choose_streams());

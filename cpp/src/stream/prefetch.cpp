@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <vector>
 #if defined(__GLIBCXX__)
 #include <cxxabi.h>
 #endif
@@ -26,6 +27,13 @@ namespace {
 /// want to open again.
 constexpr std::chrono::seconds kPatience{1};
 
+/// The most slices of one array that are handed over together. Threads that hand over each small
+/// slice switch at each.
+constexpr std::size_t kMostTogether = 256;
+
+/// Arrays that the thread hands over together. The last one is empty at the end.
+using Group = std::vector<DeviceArray>;
+
 /// The state that the reader and its thread share. The thread may outlive the reader while it is in
 /// a call of the source; it releases the source when the call returns.
 struct Queue final : BackgroundRead {
@@ -36,58 +44,73 @@ struct Queue final : BackgroundRead {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::list<DeviceArray> arrays;  // the last one is empty at the end
-  std::exception_ptr failure;     // comes after `arrays`
+  std::list<Group> groups;
+  std::size_t count = 0;       // of the arrays in `groups`
+  std::exception_ptr failure;  // comes after `groups`
   bool is_closed = false;
   bool is_done = false;  // the thread has released the source
-  OwnedStream source;    // the thread's
+  OwnedStream source;    // the thread's, as is `made`
+  std::list<Group> made;
   const std::size_t depth;
 };
 
 void Queue::close() noexcept {
-  std::list<DeviceArray> dropped;
+  std::list<Group> dropped;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     is_closed = true;
-    arrays.swap(dropped);
+    groups.swap(dropped);
+    count = 0;
   }
   changed.notify_all();
 }
 
-/// Waits for room. Returns whether to read another array.
+/// Waits for room. Returns whether to read more.
 bool wait_for_room(Queue& queue) {
   std::unique_lock<std::mutex> lock(queue.mutex);
-  Waiting::on_own_thread().wait(
-      queue.changed, lock, [&] { return queue.is_closed || queue.arrays.size() < queue.depth; });
+  Waiting::on_own_thread().wait(queue.changed, lock,
+                                [&] { return queue.is_closed || queue.count < queue.depth; });
   return !queue.is_closed;
 }
 
-/// Returns whether more arrays may follow.
-bool put(Queue& queue, DeviceArray array) {
-  const bool is_last = !array;
-  const std::lock_guard<std::mutex> lock(queue.mutex);
-  if (queue.is_closed) return false;
-  queue.arrays.push_back(std::move(array));
-  queue.changed.notify_all();
-  return !is_last;
+/// Reads an array, and those that the source holds already, to `made`. Returns whether more may
+/// follow.
+bool read_group(Queue& queue) {
+  Group& group = queue.made.emplace_back();
+  do {
+    group.push_back(queue.source->next());
+  } while (group.back() && group.size() < kMostTogether && queue.source->has_rows(1));
+  return static_cast<bool>(group.back());
 }
 
-void fail(Queue& queue, std::exception_ptr failure) {
+/// Hands over what was made, and a failure after it. Returns whether the queue is open.
+bool hand_over(Queue& queue, std::exception_ptr failure = nullptr) noexcept {
+  std::list<Group> dropped;  // without the lock
   const std::lock_guard<std::mutex> lock(queue.mutex);
-  if (!queue.is_closed) queue.failure = std::move(failure);
+  if (queue.is_closed) {
+    dropped.swap(queue.made);
+  } else {
+    for (const Group& group : queue.made) queue.count += group.size();
+    queue.groups.splice(queue.groups.end(), queue.made);
+    queue.failure = std::move(failure);
+  }
   queue.changed.notify_all();
+  return !queue.is_closed;
 }
 
 void Queue::run() {
   try {
-    while (wait_for_room(*this) && put(*this, source->next())) {
+    bool has_more = true;
+    while (has_more && wait_for_room(*this)) {
+      has_more = read_group(*this);
+      has_more = hand_over(*this) && has_more;
     }
 #if defined(__GLIBCXX__)
   } catch (const abi::__forced_unwind&) {  // a finalizing interpreter ends its threads
     throw;
 #endif
   } catch (...) {
-    fail(*this, std::current_exception());
+    hand_over(*this, std::current_exception());
   }
   source.reset();
   const std::lock_guard<std::mutex> lock(mutex);
@@ -122,17 +145,15 @@ class Prefetch final : public ArrayStream {
   DeviceArray next(int64_t) override {
     if (!is_started_) start();
     require_own_process(process_);
-    wait_guarded([this](const Waiting& waiting) { wait_for_array(waiting); });
-    std::unique_lock<std::mutex> lock(queue_->mutex);
-    if (queue_->arrays.empty()) {
-      if (queue_->failure) raise_failure(queue_->failure);
-      return {};  // closed, at the end of the process
+    while (position_ == taken_.size()) {
+      if (!take_group()) return {};
     }
-    DeviceArray array = queue_->arrays.front();
-    if (array) queue_->arrays.pop_front();  // the end stays
-    lock.unlock();
-    queue_->changed.notify_all();
-    return array;
+    if (!taken_[position_]) return {};  // the end stays
+    return std::move(taken_[position_++]);
+  }
+
+  bool has_rows(int64_t rows) const override {
+    return position_ < taken_.size() && taken_[position_] && rows <= taken_[position_].length();
   }
 
  private:
@@ -143,10 +164,27 @@ class Prefetch final : public ArrayStream {
     is_started_ = true;
   }
 
-  void wait_for_array(const Waiting& waiting) {
+  /// Returns false if the queue was closed, at the end of the process.
+  bool take_group() {
+    wait_guarded([this](const Waiting& waiting) { wait_for_group(waiting); });
+    std::unique_lock<std::mutex> lock(queue_->mutex);
+    if (queue_->groups.empty()) {
+      if (queue_->failure) raise_failure(queue_->failure);
+      return false;
+    }
+    taken_ = std::move(queue_->groups.front());
+    position_ = 0;
+    queue_->groups.pop_front();
+    queue_->count -= taken_.size();
+    lock.unlock();
+    queue_->changed.notify_all();
+    return true;
+  }
+
+  void wait_for_group(const Waiting& waiting) {
     std::unique_lock<std::mutex> lock(queue_->mutex);
     const auto is_ready = [&] {
-      return !queue_->arrays.empty() || queue_->failure || queue_->is_closed;
+      return !queue_->groups.empty() || queue_->failure || queue_->is_closed;
     };
     while (!waiting.wait_for(queue_->changed, lock, kInterruptInterval, is_ready)) {
       lock.unlock();
@@ -156,6 +194,8 @@ class Prefetch final : public ArrayStream {
   }
 
   std::shared_ptr<Queue> queue_;
+  Group taken_;
+  std::size_t position_ = 0;  // in `taken_`
   bool is_started_ = false;
   uint64_t process_ = 0;
 };

@@ -22,6 +22,10 @@ class Rebatch final : public ArrayStream {
     return concatenate(parts);
   }
 
+  bool has_rows(int64_t rows) const override {
+    return rows <= batch_size_ && reader_.has_rows(batch_size_);
+  }
+
  private:
   static int64_t count_rows(const std::vector<DeviceArray>& parts) {
     int64_t count = 0;

@@ -29,6 +29,11 @@ DeviceArray RowReader::peek(int64_t rows) {
   return rest_.slice(0, std::min(rows, rest_.length()));
 }
 
+bool RowReader::has_rows(int64_t rows) const {
+  if (rest_) return rows <= rest_.length();
+  return device_type_ == source_->device_type() && source_->has_rows(rows);
+}
+
 /// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {

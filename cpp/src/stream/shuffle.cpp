@@ -1,5 +1,6 @@
 // Shuffles the rows of a stream within windows.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -10,9 +11,11 @@
 #include "arrowdl/owned.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/row_numbers.hpp"
+#include "compute/same_memory.hpp"
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/row_reader.hpp"
+#include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
 
 namespace arrowdl {
@@ -22,22 +25,35 @@ constexpr int64_t kMaxRows = int64_t{1} << 32;
 
 /// std::mt19937_64 and std::seed_seq give the same numbers everywhere; the distributions of the
 /// standard library do not.
-std::mt19937_64 make_engine(uint64_t seed, uint64_t window) {
+MersenneTwister make_engine(uint64_t seed, uint64_t window) {
   std::seed_seq sequence{seed, seed >> 32, window, window >> 32};
-  return std::mt19937_64(sequence);
+  return MersenneTwister(sequence);
 }
 
 /// A number below `bound`, which is at most 2^32. The bias is at most bound / 2^32.
-uint32_t draw_below(std::mt19937_64& engine, uint64_t bound) {
+uint32_t draw_below(MersenneTwister& engine, uint64_t bound) {
   return static_cast<uint32_t>(((engine() >> 32) * bound) >> 32);
+}
+
+void prefetch_line([[maybe_unused]] const void* memory) {
+#if defined(__GNUC__)
+  __builtin_prefetch(memory, 1);
+#endif
 }
 
 /// Fisher and Yates.
 template <typename T>
 void permute_items(std::vector<T>* items, uint64_t seed, uint64_t window) {
-  std::mt19937_64 engine = make_engine(seed, window);
-  for (std::size_t i = items->size(); i > 1; --i) {
-    std::swap((*items)[i - 1], (*items)[draw_below(engine, i)]);
+  MersenneTwister engine = make_engine(seed, window);
+  T* const first = items->data();
+  std::array<uint32_t, 64> drawn;  // so many items are fetched at the same time
+  for (std::size_t i = items->size(); i > 1;) {
+    const std::size_t count = std::min(drawn.size(), i - 1);
+    for (std::size_t k = 0; k < count; ++k) {
+      drawn[k] = draw_below(engine, i - k);
+      prefetch_line(first + drawn[k]);
+    }
+    for (std::size_t k = 0; k < count; ++k) std::swap(first[--i], first[drawn[k]]);
   }
 }
 
@@ -55,27 +71,40 @@ class Window {
       : parts_(std::move(parts)) {
     is_on_device_ = are_read_by_kernels(parts_, "shuffle rows");
     // Several dictionaries become one for all rows.
-    if (has_dictionary(parts_.front().type())) parts_ = {concatenate(parts_)};
+    if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
+      parts_ = {concatenate(parts_)};
+    }
     reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
                                      [](int64_t rows, const DeviceArray& part) {
                                        return rows + part.length();
                                      }));
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
-      for (uint32_t row = 0; row < length; ++row) order_.push_back({source, row});
+      const std::size_t first = order_.size();
+      order_.resize(first + length);
+      for (uint32_t row = 0; row < length; ++row) order_[first + row] = {source, row};
       bytes_ += parts_[source].nbytes();
     }
     permute_items(&order_, seed, number);
     if (is_on_device_) numbers_ = number_rows(parts_, {order_.data(), length()});
   }
 
-  bool is_on_device() const noexcept { return is_on_device_; }
-
   /// Rows that have not been taken.
   int64_t left() const noexcept { return length() - position_; }
-  /// About how many rows take `bytes`.
-  int64_t count_rows_of(int64_t bytes) const noexcept {
-    return bytes / std::max<int64_t>(1, bytes_ / length());
+  /// How many rows to gather at a time: so many that the columns are gathered in the cache, but not
+  /// the whole window, whose memory would be new each time.
+  int64_t count_block_rows() const noexcept {
+    constexpr int64_t kBytes = 4 << 20;
+    constexpr int64_t kMostBytes = 32 << 20;
+    constexpr int64_t kBytesOfDevice = 64 << 20;
+    // A cache line has several elements of a narrow column, and each block loads it again.
+    constexpr int64_t kMostBlocks = 4;
+    constexpr int64_t kLine = 64;
+    if (is_on_device_) return count_rows_of(kBytesOfDevice);  // launches take longer than calls
+    const auto columns = static_cast<int64_t>(parts_.front().type().children.size());
+    const int64_t rows = count_rows_of(kBytes);
+    if (bytes_ >= length() * columns * kLine) return rows;
+    return std::max(rows, std::min(count_rows_of(kMostBytes), length() / kMostBlocks));
   }
   DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
     const int64_t first = std::exchange(position_, position_ + count);
@@ -92,6 +121,11 @@ class Window {
 
  private:
   int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
+
+  /// About how many rows take `bytes`.
+  int64_t count_rows_of(int64_t bytes) const noexcept {
+    return bytes / std::max<int64_t>(1, bytes_ / length());
+  }
 
   std::vector<DeviceArray> parts_;
   std::vector<RowIndex> order_;
@@ -118,15 +152,13 @@ class Shuffle final : public ArrayStream {
     return rows;
   }
 
+  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
+
  private:
-  /// Takes the next rows of the window: a few times `max_rows`, so that gathering works column by
-  /// column in the cache, but not the whole window, whose memory would be new each time.
+  /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
   bool take_block(int64_t max_rows) {
     if (window_.left() == 0 && !open_window()) return false;
-    constexpr int64_t kBlockBytes = 4 << 20;
-    constexpr int64_t kBlockBytesOfDevice = 64 << 20;  // launches take longer than calls
-    const int64_t bytes = window_.is_on_device() ? kBlockBytesOfDevice : kBlockBytes;
-    const int64_t wanted = std::max(max_rows, window_.count_rows_of(bytes) / max_rows * max_rows);
+    const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
     block_ = window_.take(std::min(window_.left(), wanted), schema());
     if (window_.left() == 0) window_ = Window();
     return true;

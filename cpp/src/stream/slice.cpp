@@ -31,6 +31,10 @@ class Slice final : public ArrayStream {
     return {};
   }
 
+  bool has_rows(int64_t rows) const override {
+    return skip_ == 0 && rows <= left_ && source_->has_rows(rows);
+  }
+
  private:
   OwnedStream source_;
   int64_t skip_;

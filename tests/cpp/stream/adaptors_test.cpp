@@ -419,6 +419,70 @@ TEST(Prefetch, ReadsAheadSoFarAndNoFurther) {
   expect_objects(objects);
 }
 
+/// 0, 1, 2, … in arrays of 10 rows, which are counted.
+OwnedStream count_by_ten(std::atomic<int64_t>* made, int64_t most) {
+  return generate([made, most](int64_t i) -> DeviceArray {
+    if (i >= most) return {};
+    if (made != nullptr) ++*made;
+    Values rows;
+    for (int64_t row = 0; row < 10; ++row) rows.push_back(number(i * 10 + row));
+    return Builder(1).import(field("l"), rows);
+  });
+}
+
+TEST(Prefetch, SlicesOfOneArrayCountAsOne) {
+  const int64_t objects = live_objects();
+  for (const int64_t batch : {1, 3, 5, 10, 25}) {
+    SCOPED_TRACE(batch);
+    std::atomic<int64_t> made{0};
+    const OwnedStream stream = prefetch(rebatch(count_by_ten(&made, 40), batch), 2);
+    for (int64_t i = 0; i < 400; i += batch) {
+      const DeviceArray array = stream->next();
+      ASSERT_EQ(read_rows(array).front(), number(i));
+      // Those of this group and of two more, and what is being read.
+      ASSERT_LE(made, (i + 3 * std::max<int64_t>(10, 2 * batch)) / 10 + 3);
+    }
+    EXPECT_FALSE(stream->next());
+    EXPECT_FALSE(stream->next());
+  }
+  expect_objects(objects);
+}
+
+/// A stream that has rows returns them, and asks its source for none.
+TEST(Adaptors, RowsThatAreThereAreNotRead) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Builder builder(seed);
+    std::atomic<int64_t> made{0};
+    OwnedStream stream = count_by_ten(&made, 12);
+    for (int64_t i = builder.pick(1, 4); i > 0; --i) {
+      const int64_t n = builder.pick(1, 30);
+      switch (builder.pick(0, 2)) {
+        case 0:
+          stream = rebatch(std::move(stream), n, builder.chance(2));
+          break;
+        case 1:
+          stream = shuffle(std::move(stream), n, 1);
+          break;
+        default:
+          stream = slice_stream(std::move(stream), builder.pick(0, 9), 40 + n);
+      }
+    }
+    for (;;) {
+      const int64_t rows = builder.pick(1, 12);
+      const bool has_rows = stream->has_rows(rows);
+      const int64_t before = made;
+      const DeviceArray array = stream->next(rows);
+      if (has_rows) {
+        ASSERT_EQ(made, before);
+        ASSERT_TRUE(array);
+        ASSERT_GE(array.length(), rows);
+      }
+      if (!array) break;
+    }
+  }
+}
+
 TEST(Prefetch, FailuresComeInTheirPlaceAndStay) {
   const int64_t objects = live_objects();
   {
@@ -432,6 +496,26 @@ TEST(Prefetch, FailuresComeInTheirPlaceAndStay) {
     EXPECT_EQ(read_rows(stream->next()), numbers({1}));
     expect_error(ErrorKind::kRuntime, "disk on fire", [&] { stream->next(); });
     expect_error(ErrorKind::kRuntime, "disk on fire", [&] { stream->next(); });
+  }
+  expect_objects(objects);
+}
+
+TEST(Prefetch, SlicesBeforeAFailureAreNotLost) {
+  const int64_t objects = live_objects();
+  {
+    const OwnedStream source =
+        prefetch(rebatch(generate([](int64_t i) -> DeviceArray {
+                           if (i == 1) {
+                             throw Error(ErrorKind::kRuntime, "on fire");
+                           }
+                           return Builder(1).import(field("l"), numbers({0, 1, 2, 3}));
+                         }),
+                         2),
+                 2);
+    EXPECT_EQ(read_rows(source->next()), numbers({0, 1}));
+    EXPECT_EQ(read_rows(source->next()), numbers({2, 3}));
+    expect_error(ErrorKind::kRuntime, "on fire", [&] { source->next(); });
+    expect_error(ErrorKind::kRuntime, "on fire", [&] { source->next(); });
   }
   expect_objects(objects);
 }

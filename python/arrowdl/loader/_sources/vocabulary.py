@@ -126,7 +126,10 @@ def _encode(column: pa.Array, values: pa.Array, name: str, path: str) -> pa.Dict
     if is_dictionary:
         index_type = _choose_index_type(column.type.index_type, len(values))
         if column.dictionary.equals(values) and column.type.index_type == index_type:
-            return column
+            # All arrays have one dictionary in memory: a shuffle shares it and compares nothing.
+            ordered = column.type.ordered
+            indices = column.indices
+            return pa.DictionaryArray.from_arrays(indices, values, ordered=ordered, safe=False)
     entries = column.dictionary if is_dictionary else column
     if pa.types.is_null(values.type):  # of an empty list
         values = values.cast(entries.type)

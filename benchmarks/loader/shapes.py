@@ -1,0 +1,291 @@
+"""Passes over tables of many shapes, compared with what pyarrow and polars take to decode them.
+
+Run it with ``python -m benchmarks.loader.shapes [--rounds N] [NAME ...]``. Times are of all threads
+of the process together (CPU time), the minimum of alternating passes: other work on the machine
+hardly changes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from benchmarks.timing import format_seconds
+
+DATA = Path(__file__).parents[2] / "build/benchmark-data"
+GROUP_ROWS = 65_536
+ROUNDS = 7
+
+Pass = Callable[[], Any]
+MakeTable = Callable[[np.random.Generator], pa.Table]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+    make_table : callable
+    in_order, shuffled : float, optional
+        The most that a pass of a Loader may take, as a multiple of the scanner's.
+    batch_rows : int
+    group_rows : int
+        Rows of a row group.
+    files : int
+        Into how many files the rows are divided.
+    options : dict
+        Arguments of the Loader.
+    """
+
+    name: str
+    make_table: MakeTable
+    in_order: float | None
+    shuffled: float | None
+    batch_rows: int = 1024
+    group_rows: int = GROUP_ROWS
+    files: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def _make_floats(columns: int, rows: int, share_of_nulls: float = 0) -> MakeTable:
+    def make_table(random: np.random.Generator) -> pa.Table:
+        arrays = {}
+        for i in range(columns):
+            mask = random.random(rows) < share_of_nulls if share_of_nulls else None
+            arrays[f"x{i}"] = pa.array(random.random(rows, dtype=np.float32), mask=mask)
+        return pa.table(arrays)
+
+    return make_table
+
+
+def _make_lists(random: np.random.Generator, values: Any, mean: int) -> pa.Array:
+    """Divide `values` into lists of 0 to ``2 * mean`` values."""
+    lengths = random.integers(0, 2 * mean + 1, len(values) // mean + 1)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).clip(max=len(values)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def _make_bytes(random: np.random.Generator, rows: int, low: int, high: int, kind: Any) -> pa.Array:
+    """Return strings of lower-case letters, or bytes, of `low` to `high` bytes each."""
+    lengths = random.integers(low, high + 1, rows)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    is_text = pa.types.is_string(kind)
+    first, last = (97, 123) if is_text else (0, 256)
+    data = random.integers(first, last, offsets[-1], dtype=np.uint8)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, rows, buffers)
+
+
+def _make_strings(random: np.random.Generator) -> pa.Table:
+    return pa.table(
+        {
+            "name": _make_bytes(random, 300_000, 0, 24, pa.string()),
+            "text": _make_bytes(random, 300_000, 20, 80, pa.string()),
+            "label": random.integers(0, 10, 300_000),
+        }
+    )
+
+
+def _make_dictionaries(random: np.random.Generator) -> pa.Table:
+    def make_column(index: int) -> pa.Array:
+        values = pa.array([f"category {index} {i}" for i in range(1000)])
+        codes = pa.array(random.integers(0, 1000, 500_000, dtype=np.int32))
+        return pa.DictionaryArray.from_arrays(codes, values)
+
+    return pa.table({f"c{i}": make_column(i) for i in range(6)})
+
+
+def _make_list_table(random: np.random.Generator) -> pa.Table:
+    lists = _make_lists(random, pa.array(random.random(3_000_000, dtype=np.float32)), 8)
+    return pa.table({"values": lists, "label": random.integers(0, 10, len(lists))})
+
+
+def _make_list_of_structs(random: np.random.Generator) -> pa.Table:
+    structs = pa.StructArray.from_arrays(
+        [
+            pa.array(random.random(1_000_000, dtype=np.float32)),
+            pa.array(random.integers(0, 100, 1_000_000, dtype=np.int32)),
+        ],
+        ["value", "item"],
+    )
+    lists = _make_lists(random, structs, 5)
+    return pa.table({"items": lists, "label": random.integers(0, 10, len(lists))})
+
+
+def _make_fixed_size_lists(random: np.random.Generator) -> pa.Table:
+    rows = 400_000
+    values = pa.array(random.random(rows * 8, dtype=np.float32))
+    vectors = pa.FixedSizeListArray.from_arrays(values, 8)
+    return pa.table({"vector": vectors, "label": random.integers(0, 10, rows)})
+
+
+def _make_images(random: np.random.Generator) -> pa.Table:
+    images = _make_bytes(random, 4_000, 10_000, 30_000, pa.binary())
+    return pa.table({"image": images, "label": random.integers(0, 1000, len(images))})
+
+
+def _make_bools(random: np.random.Generator) -> pa.Table:
+    rows = 1_000_000
+    return pa.table({f"b{i}": pa.array(random.random(rows) < 0.3) for i in range(8)})
+
+
+def _make_embeddings(random: np.random.Generator) -> pa.Table:
+    rows, width = 200_000, 256
+    values = pa.array(random.random(rows * width, dtype=np.float32))
+    return pa.table(
+        {
+            "vector": pa.FixedSizeListArray.from_arrays(values, width),
+            "label": random.integers(0, 10, rows),
+        }
+    )
+
+
+OFFSETS = {"ragged": "offsets"}
+
+# The targets are those of issue 16.
+SHAPES = (
+    Shape("wide", _make_floats(1000, 100_000), 1.05, 1.3, group_rows=20_000),
+    Shape("strings", _make_strings, 1.1, 1.6, options=OFFSETS),
+    Shape("dictionary", _make_dictionaries, 1.2, 1.7),
+    Shape("lists", _make_list_table, 1.0, 1.45, options=OFFSETS),
+    Shape("lists-of-structs", _make_list_of_structs, 1.0, 1.45, options=OFFSETS),
+    Shape("fixed-size-lists", _make_fixed_size_lists, 1.0, 1.3),
+    Shape("nulls", _make_floats(8, 500_000, 0.2), 1.1, 1.35, options={"nulls": "nan"}),
+    Shape("images", _make_images, 1.0, 1.15, batch_rows=64, group_rows=1_000, options=OFFSETS),
+    Shape("nine-floats", _make_floats(9, 1_000_000), 1.0, 1.7),
+    Shape("bools", _make_bools, 1.2, 1.6),
+    Shape("small-files", _make_floats(4, 1_000_000), 0.9, None, files=400),
+    Shape("batches-of-32", _make_embeddings, None, 1.3, batch_rows=32),
+)
+
+
+def measure_shapes(
+    names: Iterable[str] = (), rounds: int = ROUNDS, folder: Path = DATA
+) -> list[dict[str, Any]]:
+    """Return a row for each shape, or for those of `names`."""
+    chosen = set(names)
+    rows = []
+    for shape in SHAPES:
+        if not chosen or shape.name in chosen:
+            rows += list(_measure_shape(shape, _write_files(shape, folder), rounds))
+    return rows
+
+
+def _write_files(shape: Shape, folder: Path) -> list[Path]:
+    """Write the files of a shape, if they do not exist yet."""
+    target = folder / "shapes" / shape.name
+    paths = [target / f"{i:03}.parquet" for i in range(shape.files)]
+    if not all(path.exists() for path in paths):
+        target.mkdir(parents=True, exist_ok=True)
+        table = shape.make_table(np.random.default_rng(7))
+        rows = -(-len(table) // shape.files)
+        for i, path in enumerate(paths):
+            part = table.slice(i * rows, rows)
+            pq.write_table(part, path, row_group_size=shape.group_rows)
+    return paths
+
+
+def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dict[str, Any]]:
+    def make_loader(**options: Any) -> arrowdl.Loader:
+        return arrowdl.Loader(paths, shape.batch_rows, **shape.options, **options)
+
+    passes: dict[str, Pass] = {
+        "scanner": lambda: _scan(paths),
+        "polars": lambda: pl.read_parquet(paths),
+    }
+    targets = {"in order": shape.in_order, "shuffled": shape.shuffled}
+    for order, target in targets.items():
+        if target is not None:
+            loader = make_loader(shuffle=order == "shuffled")
+            passes[order] = partial(_drain, loader)
+    if shape.files > 1:
+        targets["in order, new Loader"] = 1.1
+        passes["in order, new Loader"] = lambda: _drain(make_loader())
+    seconds = _measure(passes, rounds)
+    for order, target in targets.items():
+        if target is None:
+            continue
+        ratio = seconds[order] / seconds["scanner"]
+        print(f"{shape.name + ', ' + order:34} {ratio:6.2f} (at most {target:g})", flush=True)
+        yield {
+            "name": shape.name,
+            "order": order,
+            "ours": seconds[order],
+            "scanner": seconds["scanner"],
+            "polars": seconds["polars"],
+            "ratio": ratio,
+            "target": target,
+            "reached": ratio <= target,
+        }
+
+
+def _scan(paths: list[Path]) -> None:
+    """pyarrow's fastest bare decode: large batches, in threads."""
+    scanner = ds.dataset([str(path) for path in paths]).scanner(batch_size=131_072)
+    _drain(scanner.to_reader())
+
+
+def _drain(batches: Iterable[Any]) -> None:
+    for batch in batches:
+        del batch
+
+
+def _measure(passes: dict[str, Pass], rounds: int) -> dict[str, float]:
+    """Return the least CPU time of each pass; they alternate."""
+    least = dict.fromkeys(passes, float("inf"))
+    order = list(passes)
+    for number in range(rounds + 1):
+        order.reverse()
+        for name in order:
+            gc.collect()
+            begin = time.process_time()
+            passes[name]()
+            if number > 0:  # the first round fills caches
+                least[name] = min(least[name], time.process_time() - begin)
+    return least
+
+
+def to_markdown(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of a table."""
+    lines = [
+        "| shape | order | CPU time | scanner | polars | of the scanner | at most | reached |",
+        "|---|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        cells = [
+            f"`{row['name']}`",
+            row["order"],
+            *(format_seconds(row[key]) for key in ("ours", "scanner", "polars")),
+            f"{row['ratio']:.2f}",
+            f"{row['target']:g}",
+            "yes" if row["reached"] else "**no**",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.loader.shapes", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    print("\n" + "\n".join(to_markdown(measure_shapes(arguments.names, arguments.rounds))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// Takes bits, in any order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arrowdl/owned.hpp"
+#include "compute/row_indices.hpp"
+
+namespace arrowdl {
+
+/// The bits of a source from bit `offset` on. `bits` is nullptr if all are set.
+struct SourceBits {
+  const uint8_t* bits;
+  int64_t offset;
+};
+
+/// A new bitmap with `run` bits of each row: those of row i start at bit i * run of its source.
+Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices, int64_t run);
+
+}  // namespace arrowdl
