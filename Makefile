@@ -163,12 +163,12 @@ ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/pyth
 ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchange \
   process/test_lifetime.py process/test_threads.py loader/test_writing.py loader/test_workers.py \
   loader/test_messages.py)
-ASAN_PYTEST = tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
+ASAN_PYTEST = ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
 
 build-asan: fake-drivers
 	cmake --preset asan
 	cmake --build build/asan
-	cmake --build build/asan --target arrowdl_tests
+	cmake --build build/asan --target arrowdl_tests fake_cuda fake_hip fake_hiprtc
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
 
 asan: build-asan  ## C++ tests under ASan and UBSan, and the Python tests that move memory under ASan

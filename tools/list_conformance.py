@@ -163,6 +163,7 @@ SUBJECTS = (
     Subject("mlx", "array", _TENSOR, _six("mlx.core", "x.arange(6.0)")),
     Subject("mlx", "array()", _FROM_TENSOR, "mlx.core:array"),
     Subject("dpctl", "usm_ndarray", _TENSOR, _six("dpctl.tensor", "x.arange(6.0)")),
+    Subject("dpctl", "from_dlpack", _FROM_TENSOR, "dpctl.tensor:from_dlpack"),
     Subject(
         "apache-tvm-ffi",
         "Tensor",

@@ -21,7 +21,21 @@ from benchmarks.gpu.cases import (
     make_copy_names,
 )
 from benchmarks.gpu.loader import PASS, SIZE, TRAINING, make_pass_names, make_training_names
-from benchmarks.gpu.report import CallResult, CopyResult, to_json, to_markdown
+from benchmarks.gpu.operations import (
+    COPY,
+    COPY_BYTES_PER_ROW,
+    OPERATION_ROWS,
+    OPERATIONS,
+    make_operation_names,
+    profile_host_waits,
+)
+from benchmarks.gpu.report import (
+    CallResult,
+    CopyResult,
+    OperationResult,
+    to_json,
+    to_markdown,
+)
 from benchmarks.machine import describe_machine
 from benchmarks.timing import FULL, QUICK, Budget, measure
 
@@ -46,8 +60,9 @@ def main() -> None:
         for size in sizes
     ]
     copies.append(_run_copies(PASS, SIZE, make_pass_names(), budget))
+    operations = _run_operations(OPERATION_ROWS >> (6 if arguments.quick else 0), budget)
     command = " ".join(["python -m benchmarks.gpu", *sys.argv[1:]])
-    data = to_json(calls, copies, _describe(), command)
+    data = to_json(calls, copies, operations, _describe(), command)
     table = to_markdown(data)
     print(f"\n{table}")
     arguments.results.mkdir(parents=True, exist_ok=True)
@@ -77,8 +92,8 @@ def _describe() -> dict[str, str]:
 def _run_call(call: Call, names: Names, budget: Budget) -> CallResult:
     ours, peer = measure([call.ours, call.peer], names, budget)
     torch.cuda.synchronize()
-    result = CallResult(call, ours, peer)
-    print(f"{call.name:20} {result.ratio:5.2f}", flush=True)
+    result = CallResult(call, ours, peer, profile_host_waits(call.ours, names))
+    print(f"{call.name:20} {result.ratio:5.2f} {result.host_waits:5.2g} host waits", flush=True)
     return result
 
 
@@ -90,6 +105,21 @@ def _run_copies(direction: Direction, size: int, names: Names, budget: Budget) -
     shares = " ".join(f"{result.share(timing):5.0%}" for timing in others)
     print(f"{direction.name}, {size // MEGABYTE:5} MiB {shares}", flush=True)
     return result
+
+
+def _run_operations(rows: int, budget: Budget) -> list[OperationResult]:
+    names = make_operation_names(rows)
+    statements = [COPY, *(operation.statement for operation in OPERATIONS)]
+    copy, *timings = measure(statements, names, budget)
+    torch.cuda.synchronize()
+    bandwidth = COPY_BYTES_PER_ROW * rows / copy.median
+    results = [
+        OperationResult(operation, rows, timing, bandwidth)
+        for operation, timing in zip(OPERATIONS, timings, strict=True)
+    ]
+    for result in results:
+        print(f"{result.operation.name:28} {result.share:5.0%}", flush=True)
+    return results
 
 
 if __name__ == "__main__":

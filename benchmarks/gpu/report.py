@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.gpu.cases import MEGABYTE, Call, Direction
+from benchmarks.gpu.operations import Operation
 from benchmarks.timing import Timing, format_seconds
 
 
@@ -14,6 +15,7 @@ class CallResult:
     call: Call
     ours: Timing
     peer: Timing
+    host_waits: float  # of one call of ours
 
     @property
     def ratio(self) -> float:
@@ -36,8 +38,28 @@ class CopyResult:
         return self.size / timing.median
 
 
+@dataclass(frozen=True)
+class OperationResult:
+    operation: Operation
+    rows: int
+    timing: Timing
+    copy_bandwidth: float  # bytes read and written per second, of a copy in device memory
+
+    @property
+    def bandwidth(self) -> float:
+        return self.operation.bytes_per_row * self.rows / self.timing.median
+
+    @property
+    def share(self) -> float:
+        return self.bandwidth / self.copy_bandwidth
+
+
 def to_json(
-    calls: list[CallResult], copies: list[CopyResult], machine: dict[str, str], command: str
+    calls: list[CallResult],
+    copies: list[CopyResult],
+    operations: list[OperationResult],
+    machine: dict[str, str],
+    command: str,
 ) -> dict[str, Any]:
     return {
         "machine": machine,
@@ -46,6 +68,7 @@ def to_json(
             {
                 "name": result.call.name,
                 "ratio": result.ratio,
+                "host_waits": result.host_waits,
                 "ours": result.ours.to_json(),
                 "peer": result.peer.to_json(),
             }
@@ -63,6 +86,17 @@ def to_json(
             for result in copies
             for timing in [result.pinned, *result.others]
         ],
+        "operations": [
+            {
+                "name": result.operation.name,
+                "rows": result.rows,
+                "share": result.share,
+                "target": result.operation.target,
+                "bandwidth": result.bandwidth,
+                "timing": result.timing.to_json(),
+            }
+            for result in operations
+        ],
     }
 
 
@@ -75,12 +109,17 @@ def to_markdown(data: dict[str, Any]) -> str:
         f"`{data['command']}`",
     ]
     if data["calls"]:
-        lines += ["", "| call | median | peer | median | ratio |", "|---|--:|---|--:|--:|"]
+        lines += ["", "| call | median | peer | median | ratio | host waits |"]
+        lines += ["|---|--:|---|--:|--:|--:|"]
         lines += [_format_call(row) for row in data["calls"]]
     if data["copies"]:
         lines += ["", "| copy | MiB | median | GB/s | of pinned | at least |"]
         lines += ["|---|--:|--:|--:|--:|--:|"]
         lines += [_format_copy(row) for row in data["copies"]]
+    if data["operations"]:
+        lines += ["", "| operation | median | GB/s | of a copy | at least |"]
+        lines += ["|---|--:|--:|--:|--:|"]
+        lines += [_format_operation(row) for row in data["operations"]]
     return "\n".join(lines) + "\n"
 
 
@@ -88,7 +127,7 @@ def _format_call(row: dict[str, Any]) -> str:
     cells = []
     for timing in row["ours"], row["peer"]:
         cells += [f"`{timing['statement']}`", format_spread(timing)]
-    return f"| {' | '.join(cells)} | {row['ratio']:.2f} |"
+    return f"| {' | '.join(cells)} | {row['ratio']:.2f} | {row['host_waits']:.2g} |"
 
 
 def _format_copy(row: dict[str, Any]) -> str:
@@ -97,6 +136,17 @@ def _format_copy(row: dict[str, Any]) -> str:
         f"`{timing['statement']}`",
         str(row["bytes"] // MEGABYTE),
         format_spread(timing),
+        f"{row['bandwidth'] / 1e9:.2f}",
+        f"{row['share']:.0%}",
+        "" if row["target"] is None else f"{row['target']:.0%}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _format_operation(row: dict[str, Any]) -> str:
+    cells = [
+        f"{row['name']}: `{row['timing']['statement']}`",
+        format_spread(row["timing"]),
         f"{row['bandwidth'] / 1e9:.2f}",
         f"{row['share']:.0%}",
         "" if row["target"] is None else f"{row['target']:.0%}",

@@ -267,6 +267,26 @@ def test_jax_computes_after_it_has_dropped_an_array(jax: Any, side: Any) -> None
     assert debug.live_objects() == before
 
 
+def test_jax_computes_on_rows_at_any_address(jax: Any) -> None:
+    array = arrowdl.from_arrow(pa.array(range(64), pa.int32())).to("cuda")
+    add = jax.jit(lambda x: x + 1)
+    for start in range(6):
+        expected = list(range(start + 1, 65))
+        assert add(jax.dlpack.from_dlpack(array[start:])).tolist() == expected
+        assert add(arrowdl.to_jax(array[start:])).tolist() == expected
+
+
+def test_a_copy_for_jax_may_be_donated(jax: Any) -> None:
+    add = jax.jit(lambda x: x + 1, donate_argnums=0)
+    values = pa.array([None if i % 3 == 0 else float(i) for i in range(64)], pa.float32())
+    array = arrowdl.from_arrow(values).to("cuda")
+    for start in 0, 3:
+        rows = array[start:]
+        expected = [1 if x is None else x + 1 for x in values[start:].to_pylist()]
+        assert add(arrowdl.to_jax(rows, nulls="fill", copy=True)).tolist() == expected
+        assert pa.array(rows.to("cpu")).equals(values[start:])
+
+
 def test_arrow_data_to_jax_on_the_gpu(jax: Any) -> None:
     batch = pa.record_batch({"x": pa.array([1, 2], pa.float32()), "y": pa.array([3, 4], "int32")})
     arrays = arrowdl.to_jax(arrowdl.from_arrow(batch).to("cuda"))

@@ -811,3 +811,36 @@ def test_the_frameworks_operations_unpack_bits_and_nulls() -> None:
             np.testing.assert_array_equal(values_of(kept)[whole], expected[whole])
     with pytest.raises(BufferError, match="has nulls"):
         arrowdl.to_jax(array)
+
+
+def test_fields_have_the_nulls_of_their_struct() -> None:
+    """oneAPI has no kernels of arrowdl's: the host combines the bitmaps."""
+    numbers = np.arange(100)
+    of_x, of_rows = numbers % 3 != 0, numbers % 7 != 2
+    x = arrowdl.to_arrow_device(numbers, mask=of_x)
+    here = arrowdl.to_arrow_device({"x": x, "y": numbers}, mask=of_rows)
+    there = here.to("oneapi")
+    for rows in slice(None), slice(13, 77), slice(5, 5):
+        for name, valid in ("x", of_x & of_rows), ("y", of_rows):
+            made = there[rows][name]
+            assert made.device.type == arrowdl.DeviceType.oneapi
+            values, mask = arrowdl.to_numpy(made.to("cpu"), nulls="mask")
+            np.testing.assert_array_equal(mask, valid[rows])
+            np.testing.assert_array_equal(values[mask], numbers[rows][valid[rows]])
+
+
+def test_a_stream_of_torch_accelerator_is_its_queue() -> None:
+    """torch.accelerator.current_stream() is a torch.Stream. Source of its native_handle:
+    getStreamNativeHandle in c10/xpu/impl/XPUGuardImpl.h."""
+
+    class Stream:
+        def __init__(self, queue: Any, kind: str) -> None:
+            self.native_handle, self.device = queue.addressof_ref(), SimpleNamespace(type=kind)
+
+    queue = make_queue()
+    array = arrowdl.to_arrow_device(np.arange(8)).to("oneapi", stream=Stream(queue, "xpu"))
+    array.wait(Stream(queue, "xpu"))
+    array.record_stream(Stream(queue, "xpu"))
+    np.testing.assert_array_equal(arrowdl.to_numpy(array.to("cpu")), np.arange(8))
+    with pytest.raises(BufferError, match="is no stream of oneapi:0"):
+        array.wait(Stream(queue, "cuda"))

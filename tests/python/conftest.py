@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers.fake_cuda import FOLDERS, HIPRTC, PREAMBLE
+from helpers.fake_cuda import ENDING, FOLDERS, HIPRTC, PREAMBLE
 from helpers.processes import run_python
 
 
@@ -82,7 +82,7 @@ def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
 
     def run(code: str) -> None:
-        run_python(PREAMBLE + code)
+        run_python(f"{PREAMBLE}{code}\n{ENDING}")
 
     return run
 

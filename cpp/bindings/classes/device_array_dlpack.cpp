@@ -121,6 +121,19 @@ OwnedTensor copy_to_cpu(const DeviceArray& array) {
   return make_tensor(view, std::move(shared), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 
+/// `to_dlpack(array, options)`, copied if its consumer cannot use it at its address.
+OwnedTensor export_for_consumer(const DeviceArray& array, ToDlpackOptions options) {
+  OwnedTensor tensor = to_dlpack(array, options);
+  if (!must_align_for(view_tensor(tensor), array.device(), options.order)) return tensor;
+  if (options.copy == Copy::kNever) {
+    raise_buffer_error(
+        "copy=False: the rows begin at an address that JAX cannot use on a GPU, where it needs "
+        "multiples of 16: allow a copy with copy=None");
+  }
+  options.copy = Copy::kAlways;
+  return to_dlpack(array, options);
+}
+
 }  // namespace
 
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
@@ -144,7 +157,7 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* 
     }
     if (options.order.is_borrowed) {
       OwnedTensor tensor =
-          hold_for_consumer(to_dlpack(array, options), array.device(), options.order);
+          hold_for_consumer(export_for_consumer(array, options), array.device(), options.order);
       check_padding(tensor, request);
       if (!request.versioned) tensor = to_legacy(std::move(tensor));
       return make_capsule(std::move(tensor)).release().ptr();

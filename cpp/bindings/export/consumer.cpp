@@ -10,7 +10,6 @@
 #include "arrowdl/deferred_release.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
-#include "arrowdl/tensor_view.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
@@ -38,6 +37,15 @@ class XlaWork final : public ConsumerWork {
     if (!error.empty()) throw Error(ErrorKind::kRuntime, error);
   }
 };
+
+/// The same for all tensors, which JAX is asked for together. Needs the GIL.
+std::shared_ptr<const ConsumerWork> work_of_jax() {
+  static auto* const known = new std::shared_ptr<const ConsumerWork>;
+  if (*known == nullptr || !(*known)->is_of_this_process()) {
+    *known = std::make_shared<const XlaWork>();
+  }
+  return *known;
+}
 
 /// Whether JAX passes `stream` to `__dlpack__`. Imports nothing.
 bool is_stream_of_jax(const Device& device, StreamHandle stream) {
@@ -73,12 +81,21 @@ class UsedTensor {
   std::shared_ptr<const void> tensor_;
 };
 
+/// XLA, kEntryParameterAlignBytes: an execution with another parameter fails.
+constexpr uintptr_t kAlignmentOfJax = 16;
+
 }  // namespace
+
+bool must_align_for(const TensorView& view, const Device& device, const Order& order) {
+  return order.is_borrowed && view.size() > 0 &&
+         reinterpret_cast<uintptr_t>(view.data) % kAlignmentOfJax != 0 &&
+         is_stream_of_jax(device, order.stream);
+}
 
 OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Order& order) {
   if (!order.is_borrowed) return tensor;
   std::shared_ptr<const ConsumerWork> work;
-  if (is_stream_of_jax(device, order.stream)) work = std::make_shared<const XlaWork>();
+  if (is_stream_of_jax(device, order.stream)) work = work_of_jax();
   const TensorView view = view_tensor(tensor);
   const uint64_t flags = tensor.versioned()->flags;
   auto used =

@@ -4,6 +4,7 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/tensor_view.hpp"
 
 namespace arrowdl::python {
 
@@ -12,5 +13,9 @@ namespace arrowdl::python {
 /// consumer deletes the tensor: later the stream may be gone. If the stream is one that JAX waits
 /// for, and on which it does not compute, after all work of JAX on the device.
 OwnedTensor hold_for_consumer(OwnedTensor tensor, const Device& device, const Order& order);
+
+/// Whether the consumer that `order` has ordered is JAX, which cannot use memory at the address of
+/// `view`.
+bool must_align_for(const TensorView& view, const Device& device, const Order& order);
 
 }  // namespace arrowdl::python

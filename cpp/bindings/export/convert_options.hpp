@@ -54,6 +54,7 @@ struct ConvertOptions {
   int64_t pad_multiple = 1;                    ///< of which padded widths are multiples
   const ByColumn* by_column = nullptr;         ///< borrowed; nullptr: none
   bool is_new = false;                         ///< the array is in memory made for these tensors
+  bool is_copy = false;                        ///< copy=True was passed, whatever `access` becomes
 
   bool has_by_column() const { return by_column != nullptr; }
   /// The options of the column named `name`.

@@ -98,6 +98,7 @@ class Converter {
   pybind11::object share_view(const DeviceArray& array, const TensorView& view) const;
   pybind11::object make_on_device(const DeviceArray& array, const Dtype& dtype,
                                   ReadTensor read) const;
+  bool gives_memory() const { return framework_.donates && options_.is_copy; }
   bool is_misaligned(const TensorView& view) const;
   bool is_misaligned(const DeviceArray& array) const;
   bool must_move(const DeviceArray& array, const TensorView& view) const;

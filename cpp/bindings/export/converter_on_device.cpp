@@ -45,7 +45,7 @@ py::object Converter::convert_on_device(const DeviceArray& array) const {
         return to_dlpack(array, options);
       });
   // The framework copies into its own memory, also on devices on which arrowdl cannot copy.
-  if (options_.access == Access::kCopied && !copies &&
+  if (options_.access == Access::kCopied && !copies && !gives_memory() &&
       is_shared(split_tensor(array, value_nulls(), parents_))) {
     values = call_framework(framework_.copy, values);
   }
@@ -71,7 +71,7 @@ py::object Converter::build_from_parts(const DeviceArray& array, const TensorPar
   }
   py::object values =
       parts.values ? share_view(array, *parts.values) : unpack_bits(array, *parts.bits);
-  if (is_shared(parts) && options_.access == Access::kCopied) {
+  if (is_shared(parts) && options_.access == Access::kCopied && !gives_memory()) {
     values = call_framework(framework_.copy, values);
   }
   if (!valid.is_none() && !is_masked()) {
@@ -108,7 +108,8 @@ py::object Converter::make_on_device(const DeviceArray& array, const Dtype& dtyp
 }
 
 /// The framework's current stream reads the tensor. Its exchange API names that stream; a framework
-/// without one names it in its call of `__dlpack__`.
+/// without one names it in its call of `__dlpack__`. A donated tensor must not be in memory of
+/// arrowdl, which the framework would free or reuse: it copies the tensor into its own.
 py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& array,
                                      const Dtype& dtype, ReadTensor read) const {
   const Device device = array.device();
@@ -117,7 +118,8 @@ py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& a
   }
   const bool in_place = options_.access == Access::kInPlace;
   const py::object box = py::cast(Tensor(device, dtype, std::move(read), in_place));
-  return checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+  py::object made = checked(PyObject_CallOneArg(from_dlpack, box.ptr()));
+  return gives_memory() ? call_framework(framework_.copy, made) : std::move(made);
 }
 
 /// The tensor that `read` makes of `array`, in memory of the host or of the device.

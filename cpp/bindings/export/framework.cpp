@@ -39,6 +39,7 @@ std::unique_ptr<const Framework> load(const char* name) {
   framework->put = take("put");
   framework->alignment = loaded.attr("alignment").cast<std::size_t>();
   framework->device_alignment = loaded.attr("device_alignment").cast<std::size_t>();
+  framework->donates = py::object(loaded.attr("donates")).is(py::bool_(true));
   return framework;
 }
 

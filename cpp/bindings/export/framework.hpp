@@ -26,6 +26,7 @@ struct Framework {
   PyObject* put = nullptr;    ///< (tensor, device name, id) -> tensor; if `api` is nullptr
   std::size_t alignment = 1;  ///< in bytes, of memory that the framework shares without a copy
   std::size_t device_alignment = 1;  ///< in bytes, of device memory that the framework can use
+  bool donates = false;  ///< whether functions take over device memory: a copy is by `copy`
 };
 
 constexpr const char* kFrameworkNames[] = {"torch", "jax", "numpy"};

@@ -65,7 +65,8 @@ ConvertOptions read_all(const ConvertArguments& arguments, ByColumn* by_column,
     options.device = read_device(arguments.device, framework);
   }
   if (arguments.copy != nullptr && arguments.copy != Py_None) {
-    options.access = read_bool("copy", arguments.copy) ? Access::kCopied : Access::kInPlace;
+    options.is_copy = read_bool("copy", arguments.copy);
+    options.access = options.is_copy ? Access::kCopied : Access::kInPlace;
   }
   if (arguments.own != nullptr && read_bool("_own", arguments.own)) options.access = Access::kOwn;
   return options;

@@ -80,11 +80,11 @@ std::optional<StreamHandle> find_by_protocol(PyObject* stream) {
   return to_stream(read_int("the handle", PyTuple_GET_ITEM(pair.ptr(), 1)));
 }
 
-/// Whether `stream` is a torch.Stream, of any accelerator, on CUDA or ROCm.
-bool is_torch_cuda(PyObject* stream) {
+/// Whether `stream` is a torch.Stream, of any accelerator, on a device of `name`.
+bool is_torch_on(PyObject* stream, const char* name) {
   const py::object device = find_named(stream, "device");
   const py::object type = device ? find_named(device.ptr(), "type") : py::object();
-  return type && PyUnicode_Check(type.ptr()) != 0 && type.cast<std::string>() == "cuda";
+  return type && PyUnicode_Check(type.ptr()) != 0 && type.cast<std::string>() == name;
 }
 
 /// The handle of a tvm-ffi StreamContext: a number, or a ctypes.c_void_p.
@@ -100,7 +100,7 @@ std::optional<StreamHandle> find_cuda_handle(const Device& device, PyObject* str
   if (const auto handle = find_by_protocol(stream)) return handle;
   if (const auto handle = find_handle(stream, "cuda_stream")) return handle;  // torch.cuda.Stream
   if (!find_named(stream, "wait_event")) return find_context_handle(device, stream);
-  if (is_torch_cuda(stream)) return find_handle(stream, "native_handle");
+  if (is_torch_on(stream, "cuda")) return find_handle(stream, "native_handle");
   return find_handle(stream, "ptr");  // CuPy before 14
 }
 
@@ -140,6 +140,9 @@ std::optional<StreamOfDevice> read_object(const Device& device, PyObject* stream
     for (const char* name : kOneApi) {
       if (!queue) queue = find_handle(stream, name);
     }
+    // torch.Stream of torch.accelerator. Source: getStreamNativeHandle in
+    // c10/xpu/impl/XPUGuardImpl.h.
+    if (!queue && is_torch_on(stream, "xpu")) queue = find_handle(stream, "native_handle");
   } else if (device.type == kDLOpenCL && find_named(stream, "finish")) {
     queue = find_handle(stream, "int_ptr");  // pyopencl's events and buffers have no `finish`
   }

@@ -99,7 +99,7 @@ class ConsumerWork {
 };
 
 /// Drops `owner` on the release thread once the work that the consumer has started by now, or
-/// starts before that thread asks, is done.
+/// starts before that thread asks, is done. Releases of one `work` are asked for together.
 void release_after_work(const Device& device, std::shared_ptr<const ConsumerWork> work,
                         std::shared_ptr<const void> owner, int64_t bytes = 0) noexcept;
 

@@ -1,4 +1,6 @@
 // Replaces the validity bitmap of an array.
+#include "array/replace_validity.hpp"
+
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "device/device_pointer.hpp"
@@ -6,9 +8,7 @@
 #include "util/bit_util.hpp"
 
 namespace arrowdl {
-namespace {
 
-/// `bits` moved up by `shift` bits, 0 to 7.
 Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   if (bits.data() == nullptr || shift == 0) return bits;
   const int64_t source_size = bitmap_size(count);
@@ -22,8 +22,6 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   }
   return shifted;
 }
-
-}  // namespace
 
 DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
   if (!type_->has_validity()) {

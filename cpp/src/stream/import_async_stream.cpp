@@ -158,14 +158,16 @@ void accept_array(State& state, ArrowAsyncTask& task) {
 /// stream instead.
 int on_next_task(ArrowAsyncDeviceStreamHandler* self, ArrowAsyncTask* task, const char*) noexcept {
   const std::shared_ptr<State> state = state_of(self);
+  if (state->schema == nullptr) {
+    return receive(*state, [task] {
+      raise_value_error(task == nullptr
+                            ? "malformed asynchronous stream: the end before the schema"
+                            : "malformed asynchronous stream: an array before the schema");
+    });
+  }
   if (task == nullptr) {
     update(*state, [](State& s) { s.is_at_end = true; });
     return 0;
-  }
-  if (state->schema == nullptr) {
-    return receive(*state, [] {
-      raise_value_error("malformed asynchronous stream: an array before the schema");
-    });
   }
   if (receive(*state, [&] { accept_array(*state, *task); }) != 0) {
     self->producer->cancel(self->producer);

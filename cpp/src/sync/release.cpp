@@ -20,24 +20,43 @@ bool is_being_captured(const RetainedStream& stream) {
   return stream.streams().is_capturing(stream.device(), stream.get());
 }
 
-/// The work ends before an event on a stream of ours.
-std::unique_ptr<RecordedStream> record_work(const Device& device, const ConsumerWork& work,
-                                            std::unique_ptr<RecordedStream> next) {
+/// Asks for the work of `*first`, which ends before an event on a stream of ours, and records it
+/// for all releases up to `end` that wait for the same work of the device.
+void record_work(std::list<Release>::iterator first, std::list<Release>::iterator end) {
+  const std::shared_ptr<const ConsumerWork> work = first->work;
+  const Device device = first->device;
   MemoryOps& memory = require_memory(device, "wait for the work of a consumer");
   const BorrowedStream ours(memory, device);
-  work.order_before(device, ours.get());
-  return std::make_unique<RecordedStream>(RecordedStream{RetainedStream(memory, device, ours.get()),
-                                                         OwnedEvent::record(device, ours.get()),
-                                                         std::move(next)});
+  work->order_before(device, ours.get());
+  for (auto release = first; release != end; ++release) {
+    if (release->work != work || release->device != device) continue;
+    auto recorded = std::make_unique<RecordedStream>(RecordedStream{
+        RetainedStream(memory, device, ours.get()), OwnedEvent::record(device, ours.get()), {}});
+    recorded->next = std::move(release->streams);
+    release->streams = std::move(recorded);
+    release->work = nullptr;
+  }
 }
 
 }  // namespace
 
-bool Release::record() {
-  if (work != nullptr) {
-    streams = record_work(device, *work, std::move(streams));
-    work = nullptr;
+void record_works(std::list<Release>& releases) noexcept {
+  for (auto first = releases.begin(); first != releases.end(); ++first) {
+    const std::shared_ptr<const ConsumerWork> work = first->work;
+    if (work == nullptr) continue;
+    try {
+      record_work(first, releases.end());
+    } catch (const std::bad_alloc&) {  // try again later
+      return;
+    } catch (...) {
+      for (Release& release : releases) release.failures += release.work == work ? 1 : 0;
+      return;
+    }
   }
+}
+
+bool Release::record() {
+  if (work != nullptr) return false;
   is_captured = false;
   for (RecordedStream* used = streams.get(); used != nullptr; used = used->next.get()) {
     if (used->event) continue;
@@ -104,16 +123,19 @@ void count_abandoned() noexcept { ++abandoned; }
 int64_t abandoned_releases() noexcept { return abandoned; }
 
 bool try_finish(Release& release) noexcept {
+  if (release.failures >= kMaxFailures) {
+    abandon(std::move(release));
+    return true;
+  }
   try {
     if (!release.is_due()) return false;
     const Release done = std::move(release);
+    return true;
   } catch (const std::bad_alloc&) {  // try again later
-    return false;
   } catch (...) {
-    if (++release.failures < kMaxFailures) return false;
-    abandon(std::move(release));
+    ++release.failures;
   }
-  return true;
+  return false;
 }
 
 }  // namespace arrowdl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 
 #include "arrowdl/deferred_release.hpp"
@@ -34,15 +35,19 @@ struct Release {
   /// from a host callback of the consumer's work. Nobody waits for it, then.
   bool may_need_caller() const noexcept { return is_captured || has_work; }
 
-  /// Records `work`, and an event for the work of each stream. Returns whether all have one: a
-  /// stream that is being captured gets its event after the capture, which covers later work too,
-  /// and is as safe.
+  /// Records an event for the work of each stream. Returns whether all have one, and `work` is
+  /// recorded: a stream that is being captured gets its event after the capture, which covers later
+  /// work too, and is as safe.
   bool record();
   /// Whether the work of every stream is done. Does not wait.
   bool is_due();
   /// Waits on the host for every event. Needs `record`.
   void wait() const;
 };
+
+/// Records the `work` of releases, once for all that have the same one: it costs the consumer a
+/// computation. Tries again later after an error, which counts as one of each release.
+void record_works(std::list<Release>& releases) noexcept;
 
 /// Waits on the host for the work of `streams`, also of those without an event. False, without a
 /// wait, if one is being captured into a graph.

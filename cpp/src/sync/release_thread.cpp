@@ -149,6 +149,7 @@ void ReleaseThread::run() noexcept {
 
 ReleaseLoad ReleaseThread::finish_due() noexcept {
   ReleaseLoad finished;
+  record_works(waiting_);
   for (auto release = waiting_.begin(); release != waiting_.end();) {
     const int64_t bytes = release->bytes;
     if (try_finish(*release)) {

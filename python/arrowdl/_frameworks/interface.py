@@ -48,6 +48,9 @@ class Framework:
     device_alignment : int
         The alignment in bytes of device memory that the framework can use. arrowdl copies tensors
         that are not aligned, on their device.
+    donates : bool
+        Whether compiled functions take over the memory of arguments on a device (donation). A copy
+        that the caller asks for is then made by `copy`, in memory of the framework.
     """
 
     tensor_type: type | None = None
@@ -63,3 +66,4 @@ class Framework:
     put: Callable[[Any, str, int], Any]
     alignment: int = 1
     device_alignment: int = 1
+    donates: bool = False

@@ -101,4 +101,5 @@ FRAMEWORK = Framework(
     alignment=64,
     # XLA, kEntryParameterAlignBytes: an execution with another parameter fails.
     device_alignment=16,
+    donates=True,
 )

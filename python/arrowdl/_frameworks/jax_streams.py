@@ -68,7 +68,8 @@ def order_after_compute(type: int, index: int, stream: int) -> None:
     device = _find_device(type, index)
     if device is None:
         raise RuntimeError(f"JAX has no device of type {type} with index {index} any more")
-    if device not in _probes:
-        _probes[device] = jax.jit(lambda value: value + 1), jax.device_put(np.int32(0), device)
-    compute, value = _probes[device]
-    compute(value).__dlpack__(stream=stream)
+    with jax.transfer_guard("allow"):  # whatever the user forbids for the training
+        if device not in _probes:
+            _probes[device] = jax.jit(lambda value: value + 1), jax.device_put(np.int32(0), device)
+        compute, value = _probes[device]
+        compute(value).__dlpack__(stream=stream)

@@ -281,7 +281,8 @@ class Loader(EpochReader):
         ----------
         sources : mapping of str to object
             By name, sources as in `Loader`, except streams, or Loaders, which keep their columns,
-            filter, order and seed. All have the same columns of the same types.
+            filter, vocabulary, order and seed; everything else is of the mixture. All have the same
+            columns of the same types.
         global_batch_size : int
             Rows of a step on all ranks together.
         weights : mapping
@@ -330,8 +331,10 @@ class Loader(EpochReader):
             Order(number, buffer if shuffle else None),
             size,
             sequences,
+            tables := Vocabulary.of_user(vocabulary),
         )
-        Vocabulary.of_user(vocabulary).check_names(mixture.column_names or [])
+        if options.get("transform_arrow") is None:
+            tables.check_names(mixture.column_names or [])
         return cls(
             mixture,
             global_batch_size=global_batch_size,

@@ -13,6 +13,7 @@ from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.mixture import Member, MixedSource, read_stop
 from arrowdl.loader._sources.shares import read_schedule
+from arrowdl.loader._sources.vocabulary import Vocabulary
 
 
 def open_mixture(
@@ -24,6 +25,7 @@ def open_mixture(
     order: Order,
     global_batch_size: int,
     splits: int,
+    vocabulary: Vocabulary,
 ) -> MixedSource:
     """Open the sources of a mixture.
 
@@ -38,6 +40,8 @@ def open_mixture(
     order : Order
         Of the sources that are not Loaders: they share its buffer, and each has a seed of its own.
     global_batch_size, splits : int
+    vocabulary : Vocabulary
+        That the user gave.
 
     Raises
     ------
@@ -68,6 +72,7 @@ def open_mixture(
         splits,
         origin,
     )
+    mixture.vocabulary = vocabulary
     mixture.unite_vocabularies()
     return mixture
 

@@ -18,6 +18,7 @@
 #include "support/build_array.hpp"
 #include "support/device_test.hpp"
 #include "support/every_type.hpp"
+#include "support/read_rows.hpp"
 #include "support/values.hpp"
 
 namespace arrowdl {
@@ -484,9 +485,26 @@ TEST_P(WithoutKernelsTest, SayWhatToDo) {
   EXPECT_EQ(backend_->kernels(device_), nullptr);
   EXPECT_EQ(find_kernels(device_), nullptr);
   expect_error(ErrorKind::kBuffer, "no kernels", [&] { require_kernels(device_); });
-  Builder builder(1);
-  const DeviceArray structs = upload(make_structs(builder, "i", testing::numbers({1, 2, 3})));
-  expect_error(ErrorKind::kBuffer, "copy it to the CPU first", [&] { structs.field(0); });
+}
+
+TEST_P(WithoutKernelsTest, FieldsGetTheNullsOfTheirStructByWayOfTheHost) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Builder builder(seed);
+    Values rows(static_cast<std::size_t>(builder.pick(0, 70)));
+    for (testing::Value& row : rows) {
+      row = builder.pick(0, 2) == 0 ? testing::null() : testing::number(builder.pick(0, 9));
+    }
+    const DeviceArray structs = make_structs(builder, "i", rows);
+    const int64_t start = builder.pick(0, structs.length());
+    const DeviceArray here = structs.slice(start, builder.pick(0, structs.length() - start));
+    // A window of the copy begins in the middle of a byte.
+    const DeviceArray there = copy_array(structs, device_).slice(start, here.length()).field(0);
+    EXPECT_EQ(there.device(), device_);
+    const DeviceArray back = copy_array(there, Device{});
+    EXPECT_EQ(testing::read_rows(back), testing::read_rows(here.field(0)));
+    EXPECT_EQ(back.null_count(), here.field(0).null_count());
+  }
 }
 
 TEST_P(KernelsTest, EveryCallFailsInTurn) {

@@ -27,11 +27,12 @@ class Controls final : public FakeDriver {
   }
   void enqueue_fill(int device, StreamHandle stream, void* memory, uint8_t value,
                     std::size_t size) override {
-    submit(device, stream, {{}, [=] { std::memset(memory, value, size); }, {}});
+    use(device, stream, {{memory, size}}, [=] { std::memset(memory, value, size); });
   }
   void enqueue_copy(int device, StreamHandle stream, void* target, const void* source,
                     std::size_t size) override {
-    submit(device, stream, {{}, [=] { std::memcpy(target, source, size); }, {}});
+    use(device, stream, {{target, size}, {source, size}},
+        [=] { std::memcpy(target, source, size); });
   }
   void enqueue_failure(int device, StreamHandle stream) override {
     Machine& m = m_;
@@ -217,6 +218,11 @@ class Controls final : public FakeDriver {
   }
 
  private:
+  void use(int device, StreamHandle stream, std::vector<std::pair<const void*, std::size_t>> used,
+           std::function<void()> run) {
+    const Lock lock(m_.mutex);
+    m_.submit_use(m_.find_stream(stream.get(), device), std::move(used), std::move(run));
+  }
   void submit(int device, StreamHandle stream, Operation operation) {
     const Lock lock(m_.mutex);
     m_.submit(m_.find_stream(stream.get(), device), std::move(operation));

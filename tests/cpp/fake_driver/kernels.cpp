@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace {
@@ -48,10 +49,21 @@ T copy_argument(const void* argument) {
   return value;
 }
 
+template <typename T>
+void list_argument(const T& value, std::vector<Argument>* arguments) {
+  if constexpr (std::is_pointer_v<T> || std::is_same_v<T, long long>) {
+    std::uintptr_t number;
+    std::memcpy(&number, &value, sizeof(number));
+    arguments->push_back({number, std::is_pointer_v<T>});
+  }
+}
+
 template <typename... Args, std::size_t... Is>
-Run bind_all(void (*kernel)(Args...), void** arguments, std::index_sequence<Is...>) {
+Launch bind_all(void (*kernel)(Args...), void** arguments, std::index_sequence<Is...>) {
   const std::tuple<Args...> given{copy_argument<Args>(arguments[Is])...};
-  return [kernel, given](const Grid& grid) {
+  Launch launch;
+  (list_argument(std::get<Is>(given), &launch.arguments), ...);
+  launch.run = [kernel, given](const Grid& grid) {
     gridDim.x = grid.blocks;
     blockDim.x = grid.threads;
     for (blockIdx.x = 0; blockIdx.x < grid.blocks; ++blockIdx.x) {
@@ -60,6 +72,7 @@ Run bind_all(void (*kernel)(Args...), void** arguments, std::index_sequence<Is..
       }
     }
   };
+  return launch;
 }
 
 template <typename... Args>
@@ -68,7 +81,7 @@ constexpr auto indices_of(void (*)(Args...)) {
 }
 
 template <auto kernel>
-Run bind(void** arguments) {
+Launch bind(void** arguments) {
   return bind_all(kernel, arguments, indices_of(kernel));
 }
 

@@ -1,7 +1,9 @@
 // The kernels, compiled for the CPU, which the fake driver runs on its streams.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace arrowdl::testing::fake {
 
@@ -11,11 +13,21 @@ struct Grid {
   unsigned threads;
 };
 
+/// An argument of 8 bytes: a pointer, or a number, which may be an address.
+struct Argument {
+  std::uintptr_t value = 0;
+  bool is_pointer = false;
+};
+
 /// A launch of a kernel, with a copy of its arguments.
 using Run = std::function<void(const Grid& grid)>;
+struct Launch {
+  Run run;
+  std::vector<Argument> arguments;
+};
 struct Kernel {
   const char* name;
-  Run (*bind)(void** arguments);
+  Launch (*bind)(void** arguments);
 };
 
 /// The kernel of that name, or nullptr.

@@ -129,6 +129,31 @@ Allocation* Machine::find_allocation(const void* address) {
   return number < next->first + next->second.size ? &next->second : nullptr;
 }
 
+bool Machine::is_usable(const void* address, std::size_t size, bool runs) {
+  const auto number = reinterpret_cast<uintptr_t>(address);
+  auto next = allocations.upper_bound(number);
+  if (next == allocations.begin()) return true;
+  const auto& [start, one] = *--next;
+  if (number >= start + one.size) return true;
+  return !(runs ? one.is_gone : one.is_freed) && size <= start + one.size - number;
+}
+
+void Machine::submit_use(const StreamPtr& stream,
+                         std::vector<std::pair<const void*, std::size_t>> used,
+                         std::function<void()> run) {
+  submit(stream, {nullptr,
+                  [this, used = std::move(used), run = std::move(run)] {
+                    {
+                      const std::lock_guard<std::mutex> lock(mutex);
+                      for (const auto& [address, size] : used) {
+                        if (!is_usable(address, size, true)) ++misuses;
+                      }
+                    }
+                    run();
+                  },
+                  nullptr});
+}
+
 void* Machine::add_allocation(std::size_t size, bool is_pooled, Memory memory) {
   Allocation allocation;
   allocation.bytes.assign(size, 0xAA);

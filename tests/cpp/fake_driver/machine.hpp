@@ -87,8 +87,9 @@ struct Allocation {
   Memory memory = Memory::kDevice;
   int device = 0;
   bool is_pooled = false;
-  bool is_freed = false;
-  void* pool = nullptr;  ///< of pooled memory
+  bool is_freed = false;  ///< no later work may use it
+  bool is_gone = false;   ///< no running work may use it: its stream has freed it
+  void* pool = nullptr;   ///< of pooled memory
   std::size_t size = 0;
   bool is_mapped = false;  ///< memory of another call than the address
   std::set<int> granted;   ///< devices that may access mapped memory
@@ -213,6 +214,12 @@ struct Machine {
 
   /// The allocation that contains an address, also a freed one; nullptr if there is none.
   Allocation* find_allocation(const void* address);
+  /// Whether work that is enqueued now, or that `runs`, may use the bytes: they are of one
+  /// allocation, which is not freed. Memory that the driver does not know is the host's.
+  bool is_usable(const void* address, std::size_t size, bool runs);
+  /// Work on `stream` that may use the bytes when it runs; else it is a misuse.
+  void submit_use(const StreamPtr& stream, std::vector<std::pair<const void*, std::size_t>> used,
+                  std::function<void()> run);
   /// Memory of the current device.
   void* add_allocation(std::size_t size, bool is_pooled, Memory memory);
 
@@ -223,6 +230,8 @@ struct Machine {
   bool has_room(int device, uint64_t size) const;
   /// Whether copies of `device` may use the memory.
   bool may_access(int device, const Allocation* memory) const;
+  /// Whether kernels of `device` may use what an argument of theirs points to.
+  bool may_use(int device, const Argument& argument);
   /// Takes freed memory back into its pool.
   void return_to_pool(const Allocation& allocation);
   /// What pools do when a stream or an event is synchronized.

@@ -28,7 +28,7 @@ int take_memory(void* memory) {
       ++m.misuses;
       return kInvalidValue;
     }
-    allocation->is_freed = true;
+    allocation->is_freed = allocation->is_gone = true;
     if (allocation->memory == Memory::kHost) ++m.page_locks;
     if (allocation->is_pooled) m.return_to_pool(*allocation);
     std::memset(allocation->bytes.data(), FakeDriver::kPoison, allocation->size);
@@ -68,8 +68,11 @@ int free_async(void* memory, void* handle) {
     allocation->is_freed = true;
     m.return_to_pool(*allocation);
     const std::size_t size = allocation->size;
-    m.submit(stream, {nullptr, [memory, size] { std::memset(memory, FakeDriver::kPoison, size); },
-                      nullptr});
+    m.submit_use(stream, {{memory, size}}, [&m, memory, size] {
+      const std::lock_guard<std::mutex> running(m.mutex);
+      m.find_allocation(memory)->is_gone = true;
+      std::memset(memory, FakeDriver::kPoison, size);
+    });
     return kSuccess;
   });
 }
@@ -85,14 +88,18 @@ int copy_async(void* target, const void* source, std::size_t size, void* handle)
     if (!m.may_access(stream->device, read) || !m.may_access(stream->device, written)) {
       return static_cast<int>(kInvalidValue);
     }
+    if (!m.is_usable(source, size, false) || !m.is_usable(target, size, false)) {
+      ++m.misuses;
+      return static_cast<int>(kInvalidValue);
+    }
     auto staged = std::make_shared<std::vector<uint8_t>>();
     if (stages) {
       const auto* bytes = static_cast<const uint8_t*>(source);
       staged->assign(bytes, bytes + size);
     }
     const void* const from = stages ? staged->data() : source;
-    m.submit(stream,
-             {nullptr, [staged, target, from, size] { std::memcpy(target, from, size); }, nullptr});
+    m.submit_use(stream, {{from, size}, {target, size}},
+                 [staged, target, from, size] { std::memcpy(target, from, size); });
     if (waits) {
       ++m.host_waits;
       m.wait_until_idle(lock, stream);
@@ -126,6 +133,19 @@ int get_pointer_attribute(void* value, int attribute, const void* memory) {
 }
 
 // ---------------------------------------------------------------- kernels
+
+/// Kernels reach memory of their own device, memory that the driver has pinned or manages, and that
+/// of devices that grant access (CUDA Programming Guide, "Peer-to-Peer Memory Access"). A number is
+/// an address if it is in an allocation: it must not be freed.
+bool Machine::may_use(int device, const Argument& argument) {
+  if (argument.value == 0) return true;
+  const auto* const address = reinterpret_cast<const void*>(argument.value);
+  const Allocation* const memory = find_allocation(address);
+  if (memory == nullptr) return !argument.is_pointer;
+  if (memory->is_freed) return false;
+  return !argument.is_pointer || memory->device == device || memory->memory != Memory::kDevice ||
+         ((memory->is_pooled || memory->is_mapped) && may_access(device, memory));
+}
 
 int load_module(void** module, const void* image) {
   return call_in_context(kMaySynchronize, [&](Machine& m, Lock&) {
@@ -161,8 +181,14 @@ int launch_kernel(void* handle, unsigned blocks, unsigned threads, void* on, voi
       return static_cast<int>(kInvalidHandle);
     }
     if (blocks == 0 || threads == 0 || threads > 1024) return static_cast<int>(kInvalidValue);
-    const Run run = found->second.kernel->bind(arguments);
-    m.submit(stream, {nullptr, [run, blocks, threads] { run({blocks, threads}); }, nullptr});
+    const Launch launch = found->second.kernel->bind(arguments);
+    std::vector<std::pair<const void*, std::size_t>> used;
+    for (const Argument& argument : launch.arguments) {
+      if (!m.may_use(stream->device, argument)) ++m.misuses;
+      used.emplace_back(reinterpret_cast<const void*>(argument.value), 0);
+    }
+    m.submit_use(stream, std::move(used),
+                 [run = launch.run, blocks, threads] { run({blocks, threads}); });
     return failure_of(m, stream->device);
   });
 }

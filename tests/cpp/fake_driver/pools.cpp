@@ -222,8 +222,12 @@ int copy_peer_async(void* target, void* target_context, const void* source, void
     if (pool != m.pools.end() && m.has_peers && !pool->second.granted.empty()) {
       return static_cast<int>(kSuccess);
     }
-    m.submit(stream,
-             {nullptr, [target, source, size] { std::memcpy(target, source, size); }, nullptr});
+    if (!m.is_usable(source, size, false) || !m.is_usable(target, size, false)) {
+      ++m.misuses;
+      return static_cast<int>(kInvalidValue);
+    }
+    m.submit_use(stream, {{source, size}, {target, size}},
+                 [target, source, size] { std::memcpy(target, source, size); });
     return failure_of(m, stream->device);
   });
 }

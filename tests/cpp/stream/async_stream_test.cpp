@@ -421,6 +421,13 @@ TEST_F(AsyncReceiverTest, MalformedStreamsAreRefused) {
   hasty.release();
   expect_error(ErrorKind::kValue, "before the schema", [&] { no_schema.poll(); });
 
+  AsyncReceiver nothing(1);
+  Producer empty(nothing.handler());
+  EXPECT_EQ(empty.send_end(), EINVAL);
+  empty.release();
+  expect_error(ErrorKind::kValue, "the end before the schema", [&] { nothing.schema(); });
+  expect_error(ErrorKind::kValue, "the end before the schema", [&] { nothing.poll(); });
+
   AsyncReceiver wrong(1);
   Producer other(wrong.handler());
   other.send_schema("g");

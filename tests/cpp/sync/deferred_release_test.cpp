@@ -1,6 +1,7 @@
 // Tests deferred release: memory that a stream may still read is not freed.
 #include <atomic>
 #include <cstdlib>
+#include <future>
 #include <memory>
 
 #include "arrowdl/event.hpp"
@@ -43,6 +44,8 @@ TEST_P(DeferredReleaseTest, WithoutItTheConsumerReadsPoison) {
   fake_->open_gate(consumer.gate);
   fake_->drain(0, consumer.stream);
   EXPECT_EQ(*read, Bytes(4, testing::FakeDriver::kPoison));
+  EXPECT_EQ(fake_->misuses(), 1) << "the consumer's read, which the fake driver has found";
+  fake_->reset();
 }
 
 TEST_P(DeferredReleaseTest, MemoryStaysUntilTheConsumerHasReadIt) {
@@ -288,6 +291,39 @@ TEST_P(DeferredReleaseTest, WorkThatMayBeTheCallersIsNotWaitedFor) {
   EXPECT_EQ(dropped_, 0);
   fake_->open_gate(consumer.gate);
   EXPECT_TRUE(eventually([&] { return dropped_ == 1; }));
+}
+
+TEST_P(DeferredReleaseTest, ReleasesOfOneWorkAreAskedForTogether) {
+  struct Held final : ConsumerWork {
+    explicit Held(std::future<void> begin) : begin_(std::move(begin)) {}
+    void order_before(const Device&, StreamHandle) const override {
+      if (++calls == 1) begin_.wait();
+    }
+    std::future<void> begin_;
+    mutable std::atomic<int> calls{0};
+  };
+  std::promise<void> begin;
+  const auto work = std::make_shared<Held>(begin.get_future());
+  for (int i = 0; i < 20; ++i) release_after_work(device_, work, make_poisoned(1));
+  begin.set_value();
+  EXPECT_TRUE(eventually([&] { return dropped_ == 20; }));
+  EXPECT_LE(work->calls, 2) << "those that come while it asks are asked for together";
+}
+
+TEST_P(DeferredReleaseTest, WorkThatCannotBeOrderedIsGivenUp) {
+  struct Failing final : ConsumerWork {
+    void order_before(const Device&, StreamHandle) const override {
+      ++calls;
+      throw Error(ErrorKind::kRuntime, "no work");
+    }
+    mutable std::atomic<int> calls{0};
+  };
+  const int64_t before = abandoned_releases();
+  const auto failing = std::make_shared<Failing>();
+  for (int i = 0; i < 3; ++i) release_after_work(device_, failing, std::make_shared<int>(0));
+  EXPECT_TRUE(eventually([&] { return abandoned_releases() == before + 3; }));
+  EXPECT_LE(failing->calls, 403) << "not once for each release and try";
+  EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
 }
 
 TEST_P(DeferredReleaseTest, ASignalEndsTheWait) {

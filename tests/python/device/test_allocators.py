@@ -269,3 +269,53 @@ with cuda.capture(work):
 assert len({{handle for handle, device in streams}}) == 1, "one stream's cache"
 settle()
 """)
+
+
+# A block of torch's cache: once it is deleted, the next tensor of its stream and size has it,
+# whatever other streams still do. Sources: free and get_free_block in
+# c10/cuda/CUDACachingAllocator.cpp.
+CACHE = """
+from helpers.gpu_libraries import TorchStream, data_of, torch_from_dlpack
+
+class Block:
+    free = {}
+
+    def __init__(self, nbytes):
+        self.key = streams[-1], nbytes
+        blocks = Block.free.setdefault(self.key, [])
+        self.ptr = blocks.pop() if blocks else cuda.allocate(nbytes)
+
+    def data_ptr(self):
+        return self.ptr
+
+    def __del__(self):
+        Block.free[self.key].append(self.ptr)
+
+torch.empty = lambda nbytes, **options: Block(nbytes)
+"""
+
+
+def test_the_cache_of_torch_reuses_a_block_when_nobody_reads_it(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    on_fake_cuda(f"""{ALLOCATOR}{TORCH}{CACHE}
+left[0] = 100
+others = arrowdl.from_arrow(pa.array([7] * 1000))
+reader = TorchStream(cuda.make_stream())
+first = ids.to("cuda:0")
+memory = _core.address_of(first)
+with cuda.gate(reader.cuda_stream):
+    consumed = torch_from_dlpack(first, reader)
+    read = cuda.read(reader.cuda_stream, data_of(consumed), 8000)
+    del first, consumed
+    second = others.to("cuda:0")
+    second.synchronize()
+    assert _core.address_of(second) != memory, "torch would write what the reader still reads"
+settle()
+assert list(memoryview(read).cast("B").cast("q")) == list(range(1000))
+third = others.to("cuda:0")
+assert _core.address_of(third) == memory, "and has it again"
+assert pa.array(third.to("cpu")).to_pylist() == [7] * 1000
+del second, third
+settle()
+""")

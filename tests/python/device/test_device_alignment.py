@@ -91,3 +91,44 @@ refused(BufferError, "address that the framework can use", lambda: arrowdl.to_ja
     lists[1:], ragged="offsets", copy=False))
 settle()
 """)
+
+
+XLA = """
+import pyarrow as pa
+from arrowdl import _core
+from helpers.gpu_libraries import TorchStream, Xla, data_of, torch_from_dlpack
+
+xla = Xla(cuda)
+whole = arrowdl.from_arrow(pa.array(range(16), pa.uint8())).to("cuda:0")
+whole.synchronize()
+settle()
+rows = whole[3:]
+memory = _core.address_of(rows)
+"""
+
+
+def test_jax_asks_for_aligned_rows_itself(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{XLA}
+with cuda.gate(xla.compute_stream):
+    consumed = xla.from_dlpack(rows)
+    read = xla.compute(data_of(consumed), len(rows))
+    del consumed
+cuda.synchronize(xla.compute_stream)
+assert list(read) == list(range(3, 16))
+assert data_of(xla.from_dlpack(whole)) == memory - 3, "shared"
+stream = xla.device.get_stream_for_external_ready_events()
+refused(BufferError, "multiples of 16", lambda: rows.__dlpack__(stream=stream, copy=False))
+assert data_of(rows.__dlpack__(stream=stream, copy=True)) % 16 == 0
+settle()
+""")
+
+
+def test_rows_of_others_are_shared_at_any_address(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{XLA}
+for stream in cuda.make_stream(), 0:
+    assert data_of(torch_from_dlpack(rows, TorchStream(stream))) == memory
+xla.from_dlpack(whole)  # starts JAX
+assert data_of(torch_from_dlpack(rows, TorchStream(cuda.make_stream()))) == memory
+assert data_of(rows.__dlpack__(stream=-1)) == memory
+settle()
+""")

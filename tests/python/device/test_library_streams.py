@@ -41,16 +41,16 @@ def run(on_fake_cuda: Callable[[str], None]) -> Callable[[str], None]:
     return lambda code: on_fake_cuda(LIBRARIES + code)
 
 
-def test_torch_eager_and_the_streams_of_ddp(run: Callable[[str], None]) -> None:
+def test_torch_eager_and_a_stream_that_the_caller_names(run: Callable[[str], None]) -> None:
     run("""
 for current in TorchStream(cuda.make_stream()), TorchStream(0):  # a stream of its pool, the default
     array = make()
     consumed = torch_from_dlpack(array, current)
-    nccl = cuda.make_stream()
-    array.record_stream(TorchStream(nccl))  # DDP reduces on a stream of its own
-    with cuda.gate(nccl), cuda.gate(current.cuda_stream or 1):
+    other = cuda.make_stream()
+    array.record_stream(TorchStream(other))
+    with cuda.gate(other), cuda.gate(current.cuda_stream or 1):
         reads = [cuda.read(stream, data_of(consumed), SIZE)
-                 for stream in (current.cuda_stream or 1, nccl)]
+                 for stream in (current.cuda_stream or 1, other)]
         del array, consumed
         assert debug.pending_releases() >= 1
     settle()
@@ -203,6 +203,47 @@ def test_jax_has_what_its_double_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not jax_streams.is_stream(1, 0, 5)  # the CPU has no streams
     with pytest.raises(Exception, match="WaitUntilBufferReadyOnStream"):
         jax_streams.order_after_compute(1, 0, 5)
+
+
+@pytest.mark.parametrize("guard", ["disallow", "disallow_explicit"])
+def test_the_user_s_transfer_guard_does_not_hold_memory(
+    monkeypatch: pytest.MonkeyPatch, guard: str
+) -> None:
+    """Under a guard the release of what JAX has used failed, and the memory was never released."""
+    import jax
+    from arrowdl._frameworks import jax_streams
+
+    monkeypatch.setitem(jax_streams._PLATFORMS, 1, "cpu")
+    monkeypatch.setattr(jax_streams, "_probes", {})
+    jax.devices("cpu")
+    jax.config.update("jax_transfer_guard", guard)
+    try:
+        with pytest.raises(Exception, match="WaitUntilBufferReadyOnStream"):  # the CPU has none
+            jax_streams.order_after_compute(1, 0, 5)
+    finally:
+        jax.config.update("jax_transfer_guard", "allow")
+
+
+def test_a_batch_that_jax_drops_is_asked_for_once(run: Callable[[str], None]) -> None:
+    """A computation of JAX for each column would cost the training its step time."""
+    run("""
+xla = Xla(cuda)
+columns = {f"c{i}": pa.array(EXPECTED, pa.uint8()) for i in range(50)}
+batch = arrowdl.from_arrow(pa.record_batch(columns)).to("cuda:0")
+batch.synchronize()
+settle()
+consumed = [xla.from_dlpack(batch[name]) for name in columns]
+with cuda.gate(xla.compute_stream):
+    results = [xla.compute(data_of(one), SIZE) for one in consumed]
+    del consumed, batch
+    while not xla.probes:
+        time.sleep(0.001)
+    assert debug.pending_releases() == 50
+settle()
+assert all(list(result) == EXPECTED for result in results)
+assert xla.probes <= 2, xla.probes  # the first column may come before the others
+finish()
+""")
 
 
 def test_numba_writes_none_for_its_default_stream(run: Callable[[str], None]) -> None:

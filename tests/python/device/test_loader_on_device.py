@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 SETUP = """
+DEVICE = globals().get("DEVICE", "cuda")
 import dataclasses
 import pickle
 import numpy as np
@@ -26,7 +29,7 @@ table = pa.table({
     "text": pa.array(["ab"[: i % 3] for i in range(9_000)]),
 })
 batches = [arrowdl.from_arrow(batch) for batch in table.to_batches(max_chunksize=4_000)]
-on_device = [batch.to("cuda") for batch in batches]
+on_device = [batch.to(DEVICE) for batch in batches]
 
 def loaders(**options):
     options = {"batch_size": 700, "nulls": "fill", "ragged": "padded", **options}
@@ -46,8 +49,10 @@ def compare(made, expected):
 """
 
 
-def test_the_order_is_that_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{SETUP}
+@pytest.mark.parametrize("device", ["cuda", "rocm"])
+def test_the_order_is_that_of_the_cpu(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    on_fake_gpus(f"""DEVICE = "{device}"
+{SETUP}
 for options in ({{}}, {{"shuffle": True, "seed": 3}}, {{"shuffle": True, "buffer_size": 1000}},
                 {{"columns": ["ok", "i"], "shuffle": True}},
                 {{"shuffle": True, "drop_last": True, "prefetch": 0}},
@@ -110,4 +115,16 @@ for columns in (["i", "x"], None):
         table, 700, framework="numpy", nulls="fill", columns=columns, device="cuda")
     for rows in ([7, 3, 8_000], slice(10, 20)):
         compare([there.map_dataset()[rows]], [here.map_dataset()[rows]])
+""")
+
+
+def test_mixtures(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{SETUP}
+def mix(source, framework, **options):
+    sources = {{"a": source, "b": source}}
+    return arrowdl.Loader.mix(sources, 800, weights={{"a": 1, "b": 2}}, nulls="fill",
+                              ragged="padded", framework=framework, **options)
+
+for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
+    compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
 """)

@@ -4,26 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 UPLOAD = """
+RUNTIME = globals().get("RUNTIME", "cuda")
 import ctypes
 import random
 import numpy as np
 import pyarrow as pa
+from helpers.dlpack import MadeTensor
 from helpers.random_cases import check_cases
+
+if RUNTIME == "rocm":
+    hip = ctypes.CDLL("libamdhip64.so.6")
+    assert hip.hipInit(0) == 0
+made_tensors = []
+
+def allocate(size, device):
+    if RUNTIME == "cuda":
+        return cuda.allocate(size, device)
+    memory = ctypes.c_void_p()
+    assert hip.hipSetDevice(device) == 0
+    assert hip.hipMalloc(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
+    return memory.value
 
 def upload(view, device=0):
     base = view
     while base.base is not None:
         base = base.base
-    memory = cuda.allocate(max(base.nbytes, 1), device)
+    memory = allocate(max(base.nbytes, 1), device)
     ctypes.memmove(memory, base.ctypes.data, base.nbytes)
     start = memory + view.ctypes.data - base.ctypes.data
-    return cuda.tensor(start, view.shape, typestr=view.dtype.str, strides=view.strides)
+    if RUNTIME == "cuda":
+        return cuda.tensor(start, view.shape, typestr=view.dtype.str, strides=view.strides)
+    itemsize = view.dtype.itemsize
+    made_tensors.append(MadeTensor(
+        start, view.shape, dtype=str(view.dtype), device=(10, device),
+        strides=tuple(stride // itemsize for stride in view.strides)))
+    return made_tensors[-1].capsule()
 
 def compare(tensor, there, mask=None, there_mask=None, **options):
     expected = arrowdl.to_arrow_device(tensor, mask=mask, **options)
     made = arrowdl.to_arrow_device(there, mask=there_mask, **options)
-    assert made.device.type == arrowdl.DeviceType.cuda, made.device
+    assert made.device.type == arrowdl.DeviceType[RUNTIME], made.device
     back = made.to("cpu")
     assert str(back.type) == str(expected.type), options
     pa.array(back).validate(full=True)
@@ -70,8 +93,11 @@ assert debug.live_objects() == 0
 """
 
 
-def test_random_tensors_become_the_arrays_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(UPLOAD + RANDOM)
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_random_tensors_become_the_arrays_of_the_cpu(
+    on_fake_gpus: Callable[[str], None], runtime: str
+) -> None:
+    on_fake_gpus(f'RUNTIME = "{runtime}"' + UPLOAD + RANDOM)
 
 
 def test_nothing_waits(on_fake_cuda: Callable[[str], None]) -> None:
@@ -123,9 +149,30 @@ for dtype in ("u1", "i2", "i4", "i8"):
 """)
 
 
-def test_captured_streams_and_other_devices_are_refused(
-    on_fake_cuda: Callable[[str], None],
-) -> None:
+def test_captured_streams_are_refused(on_fake_cuda: Callable[[str], None]) -> None:
+    """The work would run at each launch of the graph."""
+    on_fake_cuda(f"""{UPLOAD}
+values, valid = np.arange(40, dtype="i4")[::2], np.arange(20) % 3 != 0
+stream = cuda.make_stream()
+ready = arrowdl.to_arrow_device(upload(values), mask=upload(valid))
+ready.synchronize()
+mask = arrowdl.to_arrow_device(upload(valid))
+mask.synchronize()
+settle()
+there, pending = upload(values), upload(values)
+pending.__cuda_array_interface__["stream"] = stream
+with cuda.capture(stream):
+    for options in ({{}}, {{"mask": mask}}, {{"copy": True}}):
+        refused(BufferError, "captured into a graph",
+                lambda: arrowdl.to_arrow_device(there, stream=stream, **options))
+    refused(BufferError, "captured into a graph", lambda: arrowdl.to_arrow_device(pending))
+made = arrowdl.to_arrow_device(there, stream=stream)
+assert arrowdl.to_numpy(made.to("cpu")).tolist() == values.tolist()
+settle()
+""")
+
+
+def test_a_device_without_kernels_is_refused(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{UPLOAD}
 rows = arrowdl.from_arrow(pa.array([1, 2, 3])).to("rocm:0")
 mask = arrowdl.from_arrow(pa.array([True, False, True])).to("rocm:0")

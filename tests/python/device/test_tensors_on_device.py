@@ -115,8 +115,10 @@ for item in items:
 """)
 
 
-def test_matrices(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{COMPARE}
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_matrices(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    on_fake_gpus(f"""DEVICE = "{device}"
+{COMPARE}
 rows = range(50)
 def column(kind, step):
     return pa.array([None if i % step == 1 else i for i in rows], kind)

@@ -1,8 +1,12 @@
 """torch.xpu without dpctl, through which alone arrowdl reaches SYCL.
 
-torch.xpu.Stream has the address of its sycl::queue (`sycl_queue`) and torch.xpu.Event no handle, so
-the release of memory that a queue still reads could not be ordered without dpctl's functions.
-Source: torch/csrc/xpu/Stream.cpp and Event.cpp.
+torch.xpu has the addresses of its sycl::queue (`Stream.sycl_queue`) and sycl::event
+(`Event.sycl_event`), and makes a stream of a foreign queue (`get_stream_from_external`). But its
+functions for them are Python's: each query of an event, which the release thread makes every
+millisecond or more often, would take the interpreter lock, and none could be made while the
+interpreter ends. The SYCL runtime's own symbols are mangled and differ between versions. dpctl has
+these functions in C. And torch's build for XPU runs on Intel's GPUs alone: only dpctl's way is
+tested on real queues. Sources: torch/csrc/xpu/Stream.cpp, Event.cpp, and torch/xpu/__init__.py.
 """
 
 from __future__ import annotations

@@ -227,11 +227,43 @@ here = arrowdl.from_arrow(STRUCTS["one level"].slice(3))
 field = here.to("cuda:0")["i"]
 assert field.sync_event is not None
 assert pa.array(field.to("cpu")).to_pylist() == pa.array(here["i"]).to_pylist()
-there = arrowdl.from_arrow(STRUCTS["one level"]).to("rocm:0")
-refused(BufferError, "to_torch() or to_jax()", lambda: there["i"])
 lists = pa.StructArray.from_arrays([pa.array([[1], [2]])], ["l"], mask=pa.array([False, True]))
 there = arrowdl.from_arrow(lists).to("rocm:0")
-refused(BufferError, "nulls", lambda: arrowdl.to_numpy(there, nulls="fill"))
+refused(BufferError, "cannot split lists", lambda: arrowdl.to_numpy(there, nulls="fill"))
+""")
+
+
+NO_KERNELS = """
+def check_fields(device):
+    for name, whole in STRUCTS.items():
+        for start in 0, 3, 11, len(whole):
+            array = whole.slice(start, 40)
+            windows = arrowdl.from_arrow(whole).to(device)[start:start + 40], \\
+                arrowdl.from_arrow(array).to(device)
+            for there in windows:
+                for field in array.type:
+                    if field.type == pa.struct([]) or pa.types.is_struct(field.type):
+                        continue
+                    made = there[field.name]
+                    assert str(made.device) == str(there.device)
+                    assert pa.array(made.to("cpu")).to_pylist() == \\
+                        pa.array(arrowdl.from_arrow(array)[field.name]).to_pylist(), (name, start)
+"""
+
+
+@pytest.mark.parametrize("device", ["rocm:0", "cuda:1", "cuda_managed:0"])
+def test_fields_have_the_nulls_of_their_struct_without_kernels(
+    on_fake_cuda: Callable[[str], None], device: str
+) -> None:
+    """ROCm without its compiler, CUDA whose PTX does not load, managed memory that only the GPU may
+    touch: the host combines the bitmaps."""
+    on_fake_cuda(f"""{ON_A_DEVICE}
+{NO_KERNELS}
+cuda.library.arrowdl_fake_set_concurrent_managed(0)
+cuda.library.arrowdl_fake_set_module_status(222)
+check_fields("{device}")
+settle()
+assert debug.live_objects() == 0 or gc.collect() or debug.live_objects() == 0
 """)
 
 

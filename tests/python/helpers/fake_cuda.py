@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,9 +29,9 @@ from helpers.dlpack import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = [ROOT / "build/dev/tests/cpp/fake_driver" / name for name in ("fake_cuda", "fake_hip")]
-
-HIPRTC = ROOT / "build/dev/tests/cpp/fake_driver/fake_hiprtc"
+DRIVERS = ROOT / os.environ.get("ARROWDL_DOUBLES", "build/dev") / "tests/cpp/fake_driver"
+FOLDERS = [DRIVERS / name for name in ("fake_cuda", "fake_hip")]
+HIPRTC = DRIVERS / "fake_hiprtc"
 
 PREAMBLE = """
 import ctypes, gc, time, weakref
@@ -51,6 +52,18 @@ def refused(error, says, use):
         assert says in str(raised), raised
     else:
         raise AssertionError(says)
+"""
+
+# Run after the code of a test. HIP's double is loaded if the test has used ROCm.
+ENDING = """
+settle()
+import os
+assert cuda.misuses() == 0, f"{cuda.misuses()} calls or kernels used what is freed"
+try:
+    hip = ctypes.CDLL("libamdhip64.so.6", mode=os.RTLD_NOLOAD)
+except OSError:
+    hip = None
+assert hip is None or hip.arrowdl_fake_misuses() == 0, "on HIP"
 """
 
 
@@ -163,7 +176,8 @@ class FakeCuda:
         assert not is_broken, "a call has invalidated the capture"
 
     def misuses(self) -> int:
-        """The number of calls with a handle that was destroyed."""
+        """The number of calls with a handle that was destroyed, and of operations on memory that is
+        freed, or beyond its end."""
         misuses: int = self.library.arrowdl_fake_misuses()
         return misuses
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -138,7 +138,12 @@ class Xla:
         self.compute_stream = cuda.make_stream()
         self._ready_streams = itertools.cycle([cuda.make_stream() for _ in range(4)])
         self.device = XlaDevice(lambda: next(self._ready_streams))
-        install("jax", jit=self._jit, device_put=lambda x, _: x)
+        install(
+            "jax",
+            jit=self._jit,
+            device_put=lambda x, _: x,
+            transfer_guard=lambda _: nullcontext(),
+        )
         client = SimpleNamespace(local_devices=lambda: [self.device])
         bridge = install(
             "jax._src.xla_bridge",
@@ -167,6 +172,23 @@ class Xla:
         self.cuda.order(stream, self.compute_stream)  # the buffer's definition event
         return capsule
 
+    def donate(self, arguments: list[Any], client: str, aliases: bool) -> int:
+        """A jitted function whose argument is donated: the address of its result, which is that of
+        the argument if the compiler `aliases` them.
+
+        Sources: prepare_inputs and execute_fn in xla/pjrt/gpu/tfrt/tfrt_gpu_executable.cc, where
+        the result takes the address as memory of XLA's allocator, and Commit() calls the deleter
+        before the computation; ForeignRawSEDeviceMemory in xla/pjrt/se_raw_buffer.cc, which the
+        result keeps, and whose UnsafeReleaseMemory() is fatal.
+        """
+        memory = data_of(arguments[0])
+        if client == "tfrt":
+            arguments.pop()
+        elif not aliases:
+            raise RuntimeError("LOG(FATAL): foreign memory cannot be donated")
+        return memory
+
     def compute(self, memory: int, size: int) -> Any:
         """A jitted function of a buffer: dispatched, and read when it runs."""
+        assert memory % 16 == 0, "XLA: the address of a buffer must be a multiple of 16"
         return self.cuda.read(self.compute_stream, memory, size)

@@ -147,6 +147,30 @@ def test_an_epoch_ends_when_all_rows_were_read() -> None:
     assert own[:10] != own[10:20], "in an order of its own"
 
 
+def test_repeated_rows_come_as_often_as_others() -> None:
+    """Sequences of different lengths begin each epoch at the same row, and none is left open."""
+    world = mix(
+        make_tables([9, 50]), {"s0": 1, "s1": 1}, global_batch_size=16, splits=8, stop="repeat"
+    )
+    steps, _ = world.read(9 * 10)
+    seen = Counter(i for step in steps for i in step if i < START)
+    assert sum(seen.values()) == 9 * 80
+    assert set(seen.values()) <= {79, 80, 81}
+
+
+def test_names_of_list_items_may_differ(tmp_path: Path) -> None:
+    rows = [[i, i + 1] for i in range(20)]
+    table = pa.table({"id": pa.array(rows, pa.list_(pa.field("item", pa.int64())))})
+    other = pa.table({"id": pa.array(rows, pa.list_(pa.field("element", pa.int64())))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for sources in ({"a": table, "b": other}, {"a": tmp_path / "a.parquet", "b": table}):
+        loader = arrowdl.Loader.mix(
+            sources, 8, weights={"a": 1, "b": 1}, framework="numpy", ragged="padded", origin="from"
+        )
+        batch = next(iter(loader))
+        assert Counter(batch["from"].tolist()) == {0: 4, 1: 4}
+
+
 def test_an_endless_mixture() -> None:
     world = mix(make_tables([10, 7]), {"s0": 1, "s1": 1}, global_batch_size=4, stop="repeat")
     steps, state = world.read(100)

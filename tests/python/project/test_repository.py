@@ -238,3 +238,24 @@ def test_a_planted_folder_is_seen(new: str) -> None:
     assert tree_differences(text, [*paths, new]) == [f"{folder} is not in the tree of HACKING.md"]
     fewer = [path for path in paths if not path.startswith("cpp/src/sync/")]
     assert tree_differences(text, fewer) == ["cpp/src/sync is in the tree of HACKING.md only"]
+
+
+# The rules of devices in HACKING.md
+
+
+def test_each_rule_of_devices_has_its_tests() -> None:
+    text = (ROOT / "HACKING.md").read_text()
+    section = text.split("### What real devices do")[1].split("### ")[0]
+    rules = [line for line in section.splitlines() if line[:1].isdigit()]
+    assert [int(rule.partition(".")[0]) for rule in rules] == list(range(1, 22))
+    sources = [
+        path.read_text()
+        for path in tracked()
+        if relative(path).startswith("tests/") and path.suffix in {".py", ".cpp"}
+    ]
+    for rule in rules:
+        tests = [one for one in rule.split("`")[1::2] if one.isidentifier() and len(one) > 12]
+        assert tests or "documented" in rule, rule
+        for test in tests:
+            defined = f"def {test}(", f", {test}) {{"
+            assert any(one in source for source in sources for one in defined), test

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import threading
@@ -239,6 +240,34 @@ def test_the_arrays_are_read_as_a_stream_that_waits() -> None:
     stream = arrowdl.AsyncDeviceStream()
     c_data.export_async_stream(batches(), stream.handler)
     assert pa.table(stream.to_stream()).equals(TABLE)
+
+
+class _Handler(ctypes.Structure):
+    """An ArrowAsyncDeviceStreamHandler."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_void_p)
+        for name in ("on_schema", "on_next_task", "on_error", "release", "producer", "private_data")
+    )
+
+
+@pytest.mark.parametrize("how", ["read_schema", "arrays", "to_stream"])
+def test_an_end_before_the_schema_is_an_error(how: str) -> None:
+    stream = arrowdl.AsyncDeviceStream()
+    handler = _Handler.from_address(stream.handler)
+    address = ctypes.c_void_p
+    send = ctypes.CFUNCTYPE(ctypes.c_int, address, address, address)(handler.on_next_task)
+    release = ctypes.CFUNCTYPE(None, address)(handler.release)
+    assert send(stream.handler, None, None) != 0
+    release(stream.handler)
+
+    use = {
+        "read_schema": lambda: run(stream.read_schema()),
+        "arrays": lambda: run(read(stream)),
+        "to_stream": stream.to_stream,
+    }
+    with pytest.raises(ValueError, match="the end before the schema"):
+        use[how]()
 
 
 def test_handlers_are_checked() -> None:

@@ -83,19 +83,20 @@ class _Epochs:
         self._order = order
         self._epoch = epoch
         self._spans = spans
+        self._rows = source.members[member].source.num_rows
         self._opened: dict[int, dict[int, _core.DeviceStream]] = {}
 
     def open(self, index: int) -> _core.DeviceStream:
-        """Return the rows of one sequence."""
+        """Return the rows of one sequence of the mixture."""
         return _core.from_arrow_stream(self._read(index))
 
     def _read(self, index: int) -> Iterator[_core.DeviceArray]:
         yield self._mixture.make_empty(
             self._member
         )  # the other streams start before this one waits
-        length = self._mixture.count_rows(self._member, index)
         span = self._spans[index]
-        for epoch in range(span.start // length, -(-span.stop // length) if span else 0):
+        epoch = self._find_epoch(index, span.start)
+        while self._find_start(index, epoch) < span.stop:
             if epoch not in self._opened:
                 self._opened[epoch] = self._open_epoch(epoch)
             opened = self._opened[epoch]
@@ -103,18 +104,31 @@ class _Epochs:
             if not opened:
                 del self._opened[epoch]
             yield from stream
+            epoch += 1
+
+    def _find_start(self, index: int, epoch: int) -> int:
+        """Return the first row of an epoch of the source, in one sequence of the mixture.
+
+        Sequence `i` of the mixture reads sequence ``i + epoch`` of the source. Lengths of these
+        differ by a row: so all sequences of the mixture come to the next epoch at the same row, to
+        one row, and read each row of the source as often.
+        """
+        rows, splits = self._rows, self._mixture.splits
+        return (index + epoch) * rows // splits - index * rows // splits
+
+    def _find_epoch(self, index: int, row: int) -> int:
+        rows, splits = self._rows, self._mixture.splits
+        end = row + index * rows // splits + 1
+        return -(-end * splits // rows) - 1 - index
 
     def _open_epoch(self, epoch: int) -> dict[int, _core.DeviceStream]:
         """Open all sequences that this process reads, so that they share units."""
-        wanted = []
+        wanted = {}
         for index, span in self._spans.items():
-            length = self._mixture.count_rows(self._member, index)
-            start, stop = (
-                max(0, span.start - epoch * length),
-                min(length, span.stop - epoch * length),
-            )
-            if start < stop:
-                wanted.append((index, Span(start, stop)))
+            start, stop = (self._find_start(index, epoch + i) for i in (0, 1))
+            rows = Span(max(start, span.start) - start, min(stop, span.stop) - start)
+            if rows.start < rows.stop:
+                wanted[index] = ((index + epoch) % self._mixture.splits, rows)
         member = self._mixture.members[self._member]
         sequences = Sequences(
             member.source,
@@ -124,7 +138,6 @@ class _Epochs:
             shares_units=True,
             readers=len(self._spans) * len(self._mixture.members),
         )
-        opened = sequences.open(wanted)
-        checked = map(self._mixture.check_dictionaries, opened)
-        streams = [self._mixture.add_origin(stream, self._member) for stream in checked]
-        return dict(zip((index for index, _ in wanted), streams, strict=True))
+        opened = sequences.open(list(wanted.values()))
+        streams = [self._mixture.adapt(stream, self._member) for stream in opened]
+        return dict(zip(wanted, streams, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from array import array
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -101,12 +103,17 @@ class MixedSource(IndexedSource):
         self.origin = origin
         self._dictionaries: Dictionaries | None = None
         self._other: MixedSource | None = None
+        self._schema: _core.Schema | None = None
         self._check_members()
         self._check_types()
         self._use(plan_phases(schedule, lambda step: step * rows_of_step, [], 0))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_other": None}
+        return self.__dict__ | {"_other": None, "_schema": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._schema = self.make_empty(0).schema
 
     def _use(self, phases: Sequence[Phase]) -> None:
         self.phases = tuple(phases)
@@ -177,7 +184,9 @@ class MixedSource(IndexedSource):
     def _check_types(self) -> None:
         import pyarrow as pa
 
-        first, *others = [pa.schema(self.make_empty(i).schema) for i in range(len(self.members))]
+        own = [self.make_empty(i).schema for i in range(len(self.members))]
+        self._schema = own[0]
+        first, *others = map(pa.schema, own)
         for member, schema in zip(self.members[1:], others, strict=True):
             for ours, theirs in zip(first, schema, strict=True):
                 if ours.type != theirs.type:
@@ -239,25 +248,32 @@ class MixedSource(IndexedSource):
 
     def make_empty(self, member: int) -> _core.DeviceArray:
         """Return an array without rows, of the type of one source's rows."""
-        source = self.members[member].source
-        stream = self.add_origin(source.read_rows(0, 0, UnitOrder(source, [])), member)
-        return _make_empty(stream)
+        stream = self.add_origin(self.members[member].source.read([]), member)
+        if self._schema is not None:
+            stream = _name_as(stream, self._schema)
+        return _take_empty(stream)
+
+    def adapt(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
+        """Return rows of one source as those of the mixture: with `origin`, and its names."""
+        stream = self.add_origin(self.check_dictionaries(stream), member)
+        return stream if self._schema is None else _name_as(stream, self._schema)
 
     def add_origin(self, stream: _core.DeviceStream, member: int) -> _core.DeviceStream:
         """Add the column of `origin` to the rows of one source."""
         if self.origin is None:
             return stream
-        import pyarrow as pa
-
         name = self.origin
-        index = pa.scalar(member, pa.int32())
 
-        def add(array: _core.DeviceArray) -> _core.DeviceArray:
-            batch = pa.record_batch(array.to("cpu"))
-            return _core.from_arrow(batch.append_column(name, pa.repeat(index, len(batch))))
+        def add(rows: _core.DeviceArray) -> _core.DeviceArray:
+            numbers = memoryview(array("i", [member]) * len(rows))
+            column = _core.to_arrow_device(numbers)
+            if not _core.is_host_readable(rows.device):
+                column = column.to(rows.device)
+            names = rows.field_names
+            return _core.make_struct([*names, name], [*map(rows.field, names), column])
 
-        arrays = (add(array) for arrays in ([_make_empty(stream)], stream) for array in arrays)
-        return _core.from_arrow_stream(arrays)
+        empty = _take_empty(self.members[member].source.read([]))
+        return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
     def describe(self) -> str:
         parts = []
@@ -274,7 +290,8 @@ class MixedSource(IndexedSource):
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
         for member in self.members:
-            member.source.use_vocabulary(vocabulary)
+            own = member.source.vocabulary.tables
+            member.source.use_vocabulary(Vocabulary({**own, **vocabulary.tables}))
 
     def unite_vocabularies(self) -> None:
         """Give the sources one vocabulary for each dictionary column, if theirs differ."""
@@ -323,7 +340,30 @@ class MixedSource(IndexedSource):
             member.source.check_read()
 
 
-def _make_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
+class _Named:
+    """Asks a stream for the names of a schema: those of list items differ from writer to writer."""
+
+    def __init__(self, stream: _core.DeviceStream, schema: _core.Schema) -> None:
+        self._stream = stream
+        self._schema = schema
+
+    def __arrow_c_device_stream__(self, requested_schema: object = None, **kwargs: Any) -> Any:
+        return self._stream.__arrow_c_device_stream__(self._schema.__arrow_c_schema__())
+
+
+def _name_as(stream: _core.DeviceStream, schema: _core.Schema) -> _core.DeviceStream:
+    import pyarrow as pa
+
+    if str(pa.schema(stream.schema)) == str(pa.schema(schema)):
+        return stream
+    return _core.from_arrow_stream(_Named(stream, schema))
+
+
+def _take_empty(stream: _core.DeviceStream) -> _core.DeviceArray:
+    """Return an array without rows, of a stream without rows: on its device if it has an array."""
+    found = next(stream, None)
+    if found is not None:
+        return found[:0]
     import pyarrow as pa
 
     return _core.from_arrow(make_empty(pa.schema(stream.schema)))

@@ -14,6 +14,7 @@ Schedule = Sequence[tuple[int, tuple[int, ...]]]
 MOST_WEIGHT = 2**60  # of all weights together, for the core
 _SCALE = 2**60
 _TICKS = 2**62
+_MOST_STEPS = 2**40
 
 
 class Phase(NamedTuple):
@@ -181,7 +182,9 @@ def read_schedule(names: Sequence[str], weights: Any) -> Schedule:
     if not is_schedule:
         return [(0, read_weights(names, weights))]
     steps = list(weights)
-    are_steps = all(map(_is_step, steps)) and all(a < b for a, b in pairwise(steps))
+    are_steps = all(_is_step(step) and step < _MOST_STEPS for step in steps) and all(
+        a < b for a, b in pairwise(steps)
+    )
     if not are_steps or steps[0] != 0:
         raise ValueError(f"weights has the steps {steps}: give ascending ones, the first one 0")
     return [

@@ -1,0 +1,13 @@
+// Moves bitmaps to the bit offset of an array.
+#pragma once
+
+#include <cstdint>
+
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// The `count` bits of `bits`, in host memory, moved up by `shift` bits, 0 to 7.
+Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count);
+
+}  // namespace arrowdl
