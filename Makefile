@@ -47,7 +47,7 @@ bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/
 	$(MAKE) bench-peers
 	$(BIN)/python -m benchmarks.overview
 
-bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face and Ray
+bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face, Lance and Ray
 	.venv-training/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-training/bin/python -m benchmarks.loader --peers
 
@@ -111,7 +111,7 @@ test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, O
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
-	.venv-$*/bin/python -m pytest -q tests/peers/test_$*.py
+	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
 
 # ---- on a machine with a GPU -----------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from benchmarks.loader import peers, shapes
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
+from benchmarks.loader.random_rows import make_random_cases, make_random_peers
 from benchmarks.loader.worker_batches import measure_rows
 from benchmarks.machine import describe_machine
 from benchmarks.timing import Budget, format_seconds, measure
@@ -28,14 +30,19 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="two rounds each, rough; writes no files"
     )
-    parser.add_argument("--peers", action="store_true", help="compare with Hugging Face and Ray")
+    parser.add_argument(
+        "--peers", action="store_true", help="compare with Hugging Face, Lance and Ray"
+    )
     arguments = parser.parse_args()
     write_files(DATA)
     budget = QUICK if arguments.quick else FULL
+    cases = (
+        chain(peers.make_peer_cases(DATA), make_random_peers(DATA))
+        if arguments.peers
+        else chain(make_cases(DATA), make_random_cases(DATA))
+    )
     rows = [
-        _run(case, budget)
-        for case in (peers.make_peer_cases(DATA) if arguments.peers else make_cases(DATA))
-        if not arguments.names or case.name in arguments.names
+        _run(case, budget) for case in cases if not arguments.names or case.name in arguments.names
     ]
     is_whole = not arguments.names and not arguments.peers
     if is_whole:

@@ -156,7 +156,7 @@ def _make_tables(folder: Path) -> Iterator[Case]:
         rows = BATCH_ROWS[name]
         with pa.memory_map(str(folder / f"{name}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all().combine_chunks()
-        tensors = {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
+        tensors = read_tensors(table)
         copies = partial(_clone_slices, tensors, rows)
         # Batches that may be written to are copies, and with writable=False the table itself.
         yield Case(f"table-{name}", _make_loader(table, name), copies, "torch slices, cloned", 1.5)
@@ -170,6 +170,11 @@ def _make_tables(folder: Path) -> Iterator[Case]:
             "torch.index_select in memory",
             1.5,
         )
+
+
+def read_tensors(table: pa.Table) -> dict[str, Any]:
+    """A tensor of each column, in the memory of the table if it has no nulls."""
+    return {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
 
 
 def _clone_slices(tensors: dict[str, Any], batch_rows: int) -> int:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from benchmarks.loader.cases import Case, Pass, drain
 from benchmarks.loader.data import BATCH_ROWS
 
-PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "datasets", "ray"]
+PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "datasets", "pylance", "ray"]
 FEW_ROWS = 20_000  # of `tab`, where a peer takes minutes for all of them
 
 

@@ -56,6 +56,7 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   register_buffers(m);
   register_processes(m);
   register_tensor_block(m);
+  register_take_rows(m);
   register_tensor(m);
   register_to_framework(m);
   register_settings(m);

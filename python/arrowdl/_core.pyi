@@ -842,6 +842,20 @@ class TensorBlock:
     def write(self, target: Buffer) -> None:
         """Copy the tensors into a writable, contiguous buffer of `nbytes`."""
 
+def read_row_numbers(rows: Any, num_rows: int, /) -> DeviceArray:
+    """Return row numbers from 0, as int64 in host memory. `rows` is a slice, or a sequence, tensor or Arrow array of integers, of which negative ones count from the end."""
+
+def number_rows(arrays: Sequence[DeviceArray], starts: DeviceArray, /) -> object:
+    """Return the rows of arrays of one schema, for `take_rows`. Row 0 of each has the number in `starts`, of `read_row_numbers`."""
+
+def take_rows(rows: object, numbers: DeviceArray, /) -> tuple[DeviceArray, bool]:
+    """Return the rows of `number_rows` with the numbers of `read_row_numbers`, and whether they are a window of one of the arrays. Other rows are in new memory. Many threads may take rows."""
+
+def group_rows(
+    numbers: DeviceArray, starts: DeviceArray, /
+) -> tuple[dict[int, DeviceArray], DeviceArray]:
+    """Return the parts that have rows with `numbers`, each with its numbers, and where each row is among those of all parts. `starts` has the number of the first row of each part."""
+
 def read_tensors(block: DeviceArray, table: bytes, frameworks: Sequence[str | None]) -> list[Any]:
     """Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes on any device. `frameworks` names the framework of each; None for those left out."""
 

@@ -94,6 +94,29 @@ def test_batches_of_worker_processes(parquet: Path) -> None:
     assert read_all(loader) == TABLE.to_pydict()
 
 
+@pytest.mark.sanitize
+def test_rows_by_their_numbers(source: Any) -> None:
+    """Of the host, copied to the GPU; and of the GPU, gathered there."""
+    here = arrowdl.Loader(source, BATCH).map_dataset()
+    there = arrowdl.Loader(source, BATCH, device="cuda").map_dataset()
+    batches = [arrowdl.from_arrow(b).to("cuda") for b in TABLE.to_batches(max_chunksize=7_000)]
+    on_device = arrowdl.Loader(batches, BATCH).map_dataset()
+    order = torch.randperm(ROWS)
+    for rows in (
+        order[:1000],
+        order[:1000].cuda(),
+        [3, 3, -1],
+        slice(6_990, 7_010),
+        range(9, 0, -3),
+    ):
+        expected = here[rows]
+        for dataset in (there, on_device):
+            batch = dataset[rows]
+            for name, tensor in expected.items():
+                assert batch[name].is_cuda
+                assert torch.equal(batch[name].cpu(), tensor)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_shuffle_is_the_one_of_the_host(source: Any, workers: int) -> None:
     there = arrowdl.Loader(source, BATCH, shuffle=True, seed=7, device="cuda", num_workers=workers)

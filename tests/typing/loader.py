@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from arrowdl import DeviceArray, DeviceStream, Loader
-from arrowdl.loader import Stats
+from arrowdl.loader import MapDataset, Stats
 
 
 def sources(array: DeviceArray, stream: DeviceStream) -> list[Loader]:
@@ -66,3 +66,5 @@ def results(loader: Loader) -> None:
     assert_type(loader.state_dict(), dict[str, Any])
     assert_type(loader.stats(), Stats)
     assert_type(loader.stats().source_seconds, float)
+    assert_type(loader.map_dataset(), MapDataset)
+    assert_type(len(loader.map_dataset(cache_bytes=0)), int)

@@ -20,6 +20,8 @@ void register_diagnostics(pybind11::module_& m);
 void register_buffers(pybind11::module_& m);
 /// make_shared_copy and open_shared_copy, for arrowdl._processes
 void register_processes(pybind11::module_& m);
+/// take_rows and what it needs, for Loader.map_dataset
+void register_take_rows(pybind11::module_& m);
 /// to_torch, to_jax, to_numpy
 void register_to_framework(pybind11::module_& m);
 

@@ -10,12 +10,14 @@ under ``TYPE_CHECKING`` and inside functions, and modules of one layer form no c
     _batches         Arrow batches to tensors: convert, pad, pin, pack, copy to a device
     _workers         worker processes and their shared memory
     _pipeline        one share of an epoch as batches, read here or by worker processes
+    _random_access   rows by their numbers: gathers, decoded row groups, map-style dataset
     _reader          epoch after epoch, with states
     _integrations    adapters for other libraries: torch, Grain
     _loader          `Loader`, the public class
 """
 
 from arrowdl.loader._loader import Loader
+from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._stats import Stats
 
-__all__ = ["Loader", "Stats"]
+__all__ = ["Loader", "MapDataset", "Stats"]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mix import open_mixture
 from arrowdl.loader._options import Options, choose_splits, require_bool, require_int
+from arrowdl.loader._pipeline import Pipeline
+from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.open import open_source
+from arrowdl.loader._sources.open import collect, open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
@@ -390,6 +392,55 @@ class Loader(EpochReader):
         from arrowdl.loader._integrations.torch import TorchDataset
 
         return TorchDataset(self)
+
+    def map_dataset(self, *, cache_bytes: int = 2**29) -> MapDataset:
+        """Return the rows by their numbers, as a map-style dataset: for samplers.
+
+        Row numbers are those of the source in its own order, after `filter`. `shuffle`, `rank` and
+        `world_size` of the loader do not apply: a sampler chooses the rows. Batches have as many
+        rows as are asked for.
+
+        Parameters
+        ----------
+        cache_bytes : int
+            Bytes of decoded row groups that each process keeps, of files that are not mapped: the
+            groups that were used last, and at least one; 0 keeps none. Rows in random order, of
+            files with more row groups than that, decode a group for almost every row.
+
+        Returns
+        -------
+        arrowdl.loader.MapDataset
+
+        Raises
+        ------
+        TypeError
+            The source is a stream, whose rows can only be read in order, or a mixture.
+        ValueError
+            `cache_bytes` is no number of bytes.
+        RuntimeError
+            The loader was closed.
+        """
+        number = require_int("cache_bytes", cache_bytes, 0)
+        if self._is_closed:
+            raise RuntimeError("this Loader was closed: make a new one")
+        pipeline = self._pipeline
+        if isinstance(pipeline.source, MixedSource):
+            raise TypeError(
+                "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
+                "weights: join the map datasets of its sources, for PyTorch by "
+                "torch.utils.data.ConcatDataset, and let a sampler weigh them"
+            )
+        if isinstance(pipeline.source, StreamSource):
+            if not pipeline.source.is_in_memory:
+                raise TypeError(
+                    "map_dataset() reads rows in any order, and this source is a stream, which is "
+                    "read from its start: give the Loader a table of its rows "
+                    "(pyarrow.table(source)), or write them to Arrow IPC files if they do not fit "
+                    "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
+                    "a table again by flatten_indices()"
+                )
+            pipeline = Pipeline(collect(pipeline.source), self._options)
+        return MapDataset(pipeline, self.batch_size if self._options.pad_last else 1, number)
 
     def grain_dataset(self) -> GrainDataset:
         """Return a ``grain.IterDataset`` of whole batches, whose iterators have states.

@@ -217,27 +217,62 @@ class Pipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
         options, source = self.options, _find_source(self.source, reader.position)
-        is_mixed = isinstance(source, MixedSource)
-        writes = options.exposes_writable_tensors
         is_split = options.splits is not None and isinstance(source, IndexedSource)
-        is_joined = is_split and (is_mixed or copies_rows(reader.sharding))
-        if writes and isinstance(source, IndexedSource) and not is_joined:
+        is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
+        if options.exposes_writable_tensors and isinstance(source, IndexedSource) and not is_joined:
             source = source.for_writing()
-        stream = self._read(source, reader)
+        return self.open_arrays(
+            self._read(source, reader),
+            _describe_batches(reader),
+            reader.valid_rows,
+            batch_size=reader.sharding.batch_size,
+            is_new=options.shuffle or is_joined or not source.is_shared,
+        )
+
+    def open_arrays(
+        self,
+        stream: _core.DeviceStream,
+        describe: Callable[[int], str],
+        valid_rows: dict[int, int],
+        *,
+        batch_size: int,
+        is_new: bool,
+    ) -> tuple[Any, Convert]:
+        """Open a stream of rows, an array for each batch.
+
+        Parameters
+        ----------
+        stream : DeviceStream
+        describe : callable
+            Describes a batch by its index, for errors.
+        valid_rows : dict of int to int
+            As of `Reader`.
+        batch_size : int
+            To which `pad_last` pads.
+        is_new : bool
+            Whether the memory of the rows has no other user.
+
+        Returns
+        -------
+        As of `SharePipeline.open`.
+        """
+        options, source = self.options, self.source
         if options.transform_arrow is not None:
-            stream = self._transform_arrow(stream, options.transform_arrow, reader)
+            # Copied when it is called.
+            stream, is_new = self._transform_arrow(stream, options.transform_arrow, describe), True
         if options.transform_arrow is not None or source.column_names is None:
             names = [field.name for field in stream.schema.children]
             options.check_columns(names)
             if options.transform_arrow is None:
                 source.vocabulary.check_names(names)
         if options.pad_last:
-            stream = pad_batches(stream, reader.sharding.batch_size, reader.valid_rows)
+            stream = pad_batches(stream, batch_size, valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
+            is_mixed = isinstance(source, MixedSource)
             is_ready = not (options.shuffle or is_mixed) and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
@@ -246,21 +281,32 @@ class Pipeline:
             to_tensors = self._choose_converter({})  # copied into a block anyway
             messages = pack_ahead(stream, to_tensors, device, depth)
             return messages, self._then_finish(Message.read)
-        access: dict[str, Any] = {}
-        if writes:
-            is_copied = options.shuffle or is_joined or stream.device_type != read_type
-            is_shared = source.is_shared
-            if options.transform_arrow is not None:  # copied when it was called
-                is_shared = not self._copies_transformed()
-            access = {"copy": True} if is_shared and not is_copied else {"_own": True}
+        convert = self._choose_converter(
+            self._choose_access(is_new=is_new or stream.device_type != read_type)
+        )
         stream = stream.prefetch(depth) if depth else stream
-        convert = self._choose_converter(access)
         if not options.num_threads:
             return stream, self._then_finish(convert)
         if options.transform is not None:
             convert = Transform(convert, options.transform, None)
         made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
         return made, Receive(self._find_finish())
+
+    def make_converter(self, *, is_new: bool) -> Convert:
+        """Return what makes the batch of an array of rows.
+
+        Parameters
+        ----------
+        is_new : bool
+            Whether the memory of the rows has no other user. Other rows are copied if batches may
+            be written to.
+        """
+        return self._then_finish(self._choose_converter(self._choose_access(is_new=is_new)))
+
+    def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
+        if not self.options.exposes_writable_tensors:
+            return {}
+        return {"_own": True} if is_new else {"copy": True}
 
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
         if self.options.splits is None or isinstance(source, StreamSource):
@@ -283,15 +329,11 @@ class Pipeline:
         return partial(explain_errors, convert, self.source.find_nulls if is_read else _find_none)
 
     def _transform_arrow(
-        self, stream: _core.DeviceStream, function: Callable[[Any], Any], reader: Reader
+        self,
+        stream: _core.DeviceStream,
+        function: Callable[[Any], Any],
+        describe: Callable[[int], str],
     ) -> _core.DeviceStream:
-        done = reader.count_own(reader.position.batches)
-        epoch = reader.position.epoch
-
-        def describe(index: int) -> str:
-            number = reader.count_all(done + index + 1) - 1
-            return f"batch {number} of epoch {epoch} (rank {reader.rank})"
-
         return transform_stream(
             stream, function, self.source.vocabulary, describe, copy=self._copies_transformed()
         )
@@ -327,6 +369,18 @@ class Pipeline:
 
 def _find_none(column: str) -> str:
     return ""
+
+
+def _describe_batches(reader: Reader) -> Callable[[int], str]:
+    """Return what describes a batch by its index among those that `reader` has left to read."""
+    done = reader.count_own(reader.position.batches)
+    epoch = reader.position.epoch
+
+    def describe(index: int) -> str:
+        number = reader.count_all(done + index + 1) - 1
+        return f"batch {number} of epoch {epoch} (rank {reader.rank})"
+
+    return describe
 
 
 class WorkerPipeline:

@@ -93,6 +93,31 @@ refused(TypeError, "num_workers", lambda: next(iter(loader)))
 """)
 
 
+def test_rows_by_their_numbers(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""{SETUP}
+made, expected = (loader.map_dataset() for loader in loaders())
+assert len(made) == 9_000
+order = np.random.default_rng(1).permutation(9_000)
+for rows in (order[:700], [3_999, 4_000], [5, 5, 8_999, -9_000], [], slice(100, 90, -1),
+             range(4_990, 5_010)):
+    compare([made[rows]], [expected[rows]])
+refused(IndexError, "row 9000 of 9000", lambda: made[9_000])
+refused(TypeError, "device memory", lambda: pickle.dumps(made))
+""")
+
+
+def test_rows_of_the_host_are_copied(on_fake_cuda: Callable[[str], None]) -> None:
+    """By kernels or, as lists are, as one block."""
+    on_fake_cuda(f"""{SETUP}
+for columns in (["i", "x"], None):
+    here = arrowdl.Loader(table, 700, framework="jax", nulls="fill", columns=columns)
+    there = arrowdl.Loader(
+        table, 700, framework="numpy", nulls="fill", columns=columns, device="cuda")
+    for rows in ([7, 3, 8_000], slice(10, 20)):
+        compare([there.map_dataset()[rows]], [here.map_dataset()[rows]])
+""")
+
+
 def test_mixtures(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{SETUP}
 def mix(source, framework, **options):

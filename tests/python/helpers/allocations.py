@@ -410,6 +410,24 @@ def streams_packed() -> Use:
 
 
 @use
+def rows_by_number() -> Use:
+    """Of more and of fewer arrays than rows."""
+    arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches(max_chunksize=1)]
+    rows = len(arrays)
+    ids = np.array([1, 0, -1], "int16")
+
+    def run() -> Any:
+        starts = _core.read_row_numbers(range(rows), rows)
+        numbered = _core.number_rows(arrays, starts)
+        few = _core.read_row_numbers(ids[:2], rows)
+        many = _core.read_row_numbers([1, 0, 1, 0, *range(rows)], rows)
+        groups = _core.group_rows(many, starts)
+        return [_core.take_rows(numbered, numbers) for numbers in (few, many)], groups
+
+    return run
+
+
+@use
 def streams_sharded() -> Use:
     return read(lambda stream: stream.shard(2, 0, pad=True))
 

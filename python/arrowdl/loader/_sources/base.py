@@ -122,6 +122,15 @@ class IndexedSource(ABC):
         """Return the same rows for writable batches, in private memory if that costs no copy."""
         return self
 
+    def find_arrays(self) -> list[_core.DeviceArray] | None:
+        """Return arrays of all rows, in order, if they are in memory or mapped; otherwise None."""
+        return None
+
+    def check_taken(self, numbers: _core.DeviceArray) -> None:
+        """Raise OSError if a mapped file with one of the rows has changed; called after they were
+        taken from `find_arrays`."""
+        return
+
     def read_rows(
         self, start: int, stop: int, order: UnitOrder, readers: int = 1
     ) -> _core.DeviceStream:
@@ -144,6 +153,8 @@ class StreamSource:
         Whether `open` can be called again, and returns the same rows.
     column_names : list of str, optional
         The columns of the rows, in order; None if unknown.
+    is_in_memory : bool
+        Whether the stream is of arrays that are in memory.
 
     Attributes
     ----------
@@ -160,8 +171,10 @@ class StreamSource:
         open: Callable[[int], Any],
         is_replayable: bool,
         column_names: list[str] | None = None,
+        is_in_memory: bool = False,
     ) -> None:
         self._open = open
+        self.is_in_memory = is_in_memory
         self.column_names = column_names
         self.is_replayable = is_replayable
         self._is_spent = False

@@ -58,6 +58,14 @@ class FileStamps:
         stamp = self._stamps.get(path)
         return (stamp.size or 0) if stamp else 0
 
+    def is_same(self, path: str) -> bool:
+        """Whether a local file certainly has its stamp; if not, ask `check`."""
+        try:
+            found = os.stat(path)
+        except OSError:
+            return False
+        return self._stamps.get(path) == (found.st_size, found.st_mtime_ns, found.st_ino)
+
     def check(self, paths: Iterable[str] | None = None, *, may_be_gone: bool = False) -> None:
         """Compare files with their stamps.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
@@ -36,6 +36,8 @@ class MappedSource(TableSource):
         self._schema = mapped.schema
         self._schemas = mapped.schemas
         self._files = mapped.files
+        starts = list(accumulate(mapped.rows[:-1], initial=0))
+        self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
         self._columns = columns
         self._stamps = stamps
         self._is_cut = False
@@ -75,6 +77,15 @@ class MappedSource(TableSource):
 
     def check_read(self) -> None:
         self.check_unchanged()
+
+    def check_taken(self, numbers: _core.DeviceArray) -> None:
+        files = self._files
+        if len(files) > 1:
+            parts, _ = _core.group_rows(numbers, self._starts)
+            files = [files[i] for i in parts]
+        changed = [file.path for file in files if not self._stamps.is_same(file.path)]
+        if changed:
+            self._stamps.check(changed, may_be_gone=True)
 
     def cut_for_shuffle(self) -> ChunkSource:
         cut = super().cut_for_shuffle()
@@ -120,12 +131,15 @@ class Mapped(NamedTuple):
     files : list of MappedFile
     schemas : list of (str, pyarrow.Schema)
         Path and schema of each file.
+    rows : list of int
+        Rows of each file.
     """
 
     table: pa.Table
     schema: pa.Schema
     files: list[MappedFile]
     schemas: list[tuple[str, pa.Schema]]
+    rows: list[int]
 
 
 def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
@@ -156,7 +170,8 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
         for table in (unified.schema.empty_table(), *tables)
     ]
     table = pa.concat_tables(whole, promote_options="default")
-    return Mapped(table, unified.schema, files, schemas)
+    rows = [table.num_rows for table in tables]
+    return Mapped(table, unified.schema, files, schemas, rows)
 
 
 def _open(path: str, mapped: pa.MemoryMappedFile) -> Any:

@@ -72,6 +72,15 @@ def open_source(
     return found
 
 
+def collect(source: StreamSource) -> TableSource:
+    """Return the rows of a stream, with its vocabulary, as a table."""
+    import pyarrow as pa
+
+    table = TableSource(pa.table(source.open(0)), None)
+    table.vocabulary = source.vocabulary  # its columns are encoded
+    return table
+
+
 def _advise(source: Any) -> str:
     """Say what to give instead of an object that a Loader cannot read."""
     if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
@@ -129,7 +138,8 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (table := find_table(source)) is not None:
         return TableSource(table, columns)
     if (opener := find_opener(source, columns)) is not None:
-        return StreamSource(opener, not opener.is_for_one_pass, columns)
+        is_in_memory = isinstance(source, (list, tuple))
+        return StreamSource(opener, not opener.is_for_one_pass, columns, is_in_memory)
     if hasattr(source, "__dataframe__"):  # of several protocols, the last choice
         table = find_batch(_core.from_arrow(source))
         return None if table is None else TableSource(table, columns)

@@ -48,6 +48,10 @@ class ChunkSource(IndexedSource):
         ]
         return self._check(_core.chain(parts or [self._arrays[0][:0]]))
 
+    def find_arrays(self) -> list[_core.DeviceArray]:
+        self._load()
+        return list(self._check(_core.chain(self._arrays)))
+
     def _load(self) -> None:
         """Make the arrays, when they are first read."""
         return

@@ -1,0 +1,1 @@
+"""Rows by their numbers: gathers, a cache of decoded row groups, `MapDataset`."""

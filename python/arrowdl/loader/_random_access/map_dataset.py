@@ -1,0 +1,208 @@
+"""`MapDataset`: the rows of a Loader's source by their numbers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+from arrowdl import _core
+from arrowdl.loader._options import Options
+from arrowdl.loader._pipeline import Pipeline
+from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
+from arrowdl.loader._random_access.items import split_rows
+from arrowdl.loader._random_access.rows import Rows, open_rows
+from arrowdl.loader._sources.base import IndexedSource
+
+Convert = Callable[[_core.DeviceArray], Any]
+
+
+class MapDataset:
+    """Rows by their numbers in the source: a map-style dataset for samplers.
+
+    `Loader.map_dataset` makes it. Batches are those of that Loader: its columns, filter, framework,
+    null policies, ragged forms, dtypes, transforms and device apply. Its order does not: row
+    numbers count the rows of the whole source, on every rank, whatever `shuffle`, `splits`, `rank`
+    and `num_workers` say. `transform` is called in the thread that reads.
+
+    - ``dataset[[3, 0, 3]]`` is the batch of these rows, in this order. The row numbers may also be
+      a NumPy array, a tensor, an Arrow array, a range or a tuple. Negative ones count from the end.
+    - ``dataset[3:7]`` is the batch of consecutive rows.
+    - ``dataset[3]`` is an item: the row of each tensor of a batch, without the dimension of rows. A
+      row of a ragged column is its values.
+
+    With PyTorch, ``DataLoader(dataset, batch_size=32, sampler=...)`` returns batches of one gather
+    each, since the default collate function gets the whole batch; another ``collate_fn`` gets a
+    list of items. Its samplers and worker processes, forked or spawned, work as with any map-style
+    dataset. ``DataLoader(dataset, batch_size=None, sampler=BatchSampler(...))`` passes whole
+    batches to ``collate_fn``.
+
+    Tables, frames and mapped files are gathered in place. Row groups of other files are decoded
+    when they are needed, and kept, each process up to the same number of bytes.
+
+    Threads may read at once. A pickle has the source (paths, if it has paths), and no cache.
+    """
+
+    def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
+        assert isinstance(pipeline.source, IndexedSource)
+        # A batch is read when it is asked for, by the thread that asks.
+        options = replace(
+            pipeline.options,
+            batch_size=batch_size,
+            global_batch_size=None,
+            splits=None,
+            shuffle=False,
+            prefetch=0,
+            num_workers=0,
+            num_threads=0,
+            progress=False,
+            report_every=None,
+            report=None,
+        )
+        self._source: IndexedSource = pipeline.source
+        self._pipeline = Pipeline(pipeline.source, options)
+        self._batch_size = batch_size  # to which pad_last pads
+        self._cache_bytes = cache_bytes
+        self._num_rows = self._source.num_rows
+        self._is_closed = False
+        self._process: int | None = None  # that has read
+        self._rows: Rows | None = None
+        self._source.prepare()  # for workers that are forked
+        self._start()
+
+    def _start(self) -> None:
+        options = self._pipeline.options
+        is_plain = options.transform_arrow is None and options.device is None
+        self._is_plain = is_plain and not options.pad_last and self._source.column_names is not None
+        self._convert_new = self._pipeline.make_converter(is_new=True)
+        self._convert_shared = self._pipeline.make_converter(is_new=False)
+
+    def __len__(self) -> int:
+        """Return the number of rows of the source."""
+        return self._num_rows
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the batch of rows, or an item for an int.
+
+        Parameters
+        ----------
+        index : int, slice, sequence or array of int
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+        TypeError
+            The row numbers are no integers. A mask is none; ``numpy.flatnonzero(mask)`` are its
+            rows.
+        OSError
+            A file has changed since the Loader was made.
+        RuntimeError
+            The dataset was closed.
+        """
+        if _is_int(index):
+            return split_rows(*self._read([index]))[0]
+        return self._read(index)[0]
+
+    def __getitems__(self, indices: Any) -> list[Any]:
+        """Return a list of items, of one gather, for a DataLoader.
+
+        A DataLoader with PyTorch's default collate function gets the whole batch as the only item.
+        """
+        batch, rows = self._read(indices)
+        if collates_by_default(sys._getframe(1)):
+            return [WholeBatch(batch)]
+        return split_rows(batch, rows)[: len(indices)]
+
+    def close(self) -> None:
+        """Drop the decoded row groups. Batches stay valid, and the Loader stays open.
+
+        Closing again does nothing.
+        """
+        self._is_closed = True
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            rows.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _read(self, indices: Any) -> tuple[Any, int]:
+        """Return the batch of rows, and how many rows it has."""
+        rows = self._open()
+        array, is_shared = rows.take(_core.read_row_numbers(indices, self._num_rows))
+        if self._is_plain:
+            convert = self._convert_shared if is_shared else self._convert_new
+            return convert(array), len(array)
+        return self._convert_by_stream(array, is_shared)
+
+    def _open(self) -> Rows:
+        if self._is_closed:
+            raise RuntimeError("this map dataset was closed: make a new one, loader.map_dataset()")
+        if self._process != os.getpid():
+            self._enter_process()
+        rows = self._rows
+        if rows is None:
+            rows = self._rows = open_rows(self._source, self._cache_bytes)
+        return rows
+
+    def _enter_process(self) -> None:
+        """Begin to read in this process."""
+        if is_in_worker():
+            _require_host(self._pipeline.options)
+            _core.set_num_threads(1)  # as torch does for its own threads
+        self._source.check_unchanged()
+        self._process = os.getpid()
+
+    def _convert_by_stream(self, array: _core.DeviceArray, is_shared: bool) -> tuple[Any, int]:
+        """Convert a batch as the Loader does, with all of its steps."""
+        options = self._pipeline.options
+        rows = len(array)
+        size = self._batch_size
+        if options.pad_last and not 0 < rows <= size:
+            raise ValueError(
+                f"pad_last=True pads a batch to batch_size={size} rows, and {rows} were asked for"
+            )
+        stream, convert = self._pipeline.open_arrays(
+            _core.chain([array]), _describe_batch, {}, batch_size=size, is_new=not is_shared
+        )
+        batch = convert(next(stream))
+        stream.close()
+        return batch, size if options.pad_last else rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_source", "_pipeline", "_batch_size", "_cache_bytes", "_num_rows", "_is_closed")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=None, _rows=None)
+        self._start()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._is_closed else ""
+        framework = self._pipeline.options.framework
+        return f"<arrowdl.loader.MapDataset of {self._num_rows} rows for {framework}{closed}>"
+
+
+def _is_int(index: Any) -> bool:
+    """Whether `index` is one row number: an int, also of NumPy or a tensor without dimensions."""
+    return getattr(index, "ndim", 0) == 0 and hasattr(index, "__index__")
+
+
+def _require_host(options: Options) -> None:
+    for name in ("device", "sharding", "pin_memory"):
+        if getattr(options, name) not in (None, False):
+            raise RuntimeError(
+                f"{name}= of the Loader is for the training's process, and this is a worker "
+                "process of a DataLoader: leave it out, and give the DataLoader pin_memory=True; "
+                "or use num_workers=0"
+            )
+
+
+def _describe_batch(index: int) -> str:
+    return "a batch of a map dataset"
