@@ -78,8 +78,8 @@ format: $(VENV)/.dev  ## format the sources
 	$(BIN)/clang-format -i $(CPP_FILES)
 
 types: build
-	$(BIN)/mypy
-	MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt
+	@MYPYPATH=python $(BIN)/stubtest arrowdl._core --allowlist tests/typing/stubtest.txt & stub=$$!; \
+	  $(BIN)/mypy; ours=$$?; wait $$stub && exit $$ours
 	$(BIN)/pyright --pythonpath $(BIN)/python tests/typing/usage.py
 
 # Importing the editable install rebuilds what changed.

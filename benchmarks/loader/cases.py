@@ -56,6 +56,7 @@ def make_cases(folder: Path) -> list[Case]:
         *(case for name in BATCH_ROWS for case in _make_parquet(name, folder)),
         *(case for name in BATCH_ROWS for case in _make_ipc(name, folder)),
         *_make_tables(folder),
+        *(case for name in BATCH_ROWS for case in _make_splits(name, folder)),
         *_make_peers(folder),
     ]
 
@@ -174,6 +175,15 @@ def _index_select(tensors: dict[str, Any], batch_rows: int) -> int:
         chosen = order[start : start + batch_rows]
         count += len({name: value.index_select(0, chosen) for name, value in tensors.items()}) > 0
     return count
+
+
+def _make_splits(name: str, folder: Path) -> Iterator[Case]:
+    """One rank that reads the sequences of eight."""
+    path = folder / f"{name}.parquet"
+    for shuffle, suffix in ((False, ""), (True, "-shuffled")):
+        ours = _make_loader(path, name, splits=8, shuffle=shuffle)
+        alone = _make_loader(path, name, shuffle=shuffle)
+        yield Case(f"splits-{name}{suffix}", ours, alone, "the same with splits=None", 1.15)
 
 
 def _make_peers(folder: Path) -> Iterator[Case]:

@@ -1108,6 +1108,12 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
 def chain(arrays: Sequence[DeviceArray]) -> DeviceStream:
     """Return a stream of one or more DeviceArrays, without Python between them."""
 
+def interleave(streams: Sequence[DeviceStream], rows: int, skip: int = 0) -> DeviceStream:
+    """Return a stream of `rows` rows of each DeviceStream in turn, in new memory; between its turns, each loses `skip` rows."""
+
+def mix(streams: Sequence[DeviceStream], phases: Sequence[Sequence[int]]) -> DeviceStream:
+    """Return a stream of the rows of DeviceStreams in turn, in new memory. A phase is a list: its rows, and the index, weight and progress of each stream."""
+
 def permute(count: int, seed: int) -> list[int]:
     """Return the numbers 0 to count - 1 in an order that depends only on `seed` and `count`."""
 

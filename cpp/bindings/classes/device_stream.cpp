@@ -197,6 +197,36 @@ DeviceStream chain(const std::vector<py::object>& arrays) {
   return DeviceStream(make_stream(std::move(taken)));
 }
 
+/// Streams that were taken are gone if a later one is closed.
+std::vector<OwnedStream> take_streams(const std::vector<py::object>& streams) {
+  std::vector<OwnedStream> taken;
+  taken.reserve(streams.size());
+  for (const py::object& stream : streams) {
+    taken.push_back(stream.cast<DeviceStream&>().consume(
+        [](OwnedStream&& owned) { return OwnedStream(std::move(owned)); }));
+  }
+  return taken;
+}
+
+DeviceStream interleave_streams(const std::vector<py::object>& streams, int64_t rows,
+                                int64_t skip) {
+  return DeviceStream(interleave(take_streams(streams), rows, skip));
+}
+
+/// A phase is its rows, and then stream, weight and progress of each share.
+DeviceStream mix_streams(const std::vector<py::object>& streams,
+                         const std::vector<std::vector<uint64_t>>& phases) {
+  std::vector<MixPhase> read;
+  for (const std::vector<uint64_t>& numbers : phases) {
+    MixPhase phase{static_cast<int64_t>(numbers.at(0)), {}};
+    for (std::size_t i = 1; i + 2 < numbers.size(); i += 3) {
+      phase.shares.push_back({static_cast<uint32_t>(numbers[i]), numbers[i + 1], numbers[i + 2]});
+    }
+    read.push_back(std::move(phase));
+  }
+  return DeviceStream(mix(take_streams(streams), std::move(read)));
+}
+
 std::string repr_stream(const DeviceStream& self) {
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
                 device_type_name(self.device_type()), ">");
@@ -279,6 +309,12 @@ void register_device_stream(py::module_& m) {
   m.def("chain", &chain, py::arg("arrays"),
         "chain(arrays)\n--\n\nReturn a stream of one or more DeviceArrays, without Python between "
         "them.");
+  m.def("interleave", &interleave_streams, py::arg("streams"), py::arg("rows"), py::arg("skip") = 0,
+        "interleave(streams, rows, skip=0)\n--\n\nReturn a stream of `rows` rows of each "
+        "DeviceStream in turn, in new memory; between its turns, each loses `skip` rows.");
+  m.def("mix", &mix_streams, py::arg("streams"), py::arg("phases"),
+        "mix(streams, phases)\n--\n\nReturn a stream of the rows of DeviceStreams in turn, in new "
+        "memory. A phase is a list: its rows, and the index, weight and progress of each stream.");
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
         "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends "
         "only on `seed` and `count`.");

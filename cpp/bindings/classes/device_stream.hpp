@@ -11,7 +11,7 @@ namespace arrowdl::python {
 /// A new DeviceStream object that owns `stream`.
 pybind11::object wrap(OwnedStream stream);
 
-/// Adds the class, from_arrow_stream, chain and permute to the module.
+/// Adds the class, from_arrow_stream, chain, interleave, mix and permute to the module.
 void register_device_stream(pybind11::module_& m);
 
 }  // namespace arrowdl::python

@@ -123,6 +123,34 @@ OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
 /// unless 0 <= index < num_shards.
 OwnedStream shard(OwnedStream&& stream, int64_t num_shards, int64_t index, bool pad = false);
 
+/// `rows` rows of each stream in turn, the first stream first; a stream that has ended is left out.
+/// Between its turns, each stream loses `skip` rows. All rows are in new memory: an array has
+/// several rounds, some MB. Raises ValueError unless there is a stream, all are of one type and
+/// device type, rows >= 1 and skip >= 0.
+OwnedStream interleave(std::vector<OwnedStream>&& streams, int64_t rows, int64_t skip = 0);
+
+/// How often the rows of a mix are of one of its streams.
+struct MixShare {
+  uint32_t stream = 0;  ///< index of the stream
+  uint64_t weight = 0;  ///< at least 1
+  uint64_t progress =
+      0;  ///< towards its next row: less than its weight and all later ones together
+};
+
+/// The shares of `rows` consecutive rows of a mix; of all that follow, in the last phase.
+struct MixPhase {
+  int64_t rows = 0;
+  std::vector<MixShare> shares;
+};
+
+/// Rows of several streams in turn, in new memory. Each row is of the first share whose progress
+/// and weight reach the sum of the weights from this share on; its progress then loses that sum,
+/// and shares before it have gained their weight. So a share of weight w has floor((n * w +
+/// progress) / sum) of the first n rows that the shares before it leave. Ends when the stream whose
+/// turn it is has ended. Raises ValueError unless there are streams of one type and device type,
+/// and phases as described, whose weights sum up to at most 2^62.
+OwnedStream mix(std::vector<OwnedStream>&& streams, std::vector<MixPhase> phases);
+
 /// Casts the arrays as cast_to_schema does. The types alone decide, before the first array: where
 /// the type cannot be cast to `requested`, this returns `stream` itself; where it can, `next`
 /// raises ValueError for an array whose values do not fit or that has nulls where none may be.

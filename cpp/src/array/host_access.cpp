@@ -2,6 +2,7 @@
 #include "array/host_access.hpp"
 
 #include "arrowdl/backends.hpp"
+#include "arrowdl/error.hpp"
 
 namespace arrowdl {
 
@@ -14,6 +15,19 @@ bool is_read_by_kernels(const Device& device, const char* verb) {
   if (is_host_readable(device)) return false;
   if (find_kernels(device) == nullptr) require_host_readable(device, verb);
   return true;
+}
+
+bool are_read_by_kernels(const std::vector<DeviceArray>& arrays, const char* verb) {
+  const Device device = arrays.front().device();
+  const bool by_kernels = is_read_by_kernels(device, verb);
+  for (const DeviceArray& array : arrays) {
+    if (array.device() != device) {
+      raise_buffer_error("cannot ", verb, " on ", to_string(array.device()), " and on ",
+                         to_string(device), " together: copy them to one device");
+    }
+    if (!by_kernels) array.synchronize();
+  }
+  return by_kernels;
 }
 
 }  // namespace arrowdl

@@ -1,6 +1,8 @@
 // Decides whether the CPU or the kernels of a device read an array.
 #pragma once
 
+#include <vector>
+
 #include "arrowdl/device_array.hpp"
 #include "backends/host_access.hpp"
 
@@ -12,5 +14,9 @@ void require_host_readable(const DeviceArray& array, const char* verb);
 /// Whether the kernels of its device read `array`; false if the CPU can read it. Does not wait.
 /// Raises BufferError, "cannot `verb` on oneapi:0: ...", if neither can.
 bool is_read_by_kernels(const Device& device, const char* verb);
+
+/// The same for one or more arrays that are read together: waits for them if the CPU reads them.
+/// Raises BufferError if they are on several devices.
+bool are_read_by_kernels(const std::vector<DeviceArray>& arrays, const char* verb);
 
 }  // namespace arrowdl

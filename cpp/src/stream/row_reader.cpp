@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arrowdl/copy.hpp"
+#include "arrowdl/error.hpp"
 
 namespace arrowdl {
 
@@ -28,6 +29,11 @@ bool RowReader::has_rows(int64_t rows) const {
   return device_type_ == source_->device_type() && source_->has_rows(rows);
 }
 
+DeviceArray RowReader::peek(int64_t rows) {
+  if (!fill(rows)) return {};
+  return rest_.slice(0, std::min(rows, rest_.length()));
+}
+
 /// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {
@@ -36,6 +42,23 @@ bool RowReader::fill(int64_t missing) {
     if (rest_.device().type != device_type_) rest_ = copy_array(rest_, Device{});
   }
   return true;
+}
+
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb) {
+  if (streams.empty()) raise_value_error("cannot ", verb, " no streams: pass at least one");
+  const ArrayStream& first = *streams.front();
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    const Device device{streams[i]->device_type(), 0};
+    check_chunk(*first.schema(), first.device_type(), make_empty(streams[i]->schema(), device), i);
+  }
+  std::vector<RowReader> readers;
+  readers.reserve(streams.size());
+  for (OwnedStream& stream : streams) readers.emplace_back(std::move(stream));
+  return readers;
+}
+
+int64_t count_own_bytes(const DeviceArray& array) {
+  return array.nbytes() - array.slice(0, 0).nbytes();
 }
 
 }  // namespace arrowdl

@@ -20,6 +20,9 @@ class RowReader {
   std::vector<DeviceArray> read(int64_t rows);
   /// Whether `read(rows)` returns one slice, and neither reads nor copies.
   bool has_rows(int64_t rows) const;
+  /// Up to `rows` of the next rows, those that are in one array; none at the end. They stay the
+  /// next rows. Reads an array of the stream if none is at hand.
+  DeviceArray peek(int64_t rows);
 
  private:
   bool fill(int64_t missing);
@@ -28,5 +31,12 @@ class RowReader {
   int32_t device_type_;
   DeviceArray rest_;
 };
+
+/// Readers of one or more streams of one type and device type. Raises ValueError, "cannot `verb` no
+/// streams", for others; the caller keeps the streams then.
+std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const char* verb);
+
+/// The bytes of the rows, without what all rows share, such as dictionaries.
+int64_t count_own_bytes(const DeviceArray& array);
 
 }  // namespace arrowdl

@@ -6,12 +6,11 @@
 
 #include "array/host_access.hpp"
 #include "arrowdl/concatenate.hpp"
-#include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
-#include "compute/allocate_elements.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/row_numbers.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
@@ -70,8 +69,7 @@ class Window {
   /// `parts` are not empty.
   Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number)
       : parts_(std::move(parts)) {
-    is_on_device_ = is_read_by_kernels(parts_.front().device(), "shuffle rows");
-    for (const DeviceArray& part : parts_) require_one_device(part);
+    is_on_device_ = are_read_by_kernels(parts_, "shuffle rows");
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
       parts_ = {concatenate(parts_)};
@@ -88,7 +86,7 @@ class Window {
       bytes_ += parts_[source].nbytes();
     }
     permute_items(&order_, seed, number);
-    if (is_on_device_) upload_order();
+    if (is_on_device_) numbers_ = number_rows(parts_, {order_.data(), length()});
   }
 
   /// Rows that have not been taken.
@@ -127,29 +125,6 @@ class Window {
   /// About how many rows take `bytes`.
   int64_t count_rows_of(int64_t bytes) const noexcept {
     return bytes / std::max<int64_t>(1, bytes_ / length());
-  }
-
-  void require_one_device(const DeviceArray& part) const {
-    if (!is_on_device_) part.synchronize();
-    if (part.device() == parts_.front().device()) return;
-    raise_buffer_error("cannot shuffle rows on ", to_string(part.device()), " and on ",
-                       to_string(parts_.front().device()), " together: copy them to one device");
-  }
-
-  /// Copies the order to the device: rows are numbered through there.
-  void upload_order() {
-    std::vector<int64_t> starts;
-    int64_t start = 0;
-    for (const DeviceArray& part : parts_) {
-      starts.push_back(start);
-      start += part.length();
-    }
-    int64_t* target = nullptr;
-    Buffer numbers = allocate_elements(length(), &target);
-    for (const RowIndex& index : order_) *target++ = starts[index.source] + index.row;
-    numbers_ = copy_array(
-        DeviceArray::make_primitive(*find_dtype("int64"), length(), std::move(numbers), Device{}),
-        parts_.front().device());
   }
 
   std::vector<DeviceArray> parts_;

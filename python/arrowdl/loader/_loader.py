@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from arrowdl.loader._options import Options, require_bool
+from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._mix import open_mixture
+from arrowdl.loader._options import Options, choose_splits, require_bool, require_int
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import StreamSource
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import open_source
+from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
@@ -29,8 +34,8 @@ class Loader(EpochReader):
         frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
         a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
         stream.
-    batch_size : int
-        Rows of a batch on this rank.
+    batch_size : int, optional
+        Rows of a batch on this rank. Give this or `global_batch_size`.
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
@@ -54,6 +59,16 @@ class Loader(EpochReader):
         This process among those that share the rows. By default those of ``torch.distributed`` if
         it is initialised, then of the variables ``RANK`` and ``WORLD_SIZE``, then JAX's process
         index; otherwise 0 and 1.
+    global_batch_size : int, optional
+        Rows of a step on all ranks together, in place of `batch_size`: a multiple of the number of
+        ranks.
+    splits : int, "auto" or None
+        Divide the rows of an epoch into so many sequences, of which each global batch has equal
+        shares, so that each step has the same rows, in the same order, on any number of ranks that
+        divides `splits`, and with any number of workers. It has to divide the global batch. A rank
+        reads ``splits / world_size`` sequences side by side, and holds a row group of each. The
+        sequences share the buffer of `shuffle`. None: which rows a step has depends on the number
+        of ranks. "auto": with `global_batch_size` its largest divisor up to 8, otherwise None.
     prefetch : int
         Batches that a native thread reads, shuffles or copies to `device` ahead; 0 for none. Files
         and tables in order on the CPU need no thread: pyarrow decodes files ahead by itself.
@@ -63,10 +78,17 @@ class Loader(EpochReader):
         Worker processes, which read and call `transform`; 0 for none. They help a `transform` that
         is slow Python code; threads are enough for everything else. Each worker reads a part of the
         rank's batches, and they take turns: the batches are those without workers, in another
-        order. Workers start with the first epoch, import the main module and get a copy of the
+        order (with `splits` in the same one, for which each worker decodes all rows of the rank).
+        Workers start with the first epoch, import the main module and get a copy of the
         source (of its paths, if it has paths). They end with the loader, or when an epoch is left
         early. Batches arrive in shared memory, which is reused when no tensor uses it any more.
         Not on Windows.
+    num_threads : int
+        Threads that make tensors and call `transform`, for several batches at a time; 0 for the
+        training's own thread. The batches keep their order, and errors come with their batch. They
+        help a `transform` that releases the interpreter lock, as NumPy, torch and image decoders
+        do, or any `transform` in free-threaded Python; `transform` has to be safe in several
+        threads. Not with `num_workers`, or with a `device` other than the CPU.
     pad_last : bool
         Pad each batch to `batch_size` rows, and add a bool column ``"valid"``. Padding repeats rows
         of the batch. ``"valid"`` is False for it, and for a row that another rank also reads. For
@@ -117,9 +139,14 @@ class Loader(EpochReader):
         Return torch tensors in pinned memory, for your own copies to a GPU. `device` does not need
         it.
     buffer_size : int
-        Rows of the shuffle buffer, which is held in memory.
+        Rows of the shuffle buffer, which is held in memory. `splits` divides it.
     progress : bool
         Show a progress bar of tqdm.
+    report_every : float, optional
+        Report the counters of `stats` between batches, when so many seconds have passed.
+    report : callable, optional
+        Takes a copy of the `Stats`. By default a line of what came since the last report goes to
+        the logger "arrowdl.loader", at level INFO.
 
     Raises
     ------
@@ -145,7 +172,7 @@ class Loader(EpochReader):
     def __init__(
         self,
         source: SourceLike,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
         columns: Sequence[str] | None = None,
         filter: Any = None,
@@ -156,8 +183,11 @@ class Loader(EpochReader):
         drop_last: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
+        global_batch_size: int | None = None,
+        splits: int | Literal["auto"] | None = "auto",
         prefetch: int = 2,
         num_workers: int = 0,
+        num_threads: int = 0,
         pad_last: bool = False,
         sharding: Any = None,
         memory_map: bool = True,
@@ -175,9 +205,13 @@ class Loader(EpochReader):
         pin_memory: bool = False,
         buffer_size: int = 65_536,
         progress: bool = False,
+        report_every: float | None = None,
+        report: Callable[[Stats], Any] | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
+            global_batch_size=global_batch_size,
+            splits=choose_splits(splits, global_batch_size),
             framework=framework,
             device=device,
             shuffle=shuffle,
@@ -187,6 +221,7 @@ class Loader(EpochReader):
             world_size=world_size,
             prefetch=prefetch,
             num_workers=num_workers,
+            num_threads=num_threads,
             pad_last=pad_last,
             sharding=sharding,
             nulls=nulls,
@@ -202,6 +237,8 @@ class Loader(EpochReader):
             pin_memory=pin_memory,
             buffer_size=buffer_size,
             progress=progress,
+            report_every=report_every,
+            report=report,
         )
         opened = open_source(
             source, columns, filter, require_bool("memory_map", memory_map), vocabulary
@@ -210,6 +247,98 @@ class Loader(EpochReader):
             options.check_columns(opened.column_names)
             opened.vocabulary.check_names(opened.column_names)
         super().__init__(opened, options)
+
+    @classmethod
+    def mix(
+        cls,
+        sources: Mapping[str, Any],
+        global_batch_size: int,
+        *,
+        weights: Mapping[str, float] | Mapping[int, Mapping[str, float]],
+        stop: Literal["first", "all", "repeat"] = "first",
+        origin: str | None = None,
+        splits: int | Literal["auto"] = "auto",
+        columns: Sequence[str] | None = None,
+        filter: Any = None,
+        memory_map: bool = True,
+        vocabulary: Mapping[str, Any] | None = None,
+        shuffle: bool = False,
+        seed: int = 0,
+        buffer_size: int = 65_536,
+        **options: Any,
+    ) -> Self:
+        """Make a Loader of rows of several sources, by their weights.
+
+        Each sequence of `splits` takes the next row of one source after the other, so that the
+        share of each source in any number of steps is its weight, to a few rows. The order depends
+        on the seed and the weights alone: each step has the same rows on any number of ranks and
+        workers, also after a resume. A source that ends goes on with its next epoch, in another
+        order if it is shuffled.
+
+        Parameters
+        ----------
+        sources : mapping of str to object
+            By name, sources as in `Loader`, except streams, or Loaders, which keep their columns,
+            filter, order and seed. All have the same columns of the same types.
+        global_batch_size : int
+            Rows of a step on all ranks together.
+        weights : mapping
+            Of each name to a number: shares of the rows. Or of steps, the first one 0, to such
+            mappings, which hold from that step of the epoch on. A loaded state may have been saved
+            with other weights: those given here hold from its step on.
+        stop : {"first", "all", "repeat"}
+            Where an epoch ends: before the first row that would be repeated, when all rows of all
+            sources have been read, or never.
+        origin : str, optional
+            Name of a column of int32 with the index of each row's source.
+        splits : int or "auto"
+            As in `Loader`.
+        columns, filter, memory_map, vocabulary
+            As in `Loader`, for the sources that are not Loaders.
+        shuffle, seed, buffer_size
+            As in `Loader`, for the sources that are not Loaders: these share the buffer.
+        **options
+            Of `Loader`.
+
+        Returns
+        -------
+        Loader
+
+        Raises
+        ------
+        TypeError
+            A source is a stream, or `sources` or `weights` is no mapping.
+        ValueError
+            The sources have other columns or types, or fewer rows than `splits`; or the weights do
+            not fit them.
+        """
+        size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+        if splits is None:
+            raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
+        sequences = require_int("splits", choose_splits(splits, size), 1, 2**32)
+        buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
+        maps = require_bool("memory_map", memory_map)
+        number = require_int("seed", seed)
+        mixture: Any = open_mixture(
+            sources,
+            weights,
+            stop,
+            origin,
+            lambda source: open_source(source, columns, filter, maps, vocabulary),
+            Order(number, buffer if shuffle else None),
+            size,
+            sequences,
+        )
+        Vocabulary.of_user(vocabulary).check_names(mixture.column_names or [])
+        return cls(
+            mixture,
+            global_batch_size=global_batch_size,
+            splits=sequences,
+            shuffle=shuffle,
+            seed=seed,
+            buffer_size=buffer_size,
+            **options,
+        )
 
     def vocabulary(self, column: str) -> pa.Array:
         """Return the values of a dictionary column, in the order of its codes.
@@ -273,12 +402,21 @@ class Loader(EpochReader):
     def __repr__(self) -> str:
         options, source = self._options, self._source
         rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
+        if isinstance(source, MixedSource):
+            names = ", ".join(member.name for member in source.members)
+            rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
         closed = ", closed" if self._is_closed else ""
         return (
-            f"<arrowdl.Loader of {rows}batches of {self.batch_size} for {options.framework}, "
+            f"<arrowdl.Loader of {rows}{self._describe_batches()} for {options.framework}, "
             f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
         )
+
+    def _describe_batches(self) -> str:
+        options = self._options
+        size = options.batch_size
+        text = f"batches of {size}" if size else f"global batches of {options.global_batch_size}"
+        return text if options.splits is None else f"{text} from {options.splits} sequences"
 
     def _describe_rank(self) -> str:
         try:

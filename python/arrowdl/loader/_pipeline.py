@@ -20,14 +20,17 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
-from arrowdl.loader._epoch.sharding import Rest, Sharding, count_batches
+from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
+from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
-from arrowdl.loader._stats import Stats
+from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._workers.pool import WorkerPool
 
 Convert = Callable[[Any], Any]
@@ -60,7 +63,11 @@ class SharePipeline(Protocol):
 
 
 def iterate(
-    pipeline: SharePipeline, reader: Reader, received: Received, make_bar: MakeBar
+    pipeline: SharePipeline,
+    reader: Reader,
+    received: Received,
+    make_bar: MakeBar,
+    reporter: Reporter,
 ) -> Iterator[Any]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
@@ -72,6 +79,7 @@ def iterate(
     make_bar : callable
         Makes a context manager that returns a function, which is called with the rows of each
         batch.
+    reporter : Reporter
 
     Raises
     ------
@@ -82,6 +90,7 @@ def iterate(
     own = reader.count_own(reader.position.batches)
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
+    transform = convert if isinstance(convert, (Transform, Receive)) else None
     with closing(stream), make_bar() as show:
         begin = now()
         for number in count():
@@ -93,10 +102,13 @@ def iterate(
                 return
             batch = convert(item)
             rows = reader.valid_rows.pop(number, len(item))
+            stats.padding_rows += len(item) - rows
             stats.bytes += item.nbytes
             del item
             done = now()
-            stats.conversion_seconds += done - read
+            spent = 0.0 if transform is None else transform.seconds
+            stats.transform_seconds += spent
+            stats.conversion_seconds += done - read - spent
             stats.batches += 1
             stats.rows += rows
             received.valid_rows = rows
@@ -107,6 +119,7 @@ def iterate(
             del batch  # releases its memory before the next batch is made
             begin = now()
             stats.consumer_seconds += begin - done
+            reporter.check(begin)
 
 
 def _check_process(process: int) -> None:
@@ -149,18 +162,23 @@ class Pipeline:
             writable=is_writable,
             pin_memory=False,
             progress=False,
+            report_every=None,
+            report=None,
         )
         return Pipeline(self.source, reduced)
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
-        return Sharding(world_size, num_workers, self.options.batch_size, self.options.drop_last)
+        options = self.options
+        size = options.find_batch_size(world_size)
+        return Sharding(world_size, num_workers, size, options.drop_last, options.splits)
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
-        if position.sharding is None or isinstance(self.source, StreamSource):
+        source = _find_source(self.source, position)
+        if position.sharding is None or isinstance(source, StreamSource):
             return None
-        rows = len(Rest(self.source.num_rows, position.stages))
+        rows = count_rest(source.num_rows, position.stages)
         return count_batches(rows, position.sharding) or None
 
     def read_share(
@@ -181,12 +199,12 @@ class Pipeline:
             Rows of the batch that belong to the rank.
         batch : object
         """
-        position = Position.at(place)
+        position = Position.at(place, self.options.splits)
         sharding = self.make_sharding(world_size, num_workers)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
         received = Received()
-        for batch in iterate(self, reader, received, NoBar):
+        for batch in iterate(self, reader, received, NoBar, Reporter(received.stats, None, None)):
             yield received.valid_rows, batch
             del batch
         self.check_read()
@@ -198,11 +216,14 @@ class Pipeline:
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
-        options, source = self.options, self.source
+        options, source = self.options, _find_source(self.source, reader.position)
+        is_mixed = isinstance(source, MixedSource)
         writes = options.exposes_writable_tensors
-        if writes and isinstance(source, IndexedSource):
+        is_split = options.splits is not None and isinstance(source, IndexedSource)
+        is_joined = is_split and (is_mixed or copies_rows(reader.sharding))
+        if writes and isinstance(source, IndexedSource) and not is_joined:
             source = source.for_writing()
-        stream = read_batches(source, self._order, reader)
+        stream = self._read(source, reader)
         if options.transform_arrow is not None:
             stream = self._transform_arrow(stream, options.transform_arrow, reader)
         if options.transform_arrow is not None or source.column_names is None:
@@ -211,13 +232,13 @@ class Pipeline:
             if options.transform_arrow is None:
                 source.vocabulary.check_names(names)
         if options.pad_last:
-            stream = pad_batches(stream, options.batch_size, reader.valid_rows)
+            stream = pad_batches(stream, reader.sharding.batch_size, reader.valid_rows)
         read_type = stream.device_type
         depth = options.prefetch
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_ready = not options.shuffle and isinstance(source, IndexedSource)
+            is_ready = not (options.shuffle or is_mixed) and isinstance(source, IndexedSource)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -227,13 +248,26 @@ class Pipeline:
             return messages, self._then_finish(Message.read)
         access: dict[str, Any] = {}
         if writes:
-            is_copied = options.shuffle or stream.device_type != read_type
+            is_copied = options.shuffle or is_joined or stream.device_type != read_type
             is_shared = source.is_shared
             if options.transform_arrow is not None:  # copied when it was called
                 is_shared = not self._copies_transformed()
             access = {"copy": True} if is_shared and not is_copied else {"_own": True}
-        convert = self._then_finish(self._choose_converter(access))
-        return stream.prefetch(depth) if depth else stream, convert
+        stream = stream.prefetch(depth) if depth else stream
+        convert = self._choose_converter(access)
+        if not options.num_threads:
+            return stream, self._then_finish(convert)
+        if options.transform is not None:
+            convert = Transform(convert, options.transform, None)
+        made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
+        return made, Receive(self._find_finish())
+
+    def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
+        if self.options.splits is None or isinstance(source, StreamSource):
+            return read_batches(source, self._order, reader)
+        is_mixed = isinstance(source, MixedSource)
+        reads_ahead = self.options.prefetch > 0 and not (self.options.shuffle or is_mixed)
+        return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
@@ -276,22 +310,19 @@ class Pipeline:
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(stream.schema)
 
+    def _find_finish(self) -> Convert | None:
+        finishes = self.options.pin_memory or self.options.sharding is not None
+        return self.finish if finishes else None
+
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""
         options = self.options
-        steps = [] if options.transform is None else [options.transform]
-        if options.pin_memory or options.sharding is not None:
-            steps.append(self.finish)
-        if not steps:
+        finish = self._find_finish()
+        if options.transform is not None:
+            return Transform(convert, options.transform, finish)
+        if finish is None:
             return convert
-
-        def convert_and_finish(item: Any) -> Any:
-            batch = convert(item)
-            for step in steps:
-                batch = step(batch)
-            return batch
-
-        return convert_and_finish
+        return lambda item: finish(convert(item))
 
 
 def _find_none(column: str) -> str:
@@ -340,3 +371,10 @@ class WorkerPipeline:
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch
+
+
+def _find_source(source: Source, position: Position) -> Source:
+    """Return `source`; of a mixture, by the weights of the epoch."""
+    if isinstance(source, MixedSource) and position.phases:
+        return source.with_phases(position.phases)
+    return source

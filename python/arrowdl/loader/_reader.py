@@ -15,7 +15,8 @@ from arrowdl.loader._options import Options, require_int
 from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPipeline, iterate
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
-from arrowdl.loader._stats import Stats
+from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._stats import Reporter, Stats
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -44,8 +45,16 @@ class EpochReader:
 
     @property
     def batch_size(self) -> int:
-        """Rows of a batch on this rank."""
-        return self._options.batch_size
+        """Rows of a batch on this rank.
+
+        Raises
+        ------
+        ValueError
+            The number of ranks is unknown, or does not divide `global_batch_size`.
+        """
+        if self._options.batch_size is not None:
+            return self._options.batch_size
+        return self._options.find_batch_size(self._find_world()[1])
 
     def __iter__(self) -> Iterator[Any]:
         if self._workers is None:
@@ -83,6 +92,16 @@ class EpochReader:
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
+        if isinstance(self._source, MixedSource):
+            position, size = self._position, sharding.global_batch_size
+            phases = self._source.plan(position.phases, position.count_steps(), size)
+            if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
+                raise ValueError(
+                    "each worker of the DataLoader goes on from a state of its own, so that other "
+                    "weights, or steps of another size, would begin at another row in each: give "
+                    "the saved state to Loader.load_state_dict, and make the DataLoader then"
+                )
+            position.phases = phases
         return Reader(self._position, rank, sharding, worker, step)
 
     def _find_next(self) -> Position:
@@ -93,7 +112,9 @@ class EpochReader:
         return Position(before.epoch + 1) if is_complete else before.for_next_reader()
 
     def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
-        yield from iterate(pipeline, reader, self._received, self._make_bar)
+        options = self._options
+        reporter = Reporter(self._received.stats, options.report_every, options.report)
+        yield from iterate(pipeline, reader, self._received, self._make_bar, reporter)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
@@ -107,7 +128,9 @@ class EpochReader:
     def _make_bar(self) -> Bar | NoBar:
         if not self._options.progress:
             return NoBar()
-        total = None if isinstance(self._source, StreamSource) else len(self)
+        source = self._source
+        is_endless = isinstance(source, MixedSource) and source.is_endless
+        total = None if is_endless or isinstance(source, StreamSource) else len(self)
         return Bar(total, self.epoch)
 
     @property
@@ -157,6 +180,8 @@ class EpochReader:
                 "a Loader over a stream has no length: its number of rows is unknown. PyTorch's "
                 f"DataLoader needs none: {_TORCH_ADVICE}"
             )
+        if isinstance(self._source, MixedSource) and self._source.is_endless:
+            raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
         return count_batches(self._source.num_rows, sharding)
@@ -172,27 +197,34 @@ class EpochReader:
         """Return the position in the epoch, for `load_state_dict`.
 
         All ranks have the same state after the same number of batches: saving one is enough.
-        Batches that were prefetched and not yet returned count as not read.
+        Batches that were prefetched and not yet returned count as not read. With `splits`, its
+        ``"stages"`` are pairs: rows of a global batch, and how many of these were read.
 
         Returns
         -------
         dict
             Of JSON types, some hundred bytes.
         """
+        position = self._position.to_state()
+        if "phases" in position:  # those of rows to come follow from the weights that are given
+            done = self._position.count_rows()
+            position["phases"] = [phase for phase in position["phases"] if phase[0] < max(1, done)]
         return {
             "version": STATE_VERSION,
             "source": self._identity,
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
-            **self._position.to_state(),
+            **({} if self._options.splits is None else {"splits": self._options.splits}),
+            **position,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where `state` was saved.
 
         No row is lost and none is read twice, also with another number of ranks, another number of
-        workers or another batch size.
+        workers or another batch size. With `splits` the next steps have the same rows on any
+        number of ranks that divides it.
 
         Parameters
         ----------
@@ -203,11 +235,18 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The state belongs to another source or shuffle, whose rows have another order, or no
-            Loader can have returned it.
+            The state belongs to another source, shuffle or `splits`, whose rows have another order,
+            or no Loader can have returned it.
         """
         state = find_state(state)
         own = self.state_dict()
+        if state.get("splits") != self._options.splits:
+            raise ValueError(
+                f"the state is of splits={state.get('splits')}, and this Loader has "
+                f"splits={self._options.splits}: its rows have another order, so that some would "
+                "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
+                "starts an epoch with others"
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
@@ -218,9 +257,23 @@ class EpochReader:
                     "rows have another order, so that some would be lost or read twice"
                 )
         position = Position.from_state(state)
-        if isinstance(self._source, IndexedSource):
+        if isinstance(self._source, MixedSource):
+            self._check_mixture(self._source, position)
+        elif isinstance(self._source, IndexedSource):
             position.check_rows(self._source.num_rows)
         self._position = position
+
+    def _check_mixture(self, source: MixedSource, position: Position) -> None:
+        count = len(source.members)
+        if any(len(phase.weights) != count for phase in position.phases):
+            raise ValueError(
+                f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
+                f"one has {count}"
+            )
+        size = self._options.global_batch_size
+        assert size is not None
+        phases = source.plan(position.phases, position.count_steps(), size)
+        position.check_rows(source.with_phases(phases).num_rows)
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.

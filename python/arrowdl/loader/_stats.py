@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+Part = Literal["source", "conversion", "transform", "consumer"]
+Report = Callable[["Stats"], Any]
+
+_WAITS = 0.1  # share of the time from which on the training waits noticeably
+_ADVICE: dict[Part, str] = {
+    "source": (
+        "the training waits for rows: read fewer columns, set prefetch=, or give faster files "
+        "(uncompressed Arrow IPC, larger row groups)"
+    ),
+    "conversion": (
+        "the training waits for tensors: ragged='offsets' is quicker than 'jagged', and columns "
+        "that it does not need can stay away (columns=)"
+    ),
+    "transform": (
+        "the training waits for transform=: use whole-batch operations, transform_arrow=, which "
+        "runs ahead, or num_workers="
+    ),
+    "consumer": "the training itself takes the time, and the Loader is not the problem",
+}
+_METRICS = {
+    "batches": "Batches that were returned.",
+    "rows": "Rows of this rank, without padding.",
+    "padding_rows": "Rows of the batches that are padding, or of another rank.",
+    "bytes": "Bytes of the rows as Arrow arrays.",
+    "source_seconds": "Time in which the training waited for rows.",
+    "conversion_seconds": "Time to make tensors.",
+    "transform_seconds": "Time in transform.",
+    "consumer_seconds": "Time between batches.",
+}
 
 
 @dataclass
 class Stats:
     """What a `Loader` has read since it was made, and how long each part took.
+
+    ``stats - earlier`` is what came in between; ``str(stats)`` is a line for people.
 
     Attributes
     ----------
@@ -18,11 +53,16 @@ class Stats:
     bytes : int
         Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
     source_seconds : float
-        Time in which the training waited for the next batch: to be read, and for `transform_arrow`.
+        Time in which the training waited for the next batch: to be read, and for `transform_arrow`;
+        with worker processes, all of their work.
     conversion_seconds : float
-        Time to make tensors, `transform` included.
+        Time to make tensors.
     consumer_seconds : float
         Time between batches: the training itself.
+    transform_seconds : float
+        Time in `transform`, in this process.
+    padding_rows : int
+        Rows of batches that are padding (`pad_last`), or repeat a row of another rank.
     """
 
     batches: int = 0
@@ -31,13 +71,140 @@ class Stats:
     source_seconds: float = 0.0
     conversion_seconds: float = 0.0
     consumer_seconds: float = 0.0
+    transform_seconds: float = 0.0
+    padding_rows: int = 0
+
+    def __sub__(self, earlier: Stats) -> Stats:
+        if not isinstance(earlier, Stats):
+            return NotImplemented
+        names = [field.name for field in fields(self)]
+        return Stats(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
 
     @property
-    def bottleneck(self) -> Literal["source", "conversion", "consumer"]:
+    def seconds(self) -> float:
+        """The time of all parts."""
+        return sum(self._parts.values())
+
+    @property
+    def batches_per_second(self) -> float:
+        """Batches in a second, the training included; 0 if no time has passed."""
+        return self._rate(self.batches)
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows in a second, the training included; 0 if no time has passed."""
+        return self._rate(self.rows)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes in a second, the training included; 0 if no time has passed."""
+        return self._rate(self.bytes)
+
+    @property
+    def padding(self) -> float:
+        """The share of the batches' rows that is padding, 0 to 1."""
+        return self.padding_rows / max(1, self.rows + self.padding_rows)
+
+    @property
+    def bottleneck(self) -> Part:
         """The part that takes most of the time."""
-        seconds: dict[Literal["source", "conversion", "consumer"], float] = {
+        seconds = self._parts
+        return max(seconds, key=lambda name: seconds[name])
+
+    @property
+    def advice(self) -> str:
+        """What to do for more batches in a second."""
+        seconds = {name: time for name, time in self._parts.items() if name != "consumer"}
+        slowest = max(seconds, key=lambda name: seconds[name])
+        waits = seconds[slowest] >= _WAITS * self.seconds
+        return _ADVICE[slowest if waits else "consumer"]
+
+    @property
+    def _parts(self) -> dict[Part, float]:
+        return {
             "source": self.source_seconds,
             "conversion": self.conversion_seconds,
+            "transform": self.transform_seconds,
             "consumer": self.consumer_seconds,
         }
-        return max(seconds, key=lambda name: seconds[name])
+
+    def _rate(self, count: int) -> float:
+        return count / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return "no batches yet"
+        shares = ", ".join(
+            f"{name} {time / self.seconds:.0%}" for name, time in self._parts.items() if time
+        )
+        padding = f", {self.padding:.1%} padding" if self.padding_rows else ""
+        megabytes, each_second = self.bytes / 1e6, self.bytes_per_second / 1e6
+        return (
+            f"{self.batches:,} batches, {self.rows:,} rows{padding}, {megabytes:,.1f} MB in "
+            f"{self.seconds:.1f} s: {self.batches_per_second:,.1f} batches/s, "
+            f"{self.rows_per_second:,.0f} rows/s, {each_second:,.1f} MB/s ({shares}); {self.advice}"
+        )
+
+    def to_openmetrics(
+        self, prefix: str = "arrowdl_loader", labels: Mapping[str, str] | None = None
+    ) -> str:
+        """Return the counters as OpenMetrics text, for Prometheus and the like.
+
+        Parameters
+        ----------
+        prefix : str
+            Of each metric's name.
+        labels : mapping of str to str, optional
+            For each metric, such as the rank.
+
+        Returns
+        -------
+        str
+            Of the format's version 1.0.0: counters, and ``# EOF`` at the end.
+        """
+        pairs = ",".join(f'{name}="{_escape(str(text))}"' for name, text in (labels or {}).items())
+        lines = []
+        for name, meaning in _METRICS.items():
+            unit = next((unit for unit in ("seconds", "bytes") if name.endswith(unit)), "")
+            metric = f"{prefix}_{name}"
+            lines.append(f"# TYPE {metric} counter")
+            lines += [f"# UNIT {metric} {unit}"] if unit else []
+            lines.append(f"# HELP {metric} {meaning}")
+            lines.append(f"{metric}_total{f'{{{pairs}}}' if pairs else ''} {getattr(self, name)}")
+        return "\n".join([*lines, "# EOF", ""])
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+class Reporter:
+    """Reports the counters of an epoch every some seconds, between batches.
+
+    Parameters
+    ----------
+    stats : Stats
+        The counters, which go on counting.
+    seconds : float, optional
+        None for no reports.
+    report : callable, optional
+        Takes a copy of the counters. By default, what came since the last report is logged.
+    """
+
+    def __init__(self, stats: Stats, seconds: float | None, report: Report | None) -> None:
+        self._stats = stats
+        self._seconds = seconds
+        self._report = self._log if report is None else report
+        self._last = replace(stats)
+        self._due = time.perf_counter() + seconds if seconds is not None else float("inf")
+
+    def check(self, now: float) -> None:
+        """Report if it is time; `now` is of ``time.perf_counter``."""
+        if now < self._due or self._seconds is None:
+            return
+        self._due = now + self._seconds
+        self._report(replace(self._stats))
+
+    def _log(self, stats: Stats) -> None:
+        logging.getLogger("arrowdl.loader").info("%s", stats - self._last)
+        self._last = stats

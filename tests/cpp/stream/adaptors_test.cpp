@@ -149,6 +149,32 @@ TEST_P(AdaptorTest, SlicesAndShardsAreAllRows) {
   }
 }
 
+TEST_P(AdaptorTest, InterleaveTakesRowsInTurn) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Source source(GetParam().make(), seed);
+    const int64_t rows = source.builder.pick(1, 6);
+    const int64_t skip = source.builder.pick(0, 4);
+    const int64_t count = source.builder.pick(1, 4);
+    std::vector<OwnedStream> streams;
+    std::vector<std::size_t> ends;  // the streams have different lengths
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t length = source.builder.pick(0, static_cast<unsigned>(source.count()));
+      ends.push_back(static_cast<std::size_t>(length));
+      streams.push_back(slice_stream(source.open(), 0, length));
+    }
+    Values expected;
+    for (auto start = std::size_t{0}; start < source.rows.size(); start += rows + skip) {
+      for (const std::size_t end : ends) {
+        for (std::size_t i = start; i < std::min(end, start + rows); ++i) {
+          expected.push_back(source.rows[i]);
+        }
+      }
+    }
+    ASSERT_EQ(read_values(rebatch(interleave(std::move(streams), rows, skip), 3)), expected);
+  }
+}
+
 TEST_P(AdaptorTest, PrefetchAndExportKeepTheRows) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -274,6 +300,53 @@ TEST(Adaptors, WhatTheHostCannotReadIsNotMoved) {
   expect_error(ErrorKind::kBuffer, "metal", [&] { read_lengths(shuffle(open(), 4, 1)); });
   expect_error(ErrorKind::kBuffer, "metal", [&] { export_stream(open()); });
   EXPECT_EQ(export_device_stream(open())->device_type, kDLMetal);
+}
+
+// ---------------------------------------------------------------- interleave
+
+std::vector<OwnedStream> open_several(const std::vector<std::vector<int64_t>>& lengths) {
+  std::vector<OwnedStream> streams;
+  streams.reserve(lengths.size());
+  for (const auto& chunks : lengths) streams.push_back(count_up(chunks));
+  return streams;
+}
+
+TEST(Interleave, RowsAreInNewMemory) {
+  const DeviceArray array = Builder(1).import(field("l"), Values(10, number(7)));
+  std::vector<OwnedStream> streams;
+  streams.push_back(make_stream(share_schema(array.export_schema()), {array}));
+  const OwnedStream stream = interleave(std::move(streams), 20);
+  const DeviceArray copy = stream->next();
+  EXPECT_EQ(copy.length(), 10);
+  EXPECT_NE(copy.buffer(1), array.buffer(1));
+  EXPECT_FALSE(stream->next());
+}
+
+TEST(Interleave, AnArrayHasManyRounds) {
+  const OwnedStream stream = interleave(open_several({{500, 500}, {1000}}), 10);
+  const std::vector<int64_t> lengths = read_lengths(stream);
+  EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), 2000);
+  EXPECT_LT(lengths.size(), 5U) << "one gather for each round is slow";
+  const OwnedStream limited = rebatch(interleave(open_several({{1000}, {1000}}), 10), 20);
+  for (const int64_t length : read_lengths(limited)) EXPECT_EQ(length, 20);
+}
+
+TEST(Interleave, WrongArgumentsLoseNothing) {
+  std::vector<OwnedStream> streams = open_several({{3}, {2}});
+  const auto expect_value_error = [&](const char* text, int64_t rows, int64_t skip) {
+    expect_error(ErrorKind::kValue, text, [&] { interleave(std::move(streams), rows, skip); });
+    ASSERT_EQ(streams.size(), 2U);
+  };
+  expect_value_error("rows=0", 0, 0);
+  expect_value_error("skip=-1", 1, -1);
+  expect_value_error("rows=9223372036854775807", INT64_MAX, 0);
+  expect_error(ErrorKind::kValue, "no streams", [] { interleave({}, 1); });
+  streams.push_back(make_stream({Builder(1).import(field("i"), numbers({1}))}));
+  expect_error(ErrorKind::kValue, "array 2 is of int32",
+               [&] { interleave(std::move(streams), 1); });
+  ASSERT_EQ(streams.size(), 3U);
+  streams.pop_back();
+  EXPECT_EQ(read_values(interleave(std::move(streams), 2)), numbers({0, 1, 0, 1, 2}));
 }
 
 // ---------------------------------------------------------------- prefetch

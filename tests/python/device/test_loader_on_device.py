@@ -50,7 +50,8 @@ def test_the_order_is_that_of_the_cpu(on_fake_cuda: Callable[[str], None]) -> No
     on_fake_cuda(f"""{SETUP}
 for options in ({{}}, {{"shuffle": True, "seed": 3}}, {{"shuffle": True, "buffer_size": 1000}},
                 {{"columns": ["ok", "i"], "shuffle": True}},
-                {{"shuffle": True, "drop_last": True, "prefetch": 0}}):
+                {{"shuffle": True, "drop_last": True, "prefetch": 0}},
+                {{"splits": 4}}, {{"splits": 4, "shuffle": True, "buffer_size": 4000}}):
     made, expected = loaders(**options)
     for epoch in range(2):
         compare(made, expected)

@@ -273,6 +273,7 @@ refused(BufferError, "copy the array to the CPU first", lambda: ForkingPickler.d
 cuda.library.arrowdl_fake_set_sharing(1)
 import resource
 message = ForkingPickler.dumps(array)
+assert eventually(receivers.is_sharer_waiting, True)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 refusals = []
 for more in range(4):  # too few for the memory, its descriptor, or a duplicate

@@ -14,6 +14,11 @@ from collections.abc import Callable
 _FIRST = int(os.environ.get("ARROWDL_RANDOM_SEED", "0"))
 
 
+def choose_examples(few: int, many: int) -> int:
+    """Return how many examples a test with hypothesis has: `many` in the long run."""
+    return many if "ARROWDL_RANDOM_CASES" in os.environ else few
+
+
 def check_cases(check: Callable[[random.Random], None], default: int) -> None:
     """Run `check` with the generator of each case; a failure says the number of its case."""
     for number in range(_FIRST, _FIRST + int(os.environ.get("ARROWDL_RANDOM_CASES", default))):

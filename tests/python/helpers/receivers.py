@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,21 @@ def eventually(find: Callable[[], Any], expected: Any) -> bool:
     if found != expected:
         print(f"expected {expected}, found {found}", file=sys.stderr)
     return bool(found == expected)
+
+
+def is_sharer_waiting() -> bool:
+    """Whether the thread that sends descriptors waits for a connection.
+
+    accept() takes the number of a descriptor before it waits, and fails if there is none.
+    """
+    (thread,) = (one for one in threading.enumerate() if "_serve" in one.name)
+    for _ in range(2):  # with the interpreter lock in between, should it wait for that
+        frame = sys._current_frames()[thread.ident or 0]
+        stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+        if frame.f_code.co_name != "accept" or stat.rpartition(")")[2].split()[0] != "S":
+            return False
+        time.sleep(0.001)
+    return True
 
 
 def _answer(request: str, kept: list[arrowdl.DeviceArray], array: Any) -> Any:

@@ -45,7 +45,7 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
         forks.child_reads_the_iterator,
         forks.child_keeps_a_batch,
         forks.process_of_multiprocessing,
-        forks.nothing_is_left,
+        pytest.param(forks.nothing_is_left, marks=pytest.mark.slow),
     ],
 )
 def test_fork(scenario: object) -> None:
@@ -53,6 +53,7 @@ def test_fork(scenario: object) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_transform_that_forks() -> None:
     done = run("transform_forks")
     assert done.returncode == 0, done.stderr

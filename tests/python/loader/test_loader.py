@@ -455,32 +455,33 @@ def test_states_of_something_else_are_refused(files: Path) -> None:
 
 
 WITH_WORKERS = """
-import sys
+import json, sys
 import arrowdl
 from torch.utils.data import DataLoader
-path, workers, shuffle = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
-loader = arrowdl.Loader(path, 100, columns=["id", "x"], shuffle=shuffle)
-for _ in range(2):  # a second pass forks a process that has read
-    batches = DataLoader(loader.torch_dataset(), batch_size=None, num_workers=workers)
-    print([i for batch in batches for i in batch["id"].tolist()])
-    list(loader)
+for workers in (0, 1, 2):
+    for shuffle in (False, True):
+        loader = arrowdl.Loader(sys.argv[1], 100, columns=["id", "x"], shuffle=shuffle)
+        for _ in range(2):  # a second pass forks a process that has read
+            batches = DataLoader(loader.torch_dataset(), batch_size=None, num_workers=workers)
+            ids = [i for batch in batches for i in batch["id"].tolist()]
+            print(json.dumps([workers, shuffle, ids]))
+            list(loader)
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1, 2])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_dataloader_workers_share_the_rows(workers: int, shuffle: bool, files: Path) -> None:
+def test_dataloader_workers_share_the_rows(files: Path) -> None:
     """In a process without JAX, whose threads do not go with the forks of DataLoader."""
     done = subprocess.run(
-        [sys.executable, "-c", WITH_WORKERS, files / "parquet", str(workers), str(shuffle)],
+        [sys.executable, "-c", WITH_WORKERS, files / "parquet"],
         capture_output=True,
         text=True,
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    for line in done.stdout.splitlines():
-        ids = json.loads(line)
-        assert sorted(ids) == IDS
+    lines = list(map(json.loads, done.stdout.splitlines()))
+    assert len(lines) == 3 * 2 * 2
+    for workers, shuffle, ids in lines:
+        assert sorted(ids) == IDS, (workers, shuffle)
         if workers < 2 and not shuffle:
             assert ids == IDS
 

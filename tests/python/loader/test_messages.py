@@ -335,6 +335,7 @@ def test_what_came_before_an_error_is_given() -> None:
         next(copies)
 
 
+@pytest.mark.slow
 def test_batches_of_workers_lie_on_the_device(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda("""
 import dataclasses, multiprocessing

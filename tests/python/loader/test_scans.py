@@ -142,6 +142,7 @@ end()
 """
 
 
+@pytest.mark.slow
 def test_an_error_of_a_file_system_in_python_comes_out() -> None:
     """pyarrow's own to_reader() waits for ever, Ctrl-C included: of 300 tries, each time."""
     run_python(FILESYSTEM + ERRORS)

@@ -214,10 +214,10 @@ def test_what_many_ranks_left_is_read_window_by_window(
     reads = 0
     read = TableSource.read
 
-    def count(self: TableSource, units: Any) -> Any:
+    def count(self: TableSource, units: Any, readers: int = 1) -> Any:
         nonlocal reads
         reads += 1
-        return read(self, units)
+        return read(self, units, readers)
 
     monkeypatch.setattr(TableSource, "read", count)
     table = pa.table({"id": range(10_000)})

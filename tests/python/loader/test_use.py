@@ -312,6 +312,7 @@ def test_a_dataloader_wants_the_dataset(source: Any, batch_size: int | None) -> 
     assert len(list(DataLoader(loader.torch_dataset(), batch_size=None))) == 100
 
 
+@pytest.mark.slow
 def test_a_worker_of_a_dataloader_wants_the_dataset() -> None:
     with pytest.raises(TypeError, match=re.escape(ADVICE)):
         list(DataLoader(make(), num_workers=1, multiprocessing_context="spawn"))

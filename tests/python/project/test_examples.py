@@ -26,6 +26,11 @@ SAYS = {
     "pyarrow_jax": ["totals: [4.0, 0.0, 4.0]", "[0.0, 0.0]", "bfloat16 (3, 4)"],
     "pyarrow_numpy": ["zero-copy: True", "writeable: False", "masked: [1.0, None, 3.0]"],
     "pyarrow_torch": ["(3, 2) torch.float32 zero-copy: True", "valid: [True, False, True]"],
+    "recommender_torch": [
+        "{'clicks': 256, 'ratings': 0} then {'clicks': 128, 'ratings': 128}",
+        "a step of two ranks is that of one: True",
+        "learned: True",
+    ],
     "tabular_jax": ["120 batches of (250, 3)", "weights: [1.5, -2.0, 0.5]"],
     "tabular_torch": ["10000 rows, stopped, 20000 more after resuming", "learned: True"],
     "tokens_torch": ["nested: True", "learned: True"],

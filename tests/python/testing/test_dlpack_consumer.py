@@ -403,6 +403,7 @@ def test_a_crash_is_a_finding_and_the_other_cases_run() -> None:
     assert "from-dlpack-raises" in report.passed
 
 
+@pytest.mark.slow
 def test_a_case_that_hangs_is_a_finding() -> None:
     report = check_dlpack_consumer("helpers.conformance:hangs", isolate=True, timeout=5)
     (hang,) = [found for found in report.errors if "did not end within 5 s" in found.seen]

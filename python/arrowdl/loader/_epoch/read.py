@@ -36,6 +36,13 @@ class Order:
         text = f"{self.seed} {epoch} {purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
+    def order_units(self, source: IndexedSource, epoch: int) -> UnitOrder:
+        """Return the units of `source` in the order of an epoch."""
+        units: Sequence[int] = range(len(source.units))
+        if self.buffer_size is not None:
+            units = _core.permute(len(units), self.make_seed(epoch, "units"))
+        return UnitOrder(source, units)
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -116,11 +123,8 @@ class _Epoch:
     """The rows of `source` in the order of an epoch."""
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
-        units: Sequence[int] = range(len(source.units))
-        if order.buffer_size is not None:
-            units = _core.permute(len(units), order.make_seed(epoch, "units"))
         self._source = source
-        self._units = UnitOrder(source, units)
+        self._units = order.order_units(source, epoch)
         self._buffer_size = order.buffer_size
         self._seed = order.make_seed(epoch, "rows")
 

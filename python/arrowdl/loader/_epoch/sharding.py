@@ -3,12 +3,14 @@
 An epoch has one order of all rows, whatever the number of ranks. Each rank takes a consecutive span
 of it, and each worker of a rank a consecutive span of that. So the number of batches alone says
 what was read, and the remaining rows can be divided among any other number of ranks and workers.
+
+With `Sharding.splits` the order is divided into that many sequences instead: see `splits`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 
@@ -37,12 +39,30 @@ class Sharding:
         Rows of a batch.
     drop_last : bool
         Whether batches of fewer rows are dropped.
+    splits : int, optional
+        Sequences that each global batch takes its rows from: a multiple of the number of ranks, and
+        a divisor of the global batch.
     """
 
     world_size: int
     num_workers: int
     batch_size: int
     drop_last: bool
+    splits: int | None = None
+
+    @property
+    def global_batch_size(self) -> int:
+        """Rows that all ranks together read in a step."""
+        return self.world_size * self.batch_size
+
+    @property
+    def meaning(self) -> Sharding:
+        """What decides on the rows of each step: with `splits`, neither ranks nor workers do."""
+        if self.splits is None:
+            return self
+        return replace(
+            self, world_size=1, num_workers=1, batch_size=self.global_batch_size, drop_last=False
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +106,16 @@ class Rest:
 
 def count_left(rows: int, stage: Stage) -> int:
     """Count the rows that `stage` leaves of `rows`."""
+    if stage.sharding.splits is not None:
+        return max(0, rows - stage.batches * stage.sharding.global_batch_size)
     return len(_Left(rows, stage))
+
+
+def count_rest(rows: int, stages: Iterable[Stage]) -> int:
+    """Count the rows that `stages` leave of `rows`."""
+    for stage in stages:
+        rows = count_left(rows, stage)
+    return rows
 
 
 class _Left:
@@ -184,6 +213,9 @@ def _join(spans: Iterable[Span]) -> Iterator[Span]:
 
 def count_batches(rows: int, sharding: Sharding) -> int:
     """Count the batches of each rank of `rows` rows: the same number for all ranks."""
+    if sharding.splits is not None:
+        size = sharding.global_batch_size
+        return rows // size if sharding.drop_last else -(-rows // size)
     if sharding.drop_last:
         return rows // sharding.world_size // sharding.batch_size
     longest = -(-rows // sharding.world_size)

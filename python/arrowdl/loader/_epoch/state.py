@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import reprlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count_left
+from arrowdl.loader._sources.shares import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size")
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits")
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),
@@ -31,6 +32,8 @@ _LIMITS = (
     ("drop_last", 0, 1),
     ("batches", 0, 2**48),
 )
+_MOST_SPLITS = 2**32
+_SPLIT_LIMITS = (("global_batch_size", 1, _MOST_ROWS), ("batches", 0, 2**48))
 
 
 @dataclass
@@ -48,6 +51,8 @@ class Position:
         Batches that each rank has returned in the current stage.
     is_begun : bool
         Whether a batch was returned since this object was made.
+    phases : list of Phase
+        Of a mixture: the weights of this epoch.
     token : str
         Identifies this object and its copies, in other processes too.
     """
@@ -57,12 +62,13 @@ class Position:
     sharding: Sharding | None = None
     batches: int = 0
     is_begun: bool = False
+    phases: list[Phase] = field(default_factory=list)
     token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def begin(self, sharding: Sharding, may_go_on: bool = True) -> None:
         """Start a stage, or go on with the last one if it has the same sharding."""
         self.batches = 0
-        if may_go_on and self.stages and self.stages[-1].sharding == sharding:
+        if may_go_on and self.stages and self.stages[-1].sharding == sharding.meaning:
             self.batches = self.stages.pop().batches
         self.sharding = sharding
 
@@ -73,25 +79,44 @@ class Position:
 
     def for_next_reader(self) -> Position:
         """Return the same position, or the start of the epoch if a reader has moved this one."""
-        return Position(self.epoch, [] if self.is_begun else self._list_stages())
+        if self.is_begun:
+            return Position(self.epoch)
+        return Position(self.epoch, self._list_stages(), phases=self.phases)
+
+    def count_steps(self) -> list[tuple[int, int]]:
+        """List the steps that were read with splits, and the rows of each, of all ranks."""
+        stages = self._list_stages()
+        return [(stage.batches, stage.sharding.global_batch_size) for stage in stages]
+
+    def count_rows(self) -> int:
+        """Count the rows of each sequence that were read with splits."""
+        stages = self._list_stages()
+        splits = stages[0].sharding.splits if stages else None
+        return sum(count * rows for count, rows in self.count_steps()) // (splits or 1)
 
     def to_state(self) -> dict[str, Any]:
         """Return epoch and stages, of JSON types."""
         stages = [_to_list(stage) for stage in self._list_stages()]
-        return {"epoch": self.epoch, "stages": stages}
+        place: dict[str, Any] = {"epoch": self.epoch, "stages": stages}
+        if self.phases:
+            place["phases"] = [[phase.row, list(phase.weights)] for phase in self.phases]
+        return place
 
     def _list_stages(self) -> list[Stage]:
         if self.sharding is None:
             return list(self.stages)
+        sharding = self.sharding.meaning
         # Without batches the stage says one thing only: an earlier one of the same sharding is not
         # this one. Of workers, the first may have returned a batch, and count turns from here.
-        is_told = self.batches or (self.stages and self.stages[-1].sharding == self.sharding)
-        return [*self.stages, Stage(self.sharding, self.batches)] if is_told else list(self.stages)
+        is_told = self.batches or (self.stages and self.stages[-1].sharding == sharding)
+        return [*self.stages, Stage(sharding, self.batches)] if is_told else list(self.stages)
 
     @classmethod
-    def at(cls, place: Mapping[str, Any]) -> Position:
+    def at(cls, place: Mapping[str, Any], splits: int | None) -> Position:
         """Return the position of `to_state`, which this package made: it is not checked."""
-        return cls(place["epoch"], [_to_stage(*stage) for stage in place["stages"]])
+        phases = [Phase(row, tuple(weights)) for row, weights in place.get("phases", ())]
+        stages = [_to_stage(stage, splits) for stage in place["stages"]]
+        return cls(place["epoch"], stages, phases=phases)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
@@ -107,13 +132,19 @@ class Position:
                 raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
             raise ValueError(_refuse(state, "epoch is out of range"))
-        stages = state["stages"]
-        for i, stage in enumerate(stages):
-            if why := _why_no_stage(stage):
+        splits = state.get("splits")
+        if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):
+            raise ValueError(_refuse(state, f"splits is no int of 1 to {_MOST_SPLITS}"))
+        for i, stage in enumerate(state["stages"]):
+            if why := _why_no_stage(stage, splits):
                 raise ValueError(_refuse(state, f"stages[{i}] {why}"))
-        if sum(size * rows * batches for size, _, rows, _, batches in stages) > _MOST_ROWS:
+        if why := _why_no_phases(state.get("phases", [])):
+            raise ValueError(_refuse(state, f"phases {why}"))
+        position = cls.at(state, splits)
+        sizes = (stage.batches * stage.sharding.global_batch_size for stage in position.stages)
+        if sum(sizes) > _MOST_ROWS:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
-        return cls.at(state)
+        return position
 
     def check_rows(self, rows: int) -> None:
         """Raise ValueError if the stages have more batches than a source of `rows` rows."""
@@ -122,25 +153,57 @@ class Position:
             most = count_batches(left, stage.sharding)
             if stage.batches > most:
                 raise ValueError(
-                    f"not a state of this Loader: stages[{i}] says that each of "
-                    f"{stage.sharding.world_size} ranks had {stage.batches} batches of "
-                    f"{stage.sharding.batch_size} rows, and the source has {rows} rows, for {most}"
+                    f"not a state of this Loader: stages[{i}] says that {_describe(stage)}, and "
+                    f"the source has {rows} rows, for {most}"
                 )
             left = count_left(left, stage)
 
 
-def _why_no_stage(stage: Any) -> str:
+def _describe(stage: Stage) -> str:
+    sharding = stage.sharding
+    if sharding.splits is not None:
+        return f"the ranks had {stage.batches} global batches of {sharding.global_batch_size} rows"
+    return (
+        f"each of {sharding.world_size} ranks had {stage.batches} batches of "
+        f"{sharding.batch_size} rows"
+    )
+
+
+def _why_no_stage(stage: Any, splits: int | None) -> str:
     """Say what is wrong with a stage of a state; empty if nothing is."""
-    if type(stage) not in (list, tuple) or len(stage) != len(_LIMITS):
-        return f"is no list of {len(_LIMITS)} numbers"
-    for number, (name, least, most) in zip(stage, _LIMITS, strict=True):
+    limits = _LIMITS if splits is None else _SPLIT_LIMITS
+    if type(stage) not in (list, tuple) or len(stage) != len(limits):
+        return f"is no list of {len(limits)} numbers"
+    for number, (name, least, most) in zip(stage, limits, strict=True):
         if type(number) is not int or not least <= number <= most:
             return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
+    if splits is not None and stage[0] % splits:
+        return f"has {stage[0]} for global_batch_size: no multiple of splits={splits}"
+    return ""
+
+
+def _why_no_phases(phases: Any) -> str:
+    """Say what is wrong with the phases of a state; empty if nothing is."""
+    if type(phases) not in (list, tuple):
+        return "is no list"
+    row = -1
+    for phase in phases:
+        if type(phase) not in (list, tuple) or len(phase) != 2 or type(phase[1]) is not list:
+            return f"has {_show(phase)}: expected a row and a list of weights"
+        if type(phase[0]) is not int or not row < phase[0] <= _MOST_ROWS or (row < 0 < phase[0]):
+            return f"has {_show(phase[0])} for a row: rows ascend from 0"
+        if not all(type(weight) is int and weight >= 0 for weight in phase[1]):
+            return f"has {_show(phase[1])} for weights: expected numbers of 0 or more"
+        if not 0 < sum(phase[1]) <= MOST_WEIGHT or len(phase[1]) != len(phases[0][1]):
+            return f"has {_show(phase[1])} for weights: expected one for each source"
+        row = phase[0]
     return ""
 
 
 def _to_list(stage: Stage) -> list[int]:
     sharding = stage.sharding
+    if sharding.splits is not None:
+        return [sharding.global_batch_size, stage.batches]
     numbers = (
         sharding.world_size,
         sharding.num_workers,
@@ -151,9 +214,11 @@ def _to_list(stage: Stage) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _to_stage(
-    world_size: int, num_workers: int, batch_size: int, drop_last: int, batches: int
-) -> Stage:
+def _to_stage(numbers: Sequence[int], splits: int | None) -> Stage:
+    if splits is not None:
+        global_batch_size, batches = numbers
+        return Stage(Sharding(1, 1, global_batch_size, False, splits), batches)
+    world_size, num_workers, batch_size, drop_last, batches = numbers
     return Stage(Sharding(world_size, num_workers, batch_size, bool(drop_last)), batches)
 
 
@@ -175,7 +240,7 @@ def find_state(state: Any) -> dict[str, Any]:
     states = list(_find_states(state))
     if not states:
         raise ValueError(_refuse(state))
-    if any(other[key] != states[0][key] for other in states for key in _ORDER_KEYS):
+    if any(other.get(key) != states[0].get(key) for other in states for key in _ORDER_KEYS):
         raise ValueError(f"states of several Loaders: give the state of this one. {_refuse(state)}")
     furthest: Mapping[str, Any] = max(states, key=_measure)
     found = dict(furthest)

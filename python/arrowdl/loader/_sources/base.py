@@ -48,12 +48,15 @@ class IndexedSource(ABC):
     is_shared : bool
         Whether the memory of the rows may have another user, or be read again in another epoch.
         Rows that stay in order are copied then, if batches are writable.
+    decodes_units : bool
+        Whether a row can only be read with its whole unit: row groups of Parquet, other files.
     vocabulary : Vocabulary
         That the user gave.
     """
 
     units: list[int]
     is_shared = True
+    decodes_units = False
     vocabulary = Vocabulary({})
 
     @property
@@ -62,8 +65,15 @@ class IndexedSource(ABC):
         """The columns of the rows, in order; None if unknown."""
 
     @abstractmethod
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
-        """Read the rows of `units`, in that order."""
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
+        """Read the rows of `units`, in that order.
+
+        Parameters
+        ----------
+        units : sequence of int
+        readers : int
+            Streams that this process reads side by side: they share the memory for reading ahead.
+        """
 
     @abstractmethod
     def describe(self) -> str:
@@ -112,12 +122,15 @@ class IndexedSource(ABC):
         """Return the same rows for writable batches, in private memory if that costs no copy."""
         return self
 
-    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
+    def read_rows(
+        self, start: int, stop: int, order: UnitOrder, readers: int = 1
+    ) -> _core.DeviceStream:
         """Read rows `start` to `stop` of the units in `order`, and no units without such rows."""
         first = order.find(start)
         last = bisect_left(order.ends, stop)
         begin = order.ends[first - 1] if first > 0 else 0
-        return self.read(order.units[first : last + 1]).slice(start - begin, stop - start)
+        units = order.units[first : last + 1]
+        return self.read(units, readers).slice(start - begin, stop - start)
 
 
 class StreamSource:

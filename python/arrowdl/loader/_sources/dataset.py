@@ -27,7 +27,12 @@ from arrowdl.loader._sources.scans import (
     wait_for,
 )
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
-from arrowdl.loader._sources.vocabulary import TableBuilder, Vocabulary, list_dictionaries
+from arrowdl.loader._sources.vocabulary import (
+    TableBuilder,
+    Vocabulary,
+    list_dictionaries,
+    make_empty,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +45,6 @@ DECODE_ROWS = 131_072
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
 # Each column of a batch costs some microseconds: batches of many narrow columns are larger.
-_WIDE_BATCH_BYTES = 2**25
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
 
@@ -51,6 +55,27 @@ class _Limits(NamedTuple):
     nbytes: int
     files: float
     scans: int
+    readers: int = 1  # that share the memory of these scans
+
+    @property
+    def ahead(self) -> int:
+        """Batches that a scan decodes in parallel."""
+        return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
+
+    def divide(self, readers: int) -> _Limits:
+        """Return the limits of each of `readers`."""
+        scans = max(2, self.scans // readers)
+        return _Limits(max(1, self.nbytes // readers), self.files, scans, readers)
+
+    def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
+        """Whether a scan of `nbytes` may start beside those that are open: one may always.
+
+        Of a single reader two may, so that the next row group is decoded ahead, however large.
+        """
+        if len(opened) < (2 if self.readers == 1 else 1):
+            return True
+        is_small = sum(opened) + nbytes <= 2 * _SCAN_BYTES / self.readers
+        return is_small and len(opened) < self.scans
 
 
 _LOCAL = _Limits(_SCAN_BYTES, math.inf, 2)
@@ -76,6 +101,8 @@ class DatasetSource(IndexedSource):
         A file has changed since the dataset read its footer.
     """
 
+    decodes_units = True
+
     def __init__(
         self,
         dataset: ds.FileSystemDataset,
@@ -89,9 +116,9 @@ class DatasetSource(IndexedSource):
         columns = set(query.roots or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
         self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
-        largest = self._measure_row()
-        batch_rows = _count_batch_rows(largest, len(columns))
-        self._options = _choose_options(dataset, batch_rows, largest * batch_rows)
+        self._row_bytes = self._measure_row()
+        self._columns = len(columns)
+        self._options = _choose_options(dataset)
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
         self.is_shared = not _is_memory_new(dataset, self._fragments)
@@ -156,6 +183,10 @@ class DatasetSource(IndexedSource):
         is_same = dataset.schema.equals(schema, check_metadata=True)
         self._dataset = dataset if is_same else dataset.replace_schema(schema)
 
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        super().use_vocabulary(vocabulary)
+        self._codes = self._dictionaries = None
+
     def find_vocabulary(self, column: str) -> pa.Array | None:
         table = self._find_codes().tables.get(column)
         if table is None and column in list_dictionaries(self._query.project(self._dataset), ()):
@@ -179,7 +210,8 @@ class DatasetSource(IndexedSource):
         fragments = _join_fragments(self._fragments)
         paths = [fragment.path for fragment in fragments]
         query = replace(self._query, columns=columns, filter=None)
-        for batch in self._stamps.guard(paths, self._scan_fragments(fragments, paths, query)):
+        batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
                     builders[name].add(batch.column(name).dictionary)
@@ -187,8 +219,8 @@ class DatasetSource(IndexedSource):
                     del builders[name]
         return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
 
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
-        stream = self._scan(units)
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
+        stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
         if not self._has_unknown_dictionaries(stream.schema):
             return stream
         return check_dictionaries(stream, self._find_dictionaries())
@@ -199,7 +231,7 @@ class DatasetSource(IndexedSource):
             self._dictionaries = Dictionaries()
             first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
             if first is not None:
-                self._dictionaries.check(next(self._scan([first])))
+                self._dictionaries.check(next(self._scan([first], self._limits)))
         return self._dictionaries
 
     def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
@@ -210,64 +242,86 @@ class DatasetSource(IndexedSource):
             for field in schema.children
         )
 
-    def _scan(self, units: Sequence[int]) -> _core.DeviceStream:
-        scans = self._cut(units)
+    def _scan(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
+        scans = self._cut(units, limits)
         return (
-            self._open(units)
+            self._open(units, limits)
             if len(scans) <= 1
-            else _core.from_arrow_stream(self._read_ahead(scans))
+            else _core.from_arrow_stream(self._read_ahead(scans, limits))
         )
 
-    def _cut(self, units: Sequence[int]) -> list[list[int]]:
+    def _cut(self, units: Sequence[int], limits: _Limits) -> list[list[int]]:
         """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
         files: set[str] = set()
         room = 0.0
-        limits = self._limits
         for unit in units:
             files.add(self._fragments[unit].path)
             if not scans or room < self._bytes[unit] or len(files) > limits.files:
+                # Of several readers, each first needs one row group, and all wait for each other.
+                room = 0.0 if limits.readers > 1 and not scans else limits.nbytes
                 scans.append([])
-                room = limits.nbytes
                 files = {self._fragments[unit].path}
             scans[-1].append(unit)
             room -= self._bytes[unit]
         return scans
 
-    def _read_ahead(self, scans: Sequence[Sequence[int]]) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start the next ones before the first has ended."""
+    def _read_ahead(
+        self, scans: Sequence[Sequence[int]], limits: _Limits
+    ) -> Iterator[_core.DeviceArray]:
+        """Read one scan after another, and start the next ones before the first has ended.
+
+        Each of several readers starts one scan. It reads ahead when some rows were taken: at the
+        beginning, all readers wait for the first rows of each other.
+        """
         waiting = deque(scans)
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
+
+        def start(*, may_be_more: bool) -> None:
+            while waiting and (may_be_more or not opened):
+                nbytes = self._measure_scan(waiting[0])
+                if not limits.has_room([size for _, size in opened], nbytes):
+                    break
+                opened.append((self._open(waiting.popleft(), limits), nbytes))
+
+        if limits.readers > 1:
+            start(may_be_more=False)
+            yield self._make_empty()  # the other readers start before this one waits
         while waiting or opened:
-            while waiting and self._has_room([nbytes for _, nbytes in opened], waiting[0]):
-                units = waiting.popleft()
-                opened.append((self._open(units), self._measure_scan(units)))
+            start(may_be_more=limits.readers == 1)
             stream, _ = opened[0]
-            yield from stream
+            for array in stream:
+                taken = len(array) // 4 if waiting and limits.readers > 1 else 0
+                if taken:
+                    yield array[:taken]
+                start(may_be_more=True)
+                yield array[taken:] if taken else array
+                del array
             del stream
             opened.popleft()
 
-    def _has_room(self, opened: Sequence[float], units: Sequence[int]) -> bool:
-        """Whether a scan of `units` may start beside those that are open: one may always."""
-        if len(opened) < 2:
-            return True
-        nbytes = sum(opened) + self._measure_scan(units)
-        return len(opened) < self._limits.scans and nbytes <= 2 * _SCAN_BYTES
+    def _make_empty(self) -> _core.DeviceArray:
+        empty = make_empty(self._query.project(self._dataset))
+        return _core.from_arrow(self._find_codes().encode(empty))
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
         return sum(sizes) if all(sizes) else _SCAN_BYTES
 
-    def _open(self, units: Sequence[int]) -> _core.DeviceStream:
+    def _open(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
         fragments = _join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         if not codes.concerns(schema):
-            batches = self._scan_fragments(fragments, paths, self._query)
+            batches = self._scan_fragments(fragments, paths, self._query, ahead=limits.ahead)
             return read_in_thread(self._stamps.guard(paths, batches), schema)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
-            fragments, paths, self._query, lambda path: latest.__setitem__(0, path)
+            fragments,
+            paths,
+            self._query,
+            lambda path: latest.__setitem__(0, path),
+            ahead=limits.ahead,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
         return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
@@ -278,10 +332,20 @@ class DatasetSource(IndexedSource):
         paths: Sequence[str],
         query: Query,
         note: NotePath | None = None,
+        *,
+        ahead: int,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        options = {"fragment_readahead": 2, **self._options}
+        budget = ahead * _BATCH_BYTES
+        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
+        options = {
+            "batch_size": rows,
+            # So many row groups are decoded in parallel.
+            "batch_readahead": max(1, int(budget / max(_BATCH_BYTES, rows * self._row_bytes))),
+            "fragment_readahead": 2,
+            **self._options,
+        }
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -308,22 +372,18 @@ def _count_rows(fragment: ds.Fragment) -> int:
     return int(fragment.count_rows())
 
 
-def _count_batch_rows(row_bytes: float, columns: int) -> int:
-    """Count the rows of a batch of a scan."""
+def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
+    """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
     rows = _BATCH_BYTES / max(1.0, row_bytes)
     if row_bytes < _NARROW_COLUMN * columns:
-        rows = max(rows, min(_WIDE_BATCH_ROWS, _WIDE_BATCH_BYTES / max(1.0, row_bytes)))
+        rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
     return max(1, min(DECODE_ROWS, int(rows)))
 
 
-def _choose_options(
-    dataset: ds.FileSystemDataset, batch_rows: int, batch_bytes: float
-) -> dict[str, Any]:
+def _choose_options(dataset: ds.FileSystemDataset) -> dict[str, Any]:
     import pyarrow.dataset as ds
 
-    # As many batches as make a scan: so many row groups are decoded in parallel.
-    readahead = int(_SCAN_BYTES / max(batch_bytes, _BATCH_BYTES))
-    options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": max(1, readahead)}
+    options: dict[str, Any] = {}
     is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
     if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
         # Fetching all bytes of a scan at once does not help for local files.

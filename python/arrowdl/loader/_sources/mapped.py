@@ -62,9 +62,11 @@ class MappedSource(TableSource):
         private.is_shared = False
         return private
 
-    def read_rows(self, start: int, stop: int, order: UnitOrder) -> _core.DeviceStream:
+    def read_rows(
+        self, start: int, stop: int, order: UnitOrder, readers: int = 1
+    ) -> _core.DeviceStream:
         if self.is_shared or self._private_rows is None or self._is_cut:
-            return super().read_rows(start, stop, order)
+            return super().read_rows(start, stop, order, readers)
         arrays = self._private_rows.read(self._find_slices(start, stop))
         return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))
 

@@ -17,6 +17,7 @@ from arrowdl.loader._sources.libraries import (
     find_table,
     is_of,
 )
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.paths import open_paths
 from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._sources.vocabulary import Vocabulary
@@ -53,6 +54,8 @@ def open_source(
     FileNotFoundError
         No file matches.
     """
+    if isinstance(source, MixedSource):
+        return source
     names = None if columns is None else _read_names(columns)
     tables = Vocabulary.of_user(vocabulary)
     found = _open_files(source, names, filter, memory_map)

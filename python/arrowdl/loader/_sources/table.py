@@ -38,7 +38,7 @@ class ChunkSource(IndexedSource):
         self._unit_rows = rows
         self.units = [min(rows, self._total - start) for start in range(0, self._total, rows)]
 
-    def read(self, units: Sequence[int]) -> _core.DeviceStream:
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         self._load()
         starts = [unit * self._unit_rows for unit in units]
         parts = [
@@ -97,10 +97,11 @@ class TableSource(ChunkSource):
         return list(self._table.column_names)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
-
         super().use_vocabulary(vocabulary)
         if any(name in vocabulary.tables for name in self._table.column_names):
             self._table = vocabulary.encode_table(self._table, self._find_file)
+            self._arrays = []
+            self.__dict__.pop("_ends", None)
             self._dictionaries = Dictionaries()
 
     def _find_file(self, batch: pa.RecordBatch) -> str:

@@ -1,0 +1,130 @@
+"""`MixedSequences`: the sequences of an epoch of a mixture."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+
+from arrowdl import _core
+from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.sequences import Sequences
+from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.shares import Turns
+
+_EPOCHS = 2**32  # of a source in an epoch of the mixture
+
+
+class MixedSequences:
+    """The sequences of an epoch of a mixture: as `Sequences`, for `MixedSource`.
+
+    Parameters
+    ----------
+    source : MixedSource
+    epoch : int
+    """
+
+    def __init__(self, source: MixedSource, epoch: int) -> None:
+        self._source = source
+        self._epoch = epoch
+
+    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence that has rows to read, or one without rows.
+
+        Parameters
+        ----------
+        wanted : sequence of (int, Span)
+            Index of each sequence, and its rows to read.
+        """
+        source = self._source
+        wanted = [(index, span) for index, span in wanted if span]
+        if not wanted:
+            return [source.read([])]
+        turns = {index: Turns(source.phases, index, source.splits) for index, _ in wanted}
+        counts = {i: (turns[i].count(span.start), turns[i].count(span.stop)) for i, span in wanted}
+        members = []
+        for number, member in enumerate(source.members):
+            spans = {i: Span(start[number], stop[number]) for i, (start, stop) in counts.items()}
+            order = Order(member.seed, member.buffer_size)
+            members.append(_Epochs(source, number, order, self._epoch, spans))
+        return [
+            _core.mix(
+                [epochs.open(index) for epochs in members], turns[index].list_phases(span.start)
+            )
+            for index, span in wanted
+        ]
+
+    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
+        """Return a copy of one row of a sequence."""
+        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
+        return copy.deepcopy(array)
+
+
+class _Epochs:
+    """The sequences of one source of a mixture, epoch after epoch.
+
+    Parameters
+    ----------
+    source : MixedSource
+    member : int
+        Index of the source.
+    order : Order
+    epoch : int
+        Of the mixture.
+    spans : dict of int to Span
+        For each sequence that this process reads, its rows, counted through all epochs.
+    """
+
+    def __init__(
+        self, source: MixedSource, member: int, order: Order, epoch: int, spans: dict[int, Span]
+    ) -> None:
+        self._mixture = source
+        self._member = member
+        self._order = order
+        self._epoch = epoch
+        self._spans = spans
+        self._opened: dict[int, dict[int, _core.DeviceStream]] = {}
+
+    def open(self, index: int) -> _core.DeviceStream:
+        """Return the rows of one sequence."""
+        return _core.from_arrow_stream(self._read(index))
+
+    def _read(self, index: int) -> Iterator[_core.DeviceArray]:
+        yield self._mixture.make_empty(
+            self._member
+        )  # the other streams start before this one waits
+        length = self._mixture.count_rows(self._member, index)
+        span = self._spans[index]
+        for epoch in range(span.start // length, -(-span.stop // length) if span else 0):
+            if epoch not in self._opened:
+                self._opened[epoch] = self._open_epoch(epoch)
+            opened = self._opened[epoch]
+            stream = opened.pop(index)
+            if not opened:
+                del self._opened[epoch]
+            yield from stream
+
+    def _open_epoch(self, epoch: int) -> dict[int, _core.DeviceStream]:
+        """Open all sequences that this process reads, so that they share units."""
+        wanted = []
+        for index, span in self._spans.items():
+            length = self._mixture.count_rows(self._member, index)
+            start, stop = (
+                max(0, span.start - epoch * length),
+                min(length, span.stop - epoch * length),
+            )
+            if start < stop:
+                wanted.append((index, Span(start, stop)))
+        member = self._mixture.members[self._member]
+        sequences = Sequences(
+            member.source,
+            self._order,
+            self._epoch * _EPOCHS + epoch,
+            self._mixture.splits,
+            shares_units=True,
+            readers=len(self._spans) * len(self._mixture.members),
+        )
+        opened = sequences.open(wanted)
+        checked = map(self._mixture.check_dictionaries, opened)
+        streams = [self._mixture.add_origin(stream, self._member) for stream in checked]
+        return dict(zip((index for index, _ in wanted), streams, strict=True))

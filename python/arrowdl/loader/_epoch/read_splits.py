@@ -1,0 +1,135 @@
+"""One share of an epoch of `splits` sequences, whose rows are side by side in each global batch.
+
+Each sequence is a run of consecutive rows of the epoch's order, and each global batch has as many
+rows of every sequence, one sequence after the other. A rank has consecutive sequences: so the k-th
+global batch is the same on any number of ranks. Worker processes take turns with whole batches:
+each reads all sequences of its rank, and skips the rows of the others' batches. A transform then
+gets whole batches, whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from arrowdl import _core
+from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.read import Order, Reader
+from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sharding import Sharding, Span, count_batches, count_rest, count_turns
+from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.mixture import MixedSource
+
+
+def read_splits(
+    source: IndexedSource, order: Order, reader: Reader, *, reads_ahead: bool
+) -> _core.DeviceStream:
+    """Read the remaining batches of one worker, an array for each batch.
+
+    Parameters
+    ----------
+    source : IndexedSource
+    order : Order
+    reader : Reader
+        With `step` equal to the number of workers, and a sharding with `splits`.
+    reads_ahead : bool
+        Whether a native thread joins the rows of the next batches.
+
+    Raises
+    ------
+    OSError
+        A file has changed since the source was opened.
+    """
+    source.check_unchanged()
+    turns = _Turns(source, reader)
+    is_joined = copies_rows(reader.sharding)
+    number = reader.position.epoch
+    epoch: Sequences | MixedSequences
+    if isinstance(source, MixedSource):
+        epoch = MixedSequences(source, number)
+    else:
+        # Unless rows are copied, the source decides whose memory they are in.
+        epoch = Sequences(source, order, number, turns.splits, shares_units=is_joined)
+    streams = epoch.open(turns.list_rows())
+    stream = streams[0]
+    if is_joined:
+        stream = _core.interleave(streams, turns.rows, turns.skip)
+        if reads_ahead:  # several batches at a time, which costs less than one
+            stream = stream.prefetch(1)
+    batch_size = reader.sharding.batch_size
+    if turns.filler is None:
+        return stream.rebatch(batch_size)
+    reader.valid_rows[turns.count_left()] = 0
+    filler = map(epoch.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
+    return _core.from_arrow_stream(itertools.chain(stream.rebatch(batch_size), filler))
+
+
+def copies_rows(sharding: Sharding) -> bool:
+    """Whether `read_splits` puts the rows into new memory, to join sequences or skip batches."""
+    return sharding.num_workers > 1 or sharding.splits != sharding.world_size
+
+
+class _Turns:
+    """Which rows of its rank's sequences a worker reads.
+
+    Attributes
+    ----------
+    splits : int
+    rows : int
+        Rows that each sequence gives to a batch.
+    skip : int
+        Rows of each sequence between two batches of this worker.
+    filler : (int, int) or None
+        A sequence and a row of it, for a last batch to which the rank's own sequences give none.
+    """
+
+    def __init__(self, source: IndexedSource, reader: Reader) -> None:
+        sharding, position = reader.sharding, reader.position
+        assert sharding.splits is not None
+        self.splits = sharding.splits
+        self.rows = sharding.global_batch_size // self.splits
+        self.skip = self.rows * (sharding.num_workers - 1)
+        self._total = source.num_rows
+        self._reader = reader
+        self._done = sum(
+            stage.batches * stage.sharding.global_batch_size // self.splits
+            for stage in position.stages
+        )
+        left = count_rest(self._total, position.stages)
+        self._batches = count_batches(left, sharding)
+        self.filler = self._find_filler()
+
+    def list_rows(self) -> list[tuple[int, Span]]:
+        """List the rank's sequences, and the rows of each from this worker's next batch on."""
+        sharding = self._reader.sharding
+        own = self.splits // sharding.world_size
+        first = self._reader.rank * own
+        turn = self._count_turns(self._reader.position.batches) * sharding.num_workers
+        start = self._done + (turn + self._reader.worker) * self.rows
+        end = self._done + self._batches * self.rows
+        return [
+            (index, Span(start, max(start, min(end, self._count_rows(index)))))
+            for index in range(first, first + own)
+        ]
+
+    def count_left(self) -> int:
+        """Count this worker's batches before the last one of its rank."""
+        return self._count_turns(self._batches - 1) - self._count_turns(
+            self._reader.position.batches
+        )
+
+    def _count_turns(self, batches: int) -> int:
+        return count_turns(batches, self._reader.worker, self._reader.sharding.num_workers)
+
+    def _count_rows(self, index: int) -> int:
+        return len(locate_sequence(index, self.splits, self._total))
+
+    def _find_filler(self) -> tuple[int, int] | None:
+        last = self._batches - 1
+        has_last = last % self._reader.sharding.num_workers == self._reader.worker
+        if self._reader.sharding.drop_last or last < self._reader.position.batches or not has_last:
+            return None
+        row = self._done + last * self.rows
+        if any(row < self._count_rows(index) for index, _ in self.list_rows()):
+            return None
+        longest = (i for i in range(self.splits) if row < self._count_rows(i))
+        return next(longest), row

@@ -1,0 +1,102 @@
+"""`open_mixture`: the sources that `Loader.mix` was given, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._options import Options
+from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.mixture import Member, MixedSource, read_stop
+from arrowdl.loader._sources.shares import read_schedule
+
+
+def open_mixture(
+    sources: Any,
+    weights: Any,
+    stop: Any,
+    origin: Any,
+    open: Callable[[Any], Source],
+    order: Order,
+    global_batch_size: int,
+    splits: int,
+) -> MixedSource:
+    """Open the sources of a mixture.
+
+    Parameters
+    ----------
+    sources : mapping of str to object
+        Loaders, or what `open` takes.
+    weights, stop, origin
+        As in `Loader.mix`.
+    open : callable
+        Opens a source.
+    order : Order
+        Of the sources that are not Loaders: they share its buffer, and each has a seed of its own.
+    global_batch_size, splits : int
+
+    Raises
+    ------
+    TypeError
+        `sources` is no mapping, or one of them is a stream.
+    ValueError
+        The sources do not fit together, or the weights do not fit them.
+    """
+    if not isinstance(sources, Mapping) or not sources:
+        raise TypeError(f"sources={sources!r}: give one or more sources by their names")
+    if origin is not None and not (isinstance(origin, str) and origin):
+        raise TypeError(f"origin={origin!r}: give the name of a column")
+    names = list(sources)
+    size = order.buffer_size
+    share = None if size is None else max(1, size // len(names))
+
+    def make_member(name: str, given: Any) -> Member:
+        if isinstance(given, EpochReader):
+            return _take_loader(name, given)
+        seed = order.make_seed(0, f"source {name}")
+        return Member(name, _require_indexed(name, open(given)), seed, share, False)
+
+    mixture = MixedSource(
+        [_cut(make_member(name, given)) for name, given in sources.items()],
+        read_schedule(names, weights),
+        global_batch_size // splits,
+        read_stop(stop),
+        splits,
+        origin,
+    )
+    mixture.unite_vocabularies()
+    return mixture
+
+
+def _take_loader(name: str, loader: EpochReader) -> Member:
+    options: Options = loader._options
+    for option in ("transform", "transform_arrow"):
+        if getattr(options, option) is not None:
+            raise ValueError(
+                f'the Loader "{name}" has {option}=: give it to Loader.mix, whose batches have '
+                "rows of all sources"
+            )
+    source = _require_indexed(name, loader._source)
+    size = options.buffer_size if options.shuffle else None
+    # The mixture may give it another vocabulary, and the Loader keeps its own.
+    return Member(name, copy(source), options.seed, size, True)
+
+
+def _require_indexed(name: str, source: Source) -> IndexedSource:
+    if not isinstance(source, IndexedSource) or isinstance(source, MixedSource):
+        kind = "a mixture" if isinstance(source, MixedSource) else "a stream"
+        raise TypeError(
+            f'"{name}" is {kind}: a mixture takes sources whose rows can be read in any order, '
+            "such as files, datasets and tables"
+        )
+    return source
+
+
+def _cut(member: Member) -> Member:
+    if member.buffer_size is None:
+        return member
+    return replace(member, source=member.source.cut_for_shuffle())

@@ -1,0 +1,166 @@
+"""What a Loader counts and reports."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pytest
+from arrowdl.loader import Stats
+
+TABLE = pa.table({"id": pa.array(range(100), pa.int64())})
+
+
+def read(**options: Any) -> arrowdl.Loader:
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy", **options)
+    list(loader)
+    return loader
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_parts_are_told_apart(prefetch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
+    stats = read(transform=lambda batch: batch, prefetch=prefetch).stats()
+    # For each batch the clock is read at its begin, when it was read, around transform, and at
+    # its end.
+    assert stats.transform_seconds == stats.consumer_seconds == 13
+    assert stats.conversion_seconds == 26
+    assert stats.source_seconds == 14
+    assert stats.bottleneck == "conversion"
+    assert stats.seconds == 66
+    assert stats.rows_per_second == 100 / 66
+
+
+def test_padding_is_counted() -> None:
+    stats = read(pad_last=True).stats()
+    assert (stats.rows, stats.padding_rows) == (100, 4)
+    assert stats.padding == 4 / 104
+    assert ", 3.8% padding" in str(stats)
+    assert read().stats().padding_rows == 0
+
+
+def test_a_row_of_another_rank_is_padding() -> None:
+    table = TABLE.slice(0, 9)
+    loader = arrowdl.Loader(table, 4, framework="numpy", rank=1, world_size=2)
+    assert [len(batch["id"]) for batch in loader] == [4, 1]
+    assert (loader.stats().rows, loader.stats().padding_rows) == (4, 1)
+
+
+def test_a_line_for_people() -> None:
+    assert str(Stats()) == "no batches yet"
+    stats = Stats(1000, 64_000, 5_000_000, 6.0, 1.0, 2.0, 1.0)
+    line = str(stats)
+    assert line.startswith(
+        "1,000 batches, 64,000 rows, 5.0 MB in 10.0 s: 100.0 batches/s, 6,400 rows/s, 0.5 MB/s "
+        "(source 60%, conversion 10%, transform 10%, consumer 20%); the training waits for rows: "
+    )
+    assert stats.bottleneck == "source"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "advice"),
+    [
+        ({"source": 1.0, "consumer": 8.0}, "waits for rows"),
+        ({"source": 0.5, "consumer": 8.0}, "the Loader is not the problem"),
+        ({"conversion": 3.0, "source": 1.0, "consumer": 8.0}, "waits for tensors"),
+        ({"transform": 3.0, "consumer": 8.0}, "waits for transform="),
+    ],
+)
+def test_advice_is_for_the_part_that_the_training_waits_for(
+    seconds: dict[str, float], advice: str
+) -> None:
+    stats = Stats(**{f"{name}_seconds": time for name, time in seconds.items()})  # type: ignore[arg-type]
+    assert advice in stats.advice
+
+
+def test_stats_are_subtracted() -> None:
+    loader = read()
+    first = loader.stats() - Stats()
+    list(loader)
+    between = loader.stats() - first
+    assert (between.batches, between.rows) == (13, 100)
+    assert first.batches == 13, "a copy"
+
+
+def test_openmetrics() -> None:
+    stats = Stats(3, 24, 192, 0.5, 0.25, 1.0)
+    text = stats.to_openmetrics(labels={"rank": "0", "name": 'a "b"\n\\'})
+    lines = text.splitlines()
+    assert lines[-1] == "# EOF"
+    assert text.endswith("# EOF\n")
+    assert 'arrowdl_loader_rows_total{rank="0",name="a \\"b\\"\\n\\\\"} 24' in lines
+    assert "# UNIT arrowdl_loader_source_seconds seconds" in lines
+    assert "# TYPE arrowdl_loader_bytes counter" in lines
+    names = {line.split("{")[0] for line in lines if not line.startswith("#")}
+    assert len(names) == 8
+    assert "x_rows_total 24" in stats.to_openmetrics("x").splitlines()
+    for line in lines[:-1]:
+        assert re.fullmatch(r"# (TYPE|UNIT|HELP) \S+ .+|\S+_total\{.*\} [0-9.]+", line), line
+
+
+# ---- reports
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that go on when a test says so."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_reports_come_between_batches(clock: list[float]) -> None:
+    seen: list[int] = []
+
+    def report(stats: Stats) -> None:
+        seen.append(stats.batches)
+
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10, report=report)
+    for _ in loader:
+        clock[0] += 4
+    assert seen == [3, 6, 9, 12]
+
+
+def test_lines_are_of_what_came_since(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "arrowdl.loader")
+    for _ in arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10):
+        clock[0] += 5
+    assert len(caplog.messages) == 6
+    assert all(line.startswith("2 batches, 16 rows") for line in caplog.messages)
+
+
+def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=1, report=lambda stats: 1 / 0)
+    batches = iter(loader)
+    next(batches)
+    clock[0] += 5
+    with pytest.raises(ZeroDivisionError):
+        next(batches)
+    assert loader.state_dict()["stages"][-1][-1] == 1, "the batch was returned"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"report_every": 0}, "report_every=0: give seconds"),
+        ({"report_every": "1"}, "report_every='1': give seconds"),
+        ({"report_every": 1, "report": 3}, "report=3: give a function"),
+        ({"report": print}, "needs report_every="),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        arrowdl.Loader(TABLE, 8, **options)
+
+
+def test_workers_get_no_report() -> None:
+    """It need not be picklable."""
+    seen: list[Stats] = []
+    options: dict[str, Any] = {"report_every": 1e-9, "report": lambda stats: seen.append(stats)}
+    with arrowdl.Loader(TABLE, 8, framework="numpy", num_workers=1, **options) as loader:
+        assert len(list(loader)) == len(seen) == 13

@@ -1,0 +1,165 @@
+"""`Loader(num_threads=)`: batches that threads make, in order."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pytest
+
+TABLE = pa.table({"id": pa.array(range(100), pa.int32())})
+
+
+def make(table: pa.Table = TABLE, **options: Any) -> arrowdl.Loader:
+    return arrowdl.Loader(table, 8, framework="numpy", **{"num_threads": 3, **options})
+
+
+def live_threads() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name.startswith("arrowdl-transform")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": True, "prefetch": 0},
+        {"pad_last": True},
+        {"drop_last": True, "stack": True},
+        {"global_batch_size": 8, "batch_size": None},
+        {"transform_arrow": lambda batch: batch},
+        {"framework": "torch"},
+        {"framework": "jax"},
+    ],
+)
+def test_batches_are_those_of_one_thread(options: dict[str, Any]) -> None:
+    defaults: dict[str, Any] = {"batch_size": 8, "framework": "numpy"} | options
+
+    def read(num_threads: int) -> list[Any]:
+        loader = arrowdl.Loader(TABLE, num_threads=num_threads, **defaults)
+        read = []
+        for _ in range(2):
+            for batch in loader:
+                columns = batch if isinstance(batch, dict) else {"all": batch}
+                read.append({name: np.asarray(rows).tolist() for name, rows in columns.items()})
+                read.append(loader.valid_rows)
+        return read
+
+    assert read(3) == read(0)
+    assert live_threads() == []
+
+
+def test_transforms_work_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=60)
+
+    def meet(batch: Any) -> Any:
+        if batch["id"][0] < 72:  # of whole turns
+            meeting.wait()
+        return batch["id"][0]
+
+    assert list(make(transform=meet)) == list(range(0, 100, 8))
+
+
+def test_no_more_batches_are_made_than_asked_for() -> None:
+    made: list[int] = []
+    loader = make(transform=lambda batch: made.append(int(batch["id"][0])), prefetch=2)
+    iterator = iter(loader)
+    next(iterator)
+    iterator.close()  # type: ignore[attr-defined]
+    assert len(made) <= 3 + 2 + 1
+    assert live_threads() == []
+
+
+@pytest.mark.parametrize("where", [0, 5, 12])
+def test_an_error_comes_with_its_batch(where: int) -> None:
+    def fail(batch: Any) -> Any:
+        if batch["id"][0] == where * 8:
+            raise KeyError("here")
+        return batch
+
+    loader = make(transform=fail)
+    seen = []
+    with pytest.raises(KeyError, match="here"):
+        seen.extend(batch["id"][0] for batch in loader)
+    assert live_threads() == []
+    state = loader.state_dict()
+    rest = make()
+    rest.load_state_dict(state)
+    assert next(iter(rest))["id"][0] == where * 8, "the next batch is the one that failed"
+
+
+def test_errors_of_the_source_come_after_the_batches_before_them() -> None:
+    def read() -> Any:
+        yield from TABLE.to_batches(max_chunksize=8)[:3]
+        raise OSError("disk on fire")
+
+    seen = []
+    with pytest.raises(OSError, match="disk on fire"):
+        seen.extend(
+            batch["id"][0]
+            for batch in arrowdl.Loader(
+                lambda: read(), 8, framework="numpy", num_threads=1, prefetch=0
+            )
+        )
+    assert seen in ([], [0], [0, 8], [0, 8, 16])
+    assert live_threads() == []
+
+
+def test_states_count_what_was_returned() -> None:
+    loader = make(shuffle=True)
+    batches = [batch["id"].tolist() for _, batch in zip(range(4), loader, strict=False)]
+    state = loader.state_dict()
+    rest = make(shuffle=True)
+    rest.load_state_dict(state)
+    batches += [batch["id"].tolist() for batch in rest]
+    assert sorted(itertools.chain(*batches)) == list(range(100))
+
+
+def test_a_batch_is_released_when_the_training_drops_it() -> None:
+    class Kept(dict[str, Any]):
+        pass
+
+    alive: list[weakref.ref[Kept]] = []
+
+    def keep(batch: Any) -> Kept:
+        kept = Kept(batch)
+        alive.append(weakref.ref(kept))
+        return kept
+
+    for number, batch in enumerate(make(transform=keep)):
+        del batch
+        gc.collect()
+        assert all(one() is None for one in alive[:number])
+
+
+def test_the_wait_for_a_transform_is_told() -> None:
+    gate = threading.Event()
+
+    def wait(batch: Any) -> Any:
+        gate.wait(60)
+        return batch
+
+    loader = make(transform=wait)
+    iterator = iter(loader)
+    threading.Timer(0.05, gate.set).start()
+    list(iterator)
+    assert loader.stats().transform_seconds > 0
+    assert loader.stats().batches == 13
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_workers": 2}, "in threads or in worker processes, not in both"),
+        ({"device": "cuda:0"}, "whose GPU stream it does not have"),
+        ({"num_threads": -1}, "num_threads=-1"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**options)
