@@ -70,6 +70,13 @@ def _make_batch(rows: int) -> pa.RecordBatch:
     return pa.record_batch({f"x{i}": pa.array(values + i) for i in range(COLUMNS)})
 
 
+def _make_wide_names() -> Names:
+    columns = {f"x{i}": _count_up(100_000) for i in range(100)}
+    batch = arrowdl.from_arrow(pa.record_batch(columns))
+    matrix = arrowdl.to_torch(batch, stack=True)
+    return {"to_torch": arrowdl.to_torch, "batch": batch, "matrix": matrix}
+
+
 def _make_batch_names(rows: int) -> Names:
     return {"batch": _make_batch(rows), "to_torch": arrowdl.to_torch, "torch": torch}
 
@@ -166,5 +173,12 @@ CASES = [
         "batch.to_tensor()",
         0.7,
         lambda: _make_batch_names(MATRIX_ROWS),
+    ),
+    Case(
+        "stack-wide",
+        "to_torch(batch, stack=True)",
+        "matrix.clone()",
+        1.7,
+        _make_wide_names,
     ),
 ]

@@ -24,14 +24,14 @@ std::vector<DeviceArray> RowReader::read(int64_t rows) {
   return parts;
 }
 
-DeviceArray RowReader::peek(int64_t rows) {
-  if (!fill(rows)) return {};
-  return rest_.slice(0, std::min(rows, rest_.length()));
-}
-
 bool RowReader::has_rows(int64_t rows) const {
   if (rest_) return rows <= rest_.length();
   return device_type_ == source_->device_type() && source_->has_rows(rows);
+}
+
+DeviceArray RowReader::peek(int64_t rows) {
+  if (!fill(rows)) return {};
+  return rest_.slice(0, std::min(rows, rest_.length()));
 }
 
 /// Reads arrays until `rest_` has rows. Returns false at the end.

@@ -18,11 +18,11 @@ class RowReader {
   int32_t device_type() const noexcept { return device_type_; }
   /// The next `rows` rows, or the rest, as slices that are not empty. No slices at the end.
   std::vector<DeviceArray> read(int64_t rows);
+  /// Whether `read(rows)` returns one slice, and neither reads nor copies.
+  bool has_rows(int64_t rows) const;
   /// Up to `rows` of the next rows, those that are in one array; none at the end. They stay the
   /// next rows. Reads an array of the stream if none is at hand.
   DeviceArray peek(int64_t rows);
-  /// Whether `read(rows)` returns one slice, and neither reads nor copies.
-  bool has_rows(int64_t rows) const;
 
  private:
   bool fill(int64_t missing);

@@ -273,7 +273,8 @@ class Pipeline:
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
             is_mixed = isinstance(source, MixedSource)
-            is_ready = not (options.shuffle or is_mixed) and isinstance(source, IndexedSource)
+            is_gathered = options.shuffle or is_mixed
+            is_ready = isinstance(source, IndexedSource) and (not is_gathered or source.is_small)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)

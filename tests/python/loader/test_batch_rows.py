@@ -8,6 +8,9 @@ from arrowdl.loader._sources.dataset import DECODE_ROWS, _count_batch_rows
 MEBIBYTE = 2**20
 
 
+BUDGET = 128 * MEBIBYTE
+
+
 @pytest.mark.parametrize(
     ("row_bytes", "columns", "rows"),
     [
@@ -22,4 +25,9 @@ MEBIBYTE = 2**20
     ],
 )
 def test_batches_are_bounded(row_bytes: float, columns: int, rows: int) -> None:
-    assert _count_batch_rows(row_bytes, columns) == rows
+    assert _count_batch_rows(row_bytes, columns, BUDGET) == rows
+
+
+def test_several_readers_share_the_memory() -> None:
+    assert _count_batch_rows(4096, 1000, BUDGET // 2) == 4096
+    assert _count_batch_rows(4096, 1000, BUDGET // 16) == 2048  # as of other tables

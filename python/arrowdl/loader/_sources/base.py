@@ -50,6 +50,8 @@ class IndexedSource(ABC):
         Rows that stay in order are copied then, if batches are writable.
     decodes_units : bool
         Whether a row can only be read with its whole unit: row groups of Parquet, other files.
+    is_small : bool
+        Whether all rows are in memory and gathered before a thread would have started.
     vocabulary : Vocabulary
         That the user gave.
     """
@@ -57,6 +59,7 @@ class IndexedSource(ABC):
     units: list[int]
     is_shared = True
     decodes_units = False
+    is_small = False
     vocabulary = Vocabulary({})
 
     @property

@@ -45,7 +45,6 @@ DECODE_ROWS = 131_072
 _SCAN_BYTES = 2**27
 _BATCH_BYTES = 2**23
 # Each column of a batch costs some microseconds: batches of many narrow columns are larger.
-_WIDE_BATCH_BYTES = 2**25
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
 
@@ -57,6 +56,11 @@ class _Limits(NamedTuple):
     files: float
     scans: int
     readers: int = 1  # that share the memory of these scans
+
+    @property
+    def ahead(self) -> int:
+        """Batches that a scan decodes in parallel."""
+        return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
 
     def divide(self, readers: int) -> _Limits:
         """Return the limits of each of `readers`."""
@@ -112,9 +116,9 @@ class DatasetSource(IndexedSource):
         columns = set(query.roots or dataset.schema.names)
         self._bytes = _measure(self._fragments, columns)
         self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
-        largest = self._measure_row()
-        batch_rows = _count_batch_rows(largest, len(columns))
-        self._options = _choose_options(dataset, batch_rows, largest * batch_rows)
+        self._row_bytes = self._measure_row()
+        self._columns = len(columns)
+        self._options = _choose_options(dataset)
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
         self.is_shared = not _is_memory_new(dataset, self._fragments)
@@ -206,7 +210,7 @@ class DatasetSource(IndexedSource):
         fragments = _join_fragments(self._fragments)
         paths = [fragment.path for fragment in fragments]
         query = replace(self._query, columns=columns, filter=None)
-        batches = self._scan_fragments(fragments, paths, query, readers=1)
+        batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
@@ -309,7 +313,7 @@ class DatasetSource(IndexedSource):
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         if not codes.concerns(schema):
-            batches = self._scan_fragments(fragments, paths, self._query, readers=limits.readers)
+            batches = self._scan_fragments(fragments, paths, self._query, ahead=limits.ahead)
             return read_in_thread(self._stamps.guard(paths, batches), schema)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
@@ -317,7 +321,7 @@ class DatasetSource(IndexedSource):
             paths,
             self._query,
             lambda path: latest.__setitem__(0, path),
-            readers=limits.readers,
+            ahead=limits.ahead,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
         return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
@@ -329,13 +333,19 @@ class DatasetSource(IndexedSource):
         query: Query,
         note: NotePath | None = None,
         *,
-        readers: int,
+        ahead: int,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        options = {"fragment_readahead": 2, **self._options}
-        # Readers that share the memory decode fewer batches in parallel.
-        options["batch_readahead"] = max(1, options["batch_readahead"] // readers)
+        budget = ahead * _BATCH_BYTES
+        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
+        options = {
+            "batch_size": rows,
+            # So many row groups are decoded in parallel.
+            "batch_readahead": max(1, int(budget / max(_BATCH_BYTES, rows * self._row_bytes))),
+            "fragment_readahead": 2,
+            **self._options,
+        }
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -362,22 +372,18 @@ def _count_rows(fragment: ds.Fragment) -> int:
     return int(fragment.count_rows())
 
 
-def _count_batch_rows(row_bytes: float, columns: int) -> int:
-    """Count the rows of a batch of a scan."""
+def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
+    """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
     rows = _BATCH_BYTES / max(1.0, row_bytes)
     if row_bytes < _NARROW_COLUMN * columns:
-        rows = max(rows, min(_WIDE_BATCH_ROWS, _WIDE_BATCH_BYTES / max(1.0, row_bytes)))
+        rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
     return max(1, min(DECODE_ROWS, int(rows)))
 
 
-def _choose_options(
-    dataset: ds.FileSystemDataset, batch_rows: int, batch_bytes: float
-) -> dict[str, Any]:
+def _choose_options(dataset: ds.FileSystemDataset) -> dict[str, Any]:
     import pyarrow.dataset as ds
 
-    # As many batches as make a scan: so many row groups are decoded in parallel.
-    readahead = int(_SCAN_BYTES / max(batch_bytes, _BATCH_BYTES))
-    options: dict[str, Any] = {"batch_size": batch_rows, "batch_readahead": max(1, readahead)}
+    options: dict[str, Any] = {}
     is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
     if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
         # Fetching all bytes of a scan at once does not help for local files.

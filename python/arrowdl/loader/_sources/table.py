@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Small blocks of a table mix well when they are permuted; large ones cost less to put together.
 _TABLE_UNIT_ROWS = 4_096
+# Gathering so many bytes takes less time than starting a thread.
+_SMALL_BYTES = 2**17
 
 
 class ChunkSource(IndexedSource):
@@ -94,6 +96,8 @@ class TableSource(ChunkSource):
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
         self._total = table.num_rows
+        is_short = table.num_rows <= _TABLE_UNIT_ROWS
+        self.is_small = is_short and self._table.nbytes <= _SMALL_BYTES
         self._set_units(max(1, table.num_rows))
 
     @property
