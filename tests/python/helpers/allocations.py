@@ -725,10 +725,13 @@ def fail_threads() -> None:
         with pytest.raises(RuntimeError, match=r"that reads ahead cannot start .* prefetch=0"):
             next(stream)
     stream.close()
-    loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy")
+    longer = pa.table({"x": range(5_000)})  # a small table is shuffled without a thread
+    loader = arrowdl.Loader(longer, 1_000, shuffle=True, framework="numpy")
     with pytest.raises(RuntimeError, match=r"ulimit -u.* prefetch=0"):
         list(loader)
-    loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy", prefetch=0)
+    loader = arrowdl.Loader(longer, 1_000, shuffle=True, framework="numpy", prefetch=0)
+    assert len(list(loader)) == 5
+    loader = arrowdl.Loader(TABLE, 1, shuffle=True, framework="numpy")
     assert len(list(loader)) == TABLE.num_rows
     arrowdl.config.num_threads = 4
     large = np.arange(2**23, dtype="i8").reshape(2**11, 2**12)

@@ -126,7 +126,7 @@ def test_slices_are_batches(rows: slice, count: int) -> None:
         ({1, 2}, TypeError, "row numbers of type set"),
         (iter([1, 2]), TypeError, "row numbers of type list_iterator"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,  # reprs of arrays have addresses
 )
 def test_what_is_no_row_number(rows: Any, error: type[Exception], text: str) -> None:
     dataset = arrowdl.Loader(TABLE.select(["id"]), 8, framework="numpy").map_dataset()
