@@ -40,6 +40,7 @@ class EpochReader:
         self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
         self._position = Position()
         self._received = Received()
+        self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
         self._is_closed = False
 
@@ -112,9 +113,10 @@ class EpochReader:
         return Position(before.epoch + 1) if is_complete else before.for_next_reader()
 
     def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
-        options = self._options
-        reporter = Reporter(self._received.stats, options.report_every, options.report)
-        yield from iterate(pipeline, reader, self._received, self._make_bar, reporter)
+        if self._reporter is None:
+            options = self._options
+            self._reporter = Reporter(self._received.stats, options.report_every, options.report)
+        yield from iterate(pipeline, reader, self._received, self._make_bar, self._reporter)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
@@ -163,9 +165,9 @@ class EpochReader:
         Returns
         -------
         Stats
-            The loader's own counters, which go on counting.
+            A copy of the counters.
         """
-        return self._received.stats
+        return copy.copy(self._received.stats)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch on this rank; a resumed one has fewer.
@@ -307,6 +309,7 @@ class EpochReader:
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
             "_received": Received(valid_rows=self.valid_rows),
+            "_reporter": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -85,6 +85,9 @@ def test_stats_are_subtracted() -> None:
     between = loader.stats() - first
     assert (between.batches, between.rows) == (13, 100)
     assert first.batches == 13, "a copy"
+    before = loader.stats()
+    list(loader)
+    assert (loader.stats() - before).batches == 13
 
 
 def test_openmetrics() -> None:
@@ -132,6 +135,21 @@ def test_lines_are_of_what_came_since(clock: list[float], caplog: pytest.LogCapt
         clock[0] += 5
     assert len(caplog.messages) == 6
     assert all(line.startswith("2 batches, 16 rows") for line in caplog.messages)
+
+
+def test_short_epochs_are_reported_together(clock: list[float]) -> None:
+    seen: list[int] = []
+    loader = arrowdl.Loader(
+        TABLE,
+        50,
+        framework="numpy",
+        report_every=10,
+        report=lambda stats: seen.append(stats.batches),
+    )
+    for _ in range(6):
+        for _ in loader:
+            clock[0] += 2
+    assert seen == [5, 10]
 
 
 def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:

@@ -258,7 +258,9 @@ def test_editable_install_rebuilds_on_import(unpacked: Path, tmp_path: Path) -> 
     for folder in ("cpp/src", "cpp/bindings", "python/arrowdl"):
         shutil.rmtree(unpacked / folder)
         (unpacked / folder).mkdir()
-    (unpacked / "cpp/src/core.cpp").write_text("int arrowdl_core() { return 0; }\n")
+    (unpacked / "cpp/src/sync").mkdir()
+    for name in ("core", "sync/small"):  # a file of each target
+        (unpacked / f"cpp/src/{name}.cpp").write_text("int arrowdl_core() { return 0; }\n")
     module = unpacked / "cpp/bindings/module.cpp"
     module.write_text(PROBE.replace("ANSWER", '"before"'))
     (unpacked / "python/arrowdl/__init__.py").write_text("from arrowdl._core import answer\n")
