@@ -37,13 +37,11 @@ void* Machine::make_stream_handle() {
 void Machine::work(const StreamPtr& stream) {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
-    changed.wait(lock, [&stream] {
-      if (stream->operations.empty()) return stream->is_destroyed;
-      const Operation& next = stream->operations.front();
-      return !next.is_ready || next.is_ready();
-    });
+    stream->arrived.wait(lock,
+                         [&stream] { return !stream->operations.empty() || stream->is_destroyed; });
     if (stream->operations.empty()) return;
     Operation& operation = stream->operations.front();
+    changed.wait(lock, [&operation] { return !operation.is_ready || operation.is_ready(); });
     if (operation.run) {
       lock.unlock();
       operation.run();
@@ -92,13 +90,12 @@ std::vector<StreamPtr> Machine::all_streams() const {
 }
 
 void Machine::push_wait(const StreamPtr& stream, MarkPtr mark) {
-  stream->operations.push_back(
-      {[mark = std::move(mark)] { return mark->is_passed; }, nullptr, nullptr});
+  stream->push({[mark = std::move(mark)] { return mark->is_passed; }, nullptr, nullptr});
 }
 
 MarkPtr Machine::push_mark(const StreamPtr& stream) {
   auto mark = std::make_shared<Mark>();
-  stream->operations.push_back({nullptr, nullptr, mark});
+  stream->push({nullptr, nullptr, mark});
   return mark;
 }
 
@@ -112,7 +109,7 @@ void Machine::submit(const StreamPtr& stream, Operation operation) {
   } else if (stream->is_blocking && last != nullptr && !last->is_passed) {
     push_wait(stream, last);
   }
-  stream->operations.push_back(std::move(operation));
+  stream->push(std::move(operation));
   if (stream->is_default) last = push_mark(stream);
   changed.notify_all();
 }

@@ -58,6 +58,13 @@ struct FakeStream {
   bool is_capturing = false;
   bool is_green = false;             ///< of the device's green context
   std::deque<Operation> operations;  ///< the first may be running
+  /// An operation came, or the end. Idle workers of many streams do not wake for the others.
+  std::condition_variable arrived;
+
+  void push(Operation operation) {
+    operations.push_back(std::move(operation));
+    arrived.notify_all();
+  }
 };
 using StreamPtr = std::shared_ptr<FakeStream>;
 

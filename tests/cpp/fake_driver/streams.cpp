@@ -191,7 +191,7 @@ int destroy_stream(void* handle) {
     stream->is_destroyed = true;  // its worker ends after the work
     m.streams.erase(handle);
     m.free_handles.push_back(handle);
-    m.changed.notify_all();
+    stream->arrived.notify_all();
     return kSuccess;
   });
 }
