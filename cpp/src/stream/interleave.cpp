@@ -8,6 +8,7 @@
 #include "compute/gather_on_device.hpp"
 #include "compute/row_numbers.hpp"
 #include "schema/copy_schema.hpp"
+#include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
 
 namespace arrowdl {
@@ -19,30 +20,19 @@ struct Block {
   std::vector<RowRange> ranges;
 };
 
-class Interleave final : public ArrayStream {
+class Interleave final : public BlockStream {
  public:
   Interleave(std::vector<RowReader> readers, int64_t rows, int64_t skip)
-      : ArrayStream(readers.front().schema(), readers.front().device_type()),
+      : BlockStream(readers.front().schema(), readers.front().device_type()),
         readers_(std::move(readers)),
         rows_(rows),
         skip_(skip) {}
-
-  DeviceArray next(int64_t max_rows) override {
-    if (!block_) block_ = read_block();
-    if (!block_) return {};
-    const int64_t count = std::min(block_.length(), max_rows);
-    DeviceArray rows = block_.slice(0, count);
-    block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
-    return rows;
-  }
-
-  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
 
  private:
   int64_t period() const noexcept { return rows_ + skip_; }
 
   /// The next rounds, in new memory.
-  DeviceArray read_block() {
+  DeviceArray make_block(int64_t) override {
     if (pending_.ranges.empty()) pending_ = read_rounds(choose_rounds());
     if (pending_.ranges.empty()) return {};
     DeviceArray made = gather_rows(pending_);
@@ -132,7 +122,6 @@ class Interleave final : public ArrayStream {
   int64_t skip_;
   int64_t wanted_rounds_ = 1;  ///< of a block, by the sizes of the last rows
   Block pending_;              ///< kept where gathering it fails
-  DeviceArray block_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "compute/row_numbers.hpp"
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
+#include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
 
 namespace arrowdl {
@@ -58,26 +59,15 @@ struct Block {
   std::vector<RowIndex> order;
 };
 
-class Mix final : public ArrayStream {
+class Mix final : public BlockStream {
  public:
   Mix(std::vector<RowReader> readers, std::vector<MixPhase> phases)
-      : ArrayStream(readers.front().schema(), readers.front().device_type()),
+      : BlockStream(readers.front().schema(), readers.front().device_type()),
         readers_(std::move(readers)),
         turns_(std::move(phases)) {}
 
-  DeviceArray next(int64_t max_rows) override {
-    if (!block_) block_ = read_block();
-    if (!block_) return {};
-    const int64_t count = std::min(block_.length(), max_rows);
-    DeviceArray rows = block_.slice(0, count);
-    block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
-    return rows;
-  }
-
-  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
-
  private:
-  DeviceArray read_block() {
+  DeviceArray make_block(int64_t) override {
     if (pending_.order.empty()) read_rows(choose_streams());
     if (pending_.order.empty()) return {};
     DeviceArray made = take_rows(pending_);
@@ -173,7 +163,6 @@ class Mix final : public ArrayStream {
   Turns turns_;
   int64_t wanted_rows_ = 256;  ///< of a block, by the sizes of the last rows
   Block pending_;              ///< kept where gathering it fails
-  DeviceArray block_;
 };
 
 void check_phase(const MixPhase& phase, std::size_t streams) {

@@ -14,6 +14,7 @@
 #include "compute/same_memory.hpp"
 #include "compute/take.hpp"
 #include "schema/copy_schema.hpp"
+#include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
 #include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
@@ -135,33 +136,23 @@ class Window {
   int64_t bytes_ = 0;
 };
 
-class Shuffle final : public ArrayStream {
+class Shuffle final : public BlockStream {
  public:
   Shuffle(RowReader reader, int64_t buffer_size, uint64_t seed, uint64_t first_window)
-      : ArrayStream(reader.schema(), reader.device_type()),
+      : BlockStream(reader.schema(), reader.device_type()),
         reader_(std::move(reader)),
         buffer_size_(buffer_size),
         seed_(seed),
         number_(first_window) {}
 
-  DeviceArray next(int64_t max_rows) override {
-    if (!block_ && !take_block(max_rows)) return {};
-    const int64_t count = std::min(block_.length(), max_rows);
-    DeviceArray rows = block_.slice(0, count);
-    block_ = count < block_.length() ? block_.slice(count, block_.length() - count) : DeviceArray();
-    return rows;
-  }
-
-  bool has_rows(int64_t rows) const override { return block_ && rows <= block_.length(); }
-
  private:
   /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
-  bool take_block(int64_t max_rows) {
-    if (window_.left() == 0 && !open_window()) return false;
+  DeviceArray make_block(int64_t max_rows) override {
+    if (window_.left() == 0 && !open_window()) return {};
     const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
-    block_ = window_.take(std::min(window_.left(), wanted), schema());
+    DeviceArray block = window_.take(std::min(window_.left(), wanted), schema());
     if (window_.left() == 0) window_ = Window();
-    return true;
+    return block;
   }
 
   bool open_window() {
@@ -179,7 +170,6 @@ class Shuffle final : public ArrayStream {
   uint64_t number_;
   std::vector<DeviceArray> parts_;  // of the next window; kept where making it fails
   Window window_;
-  DeviceArray block_;
 };
 
 }  // namespace
