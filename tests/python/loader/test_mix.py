@@ -158,6 +158,19 @@ def test_repeated_rows_come_as_often_as_others() -> None:
     assert set(seen.values()) <= {79, 80, 81}
 
 
+@pytest.mark.parametrize(("ranks", "workers"), [(1, 0), (1, 2), (2, 0), (2, 2)])
+def test_a_source_that_gives_no_more_rows(ranks: int, workers: int) -> None:
+    """A process may begin in the middle of a source's epoch and read none of its rows."""
+    sources, weights = make_tables([2, 3]), {"s0": 1, "s1": 2}
+    options = {"splits": 2, "global_batch_size": 2, "stop": "first", "drop_last": False}
+    expected, _ = mix(sources, weights, **options).read()
+    assert mix(sources, weights, ranks, workers, **options).read()[0] == expected
+    first, state = mix(sources, weights, **options).read(1)
+    world = mix(sources, weights, ranks, workers, **options)
+    world.load(state)
+    assert first + world.read()[0] == expected
+
+
 def test_names_of_list_items_may_differ(tmp_path: Path) -> None:
     rows = [[i, i + 1] for i in range(20)]
     table = pa.table({"id": pa.array(rows, pa.list_(pa.field("item", pa.int64())))})

@@ -91,10 +91,11 @@ class _Epochs:
         return _core.from_arrow_stream(self._read(index))
 
     def _read(self, index: int) -> Iterator[_core.DeviceArray]:
-        yield self._mixture.make_empty(
-            self._member
-        )  # the other streams start before this one waits
+        # The other streams start before this one waits.
+        yield self._mixture.make_empty(self._member)
         span = self._spans[index]
+        if not span:  # it may lie in the middle of an epoch of which nothing is read
+            return
         epoch = self._find_epoch(index, span.start)
         while self._find_start(index, epoch) < span.stop:
             if epoch not in self._opened:
