@@ -248,9 +248,13 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
-# Built as users build it: from the sdist, in isolation, from scratch.
+# Built as users build it: from the sdist, in isolation. ccache finds the core's object files again:
+# paths and flags are those of the editable install.
+SDIST := $(CURDIR)/build/sdist
 dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
-	rm -rf dist
+	rm -rf dist $(SDIST)
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
-	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist dist/*.tar.gz
+	mkdir -p $(SDIST) && tar -xzf dist/*.tar.gz -C $(SDIST) --strip-components=1
+	CCACHE_BASEDIR=$(SDIST) $(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist \
+	  -C build-dir=build/dev -C cmake.define.ARROWDL_WERROR=ON $(SDIST)
 	touch $@
