@@ -66,6 +66,19 @@ class ColumnOptions:
             del given["pad_value"]
         return given
 
+    def pads(self, column: str) -> bool:
+        """Whether rows of `column` are padded, or of others where no form is given for it."""
+        if not isinstance(self.ragged, dict):
+            return bool(self.ragged == "padded")
+        return bool(self.ragged.get(column, "padded") == "padded") and (
+            "padded" in self.ragged.values()
+        )
+
+    def find_max_length(self, column: str) -> int | None:
+        """Return the values of a padded row of `column` that are kept; None for all."""
+        most = self.max_length
+        return most.get(column) if isinstance(most, dict) else most
+
     @property
     def has_names(self) -> bool:
         """Whether an option is a mapping."""

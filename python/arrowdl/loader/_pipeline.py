@@ -22,6 +22,7 @@ from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
+from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
@@ -137,12 +138,23 @@ class Pipeline:
     ----------
     source : Source
     options : Options
+    plan : Plan, optional
+        If the steps depend on the lengths of the rows.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, plan: Plan | None = None) -> None:
         self.source = source
         self.options = options
         self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
+        if plan is None and options.is_planned:
+            plan = Plan(source, self._order, options)
+        self.plan = plan
+
+    def prepare(self) -> None:
+        """Find what each worker process would find again; called before they are made."""
+        self.source.prepare()
+        if self.plan is not None:
+            self.plan.prepare()
 
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
@@ -165,21 +177,26 @@ class Pipeline:
             report_every=None,
             report=None,
         )
-        return Pipeline(self.source, reduced)
+        return Pipeline(self.source, reduced, self.plan)
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
         options = self.options
         size = options.find_batch_size(world_size)
-        return Sharding(world_size, num_workers, size, options.drop_last, options.splits)
+        splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
+        return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
         source = _find_source(self.source, position)
-        if position.sharding is None or isinstance(source, StreamSource):
+        sharding = position.sharding
+        if sharding is None or isinstance(source, StreamSource):
             return None
+        if self.plan is not None:
+            stages = position.stages
+            return self.plan.find_steps(source.num_rows, position.epoch, stages, sharding).count
         rows = count_rest(source.num_rows, position.stages)
-        return count_batches(rows, position.sharding) or None
+        return count_batches(rows, sharding) or None
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
@@ -199,8 +216,9 @@ class Pipeline:
             Rows of the batch that belong to the rank.
         batch : object
         """
-        position = Position.at(place, self.options.splits)
         sharding = self.make_sharding(world_size, num_workers)
+        is_tokens = sharding.tokens is not None
+        position = Position.at(place, sharding.splits, is_tokens=is_tokens)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
         received = Received()
@@ -217,16 +235,23 @@ class Pipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
         options, source = self.options, _find_source(self.source, reader.position)
-        is_split = options.splits is not None and isinstance(source, IndexedSource)
+        is_split = reader.sharding.splits is not None and isinstance(source, IndexedSource)
         is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
-        if options.exposes_writable_tensors and isinstance(source, IndexedSource) and not is_joined:
+        if reader.sharding.tokens is not None:  # batches of a single sequence are slices
+            is_joined = False
+        is_sorted = options.bucket_by is not None
+        if (
+            options.exposes_writable_tensors
+            and isinstance(source, IndexedSource)
+            and not (is_joined or is_sorted)
+        ):
             source = source.for_writing()
         return self.open_arrays(
             self._read(source, reader),
             _describe_batches(reader),
             reader.valid_rows,
             batch_size=reader.sharding.batch_size,
-            is_new=options.shuffle or is_joined or not source.is_shared,
+            is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
         )
 
     def open_arrays(
@@ -272,8 +297,7 @@ class Pipeline:
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_mixed = isinstance(source, MixedSource)
-            is_gathered = options.shuffle or is_mixed
+            is_gathered = self._is_gathered()
             is_ready = isinstance(source, IndexedSource) and (not is_gathered or source.is_small)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
@@ -310,11 +334,16 @@ class Pipeline:
         return {"_own": True} if is_new else {"copy": True}
 
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
-        if self.options.splits is None or isinstance(source, StreamSource):
+        if reader.sharding.splits is None or isinstance(source, StreamSource):
             return read_batches(source, self._order, reader)
-        is_mixed = isinstance(source, MixedSource)
-        reads_ahead = self.options.prefetch > 0 and not (self.options.shuffle or is_mixed)
-        return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
+        reads_ahead = self.options.prefetch > 0 and not self._is_gathered()
+        return read_splits(source, self._order, reader, self.plan, reads_ahead=reads_ahead)
+
+    def _is_gathered(self) -> bool:
+        """Whether a native thread gathers the rows of batches ahead, one by one."""
+        options = self.options
+        is_mixed = isinstance(self.source, MixedSource)
+        return options.shuffle or is_mixed or options.bucket_by is not None
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""

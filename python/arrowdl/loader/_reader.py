@@ -51,10 +51,13 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The number of ranks is unknown, or does not divide `global_batch_size`.
+            The number of ranks is unknown, or does not divide `global_batch_size`; or batches have
+            a number of tokens.
         """
         if self._options.batch_size is not None:
             return self._options.batch_size
+        if self._options.counts_tokens:
+            raise ValueError(f"{self._options.name_plan()}: batches differ in their rows")
         return self._options.find_batch_size(self._find_world()[1])
 
     def __iter__(self) -> Iterator[Any]:
@@ -172,6 +175,8 @@ class EpochReader:
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch on this rank; a resumed one has fewer.
 
+        With a budget of tokens and `shuffle`, epochs differ: this is the number of `epoch`.
+
         Raises
         ------
         TypeError
@@ -186,7 +191,10 @@ class EpochReader:
             raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
-        return count_batches(self._source.num_rows, sharding)
+        plan, rows = self._pipeline.plan, self._source.num_rows
+        if plan is not None:
+            return plan.find_steps(rows, self.epoch, [], sharding).count
+        return count_batches(rows, sharding)
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
@@ -217,9 +225,17 @@ class EpochReader:
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
-            **({} if self._options.splits is None else {"splits": self._options.splits}),
+            **self._describe_steps(),
             **position,
         }
+
+    def _describe_steps(self) -> dict[str, Any]:
+        """Return the items of a state that decide on the rows of each step."""
+        options, plan = self._options, self._pipeline.plan
+        if plan is None:
+            return {} if options.splits is None else {"splits": options.splits}
+        sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+        return {"splits": sharding.splits, "steps": plan.describe(sharding)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where `state` was saved.
@@ -242,12 +258,18 @@ class EpochReader:
         """
         state = find_state(state)
         own = self.state_dict()
-        if state.get("splits") != self._options.splits:
+        if state.get("splits") != own.get("splits"):
             raise ValueError(
                 f"the state is of splits={state.get('splits')}, and this Loader has "
-                f"splits={self._options.splits}: its rows have another order, so that some would "
+                f"splits={own.get('splits')}: its rows have another order, so that some would "
                 "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
                 "starts an epoch with others"
+            )
+        if state.get("steps") != own.get("steps"):
+            raise ValueError(
+                f"the state is of steps by {state.get('steps')}, and this Loader has steps by "
+                f"{own.get('steps')}: other rows were read. Make the Loader with the options of "
+                "the state; set_epoch starts an epoch with others"
             )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
@@ -262,7 +284,12 @@ class EpochReader:
         if isinstance(self._source, MixedSource):
             self._check_mixture(self._source, position)
         elif isinstance(self._source, IndexedSource):
-            position.check_rows(self._source.num_rows)
+            rows, plan = self._source.num_rows, self._pipeline.plan
+            if plan is not None and self._options.counts_tokens:
+                sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+                plan.find_steps(rows, position.epoch, position.stages, sharding)
+            else:
+                position.check_rows(rows)
         self._position = position
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:

@@ -69,6 +69,16 @@ class LengthsSource(IndexedSource):
         parts = [lengths[ends[unit] - self.units[unit] : ends[unit]] for unit in units]
         return _core.chain(parts or [lengths[:0]])
 
+    def find_longest(self) -> tuple[int, int]:
+        """Return the number of the longest row in the source, and its length; 0 without rows."""
+        import pyarrow.compute as pc
+
+        lengths = self._find().column(0)
+        if not len(lengths):
+            return 0, 0
+        most = pc.max(lengths)
+        return pc.index(lengths, most).as_py(), most.as_py()
+
     def prepare(self) -> None:
         self._find()
 
