@@ -340,6 +340,13 @@ class Loader(EpochReader):
             not fit them.
         """
         size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+        for name in ("batch_tokens", "global_batch_tokens"):
+            if options.get(name) is not None:
+                raise ValueError(
+                    f"{name}={options[name]!r}: the weights of a mixture count rows, and so do its "
+                    "steps. bucket_by= gives a batch rows of like lengths; or mix first, and give "
+                    "a Loader with a budget the rows as a table or files"
+                )
         if splits is None:
             raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
         sequences = require_int("splits", choose_splits(splits, size), 1, 2**32)

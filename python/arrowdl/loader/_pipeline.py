@@ -18,9 +18,10 @@ from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
+from arrowdl.loader._batches.padding import Counts, Padding
 from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
-from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
+from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
 from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
@@ -61,6 +62,9 @@ class SharePipeline(Protocol):
 
         An item has `len`, its rows, and `nbytes`. The stream has `close`.
         """
+
+    def count_padding(self, item: Any) -> Counts:
+        """Count the values of padded columns in an item, and the padding."""
 
 
 def iterate(
@@ -105,6 +109,9 @@ def iterate(
             rows = reader.valid_rows.pop(number, len(item))
             stats.padding_rows += len(item) - rows
             stats.bytes += item.nbytes
+            values, padding = pipeline.count_padding(item)
+            stats.values += values
+            stats.padding_values += padding
             del item
             done = now()
             spent = 0.0 if transform is None else transform.seconds
@@ -149,6 +156,7 @@ class Pipeline:
         if plan is None and options.is_planned:
             plan = Plan(source, self._order, options)
         self.plan = plan
+        self._padding: Padding | None = None  # of the stream that was opened last
 
     def prepare(self) -> None:
         """Find what each worker process would find again; called before they are made."""
@@ -200,7 +208,7 @@ class Pipeline:
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Any, Counts]]:
         """Read the batches of one worker process.
 
         Parameters
@@ -215,15 +223,20 @@ class Pipeline:
         rows : int
             Rows of the batch that belong to the rank.
         batch : object
+        padding : (int, int)
+            Of `Padding.count`.
         """
         sharding = self.make_sharding(world_size, num_workers)
         is_tokens = sharding.tokens is not None
         position = Position.at(place, sharding.splits, is_tokens=is_tokens)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
-        received = Received()
-        for batch in iterate(self, reader, received, NoBar, Reporter(received.stats, None, None)):
-            yield received.valid_rows, batch
+        received, before = Received(), (0, 0)
+        stats = received.stats
+        for batch in iterate(self, reader, received, NoBar, Reporter(stats, None, None)):
+            padding = stats.values - before[0], stats.padding_values - before[1]
+            before = stats.values, stats.padding_values
+            yield received.valid_rows, batch, padding
             del batch
         self.check_read()
 
@@ -293,6 +306,9 @@ class Pipeline:
         if options.pad_last:
             stream = pad_batches(stream, batch_size, valid_rows)
         read_type = stream.device_type
+        is_readable = _core.is_host_readable((read_type, 0))
+        padding = Padding(stream.schema, options.columns) if is_readable else None
+        self._padding = padding or None
         depth = options.prefetch
         device = options.find_device()
         if device is None:
@@ -304,7 +320,7 @@ class Pipeline:
             stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
-            messages = pack_ahead(stream, to_tensors, device, depth)
+            messages = pack_ahead(stream, to_tensors, device, depth, self.count_padding)
             return messages, self._then_finish(Message.read)
         convert = self._choose_converter(
             self._choose_access(is_new=is_new or stream.device_type != read_type)
@@ -314,8 +330,15 @@ class Pipeline:
             return stream, self._then_finish(convert)
         if options.transform is not None:
             convert = Transform(convert, options.transform, None)
-        made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
+        threads, ahead = options.num_threads, options.prefetch
+        made = convert_in_threads(stream, convert, threads, ahead, self.count_padding)
         return made, Receive(self._find_finish())
+
+    def count_padding(self, item: Any) -> Counts:
+        """Count the values of padded columns in an item, and the padding; see `SharePipeline`."""
+        if isinstance(item, (Message, Pending)):
+            return item.padding
+        return (0, 0) if self._padding is None else self._padding.count(item)
 
     def make_converter(self, *, is_new: bool) -> Convert:
         """Return what makes the batch of an array of rows.
@@ -423,6 +446,11 @@ class WorkerPipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
+
+    def count_padding(self, item: Any) -> Counts:
+        """Return what the worker counted; see `SharePipeline`."""
+        assert isinstance(item, Message)
+        return item.padding
 
     def close(self) -> None:
         """End the idle worker processes; those of an epoch end with its stream."""

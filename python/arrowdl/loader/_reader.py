@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import reprlib
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
@@ -16,6 +17,7 @@ from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPi
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._stats import Reporter, Stats
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
@@ -97,8 +99,8 @@ class EpochReader:
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
         if isinstance(self._source, MixedSource):
-            position, size = self._position, sharding.global_batch_size
-            phases = self._source.plan(position.phases, position.count_steps(), size)
+            position = self._position
+            phases = self._plan_phases(self._source, position)
             if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
                 raise ValueError(
                     "each worker of the DataLoader goes on from a state of its own, so that other "
@@ -107,6 +109,28 @@ class EpochReader:
                 )
             position.phases = phases
         return Reader(self._position, rank, sharding, worker, step)
+
+    def _plan_phases(self, source: MixedSource, position: Position) -> list[Phase]:
+        """Return the phases of the epoch of `position`."""
+        saved, size = position.phases, self._options.global_batch_size
+        assert size is not None
+        phases = source.plan(saved, position.count_steps(), size)
+        end = self._find_known_end(position)
+        known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
+        if saved and self._pipeline.plan is not None and known[0] != known[1]:
+            raise ValueError(
+                "the weights change within a window of bucket_by=, whose rows are sorted and were "
+                f"read in part: go on with the weights of the state up to row {end} of each "
+                "sequence, set_epoch starts an epoch with others"
+            )
+        return phases
+
+    def _find_known_end(self, position: Position) -> int:
+        """Return the row of each sequence up to which the order of the rows is settled."""
+        done, plan = position.count_rows(), self._pipeline.plan
+        if plan is None:
+            return done
+        return plan.find_window_end(done, self._pipeline.make_sharding(self._find_world()[1], 1))
 
     def _find_next(self) -> Position:
         """Return where the next iterator begins."""
@@ -217,8 +241,8 @@ class EpochReader:
         """
         position = self._position.to_state()
         if "phases" in position:  # those of rows to come follow from the weights that are given
-            done = self._position.count_rows()
-            position["phases"] = [phase for phase in position["phases"] if phase[0] < max(1, done)]
+            known = max(1, self._find_known_end(self._position))
+            position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
         return {
             "version": STATE_VERSION,
             "source": self._identity,
@@ -266,10 +290,11 @@ class EpochReader:
                 "starts an epoch with others"
             )
         if state.get("steps") != own.get("steps"):
+            theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
             raise ValueError(
-                f"the state is of steps by {state.get('steps')}, and this Loader has steps by "
-                f"{own.get('steps')}: other rows were read. Make the Loader with the options of "
-                "the state; set_epoch starts an epoch with others"
+                f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
+                "other rows were read. Make the Loader with the options of the state; set_epoch "
+                "starts an epoch with others"
             )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
@@ -299,9 +324,7 @@ class EpochReader:
                 f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
                 f"one has {count}"
             )
-        size = self._options.global_batch_size
-        assert size is not None
-        phases = source.plan(position.phases, position.count_steps(), size)
+        phases = self._plan_phases(source, position)
         position.check_rows(source.with_phases(phases).num_rows)
 
     def close(self) -> None:
@@ -341,3 +364,16 @@ class EpochReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
+    """Return what two descriptions of steps do not have in common, as texts."""
+
+    def describe(own: Any, other: Any) -> str:
+        if not isinstance(own, Mapping):
+            return "a number of rows" if own is None else reprlib.repr(own)
+        others = other if isinstance(other, Mapping) else {}
+        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
+        return ", ".join(items) or "nothing more"
+
+    return describe(theirs, ours), describe(ours, theirs)

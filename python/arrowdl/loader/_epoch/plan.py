@@ -18,7 +18,6 @@ from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fi
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.lengths import LENGTH, LengthsSource
-from arrowdl.loader._sources.mixture import MixedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,8 +41,7 @@ class Plan:
     Raises
     ------
     TypeError
-        The source is a stream, whose lengths are known when it has been read; or a mixture, which
-        has no budget of tokens.
+        The source is a stream, whose lengths are known when it has been read.
     ValueError
         The source lacks the column, or has several that may be meant.
     """
@@ -55,11 +53,6 @@ class Plan:
                 "source is a stream, which is read from its start: give the Loader a table of its "
                 "rows (pyarrow.table(source)), or write them to Parquet or Arrow IPC files"
             )
-        if options.counts_tokens and isinstance(source, MixedSource):
-            raise TypeError(
-                "a mixture has steps of equally many rows, by which its weights are counted: give "
-                "it global_batch_size=, and bucket_by= for rows of like lengths"
-            )
         self._order = order
         self._options = options
         self._column = options.bucket_by or options.token_column or _find_ragged(source)
@@ -69,7 +62,7 @@ class Plan:
                 f'{options.name_plan()}: "{self._column}" is not one of the columns that are read, '
                 f"{list(names)}"
             )
-        self._is_padded = options.columns.pads(self._column)
+        self._is_padded = options.columns.may_pad(self._column)
         self._lengths = LengthsSource(source, self._column) if options.counts_tokens else None
         self._kept: dict[tuple[int, int, int, int], TokenSteps] = {}
 
@@ -157,6 +150,16 @@ class Plan:
             return self._make_window([batch] * (left // batch), epoch, number, is_even=True)
 
         return Buckets(sequences, self._column, rows, splits, size, find_window)
+
+    def find_window_end(self, rows: int, sharding: Sharding) -> int:
+        """Return the end of the window in which row `rows` of each sequence is, if not its first.
+
+        The rows up to there are in an order that depends on all of them.
+        """
+        if self._options.bucket_by is None:
+            return rows
+        size = self._find_window_rows(sharding)
+        return -(-rows // size) * size
 
     def _find_window_rows(self, sharding: Sharding) -> int:
         """Return the rows of each sequence that are sorted together, a number of whole batches."""

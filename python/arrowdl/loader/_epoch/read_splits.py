@@ -65,7 +65,8 @@ def read_splits(
     streams = epoch.open(turns.list_rows())
     stream = streams[0]
     if sharding.tokens is not None:
-        stream = _join(streams, turns.list_cuts()) if turns.has_rows() else stream
+        cuts = turns.list_cuts()  # rebatch() leaves no array without rows
+        stream = _join(streams, cuts) if turns.has_rows() else stream.rebatch(1)
     elif is_joined:
         stream = _core.interleave(streams, turns.rows, turns.skip)
     if is_joined and reads_ahead:  # several batches at a time, which costs less than one
