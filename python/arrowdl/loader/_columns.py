@@ -66,6 +66,22 @@ class ColumnOptions:
             del given["pad_value"]
         return given
 
+    def is_padded(self, column: str) -> bool:
+        """Whether rows of `column` are padded, if they have several lengths."""
+        forms = self.ragged
+        return bool((forms.get(column) if isinstance(forms, dict) else forms) == "padded")
+
+    def may_pad(self, column: str) -> bool:
+        """Whether rows of `column` are padded, or of others where no form is given for it."""
+        forms = self.ragged
+        is_other = isinstance(forms, dict) and column not in forms and "padded" in forms.values()
+        return is_other or self.is_padded(column)
+
+    def find_max_length(self, column: str) -> int | None:
+        """Return the values of a padded row of `column` that are kept; None for all."""
+        most = self.max_length
+        return most.get(column) if isinstance(most, dict) else most
+
     @property
     def has_names(self) -> bool:
         """Whether an option is a mapping."""

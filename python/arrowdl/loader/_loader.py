@@ -37,7 +37,7 @@ class Loader(EpochReader):
         a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
         stream.
     batch_size : int, optional
-        Rows of a batch on this rank. Give this or `global_batch_size`.
+        Rows of a batch on this rank. Give this, `global_batch_size`, or a budget of tokens.
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
@@ -64,6 +64,22 @@ class Loader(EpochReader):
     global_batch_size : int, optional
         Rows of a step on all ranks together, in place of `batch_size`: a multiple of the number of
         ranks.
+    batch_tokens : int, optional
+        Tokens of a batch on this rank, in place of a number of rows: a batch has as many rows as
+        fit. Where the column is padded, its padding counts too. All ranks have equally many
+        batches, with equally many rows of each sequence of `splits` (by default one for each rank).
+        Not for streams and mixtures, whose lengths are not known ahead.
+    global_batch_tokens : int, optional
+        Tokens of a step on all ranks together, in place of `batch_tokens`: with `splits` as
+        `global_batch_size` has, steps are the same on any number of ranks.
+    token_column : str, optional
+        What `batch_tokens` counts: a column of lists (or strings, whose bytes count), or of
+        integers. By default that of `bucket_by`, or the only column of lists. It is read once
+        before the first epoch. A column of integers in Parquet is read in no time.
+    bucket_by : str, optional
+        Column of lists, strings or integers: batches have rows of like lengths. The rows of each
+        `buffer_size` rows are sorted by length and cut into batches; with `shuffle`, these come in
+        an order drawn from the seed, so that long rows are in the same steps on all ranks.
     splits : int, "auto" or None
         Divide the rows of an epoch into so many sequences, of which each global batch has equal
         shares, so that each step has the same rows, in the same order, on any number of ranks that
@@ -186,6 +202,10 @@ class Loader(EpochReader):
         rank: int | None = None,
         world_size: int | None = None,
         global_batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        global_batch_tokens: int | None = None,
+        token_column: str | None = None,
+        bucket_by: str | None = None,
         splits: int | Literal["auto"] | None = "auto",
         prefetch: int = 2,
         num_workers: int = 0,
@@ -213,7 +233,11 @@ class Loader(EpochReader):
         options = Options(
             batch_size=batch_size,
             global_batch_size=global_batch_size,
-            splits=choose_splits(splits, global_batch_size),
+            batch_tokens=batch_tokens,
+            global_batch_tokens=global_batch_tokens,
+            token_column=token_column,
+            bucket_by=bucket_by,
+            splits=choose_splits(splits, global_batch_size, global_batch_tokens),
             framework=framework,
             device=device,
             shuffle=shuffle,
@@ -316,6 +340,13 @@ class Loader(EpochReader):
             not fit them.
         """
         size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+        for name in ("batch_tokens", "global_batch_tokens"):
+            if options.get(name) is not None:
+                raise ValueError(
+                    f"{name}={options[name]!r}: the weights of a mixture count rows, and so do its "
+                    "steps. bucket_by= gives a batch rows of like lengths; or mix first, and give "
+                    "a Loader with a budget the rows as a table or files"
+                )
         if splits is None:
             raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
         sequences = require_int("splits", choose_splits(splits, size), 1, 2**32)
@@ -468,8 +499,13 @@ class Loader(EpochReader):
 
     def _describe_batches(self) -> str:
         options = self._options
-        size = options.batch_size
+        size, budget = options.batch_size, options.batch_tokens
         text = f"batches of {size}" if size else f"global batches of {options.global_batch_size}"
+        if options.counts_tokens:
+            whole = f"global batches of {options.global_batch_tokens} tokens"
+            text = f"batches of {budget} tokens" if budget else whole
+        if options.bucket_by is not None:
+            text = f'{text}, bucketed by "{options.bucket_by}",'
         return text if options.splits is None else f"{text} from {options.splits} sequences"
 
     def _describe_rank(self) -> str:

@@ -17,6 +17,7 @@ from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
 _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
+_SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
 _MOST_NAMED = 12  # of the numbers that fit, in an error
 
@@ -35,6 +36,10 @@ class Options:
 
     batch_size: int | None
     global_batch_size: int | None = None
+    batch_tokens: int | None = None
+    global_batch_tokens: int | None = None
+    token_column: str | None = None
+    bucket_by: str | None = None
     splits: int | None = None
     framework: Framework
     device: Any
@@ -79,6 +84,7 @@ class Options:
         self.seed = require_int("seed", self.seed)
         for name in _FLAGS:
             setattr(self, name, require_bool(name, getattr(self, name)))
+        self._check_plan()
         self._check_framework()
         self._check_device()
         self._check_threads()
@@ -151,17 +157,19 @@ class Options:
             raise ValueError("report= needs report_every=, the seconds between two reports")
 
     def _check_sizes(self) -> None:
-        if self.batch_size is None and self.global_batch_size is None:
+        if self.counts_tokens:
+            self._check_tokens()
+        elif self.batch_size is None and self.global_batch_size is None:
             raise TypeError(
                 "give batch_size=, the rows of a batch on this rank, or global_batch_size=, those "
-                "on all ranks together"
+                "on all ranks together, or batch_tokens=, its tokens"
             )
         if self.batch_size is not None and self.global_batch_size is not None:
             raise ValueError(
                 f"batch_size={self.batch_size!r} and global_batch_size={self.global_batch_size!r}: "
                 "give the rows of a batch on this rank, or those on all ranks together, not both"
             )
-        for name in ("batch_size", "global_batch_size", "splits"):
+        for name in (*_SIZES, "splits"):
             value = getattr(self, name)
             if value is not None:
                 most = 2**32 if name == "splits" else 2**40
@@ -169,14 +177,73 @@ class Options:
         if self.global_batch_size is not None:
             self._check_splits(self.global_batch_size, f"{self.global_batch_size}")
 
+    def _check_tokens(self) -> None:
+        given = [name for name in _SIZES if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(f'{name}={getattr(self, name)!r}' for name in given)}: give one of "
+                "them, a number of rows or a budget of tokens, on this rank or on all ranks"
+            )
+        if self.pad_last:
+            raise ValueError(
+                f"{given[0]}={getattr(self, given[0])!r}: pad_last=True pads to a number of rows, "
+                "which batches of a budget of tokens do not have. valid_rows says which rows are "
+                "of this rank"
+            )
+
+    def _check_plan(self) -> None:
+        for name in ("token_column", "bucket_by"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value):
+                raise TypeError(f"{name}={value!r}: give the name of a column")
+        if self.token_column is None:
+            return
+        if not self.counts_tokens:
+            raise ValueError(
+                f'token_column="{self.token_column}" says what batch_tokens= counts: give that too'
+            )
+        if self.bucket_by not in (None, self.token_column):
+            raise ValueError(
+                f'token_column="{self.token_column}", bucket_by="{self.bucket_by}": rows are '
+                "counted and sorted by one column, name it once"
+            )
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a budget of tokens bounds batches."""
+        return self.batch_tokens is not None or self.global_batch_tokens is not None
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the rows of a step depend on the lengths of rows."""
+        return self.counts_tokens or self.bucket_by is not None
+
+    def name_plan(self) -> str:
+        """Return the option that needs lengths, for errors."""
+        for name in ("batch_tokens", "global_batch_tokens"):
+            if getattr(self, name) is not None:
+                return f"{name}={getattr(self, name)}"
+        return f'bucket_by="{self.bucket_by}"'
+
+    def find_splits(self, world_size: int) -> int | None:
+        """Return the number of sequences of an epoch; None for the parts of ranks."""
+        return world_size if self.splits is None and self.is_planned else self.splits
+
+    def find_tokens(self, world_size: int) -> int | None:
+        """Return the budget of `world_size` ranks together; None for batches of rows."""
+        return self.global_batch_tokens or (self.batch_tokens and self.batch_tokens * world_size)
+
     def find_batch_size(self, world_size: int) -> int:
-        """Return the rows of a batch on each of `world_size` ranks.
+        """Return the rows of a batch on each of `world_size` ranks; 0 with a budget of tokens.
 
         Raises
         ------
         ValueError
             `splits` or `global_batch_size` cannot be divided among them.
         """
+        if self.counts_tokens:
+            self._check_ranks(world_size)
+            return 0
         size = self.batch_size
         if size is None:
             assert self.global_batch_size is not None
@@ -201,6 +268,14 @@ class Options:
             what = f"{rows} rows (batch_size={size}, {_count_ranks(world_size)})"
             self._check_splits(rows, what)
         return size
+
+    def _check_ranks(self, world_size: int) -> None:
+        if self.splits is not None and self.splits % world_size:
+            raise ValueError(
+                f"splits={self.splits} cannot be divided among {_count_ranks(world_size)}: it can "
+                f"among {_join(_list_divisors(self.splits, world_size))}. Give a multiple of "
+                f"{world_size}, such as {_round_up(self.splits, world_size)}"
+            )
 
     def _check_splits(self, rows: int, what: str) -> None:
         """Raise ValueError unless a global batch of `rows` rows has as many of each sequence."""
@@ -289,16 +364,21 @@ def _round_up(number: int, factor: int) -> int:
     return -(-number // factor) * factor
 
 
-def choose_splits(splits: Any, global_batch_size: Any) -> int | None:
+def choose_splits(
+    splits: Any, global_batch_size: Any, global_batch_tokens: Any = None
+) -> int | None:
     """Return the number of sequences that ``splits="auto"`` means; any other value as it is.
 
     A global batch is to have the same rows on any number of ranks, so its size alone decides.
     """
     if splits != "auto":
         return cast("int | None", splits)
-    if global_batch_size is None:
+    if global_batch_size is not None:
+        size = require_int("global_batch_size", global_batch_size, 1, 2**40)
+    elif global_batch_tokens is not None:
+        size = require_int("global_batch_tokens", global_batch_tokens, 1, 2**40)
+    else:
         return None
-    size = require_int("global_batch_size", global_batch_size, 1, 2**40)
     return max(i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0)
 
 

@@ -18,10 +18,12 @@ from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
+from arrowdl.loader._batches.padding import Counts, Padding
 from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
-from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
+from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
+from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
@@ -60,6 +62,9 @@ class SharePipeline(Protocol):
 
         An item has `len`, its rows, and `nbytes`. The stream has `close`.
         """
+
+    def count_padding(self, item: Any) -> Counts:
+        """Count the values of padded columns in an item, and the padding."""
 
 
 def iterate(
@@ -104,6 +109,9 @@ def iterate(
             rows = reader.valid_rows.pop(number, len(item))
             stats.padding_rows += len(item) - rows
             stats.bytes += item.nbytes
+            values, padding = pipeline.count_padding(item)
+            stats.values += values
+            stats.padding_values += padding
             del item
             done = now()
             spent = 0.0 if transform is None else transform.seconds
@@ -137,12 +145,24 @@ class Pipeline:
     ----------
     source : Source
     options : Options
+    plan : Plan, optional
+        If the steps depend on the lengths of the rows.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, plan: Plan | None = None) -> None:
         self.source = source
         self.options = options
         self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
+        if plan is None and options.is_planned:
+            plan = Plan(source, self._order, options)
+        self.plan = plan
+        self._padding: Padding | None = None  # of the stream that was opened last
+
+    def prepare(self) -> None:
+        """Find what each worker process would find again; called before they are made."""
+        self.source.prepare()
+        if self.plan is not None:
+            self.plan.prepare()
 
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
@@ -165,25 +185,30 @@ class Pipeline:
             report_every=None,
             report=None,
         )
-        return Pipeline(self.source, reduced)
+        return Pipeline(self.source, reduced, self.plan)
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
         options = self.options
         size = options.find_batch_size(world_size)
-        return Sharding(world_size, num_workers, size, options.drop_last, options.splits)
+        splits, tokens = options.find_splits(world_size), options.find_tokens(world_size)
+        return Sharding(world_size, num_workers, size, options.drop_last, splits, tokens)
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
         source = _find_source(self.source, position)
-        if position.sharding is None or isinstance(source, StreamSource):
+        sharding = position.sharding
+        if sharding is None or isinstance(source, StreamSource):
             return None
+        if self.plan is not None:
+            stages = position.stages
+            return self.plan.find_steps(source.num_rows, position.epoch, stages, sharding).count
         rows = count_rest(source.num_rows, position.stages)
-        return count_batches(rows, position.sharding) or None
+        return count_batches(rows, sharding) or None
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Any, Counts]]:
         """Read the batches of one worker process.
 
         Parameters
@@ -198,14 +223,20 @@ class Pipeline:
         rows : int
             Rows of the batch that belong to the rank.
         batch : object
+        padding : (int, int)
+            Of `Padding.count`.
         """
-        position = Position.at(place, self.options.splits)
         sharding = self.make_sharding(world_size, num_workers)
+        is_tokens = sharding.tokens is not None
+        position = Position.at(place, sharding.splits, is_tokens=is_tokens)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
-        received = Received()
-        for batch in iterate(self, reader, received, NoBar, Reporter(received.stats, None, None)):
-            yield received.valid_rows, batch
+        received, before = Received(), (0, 0)
+        stats = received.stats
+        for batch in iterate(self, reader, received, NoBar, Reporter(stats, None, None)):
+            padding = stats.values - before[0], stats.padding_values - before[1]
+            before = stats.values, stats.padding_values
+            yield received.valid_rows, batch, padding
             del batch
         self.check_read()
 
@@ -217,16 +248,23 @@ class Pipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
         options, source = self.options, _find_source(self.source, reader.position)
-        is_split = options.splits is not None and isinstance(source, IndexedSource)
+        is_split = reader.sharding.splits is not None and isinstance(source, IndexedSource)
         is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
-        if options.exposes_writable_tensors and isinstance(source, IndexedSource) and not is_joined:
+        if reader.sharding.tokens is not None:  # batches of a single sequence are slices
+            is_joined = False
+        is_sorted = options.bucket_by is not None
+        if (
+            options.exposes_writable_tensors
+            and isinstance(source, IndexedSource)
+            and not (is_joined or is_sorted)
+        ):
             source = source.for_writing()
         return self.open_arrays(
             self._read(source, reader),
             _describe_batches(reader),
             reader.valid_rows,
             batch_size=reader.sharding.batch_size,
-            is_new=options.shuffle or is_joined or not source.is_shared,
+            is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
         )
 
     def open_arrays(
@@ -268,19 +306,21 @@ class Pipeline:
         if options.pad_last:
             stream = pad_batches(stream, batch_size, valid_rows)
         read_type = stream.device_type
+        is_readable = _core.is_host_readable((read_type, 0))
+        padding = Padding(stream.schema, options.columns) if is_readable else None
+        self._padding = padding or None
         depth = options.prefetch
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_mixed = isinstance(source, MixedSource)
-            is_gathered = options.shuffle or is_mixed
+            is_gathered = self._is_gathered()
             is_ready = isinstance(source, IndexedSource) and (not is_gathered or source.is_small)
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
-            messages = pack_ahead(stream, to_tensors, device, depth)
+            messages = pack_ahead(stream, to_tensors, device, depth, self.count_padding)
             return messages, self._then_finish(Message.read)
         convert = self._choose_converter(
             self._choose_access(is_new=is_new or stream.device_type != read_type)
@@ -290,8 +330,15 @@ class Pipeline:
             return stream, self._then_finish(convert)
         if options.transform is not None:
             convert = Transform(convert, options.transform, None)
-        made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
+        threads, ahead = options.num_threads, options.prefetch
+        made = convert_in_threads(stream, convert, threads, ahead, self.count_padding)
         return made, Receive(self._find_finish())
+
+    def count_padding(self, item: Any) -> Counts:
+        """Count the values of padded columns in an item, and the padding; see `SharePipeline`."""
+        if isinstance(item, (Message, Pending)):
+            return item.padding
+        return (0, 0) if self._padding is None else self._padding.count(item)
 
     def make_converter(self, *, is_new: bool) -> Convert:
         """Return what makes the batch of an array of rows.
@@ -310,11 +357,16 @@ class Pipeline:
         return {"_own": True} if is_new else {"copy": True}
 
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
-        if self.options.splits is None or isinstance(source, StreamSource):
+        if reader.sharding.splits is None or isinstance(source, StreamSource):
             return read_batches(source, self._order, reader)
-        is_mixed = isinstance(source, MixedSource)
-        reads_ahead = self.options.prefetch > 0 and not (self.options.shuffle or is_mixed)
-        return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
+        reads_ahead = self.options.prefetch > 0 and not self._is_gathered()
+        return read_splits(source, self._order, reader, self.plan, reads_ahead=reads_ahead)
+
+    def _is_gathered(self) -> bool:
+        """Whether a native thread gathers the rows of batches ahead, one by one."""
+        options = self.options
+        is_mixed = isinstance(self.source, MixedSource)
+        return options.shuffle or is_mixed or options.bucket_by is not None
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
@@ -394,6 +446,11 @@ class WorkerPipeline:
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
+
+    def count_padding(self, item: Any) -> Counts:
+        """Return what the worker counted; see `SharePipeline`."""
+        assert isinstance(item, Message)
+        return item.padding
 
     def close(self) -> None:
         """End the idle worker processes; those of an epoch end with its stream."""

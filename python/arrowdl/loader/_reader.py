@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import reprlib
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
@@ -16,6 +17,7 @@ from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPi
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._stats import Reporter, Stats
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
@@ -51,10 +53,13 @@ class EpochReader:
         Raises
         ------
         ValueError
-            The number of ranks is unknown, or does not divide `global_batch_size`.
+            The number of ranks is unknown, or does not divide `global_batch_size`; or batches have
+            a number of tokens.
         """
         if self._options.batch_size is not None:
             return self._options.batch_size
+        if self._options.counts_tokens:
+            raise ValueError(f"{self._options.name_plan()}: batches differ in their rows")
         return self._options.find_batch_size(self._find_world()[1])
 
     def __iter__(self) -> Iterator[Any]:
@@ -94,8 +99,8 @@ class EpochReader:
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
         if isinstance(self._source, MixedSource):
-            position, size = self._position, sharding.global_batch_size
-            phases = self._source.plan(position.phases, position.count_steps(), size)
+            position = self._position
+            phases = self._plan_phases(self._source, position)
             if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
                 raise ValueError(
                     "each worker of the DataLoader goes on from a state of its own, so that other "
@@ -104,6 +109,28 @@ class EpochReader:
                 )
             position.phases = phases
         return Reader(self._position, rank, sharding, worker, step)
+
+    def _plan_phases(self, source: MixedSource, position: Position) -> list[Phase]:
+        """Return the phases of the epoch of `position`."""
+        saved, size = position.phases, self._options.global_batch_size
+        assert size is not None
+        phases = source.plan(saved, position.count_steps(), size)
+        end = self._find_known_end(position)
+        known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
+        if saved and self._pipeline.plan is not None and known[0] != known[1]:
+            raise ValueError(
+                "the weights change within a window of bucket_by=, whose rows are sorted and were "
+                f"read in part: go on with the weights of the state up to row {end} of each "
+                "sequence, set_epoch starts an epoch with others"
+            )
+        return phases
+
+    def _find_known_end(self, position: Position) -> int:
+        """Return the row of each sequence up to which the order of the rows is settled."""
+        done, plan = position.count_rows(), self._pipeline.plan
+        if plan is None:
+            return done
+        return plan.find_window_end(done, self._pipeline.make_sharding(self._find_world()[1], 1))
 
     def _find_next(self) -> Position:
         """Return where the next iterator begins."""
@@ -172,6 +199,8 @@ class EpochReader:
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch on this rank; a resumed one has fewer.
 
+        With a budget of tokens and `shuffle`, epochs differ: this is the number of `epoch`.
+
         Raises
         ------
         TypeError
@@ -186,7 +215,10 @@ class EpochReader:
             raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
-        return count_batches(self._source.num_rows, sharding)
+        plan, rows = self._pipeline.plan, self._source.num_rows
+        if plan is not None:
+            return plan.find_steps(rows, self.epoch, [], sharding).count
+        return count_batches(rows, sharding)
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
@@ -209,17 +241,25 @@ class EpochReader:
         """
         position = self._position.to_state()
         if "phases" in position:  # those of rows to come follow from the weights that are given
-            done = self._position.count_rows()
-            position["phases"] = [phase for phase in position["phases"] if phase[0] < max(1, done)]
+            known = max(1, self._find_known_end(self._position))
+            position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
         return {
             "version": STATE_VERSION,
             "source": self._identity,
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
-            **({} if self._options.splits is None else {"splits": self._options.splits}),
+            **self._describe_steps(),
             **position,
         }
+
+    def _describe_steps(self) -> dict[str, Any]:
+        """Return the items of a state that decide on the rows of each step."""
+        options, plan = self._options, self._pipeline.plan
+        if plan is None:
+            return {} if options.splits is None else {"splits": options.splits}
+        sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+        return {"splits": sharding.splits, "steps": plan.describe(sharding)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where `state` was saved.
@@ -242,11 +282,18 @@ class EpochReader:
         """
         state = find_state(state)
         own = self.state_dict()
-        if state.get("splits") != self._options.splits:
+        if state.get("splits") != own.get("splits"):
             raise ValueError(
                 f"the state is of splits={state.get('splits')}, and this Loader has "
-                f"splits={self._options.splits}: its rows have another order, so that some would "
+                f"splits={own.get('splits')}: its rows have another order, so that some would "
                 "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
+                "starts an epoch with others"
+            )
+        if state.get("steps") != own.get("steps"):
+            theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
+            raise ValueError(
+                f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
+                "other rows were read. Make the Loader with the options of the state; set_epoch "
                 "starts an epoch with others"
             )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
@@ -262,7 +309,12 @@ class EpochReader:
         if isinstance(self._source, MixedSource):
             self._check_mixture(self._source, position)
         elif isinstance(self._source, IndexedSource):
-            position.check_rows(self._source.num_rows)
+            rows, plan = self._source.num_rows, self._pipeline.plan
+            if plan is not None and self._options.counts_tokens:
+                sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+                plan.find_steps(rows, position.epoch, position.stages, sharding)
+            else:
+                position.check_rows(rows)
         self._position = position
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:
@@ -272,9 +324,7 @@ class EpochReader:
                 f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
                 f"one has {count}"
             )
-        size = self._options.global_batch_size
-        assert size is not None
-        phases = source.plan(position.phases, position.count_steps(), size)
+        phases = self._plan_phases(source, position)
         position.check_rows(source.with_phases(phases).num_rows)
 
     def close(self) -> None:
@@ -314,3 +364,16 @@ class EpochReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:
+    """Return what two descriptions of steps do not have in common, as texts."""
+
+    def describe(own: Any, other: Any) -> str:
+        if not isinstance(own, Mapping):
+            return "a number of rows" if own is None else reprlib.repr(own)
+        others = other if isinstance(other, Mapping) else {}
+        items = [f"{k}={v!r}" for k, v in own.items() if k not in others or others[k] != v]
+        return ", ".join(items) or "nothing more"
+
+    return describe(theirs, ours), describe(ours, theirs)

@@ -31,6 +31,8 @@ _METRICS = {
     "batches": "Batches that were returned.",
     "rows": "Rows of this rank, without padding.",
     "padding_rows": "Rows of the batches that are padding, or of another rank.",
+    "values": "Values of padded columns, without padding.",
+    "padding_values": "Values of padded columns that are padding.",
     "bytes": "Bytes of the rows as Arrow arrays.",
     "source_seconds": "Time in which the training waited for rows.",
     "conversion_seconds": "Time to make tensors.",
@@ -63,6 +65,11 @@ class Stats:
         Time in `transform`, in this process.
     padding_rows : int
         Rows of batches that are padding (`pad_last`), or repeat a row of another rank.
+    values : int
+        Of lists and strings that are padded (``ragged="padded"``), without the padding. Those that
+        are read from a device are not counted.
+    padding_values : int
+        The padding of these: see `value_padding`.
     """
 
     batches: int = 0
@@ -73,6 +80,8 @@ class Stats:
     consumer_seconds: float = 0.0
     transform_seconds: float = 0.0
     padding_rows: int = 0
+    values: int = 0
+    padding_values: int = 0
 
     def __sub__(self, earlier: Stats) -> Stats:
         if not isinstance(earlier, Stats):
@@ -104,6 +113,11 @@ class Stats:
     def padding(self) -> float:
         """The share of the batches' rows that is padding, 0 to 1."""
         return self.padding_rows / max(1, self.rows + self.padding_rows)
+
+    @property
+    def value_padding(self) -> float:
+        """The share of the padded columns that is padding, 0 to 1: what `bucket_by` makes less."""
+        return self.padding_values / max(1, self.values + self.padding_values)
 
     @property
     def bottleneck(self) -> Part:
@@ -138,6 +152,8 @@ class Stats:
             f"{name} {time / self.seconds:.0%}" for name, time in self._parts.items() if time
         )
         padding = f", {self.padding:.1%} padding" if self.padding_rows else ""
+        if self.padding_values:
+            padding += f", {self.value_padding:.1%} of padded columns is padding"
         megabytes, each_second = self.bytes / 1e6, self.bytes_per_second / 1e6
         return (
             f"{self.batches:,} batches, {self.rows:,} rows{padding}, {megabytes:,.1f} MB in "

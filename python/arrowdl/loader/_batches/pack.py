@@ -16,6 +16,7 @@ from itertools import repeat
 from typing import Any
 
 from arrowdl import _core, _frameworks
+from arrowdl.loader._batches.padding import Counts
 
 _FRAMEWORKS = {"torch": "torch", "jaxlib": "jax", "jax": "jax", "numpy": "numpy"}
 _WITH_DEVICES: tuple[str | None, ...] = ("torch", "jax")
@@ -53,6 +54,8 @@ class Message:
         Offset, dtype and shape of each tensor in the block.
     others : dict of int to object
         The leaves that are not in the block, by index.
+    padding : (int, int)
+        Of `Padding.count`.
     """
 
     rows: int
@@ -60,6 +63,7 @@ class Message:
     block: _core.DeviceArray
     table: bytes
     others: dict[int, Any]
+    padding: Counts = (0, 0)
 
     def __len__(self) -> int:
         return self.rows
@@ -95,14 +99,15 @@ class Message:
         return rebuild(self.layout.tree, iter(leaves))
 
 
-def pack(tree: Any, rows: int) -> Message:
+def pack(tree: Any, rows: int, padding: Counts) -> Message:
     """Copy a batch into one block of new host memory."""
     layout, leaves = flatten(tree)
     block = _core.TensorBlock(leaves, layout.frameworks)
     memory = bytearray(block.nbytes)
     block.write(memory)
     others = {i: leaves[i] for i in block.left_out}
-    return Message(rows, layout, _core.to_arrow_device(memory), block.table, others)
+    block_array = _core.to_arrow_device(memory)
+    return Message(rows, layout, block_array, block.table, others, padding)
 
 
 def flatten(tree: Any) -> tuple[Layout, list[Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, pack
+from arrowdl.loader._batches.padding import Counts
 
 
 def pack_ahead(
@@ -16,6 +17,7 @@ def pack_ahead(
     convert: Callable[[_core.DeviceArray], Any],
     device: Any,
     depth: int,
+    count: Callable[[_core.DeviceArray], Counts],
 ) -> Iterator[Message]:
     """Convert each array on the host, and copy the batch to `device` as one block.
 
@@ -28,10 +30,12 @@ def pack_ahead(
     device : device
     depth : int
         Batches that are copied ahead; 0 uses no thread.
+    count : callable
+        Counts the padding of the batch of an array.
     """
 
     def copy(array: _core.DeviceArray) -> Message:
-        return pack(convert(array), len(array)).to(device)
+        return pack(convert(array), len(array), count(array)).to(device)
 
     first = next(arrays, None)
     if first is None:

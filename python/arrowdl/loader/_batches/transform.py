@@ -10,6 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from arrowdl.loader._batches.padding import Counts
+
 Convert = Callable[[Any], Any]
 
 
@@ -45,18 +47,25 @@ class Pending:
     future : concurrent.futures.Future
     rows, nbytes : int
         Of what it is made of.
+    padding : (int, int)
+        Of `Padding.count`.
     """
 
     future: Future[Any]
     rows: int
     nbytes: int
+    padding: Counts
 
     def __len__(self) -> int:
         return self.rows
 
 
 def convert_in_threads(
-    items: Any, convert: Convert, num_threads: int, ahead: int
+    items: Any,
+    convert: Convert,
+    num_threads: int,
+    ahead: int,
+    count: Callable[[Any], Counts],
 ) -> Iterator[Pending]:
     """Call `convert` in threads, for several items at a time.
 
@@ -69,6 +78,8 @@ def convert_in_threads(
     num_threads : int
     ahead : int
         Batches that wait for the training beside those that threads make.
+    count : callable
+        Counts the padding of the batch of an item.
 
     Yields
     ------
@@ -80,7 +91,8 @@ def convert_in_threads(
     try:
         with closing(items):
             for item in items:
-                waiting.append(Pending(pool.submit(convert, item), len(item), item.nbytes))
+                future = pool.submit(convert, item)
+                waiting.append(Pending(future, len(item), item.nbytes, count(item)))
                 del item
                 if len(waiting) > num_threads + ahead:
                     yield waiting.popleft()

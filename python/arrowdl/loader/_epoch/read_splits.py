@@ -10,18 +10,22 @@ gets whole batches, whatever the number of workers.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 
 from arrowdl import _core
+from arrowdl.loader._epoch.buckets import Buckets, cut_rows
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.plan import Plan, find_even_steps
 from arrowdl.loader._epoch.read import Order, Reader
 from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
-from arrowdl.loader._epoch.sharding import Sharding, Span, count_batches, count_rest, count_turns
+from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
+from arrowdl.loader._epoch.steps import Steps
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.mixture import MixedSource
 
 
 def read_splits(
-    source: IndexedSource, order: Order, reader: Reader, *, reads_ahead: bool
+    source: IndexedSource, order: Order, reader: Reader, plan: Plan | None, *, reads_ahead: bool
 ) -> _core.DeviceStream:
     """Read the remaining batches of one worker, an array for each batch.
 
@@ -31,6 +35,8 @@ def read_splits(
     order : Order
     reader : Reader
         With `step` equal to the number of workers, and a sharding with `splits`.
+    plan : Plan, optional
+        If the steps depend on the lengths of the rows.
     reads_ahead : bool
         Whether a native thread joins the rows of the next batches.
 
@@ -40,27 +46,52 @@ def read_splits(
         A file has changed since the source was opened.
     """
     source.check_unchanged()
-    turns = _Turns(source, reader)
-    is_joined = copies_rows(reader.sharding)
-    number = reader.position.epoch
-    epoch: Sequences | MixedSequences
+    sharding, stages, number = reader.sharding, reader.position.stages, reader.position.epoch
+    rows = source.num_rows
+    if plan is None:
+        steps: Steps = find_even_steps(rows, stages, sharding)
+    else:
+        steps = plan.find_steps(rows, number, stages, sharding)
+    turns = _Turns(source, reader, steps)
+    is_joined = copies_rows(sharding)
+    epoch: Sequences | MixedSequences | Buckets
     if isinstance(source, MixedSource):
         epoch = MixedSequences(source, number)
     else:
         # Unless rows are copied, the source decides whose memory they are in.
         epoch = Sequences(source, order, number, turns.splits, shares_units=is_joined)
+    if plan is not None:
+        epoch = plan.sort(epoch, rows, number, steps, sharding)
     streams = epoch.open(turns.list_rows())
     stream = streams[0]
-    if is_joined:
+    if sharding.tokens is not None:
+        cuts = turns.list_cuts()  # rebatch() leaves no array without rows
+        stream = _join(streams, cuts) if turns.has_rows() else stream.rebatch(1)
+    elif is_joined:
         stream = _core.interleave(streams, turns.rows, turns.skip)
-        if reads_ahead:  # several batches at a time, which costs less than one
-            stream = stream.prefetch(1)
-    batch_size = reader.sharding.batch_size
+    if is_joined and reads_ahead:  # several batches at a time, which costs less than one
+        stream = stream.prefetch(1)
+    if sharding.tokens is None:
+        stream = stream.rebatch(sharding.batch_size)
     if turns.filler is None:
-        return stream.rebatch(batch_size)
+        return stream
     reader.valid_rows[turns.count_left()] = 0
     filler = map(epoch.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
-    return _core.from_arrow_stream(itertools.chain(stream.rebatch(batch_size), filler))
+    return _core.from_arrow_stream(itertools.chain(stream, filler))
+
+
+def _join(
+    streams: Sequence[_core.DeviceStream], cuts: Sequence[tuple[int, int]]
+) -> _core.DeviceStream:
+    """Join the rows of each cut of all streams to one array."""
+
+    def join() -> Iterator[_core.DeviceArray]:
+        for found in itertools.zip_longest(*(cut_rows(stream, iter(cuts)) for stream in streams)):
+            parts = [part for parts in found for part in parts or ()]
+            (array,) = _core.chain(parts).rebatch(sum(map(len, parts)))
+            yield array
+
+    return _core.from_arrow_stream(join())
 
 
 def copies_rows(sharding: Sharding) -> bool:
@@ -82,20 +113,16 @@ class _Turns:
         A sequence and a row of it, for a last batch to which the rank's own sequences give none.
     """
 
-    def __init__(self, source: IndexedSource, reader: Reader) -> None:
-        sharding, position = reader.sharding, reader.position
+    def __init__(self, source: IndexedSource, reader: Reader, steps: Steps) -> None:
+        sharding = reader.sharding
         assert sharding.splits is not None
         self.splits = sharding.splits
         self.rows = sharding.global_batch_size // self.splits
         self.skip = self.rows * (sharding.num_workers - 1)
         self._total = source.num_rows
         self._reader = reader
-        self._done = sum(
-            stage.batches * stage.sharding.global_batch_size // self.splits
-            for stage in position.stages
-        )
-        left = count_rest(self._total, position.stages)
-        self._batches = count_batches(left, sharding)
+        self._steps = steps
+        self._batches = steps.count
         self.filler = self._find_filler()
 
     def list_rows(self) -> list[tuple[int, Span]]:
@@ -103,13 +130,30 @@ class _Turns:
         sharding = self._reader.sharding
         own = self.splits // sharding.world_size
         first = self._reader.rank * own
-        turn = self._count_turns(self._reader.position.batches) * sharding.num_workers
-        start = self._done + (turn + self._reader.worker) * self.rows
-        end = self._done + self._batches * self.rows
+        start = self._steps.find_row(self._find_turn())
+        end = self._steps.find_row(self._batches)
         return [
             (index, Span(start, max(start, min(end, self._count_rows(index)))))
             for index in range(first, first + own)
         ]
+
+    def has_rows(self) -> bool:
+        """Whether the rank's sequences have rows for this worker."""
+        return any(span for _, span in self.list_rows())
+
+    def list_cuts(self) -> list[tuple[int, int]]:
+        """List the rows of each sequence in this worker's steps, and those up to its next one."""
+        workers = self._reader.sharding.num_workers
+        find = self._steps.find_row
+        return [
+            (find(step + 1) - find(step), find(step + workers) - find(step + 1))
+            for step in range(self._find_turn(), self._batches, workers)
+        ]
+
+    def _find_turn(self) -> int:
+        """Return this worker's next step."""
+        turns = self._count_turns(self._reader.position.batches)
+        return turns * self._reader.sharding.num_workers + self._reader.worker
 
     def count_left(self) -> int:
         """Count this worker's batches before the last one of its rank."""
@@ -128,7 +172,7 @@ class _Turns:
         has_last = last % self._reader.sharding.num_workers == self._reader.worker
         if self._reader.sharding.drop_last or last < self._reader.position.batches or not has_last:
             return None
-        row = self._done + last * self.rows
+        row = self._steps.find_row(last)
         if any(row < self._count_rows(index) for index, _ in self.list_rows()):
             return None
         longest = (i for i in range(self.splits) if row < self._count_rows(i))

@@ -42,6 +42,8 @@ class Sharding:
     splits : int, optional
         Sequences that each global batch takes its rows from: a multiple of the number of ranks, and
         a divisor of the global batch.
+    tokens : int, optional
+        Budget of all ranks in a step. `batch_size` is 0 then: a `Plan` knows the rows of each step.
     """
 
     world_size: int
@@ -49,6 +51,7 @@ class Sharding:
     batch_size: int
     drop_last: bool
     splits: int | None = None
+    tokens: int | None = None
 
     @property
     def global_batch_size(self) -> int:

@@ -12,7 +12,7 @@ from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count
 from arrowdl.loader._sources.shares import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits")
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits", "steps")
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),
@@ -112,10 +112,10 @@ class Position:
         return [*self.stages, Stage(sharding, self.batches)] if is_told else list(self.stages)
 
     @classmethod
-    def at(cls, place: Mapping[str, Any], splits: int | None) -> Position:
+    def at(cls, place: Mapping[str, Any], splits: int | None, *, is_tokens: bool) -> Position:
         """Return the position of `to_state`, which this package made: it is not checked."""
         phases = [Phase(row, tuple(weights)) for row, weights in place.get("phases", ())]
-        stages = [_to_stage(stage, splits) for stage in place["stages"]]
+        stages = [_to_stage(stage, splits, is_tokens=is_tokens) for stage in place["stages"]]
         return cls(place["epoch"], stages, phases=phases)
 
     @classmethod
@@ -135,12 +135,16 @@ class Position:
         splits = state.get("splits")
         if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):
             raise ValueError(_refuse(state, f"splits is no int of 1 to {_MOST_SPLITS}"))
+        steps = state.get("steps")
+        is_tokens = isinstance(steps, Mapping) and "tokens" in steps
+        if is_tokens and splits is None:
+            raise ValueError(_refuse(state, "steps of tokens have splits"))
         for i, stage in enumerate(state["stages"]):
-            if why := _why_no_stage(stage, splits):
+            if why := _why_no_stage(stage, splits, is_tokens=is_tokens):
                 raise ValueError(_refuse(state, f"stages[{i}] {why}"))
         if why := _why_no_phases(state.get("phases", [])):
             raise ValueError(_refuse(state, f"phases {why}"))
-        position = cls.at(state, splits)
+        position = cls.at(state, splits, is_tokens=is_tokens)
         sizes = (stage.batches * stage.sharding.global_batch_size for stage in position.stages)
         if sum(sizes) > _MOST_ROWS:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
@@ -169,7 +173,7 @@ def _describe(stage: Stage) -> str:
     )
 
 
-def _why_no_stage(stage: Any, splits: int | None) -> str:
+def _why_no_stage(stage: Any, splits: int | None, *, is_tokens: bool) -> str:
     """Say what is wrong with a stage of a state; empty if nothing is."""
     limits = _LIMITS if splits is None else _SPLIT_LIMITS
     if type(stage) not in (list, tuple) or len(stage) != len(limits):
@@ -177,7 +181,7 @@ def _why_no_stage(stage: Any, splits: int | None) -> str:
     for number, (name, least, most) in zip(stage, limits, strict=True):
         if type(number) is not int or not least <= number <= most:
             return f"has {_show(number)} for {name}: expected an int of {least} to {most}"
-    if splits is not None and stage[0] % splits:
+    if splits is not None and not is_tokens and stage[0] % splits:
         return f"has {stage[0]} for global_batch_size: no multiple of splits={splits}"
     return ""
 
@@ -203,7 +207,7 @@ def _why_no_phases(phases: Any) -> str:
 def _to_list(stage: Stage) -> list[int]:
     sharding = stage.sharding
     if sharding.splits is not None:
-        return [sharding.global_batch_size, stage.batches]
+        return [sharding.tokens or sharding.global_batch_size, stage.batches]
     numbers = (
         sharding.world_size,
         sharding.num_workers,
@@ -214,7 +218,10 @@ def _to_list(stage: Stage) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _to_stage(numbers: Sequence[int], splits: int | None) -> Stage:
+def _to_stage(numbers: Sequence[int], splits: int | None, *, is_tokens: bool) -> Stage:
+    if is_tokens:
+        tokens, batches = numbers
+        return Stage(Sharding(1, 1, 0, False, splits, tokens), batches)
     if splits is not None:
         global_batch_size, batches = numbers
         return Stage(Sharding(1, 1, global_batch_size, False, splits), batches)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Layout, flatten
+from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._workers.no_room import NoRoomError
 from arrowdl.loader._workers.shared_memory import Slot, SlotPool
 from arrowdl.loader._workers.wire import Channel
@@ -27,8 +28,8 @@ class ShareReader(Protocol):
 
     def read_share(
         self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield each batch, after the number of its rows that belong to the rank."""
+    ) -> Iterator[tuple[int, Any, Counts]]:
+        """Yield the rows of each batch that belong to the rank, the batch, and its padding."""
 
 
 def run_worker(connection: Connection, index: int, workers: int) -> None:
@@ -114,7 +115,7 @@ class _Worker:
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
         share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
-        for rows, batch in share:
+        for rows, batch, padding in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
                     "the transform or the source returned in a process that it forked: end that "
@@ -122,12 +123,12 @@ class _Worker:
                 )
             while not self._credit:
                 self._obey()
-            self._send_batch(rows, batch)
+            self._send_batch(rows, batch, padding)
             self._credit -= 1
             del batch
         _send(self._channel, "end")
 
-    def _send_batch(self, rows: int, tree: Any) -> None:
+    def _send_batch(self, rows: int, tree: Any, padding: Counts) -> None:
         """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)
         block = _core.TensorBlock(leaves, layout.frameworks)
@@ -135,7 +136,8 @@ class _Worker:
         dumped = pickle.dumps(others) if others else None  # first: it may fail
         number, slot, dropped = self._take_slot(block.nbytes)
         block.write(slot.memory)
-        content = rows, number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
+        read = number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
+        content = rows, padding, *read
         try:
             _send(self._channel, "batch", *content, descriptor=slot.descriptor)
         except OSError as error:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from arrowdl.loader._batches.pack import Layout, Message
+from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._workers.errors import describe_exit, load_error
 from arrowdl.loader._workers.process import run_worker
 from arrowdl.loader._workers.shared_memory import SlotReader
@@ -126,6 +127,7 @@ class Worker:
         self,
         descriptor: int | None,
         rows: int,
+        padding: Counts,
         number: int,
         size: int,
         table: bytes,
@@ -139,7 +141,8 @@ class Worker:
             self._layout = pickle.loads(layout)
         assert self._layout is not None
         self._give_back(1)
-        return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
+        left = pickle.loads(others) if others else {}
+        return Message(rows, self._layout, block, table, left, padding)
 
     def _describe_exit(self) -> str:
         self._process.join(5)

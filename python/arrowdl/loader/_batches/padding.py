@@ -1,0 +1,59 @@
+"""`Padding`: how much of the padded columns of a batch is padding, for `Stats`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._columns import ColumnOptions
+from arrowdl.loader._sources.lengths import measure_rows
+
+Counts = tuple[int, int]  # values of rows, and values that are padding
+_RAGGED = ("+l", "+L", "u", "U", "z", "Z")
+
+
+class Padding:
+    """Counts the values and the padding of a batch before it is made, from its offsets.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the rows.
+    columns : ColumnOptions
+    """
+
+    def __init__(self, schema: _core.Schema, columns: ColumnOptions) -> None:
+        self._multiple = columns.pad_to_multiple or 1
+        self._most = {
+            field.name: columns.find_max_length(field.name)
+            for field in schema.children
+            if field.format in _RAGGED and columns.is_padded(field.name)
+        }
+
+    def __bool__(self) -> bool:
+        """Whether a column is padded."""
+        return bool(self._most)
+
+    def count(self, rows: _core.DeviceArray) -> Counts:
+        """Count the values of the rows of a batch, in memory of the CPU, and the padding."""
+        values = padded = 0
+        for name, most in self._most.items():
+            own, longest = _measure(rows.field(name), name, most)
+            values += own
+            padded += len(rows) * -(-longest // self._multiple) * self._multiple
+        return values, padded - values
+
+
+def _measure(column: _core.DeviceArray, name: str, most: int | None) -> Counts:
+    """Return the values of a column's rows, of each at most `most`, and those of the longest."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if most is None and len(column) and column.validity is None:  # the usual case, in few steps
+        offsets = pa.array(column.offsets)
+        longest = pc.max(pc.subtract(offsets[1:], offsets[:-1]))
+        return offsets[-1].as_py() - offsets[0].as_py(), longest.as_py()
+    lengths: Any = measure_rows(column, name)
+    if most is not None:
+        lengths = pc.min_element_wise(lengths, most)
+    return pc.sum(lengths).as_py() or 0, pc.max(lengths).as_py() or 0

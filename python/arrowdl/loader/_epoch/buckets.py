@@ -1,0 +1,142 @@
+"""`Buckets`: sequences whose rows are sorted by length, window by window."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._epoch.steps import Window
+from arrowdl.loader._sources.lengths import measure_rows
+
+
+class Buckets:
+    """The sequences of an epoch, as `Sequences`, with rows of like lengths in each batch.
+
+    Parameters
+    ----------
+    epoch : Sequences or MixedSequences
+    column : str
+        Of which the lengths are sorted.
+    total : int
+        Rows of the epoch.
+    splits : int
+        Number of sequences.
+    rows : int
+        Of each window of a sequence: its first rows, those after them, and so on.
+    find_window : callable
+        Takes the number of a window, and returns a `Window`: the same for all sequences.
+    """
+
+    def __init__(
+        self,
+        epoch: Sequences | MixedSequences,
+        column: str,
+        total: int,
+        splits: int,
+        rows: int,
+        find_window: Callable[[int], Window],
+    ) -> None:
+        self._epoch = epoch
+        self._column = column
+        self._total = total
+        self._splits = splits
+        self._rows = rows
+        self._find_window = find_window
+
+    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence that has rows to read, or one without rows."""
+        wanted = [(index, span) for index, span in wanted if span]
+        if not wanted:
+            return self._epoch.open([])
+        opened = self._epoch.open([(index, self._widen(index, span)) for index, span in wanted])
+        return [self._sort(stream, span) for (_, span), stream in zip(wanted, opened, strict=True)]
+
+    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
+        """Return a copy of one row of a sequence."""
+        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
+        return copy.deepcopy(array)
+
+    def _widen(self, index: int, span: Span) -> Span:
+        """Return the rows of the windows that have rows of `span`."""
+        length = len(locate_sequence(index, self._splits, self._total))
+        first, last = span.start // self._rows, -(-span.stop // self._rows)
+        return Span(first * self._rows, min(length, last * self._rows))
+
+    def _sort(self, stream: _core.DeviceStream, span: Span) -> _core.DeviceStream:
+        """Sort the windows of a stream of `_widen`, and keep the rows of `span`."""
+        first = span.start // self._rows
+        made = _core.from_arrow_stream(self._sort_windows(stream, first))
+        return made.slice(span.start - first * self._rows, len(span))
+
+    def _sort_windows(self, stream: _core.DeviceStream, first: int) -> Iterator[_core.DeviceArray]:
+        windows = cut_rows(stream, itertools.repeat((self._rows, 0)))
+        for number, parts in zip(itertools.count(first), windows, strict=False):
+            yield self._sort_rows(parts, self._find_window(number))
+            del parts
+
+    def _sort_rows(self, parts: list[_core.DeviceArray], window: Window) -> _core.DeviceArray:
+        order = find_order([part.field(self._column) for part in parts], self._column, window)
+        starts = list(itertools.accumulate(map(len, parts), initial=0))
+        rows = _core.number_rows(parts, _core.read_row_numbers(starts[:-1], starts[-1]))
+        taken, is_shared = _core.take_rows(rows, _core.read_row_numbers(order, starts[-1]))
+        return copy.deepcopy(taken) if is_shared else taken
+
+
+def find_order(columns: Sequence[_core.DeviceArray], name: str, window: Window) -> Any:
+    """Return the rows of a window in the order in which they are read, as int64.
+
+    Parameters
+    ----------
+    columns : sequence of DeviceArray
+        Whose lengths count, of all rows of the window in one sequence.
+    name : str
+        Of the column.
+    window : Window
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pa.concat_arrays([measure_rows(column, name) for column in columns])
+    count = min(len(lengths), sum(window.sizes))  # the others stay at the end
+    ranks = pc.array_sort_indices(lengths[:count]).cast(pa.int64())  # stable
+    ends = list(itertools.accumulate(window.sizes, initial=0))
+    parts = [ranks[ends[i] : ends[i + 1]] for i in window.draw]
+    tail = pa.array(array("q", range(count, len(lengths))), pa.int64())
+    return pa.concat_arrays([*parts, tail])
+
+
+def cut_rows(
+    stream: _core.DeviceStream, cuts: Iterator[tuple[int, int]]
+) -> Iterator[list[_core.DeviceArray]]:
+    """Yield the next rows of a stream, in several arrays, for each cut until the stream ends.
+
+    Parameters
+    ----------
+    stream : DeviceStream
+    cuts : iterator of (int, int)
+        Rows to take, and rows to skip after them.
+    """
+    current: _core.DeviceArray | None = None
+    taken: list[_core.DeviceArray] = []
+    for rows, skip in cuts:
+        for left, is_wanted in ((rows, True), (skip, False)):
+            while left:
+                if current is None and (current := next(stream, None)) is None:
+                    if taken:
+                        yield taken
+                    return
+                count = min(left, len(current))
+                if is_wanted and count:
+                    taken.append(current[:count])
+                left -= count
+                current = current[count:] if count < len(current) else None
+            if is_wanted:
+                yield taken
+                taken = []

@@ -1,0 +1,328 @@
+"""`Plan`: the steps of a Loader with a budget of tokens, or with rows sorted by length."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._epoch.buckets import Buckets
+from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
+from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fill_steps
+from arrowdl.loader._options import Options
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.lengths import LENGTH, LengthsSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another budget
+
+
+class Plan:
+    """Which rows each step has, if that depends on the lengths of the rows.
+
+    The lengths of all rows are known before an epoch begins: so all ranks and workers find the same
+    steps alone, in each epoch's order, and a position is a number of steps.
+
+    Parameters
+    ----------
+    source : Source
+    order : Order
+    options : Options
+        With `is_planned`.
+
+    Raises
+    ------
+    TypeError
+        The source is a stream, whose lengths are known when it has been read.
+    ValueError
+        The source lacks the column, or has several that may be meant.
+    """
+
+    def __init__(self, source: Source, order: Order, options: Options) -> None:
+        if not isinstance(source, IndexedSource):
+            raise TypeError(
+                f"{options.name_plan()} needs the lengths of rows before they are read, and this "
+                "source is a stream, which is read from its start: give the Loader a table of its "
+                "rows (pyarrow.table(source)), or write them to Parquet or Arrow IPC files"
+            )
+        self._order = order
+        self._options = options
+        self._column = options.bucket_by or options.token_column or _find_ragged(source)
+        names = source.column_names
+        if names is not None and self._column not in names:
+            raise ValueError(
+                f'{options.name_plan()}: "{self._column}" is not one of the columns that are read, '
+                f"{list(names)}"
+            )
+        self._is_padded = options.columns.may_pad(self._column)
+        self._lengths = LengthsSource(source, self._column) if options.counts_tokens else None
+        self._kept: dict[tuple[int, int, int, int], TokenSteps] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_kept": {}}
+
+    def prepare(self) -> None:
+        """Read the lengths that each worker process would read again."""
+        if self._lengths is not None:
+            self._lengths.prepare()
+
+    def describe(self, sharding: Sharding) -> dict[str, Any]:
+        """Return what decides on the steps, besides the order of the rows, for states."""
+        options = self._options
+        about: dict[str, Any] = {}
+        if options.bucket_by is not None:
+            size = sharding.tokens or sharding.global_batch_size
+            about |= {
+                "bucket_by": options.bucket_by,
+                "drop_last": options.drop_last,
+                "window": self._find_window_rows(sharding),
+                "global_batch_tokens" if sharding.tokens else "global_batch_size": size,
+            }
+        if options.counts_tokens:
+            about |= {
+                "tokens": self._column,
+                "padded": self._is_padded,
+                "max_length": options.columns.find_max_length(self._column),
+                "pad_to_multiple": options.pad_to_multiple,
+            }
+        return about
+
+    def find_steps(
+        self, rows: int, epoch: int, stages: Sequence[Stage], sharding: Sharding
+    ) -> Steps:
+        """Return the steps that are left of an epoch.
+
+        Parameters
+        ----------
+        rows : int
+            Of the epoch.
+        epoch : int
+        stages : sequence of Stage
+            What was read.
+        sharding : Sharding
+            Of what is left.
+
+        Raises
+        ------
+        ValueError
+            A row is longer than the budget, or more was read than there is.
+        """
+        if sharding.tokens is None:
+            return find_even_steps(rows, stages, sharding)
+        left: TokenSteps | None = None
+        for stage in [*stages, Stage(sharding, 0)]:
+            tokens = stage.sharding.tokens
+            assert tokens is not None
+            if left is None or left.tokens != tokens:
+                start = 0 if left is None else left.find_row(0)
+                left = self._find_token_steps(epoch, replace(sharding, tokens=tokens), start)
+            left = left.skip(stage.batches)
+        assert left is not None
+        return left
+
+    def sort(
+        self,
+        sequences: Sequences | MixedSequences,
+        rows: int,
+        epoch: int,
+        steps: Steps,
+        sharding: Sharding,
+    ) -> Sequences | MixedSequences | Buckets:
+        """Return the sequences with their rows in the order of `steps`."""
+        if self._options.bucket_by is None:
+            return sequences
+        assert sharding.splits is not None
+        splits, size = sharding.splits, self._find_window_rows(sharding)
+
+        def find_window(number: int) -> Window:
+            if isinstance(steps, TokenSteps):
+                return steps.windows[number]
+            left = min(size, rows // splits - number * size)  # of the shortest sequence
+            batch = sharding.global_batch_size // splits
+            return self._make_window([batch] * (left // batch), epoch, number, is_even=True)
+
+        return Buckets(sequences, self._column, rows, splits, size, find_window)
+
+    def find_window_end(self, rows: int, sharding: Sharding) -> int:
+        """Return the end of the window in which row `rows` of each sequence is, if not its first.
+
+        The rows up to there are in an order that depends on all of them.
+        """
+        if self._options.bucket_by is None:
+            return rows
+        size = self._find_window_rows(sharding)
+        return -(-rows // size) * size
+
+    def _find_window_rows(self, sharding: Sharding) -> int:
+        """Return the rows of each sequence that are sorted together, a number of whole batches."""
+        assert sharding.splits is not None
+        rows = -(-self._options.buffer_size // sharding.splits)
+        if sharding.tokens is not None:
+            return rows
+        batch = sharding.global_batch_size // sharding.splits
+        return max(1, rows // batch) * batch
+
+    def _make_window(
+        self, sizes: Sequence[int], epoch: int, number: int, *, is_even: bool
+    ) -> Window:
+        draw: list[int] = list(range(len(sizes)))
+        if self._options.shuffle:
+            moved = len(sizes) - (not is_even)
+            seed = self._order.make_seed(epoch, f"buckets {number}")
+            draw[:moved] = _core.permute(moved, seed)
+        return Window(sizes, draw)
+
+    def _find_token_steps(self, epoch: int, sharding: Sharding, start: int) -> TokenSteps:
+        assert sharding.splits is not None
+        assert sharding.tokens is not None
+        key = (epoch, sharding.splits, sharding.tokens, start)
+        if key not in self._kept:
+            made = self._plan_steps(epoch, sharding, start)
+            while len(self._kept) >= _MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[key] = made
+        return self._kept[key]
+
+    def _plan_steps(self, epoch: int, sharding: Sharding, start: int) -> TokenSteps:
+        assert self._lengths is not None
+        assert sharding.tokens is not None
+        self._check_longest(sharding)
+        streams = self._open_lengths(epoch, sharding, start)
+        most = sharding.tokens // len(streams)
+        windows: list[Window] = []
+        rows = array("q", [start])
+        if self._options.bucket_by is None:
+            tokens = [map_tokens(map(self._count_tokens, stream)) for stream in streams]
+            for size in fill_steps(tokens, most, is_padded=self._is_padded):
+                rows.append(rows[-1] + size)
+            return TokenSteps(sharding.tokens, rows)
+        size = self._find_window_rows(sharding)
+        cut = [map(self._count_tokens, stream.rebatch(size)) for stream in streams]
+        for parts in itertools.zip_longest(*cut):
+            window = self._plan_window([p for p in parts if p is not None], most, epoch, windows)
+            windows.append(window)
+            for i in window.draw:
+                rows.append(rows[-1] + window.sizes[i])
+        return TokenSteps(sharding.tokens, rows, windows)
+
+    def _plan_window(
+        self, parts: Sequence[pa.Array], most: int, epoch: int, before: Sequence[Window]
+    ) -> Window:
+        import pyarrow.compute as pc
+
+        ordered = [part.take(pc.array_sort_indices(part)) for part in parts]
+        tokens = [map_tokens([part]) for part in ordered]
+        sizes = list(fill_steps(tokens, most, is_padded=self._is_padded))
+        is_even = all(len(part) == len(parts[0]) for part in parts)
+        return self._make_window(sizes, epoch, len(before), is_even=is_even)
+
+    def _open_lengths(self, epoch: int, sharding: Sharding, start: int) -> list[_core.DeviceStream]:
+        """Open the lengths of each sequence from `start` on."""
+        lengths, splits = self._lengths, sharding.splits
+        assert lengths is not None
+        assert splits is not None
+        shortest = lengths.num_rows // splits
+        ends = [len(locate_sequence(i, splits, lengths.num_rows)) for i in range(splits)]
+        if self._options.drop_last:
+            ends = [shortest] * splits
+        sequences = Sequences(lengths, self._order, epoch, splits, shares_units=False)
+        return [
+            sequences.open([(i, Span(start, max(start, end)))])[0] for i, end in enumerate(ends)
+        ]
+
+    def _count_tokens(self, rows: _core.DeviceArray) -> pa.Array:
+        """Count the tokens that rows take: those of a padded batch as wide as the row.
+
+        A row without tokens takes one, so that a budget bounds the number of rows, too.
+        """
+        import pyarrow as pa
+
+        return self._widen(pa.array(rows.field(LENGTH)))
+
+    def _widen(self, lengths: pa.Array) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        tokens = pc.max_element_wise(lengths.cast(pa.int64()), 1)
+        if not self._is_padded:
+            return tokens
+        most = self._options.columns.find_max_length(self._column)
+        if most is not None:
+            tokens = pc.min_element_wise(tokens, most)
+        multiple = self._options.pad_to_multiple or 1
+        return pc.multiply(pc.divide(pc.add(tokens, multiple - 1), multiple), multiple)
+
+    def _check_longest(self, sharding: Sharding) -> None:
+        """Raise ValueError if a row alone is more than its sequence may give to a step."""
+        import pyarrow as pa
+
+        assert self._lengths is not None
+        assert sharding.splits
+        assert sharding.tokens
+        row, length = self._lengths.find_longest()
+        taken = self._widen(pa.array([length], pa.int32()))[0].as_py()
+        if taken * sharding.splits <= sharding.tokens:
+            return
+        options, ranks = self._options, sharding.world_size
+        needed = taken * sharding.splits
+        if options.batch_tokens is not None:
+            fits = f"batch_tokens={-(-needed // ranks)}"
+        else:
+            fits = f"global_batch_tokens={needed}"
+        width = f", {taken} with padding," if taken != length else ""
+        fewer = ", fewer splits," if sharding.splits > ranks else ""
+        raise ValueError(
+            f'row {row} of the source has {length} tokens{width} in "{self._column}", and each of '
+            f"the {sharding.splits} sequences may give {sharding.tokens // sharding.splits} to a "
+            f"step ({options.name_plan()}, splits={sharding.splits}): give {fits} or more{fewer} "
+            'or cut longer rows (ragged="padded", max_length=), or leave them out (filter=)'
+        )
+
+
+def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> EvenSteps:
+    """Return the steps that are left of an epoch, of one number of rows.
+
+    Parameters
+    ----------
+    rows : int
+        Of the epoch.
+    stages : sequence of Stage
+        What was read.
+    sharding : Sharding
+        With `splits`.
+    """
+    assert sharding.splits is not None
+    sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
+    return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)
+
+
+def map_tokens(parts: Iterable[pa.Array]) -> Iterator[int]:
+    """Yield the values of int64 arrays without nulls."""
+    for part in parts:
+        if len(part):
+            values = memoryview(part.buffers()[1]).cast("q")
+            yield from values[part.offset : part.offset + len(part)]
+
+
+def _find_ragged(source: IndexedSource) -> str:
+    """Return the only column of lists."""
+    import pyarrow as pa
+
+    types = pa.types
+    checks = (types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view)
+    schema = pa.schema(source.read([]).schema)
+    found = [field.name for field in schema if any(check(field.type) for check in checks)]
+    if len(found) == 1:
+        return str(found[0])
+    raise ValueError(
+        f"a budget of tokens counts the items of a column of lists, and the source has {found}: "
+        "name one as token_column=, which may also be a column of integers"
+    )

@@ -1,0 +1,431 @@
+"""`Loader(batch_tokens=)` and `Loader(bucket_by=)` with other options, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._sources.lengths import LengthsSource
+
+LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3]
+
+
+def make_table(lengths: list[int] = LENGTHS, start: int = 0) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(start, start + len(lengths)), pa.int64()),
+            "tokens": pa.array([[i] * n for i, n in enumerate(lengths)], pa.list_(pa.int64())),
+            "text": ["x" * n for n in lengths],
+        }
+    )
+
+
+def make_long(rows: int = 300) -> pa.Table:
+    draw = random.Random(5)
+    return make_table([draw.choice([1, 2, 3, 10, 40]) for _ in range(rows)])
+
+
+def make(source: Any, *sizes: int, **options: Any) -> arrowdl.Loader:
+    options = {"framework": "numpy", "ragged": "offsets", **options}
+    return arrowdl.Loader(source, *sizes, **options)
+
+
+def read(loader: Any) -> list[list[int]]:
+    return [batch["id"][: loader.valid_rows].tolist() for batch in loader]
+
+
+def test_a_budget_of_tokens() -> None:
+    loader = make(make_table(), batch_tokens=15)
+    steps = read(loader)
+    assert steps == [[0, 1, 2, 3, 4], [5, 6], [7, 8, 9], [10, 11], [12], [13], [14, 15]]
+    assert len(loader) == 7
+
+
+def test_a_padded_budget() -> None:
+    """Rows times the longest of them."""
+    loader = make(make_table(), batch_tokens=15, ragged="padded")
+    assert read(loader)[:4] == [[0, 1, 2], [3, 4], [5], [6, 7]]
+
+
+def test_rows_in_buckets() -> None:
+    steps = read(make(make_table(), 4, bucket_by="tokens"))
+    assert steps == [[1, 3, 6, 0], [9, 15, 2, 4], [8, 10, 7, 13], [11, 5, 12, 14]]
+    shuffled = read(make(make_table(), 4, bucket_by="tokens", shuffle=True, seed=1))
+    assert sorted(map(sorted, shuffled)) != sorted(map(sorted, steps)), "ties are shuffled, too"
+    for step in shuffled:
+        lengths = sorted(LENGTHS[i] for i in step)
+        assert lengths in [sorted(LENGTHS[i] for i in other) for other in steps]
+
+
+def test_text_is_sorted_by_its_bytes() -> None:
+    table = make_table().select(["id", "text"])
+    assert read(make(table, 4, bucket_by="text"))[0] == [1, 3, 6, 0]
+
+
+def test_windows_are_sorted_one_by_one() -> None:
+    """The last rows that are no whole batch stay where they are."""
+    steps = read(make(make_table(), 3, bucket_by="tokens", buffer_size=7))
+    assert steps[-1] == [15]
+    assert sorted(itertools.chain(*steps)) == list(range(16))
+    for start in range(0, 12, 6):
+        own = sorted(itertools.chain(*steps[start // 3 : start // 3 + 2]))
+        assert own == list(range(start, start + 6)), "a window is of whole batches"
+
+
+def test_widths_count() -> None:
+    """Rows are cut to max_length, and a padded batch is a multiple wide."""
+    table = make_long()
+    options = {"ragged": {"tokens": "padded"}, "max_length": {"tokens": 20}, "pad_to_multiple": 8}
+    loader = make(table, batch_tokens=100, shuffle=True, bucket_by="tokens", **options)
+    sizes = [batch["tokens"][0].shape for batch in loader]
+    assert max(rows * width for rows, width in sizes) <= 100
+    assert {width for _, width in sizes} <= {8, 16, 24}
+    assert any(width == 24 and rows == 4 for rows, width in sizes), "as many as fit"
+
+
+def test_rows_without_tokens_are_bounded() -> None:
+    table = make_table([0] * 25)
+    assert [len(step) for step in read(make(table, batch_tokens=10))] == [10, 10, 5]
+
+
+def test_each_rank_has_its_own_budget_by_default() -> None:
+    """One sequence for each rank."""
+    table = make_long()
+    ranks = [make(table, batch_tokens=60, rank=i, world_size=3) for i in range(3)]
+    steps = list(zip(*ranks, strict=True))
+    assert len(steps) == len(ranks[0])
+    for step in steps[:-1]:
+        assert len({len(batch["id"]) for batch in step}) == 1, "equally many rows"
+    for step in steps:
+        assert all(batch["tokens"][0].size <= 60 for batch in step)
+    for loader in ranks:
+        assert loader.state_dict() == ranks[0].state_dict()
+    state = make_state(ranks[0], 3)
+    assert state["splits"] == 3
+    other = make(table, batch_tokens=90, rank=0, world_size=2)
+    with pytest.raises(ValueError, match=r"splits=3, and this Loader has splits=2"):
+        other.load_state_dict(state)
+    other = make(table, batch_tokens=180, splits=3, rank=0, world_size=1)
+    other.load_state_dict(state)
+    assert len(read(other)) == len(steps) - 3
+
+
+def make_state(loader: Any, steps: int) -> dict[str, Any]:
+    for _ in itertools.islice(loader, steps):
+        pass
+    state: dict[str, Any] = loader.state_dict()
+    return state
+
+
+def test_another_budget_for_the_rest_of_an_epoch() -> None:
+    table = make_long()
+    loader = make(table, global_batch_tokens=400, splits=4, shuffle=True)
+    seen = list(itertools.chain(*itertools.islice((b["id"].tolist() for b in loader), 3)))
+    state = loader.state_dict()
+    for budget, steps in ((200, 2), (800, 3), (200, None)):
+        loader = make(table, global_batch_tokens=budget, splits=4, shuffle=True)
+        loader.load_state_dict(state)
+        for batch in itertools.islice(loader, steps):
+            seen += batch["id"].tolist()
+        state = loader.state_dict()
+    assert sorted(seen) == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"bucket_by": None}, r"with bucket_by='tokens', .* has steps with nothing more: "),
+        ({"global_batch_tokens": 800}, "steps with global_batch_tokens=400, and this .*=800: "),
+        ({"buffer_size": 128}, "window=16, and this Loader has steps with window=32: "),
+        ({"ragged": "padded"}, "steps with padded=False, and .* with padded=True"),
+        ({"splits": 2}, "splits=4, and this Loader has splits=2"),
+        ({"global_batch_tokens": None, "global_batch_size": 16}, "has steps with .*size=16"),
+    ],
+)
+def test_a_state_of_other_steps(changed: dict[str, Any], text: str) -> None:
+    options = {"global_batch_tokens": 400, "splits": 4, "bucket_by": "tokens", "buffer_size": 64}
+    state = make_state(make(make_long(), shuffle=True, **options), 3)
+    options = {"token_column": "tokens", **options, **changed}
+    if options["global_batch_tokens"] is None:
+        del options["token_column"]
+    with pytest.raises(ValueError, match=text):
+        make(make_long(), shuffle=True, **options).load_state_dict(state)
+
+
+def test_a_damaged_state() -> None:
+    loader = make(make_long(), batch_tokens=400)
+    state = make_state(loader, 2)
+    for key, value, text in (
+        ("stages", [[400, 99]], "99 steps of 400 tokens were read, and the rows are enough for"),
+        ("stages", [[400, -1]], "has -1 for batches"),
+        ("splits", None, "steps of tokens have splits"),
+        ("steps", 5, "steps with 5, and this Loader has steps with tokens="),
+    ):
+        with pytest.raises(ValueError, match=text):
+            loader.load_state_dict({**state, key: value})
+
+
+def test_a_state_that_counts_steps_itself() -> None:
+    """torchdata counts the steps since it asked for a state."""
+    table = make_long()
+    steps = read(make(table, batch_tokens=100))
+    loader = make(table, batch_tokens=100)
+    loader.load_state_dict(
+        {"worker": make_state(make(table, batch_tokens=100), 2), "_steps_since_snapshot": 3}
+    )
+    assert read(loader) == steps[5:]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_go_on(copied: Any) -> None:
+    options = {"batch_tokens": 100, "bucket_by": "tokens", "shuffle": True, "buffer_size": 64}
+    loader = make(make_long(), **options)
+    whole = read(make(make_long(), **options))
+    make_state(loader, 4)
+    twin = make(make_long(), **options)
+    twin.load_state_dict(loader.state_dict())
+    assert read(copied(twin)) == whole[4:]
+
+
+def test_lengths_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(make_long(), tmp_path / "0.parquet", row_group_size=50)
+    calls = []
+    before = LengthsSource._read
+    monkeypatch.setattr(LengthsSource, "_read", lambda self: calls.append(1) or before(self))
+    loader = make(tmp_path, batch_tokens=100, shuffle=True)
+    assert not calls
+    lengths = [len(loader)]
+    for _ in range(3):
+        assert len(read(loader)) == lengths[-1]
+        lengths.append(len(loader))
+    assert calls == [1]
+    assert len(set(lengths)) > 1, "an epoch's order decides on its number of steps"
+
+
+def test_batches_may_be_written_to(tmp_path: Path) -> None:
+    """A batch of a single sequence is a slice, unless it may be written to."""
+    table = make_long()
+    feather.write_feather(table, tmp_path / "0.arrow", compression="uncompressed")
+    for source in (table, tmp_path):
+        for options in ({"batch_tokens": 100}, {"batch_size": 10, "bucket_by": "tokens"}):
+            loader = make(source, **options)
+            seen = []
+            for batch in loader:
+                seen += batch["id"].tolist()
+                batch["id"] += 1000
+                batch["tokens"][0][:] = -1
+            assert sorted(seen) == list(range(300))
+            first = next(iter(loader))
+            assert first["id"].max() < 300
+            assert first["tokens"][0].min() >= 0
+    assert table["tokens"][1][0].as_py() == 1
+
+
+def test_equal_lengths_stay_in_order_and_are_copied() -> None:
+    table = make_table([3] * 20)
+    batch = next(iter(make(table, 5, bucket_by="tokens")))
+    assert batch["id"].tolist() == [0, 1, 2, 3, 4]
+    batch["id"] += 1
+    assert table["id"][0].as_py() == 0
+
+
+def test_transforms_and_threads() -> None:
+    table = make_long()
+    options: dict[str, Any] = {"batch_tokens": 100, "token_column": "tokens"}
+    steps = read(make(table, **options))
+
+    def rename(rows: pa.RecordBatch) -> dict[str, Any]:
+        return {"id": rows["id"]}
+
+    assert read(make(table, transform_arrow=rename, **options)) == steps
+    assert read(make(table, transform=dict.copy, num_threads=2, **options)) == steps
+
+
+def test_worker_processes(tmp_path: Path) -> None:
+    pq.write_table(make_long(), tmp_path / "0.parquet", row_group_size=50)
+    options = {"shuffle": True, "bucket_by": "tokens", "ragged": "padded", "buffer_size": 64}
+    for size in ({"batch_tokens": 200}, {"batch_size": 8}):
+        alone = make(tmp_path, **size, **options)
+        steps = read(alone)
+        with make(tmp_path, num_workers=2, **size, **options) as loader:
+            assert read(loader) == steps
+            ours, theirs = loader.stats(), alone.stats()
+            assert (ours.values, ours.padding_values) == (theirs.values, theirs.padding_values)
+            state = make_state(loader, 3)
+            again = read(make_at(alone, 1))
+            resumed = make(tmp_path, **size, **options)
+            resumed.load_state_dict(state)
+            assert read(resumed) == again[3:]
+
+
+def make_at(loader: arrowdl.Loader, epoch: int) -> arrowdl.Loader:
+    loader.set_epoch(epoch)
+    return loader
+
+
+def test_workers_of_a_data_loader(tmp_path: Path) -> None:
+    from torch.utils.data import DataLoader
+
+    table = make_long()
+    options: dict[str, Any] = {"batch_tokens": 200, "bucket_by": "tokens", "shuffle": True}
+    loader = make(table, framework="torch", columns=["id", "tokens"], **options)
+    steps = [batch["id"].tolist() for batch in loader]
+    loader.set_epoch(0)
+    found = DataLoader(loader.torch_dataset(), batch_size=None, num_workers=2)
+    assert [batch["id"].tolist() for batch in found] == steps
+
+
+def make_mixture(weights: Any = None, **options: Any) -> arrowdl.Loader:
+    draw = random.Random(1)
+    sources = {
+        name: make_table([draw.randrange(50) for _ in range(rows)], start)
+        for name, start, rows in (("a", 0, 150), ("b", 1000, 250))
+    }
+    options = {"splits": 4, "shuffle": True, "buffer_size": 128, **options}
+    options |= {"framework": "numpy", "ragged": "offsets", "bucket_by": "tokens"}
+    weights = weights or {"a": 1, "b": 2}
+    return arrowdl.Loader.mix(sources, 16, weights=weights, **options)
+
+
+def read_mixture(
+    ranks: int, state: Any = None, steps: int | None = None, **options: Any
+) -> tuple[list[list[int]], Any]:
+    loaders = [make_mixture(rank=i, world_size=ranks, **options) for i in range(ranks)]
+    for loader in loaders if state else ():
+        loader.load_state_dict(state)
+    read = []
+    for step in itertools.islice(zip(*loaders, strict=True), steps):
+        parts = [b["id"][: loader.valid_rows] for b, loader in zip(step, loaders, strict=True)]
+        read.append(np.concatenate(parts).tolist())
+    return read, loaders[0].state_dict()
+
+
+@pytest.mark.parametrize("weights", [{"a": 1, "b": 2}, {0: {"a": 1, "b": 2}, 5: {"a": 3, "b": 1}}])
+@pytest.mark.parametrize("stop", ["first", "all"])
+def test_mixtures_in_buckets(stop: str, weights: Any) -> None:
+    """A resume reads a window again, on other ranks."""
+    options = {"stop": stop, "weights": weights}
+    whole, _ = read_mixture(1, **options)
+    for steps in (0, 3, 5, 8):
+        first, state = read_mixture(2, steps=steps, **options)
+        second, state = read_mixture(4, state, 4, **options)
+        third, _ = read_mixture(1, state, **options)
+        assert first + second + third == whole
+
+
+def test_other_weights_within_a_window() -> None:
+    _, state = read_mixture(1, steps=3)
+    with pytest.raises(ValueError, match=r"weights change within a window .* up to row 32"):
+        make_mixture({"a": 1, "b": 9}).load_state_dict(state)
+    _, state = read_mixture(1, steps=8)  # a window has eight steps
+    make_mixture({"a": 1, "b": 9}).load_state_dict(state)
+
+
+def test_an_endless_mixture_in_buckets() -> None:
+    assert len(read_mixture(1, steps=100, stop="repeat")[0]) == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"batch_tokens": 8},
+            r"row 5 of the source has 9 tokens in \"tokens\", and each of the 1 sequences may give "
+            r"8 to a step \(batch_tokens=8, splits=1\): give batch_tokens=9 or more or cut",
+        ),
+        ({"global_batch_tokens": 32}, r"of the 8 sequences may give 4 .* global_batch_tokens=72 "),
+        (
+            {"batch_tokens": 9, "ragged": "padded", "pad_to_multiple": 4},
+            r"has 9 tokens, 12 with padding, .* batch_tokens=12",
+        ),
+        ({"batch_tokens": 20, "splits": 4}, r"batch_tokens=36 or more, fewer splits, or"),
+    ],
+)
+def test_a_row_that_is_longer_than_the_budget(options: dict[str, Any], text: str) -> None:
+    loader = make(make_table(), columns=["id", "tokens"], **options)
+    with pytest.raises(ValueError, match=text):
+        next(iter(loader))
+    with pytest.raises(ValueError, match=text):
+        len(loader)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"batch_size": 4, "batch_tokens": 9}, ValueError, "batch_size=4 and batch_tokens=9: give"),
+        ({"batch_tokens": 0}, ValueError, "batch_tokens=0: expected an int of at least 1"),
+        ({"batch_tokens": 9, "pad_last": True}, ValueError, "pad_last=True pads to a number of"),
+        ({"batch_size": 4, "bucket_by": 3}, TypeError, "bucket_by=3: give the name of a column"),
+        ({"batch_size": 4, "token_column": "tokens"}, ValueError, "give that too"),
+        (
+            {"batch_tokens": 9, "token_column": "tokens", "bucket_by": "text"},
+            ValueError,
+            "counted and sorted by one column",
+        ),
+        ({"batch_size": 4, "bucket_by": "x"}, ValueError, '"x" is not one of the columns'),
+        ({"batch_tokens": 9, "columns": ["id"]}, ValueError, "counts the items of a column of"),
+        (
+            {"batch_tokens": 9, "splits": 4, "rank": 0, "world_size": 3},
+            ValueError,
+            "splits=4 cannot be divided among 3 ranks",
+        ),
+        (
+            {"batch_size": 3, "bucket_by": "text", "splits": 2},
+            ValueError,
+            "splits=2 does not divide a global batch of",
+        ),
+    ],
+)
+def test_what_does_not_fit_together(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        next(iter(make(make_table(), **options)))
+
+
+def test_a_batch_size_that_is_none() -> None:
+    with pytest.raises(ValueError, match="batches differ in their rows"):
+        _ = make(make_table(), batch_tokens=99).batch_size
+
+
+def test_several_columns_of_lists() -> None:
+    table = make_table()
+    table = table.append_column("labels", table["tokens"])
+    with pytest.raises(ValueError, match=r"\['tokens', 'labels'\]: name one as token_column="):
+        make(table, batch_tokens=99)
+    assert read(make(table, batch_tokens=15, token_column="labels")) == read(
+        make(make_table(), batch_tokens=15)
+    )
+
+
+@pytest.mark.parametrize("options", [{"batch_tokens": 99}, {"batch_size": 4, "bucket_by": "text"}])
+def test_streams(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"is a stream, .* give the Loader a table of its rows"):
+        make(make_table().to_reader, **options)
+
+
+def test_a_mixture_has_no_budget() -> None:
+    with pytest.raises(ValueError, match="the weights of a mixture count rows"):
+        make_mixture(batch_tokens=99)
+
+
+def test_map_datasets_have_rows_by_their_numbers() -> None:
+    dataset = make(make_table(), batch_tokens=15, bucket_by="tokens").map_dataset()
+    assert dataset[[3, 1]]["id"].tolist() == [3, 1]
+
+
+def test_repr() -> None:
+    loader = make(make_table(), batch_tokens=15, bucket_by="tokens")
+    assert 'batches of 15 tokens, bucketed by "tokens", for numpy' in repr(loader)
+    loader = make(make_table(), global_batch_tokens=160, token_column="tokens")
+    assert "global batches of 160 tokens from 8 sequences for numpy" in repr(loader)
