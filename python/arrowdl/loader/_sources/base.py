@@ -121,6 +121,10 @@ class IndexedSource(ABC):
         """Return the same rows in the units that a shuffle permutes."""
         return self
 
+    def select(self, column: str) -> IndexedSource:
+        """Return the same rows with one column; others may be there if they cost nothing."""
+        return self
+
     def for_writing(self) -> IndexedSource:
         """Return the same rows for writable batches, in private memory if that costs no copy."""
         return self

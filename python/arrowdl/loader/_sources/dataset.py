@@ -113,17 +113,27 @@ class DatasetSource(IndexedSource):
         self._query = query
         self._stamps = stamps
         self._read_footers()
-        columns = set(query.roots or dataset.schema.names)
-        self._bytes = _measure(self._fragments, columns)
         self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
+        self._options = _choose_options(dataset)
+        self._use(query)
+        self.is_shared = not _is_memory_new(dataset, self._fragments)
+
+    def _use(self, query: Query) -> None:
+        self._query = query
+        columns = set(query.roots or self._dataset.schema.names)
+        self._bytes = _measure(self._fragments, columns)
         self._row_bytes = self._measure_row()
         self._columns = len(columns)
-        self._options = _choose_options(dataset)
         if any(map(is_ipc, self._fragments)):
-            self._bytes = [float(stamps.get_size(unit.path)) for unit in self._fragments]
-        self.is_shared = not _is_memory_new(dataset, self._fragments)
+            self._bytes = [float(self._stamps.get_size(unit.path)) for unit in self._fragments]
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
+
+    def select(self, column: str) -> DatasetSource:
+        made = object.__new__(DatasetSource)  # a copy would read the dictionaries
+        made.__dict__.update(self.__dict__)
+        made._use(replace(self._query, columns=[column]))
+        return made
 
     def _read_footers(self) -> None:
         found = wait_for(lambda: list(self._dataset.get_fragments(self._query.filter)))

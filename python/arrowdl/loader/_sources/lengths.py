@@ -1,0 +1,177 @@
+"""`LengthsSource`: the lengths of a source's rows, by which steps are planned and rows sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+from arrowdl.loader._sources.base import IndexedSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LENGTH = "length"  # the column of `LengthsSource`
+_MOST = 2**31 - 1
+
+
+class LengthsSource(IndexedSource):
+    """The length of each row of a source, in its units, so that it is read in the same order.
+
+    The first use reads one column of all rows once. Four bytes a row are kept, also in a pickle.
+
+    Parameters
+    ----------
+    source : IndexedSource
+        Not a mixture: each of its sources has lengths of its own.
+    column : str
+        A column with rows of several lengths, such as a list or a string (of which the bytes
+        count), or of integers, which are the lengths themselves. Null is 0.
+
+    Raises
+    ------
+    ValueError
+        The source has no such column.
+    """
+
+    is_shared = True
+
+    def __init__(self, source: IndexedSource, column: str) -> None:
+        if source.column_names is not None and column not in source.column_names:
+            raise ValueError(
+                f'"{column}" is not one of the columns that are read, {list(source.column_names)}'
+            )
+        self.units = source.units
+        self.decodes_units = source.decodes_units
+        self._source = source
+        self._column = column
+        self._lengths: pa.RecordBatch | None = None
+
+    @property
+    def column_names(self) -> list[str]:
+        return [LENGTH]
+
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
+        """Read the lengths of `units`: structs of one int32, in memory of the CPU.
+
+        Raises
+        ------
+        TypeError
+            The column has no lengths.
+        ValueError
+            A length is negative, or does not fit into int32.
+        OSError
+            A file has changed.
+        """
+        lengths = _core.from_arrow(self._find())
+        ends = list(accumulate(self.units))
+        parts = [lengths[ends[unit] - self.units[unit] : ends[unit]] for unit in units]
+        return _core.chain(parts or [lengths[:0]])
+
+    def prepare(self) -> None:
+        self._find()
+
+    def describe(self) -> str:
+        return f"lengths of {self._column!r} {self._source.describe()}"
+
+    def check_unchanged(self) -> None:
+        self._source.check_unchanged()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.prepare()
+        return self.__dict__
+
+    def _find(self) -> pa.RecordBatch:
+        if self._lengths is None:
+            self._lengths = self._read()
+        return self._lengths
+
+    def _read(self) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        source = self._source.select(self._column)
+        parts = [
+            measure_rows(array.field(self._column), self._column)
+            for array in source.read(range(len(source.units)))
+        ]
+        source.check_read()
+        found = pa.concat_arrays([pa.array([], pa.int32()), *parts])
+        if len(found) != self.num_rows:
+            raise OSError(
+                f'"{self._column}" has {len(found)} rows now, and {self.num_rows} when this Loader '
+                "was made: a file has changed, make a new Loader"
+            )
+        return pa.record_batch([found], names=[LENGTH])
+
+
+def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:
+    """Return the length of each row of a column as int32, of null 0.
+
+    Of a list or string the offsets are read, and not the values; also from a device.
+
+    Parameters
+    ----------
+    column : DeviceArray
+    name : str
+        For errors.
+
+    Raises
+    ------
+    TypeError
+        The column has no lengths.
+    ValueError
+        A length is negative, or does not fit into int32.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        lengths = pc.fill_null(_measure(column, name), 0)
+        if len(lengths) and pc.min(lengths).as_py() < 0:
+            raise ValueError(f'"{name}" has {pc.min(lengths)} for a length: give 0 or more')
+        return lengths.cast(pa.int32())
+    except pa.ArrowInvalid:
+        raise ValueError(
+            f'"{name}" has a length of more than {_MOST}, the most that a row may have'
+        ) from None
+
+
+def _measure(column: _core.DeviceArray, name: str) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = pa.field(column.schema).type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if types.is_integer(kind):
+        return _to_plain(column)
+    has_offsets = (
+        types.is_list,
+        types.is_large_list,
+        types.is_map,
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_large_binary,
+    )
+    if any(check(kind) for check in has_offsets):
+        if not len(column):
+            return pa.array([], pa.int64())
+        offsets = pa.array(column.offsets.to("cpu"))
+        lengths = pc.subtract(offsets[1:], offsets[:-1])
+        valid = column.validity
+        return lengths if valid is None else pc.if_else(pa.array(valid.to("cpu")), lengths, 0)
+    if any(check(kind) for check in (types.is_list_view, types.is_large_list_view)):
+        return pc.list_value_length(_to_plain(column))
+    raise TypeError(
+        f'"{name}" is {kind}, which has no lengths: name a column of lists, strings or integers'
+    )
+
+
+def _to_plain(column: _core.DeviceArray) -> pa.Array:
+    """Return a column in memory of the CPU, without its extension type."""
+    import pyarrow as pa
+
+    array = pa.array(column.to("cpu"))
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
