@@ -22,6 +22,7 @@ from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform import Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
+from arrowdl.loader._epoch.packed import Packing
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
@@ -137,12 +138,19 @@ class Pipeline:
     ----------
     source : Source
     options : Options
+    packing : Packing, optional
+        Of `options.pack`, if another pipeline of the same source has it already.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, packing: Packing | None = None) -> None:
         self.source = source
         self.options = options
         self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
+        self._packing = packing
+        if options.pack is not None:
+            if packing is None:
+                self._packing = Packing(source, self._order, options.splits, options.pack)
+            self._order = Order(options.seed, None)  # blocks are in order, and their rows shuffled
 
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
@@ -165,7 +173,27 @@ class Pipeline:
             report_every=None,
             report=None,
         )
-        return Pipeline(self.source, reduced)
+        if self._packing is not None:
+            self._packing.prepare()
+        return Pipeline(self.source, reduced, self._packing)
+
+    def prepare(self) -> None:
+        """Find what each worker process would find again; called before they are made."""
+        self.source.prepare()
+        if self._packing is not None:
+            self._packing.prepare()
+
+    def find_source(self, position: Position) -> Source:
+        """Return the source whose rows the ranks share: of `pack`, the blocks of the epoch.
+
+        Of a mixture, by the weights of the epoch.
+        """
+        if self._packing is not None:
+            return self._packing.open(position.epoch)
+        source = self.source
+        if isinstance(source, MixedSource) and position.phases:
+            return source.with_phases(position.phases)
+        return source
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
@@ -175,7 +203,7 @@ class Pipeline:
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
-        source = _find_source(self.source, position)
+        source = self.find_source(position)
         if position.sharding is None or isinstance(source, StreamSource):
             return None
         rows = count_rest(source.num_rows, position.stages)
@@ -216,7 +244,7 @@ class Pipeline:
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
-        options, source = self.options, _find_source(self.source, reader.position)
+        options, source = self.options, self.find_source(reader.position)
         is_split = options.splits is not None and isinstance(source, IndexedSource)
         is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
         if options.exposes_writable_tensors and isinstance(source, IndexedSource) and not is_joined:
@@ -272,9 +300,9 @@ class Pipeline:
         device = options.find_device()
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
-            is_mixed = isinstance(source, MixedSource)
-            is_gathered = options.shuffle or is_mixed
-            is_ready = isinstance(source, IndexedSource) and (not is_gathered or source.is_small)
+            is_ready = isinstance(source, IndexedSource) and (
+                source.is_small or not self._makes_rows()
+            )
             depth = 0 if is_ready and options.transform_arrow is None else depth
         elif self._can_convert_on_device(stream, device):
             stream = stream.to(device)
@@ -292,6 +320,11 @@ class Pipeline:
             convert = Transform(convert, options.transform, None)
         made = convert_in_threads(stream, convert, options.num_threads, options.prefetch)
         return made, Receive(self._find_finish())
+
+    def _makes_rows(self) -> bool:
+        """Whether reading copies rows into new memory, which a thread does ahead."""
+        options = self.options
+        return options.shuffle or options.pack is not None or isinstance(self.source, MixedSource)
 
     def make_converter(self, *, is_new: bool) -> Convert:
         """Return what makes the batch of an array of rows.
@@ -312,8 +345,7 @@ class Pipeline:
     def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
         if self.options.splits is None or isinstance(source, StreamSource):
             return read_batches(source, self._order, reader)
-        is_mixed = isinstance(source, MixedSource)
-        reads_ahead = self.options.prefetch > 0 and not (self.options.shuffle or is_mixed)
+        reads_ahead = self.options.prefetch > 0 and not self._makes_rows()
         return read_splits(source, self._order, reader, reads_ahead=reads_ahead)
 
     def finish(self, batch: Any) -> Any:
@@ -426,10 +458,3 @@ class WorkerPipeline:
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch
-
-
-def _find_source(source: Source, position: Position) -> Source:
-    """Return `source`; of a mixture, by the weights of the epoch."""
-    if isinstance(source, MixedSource) and position.phases:
-        return source.with_phases(position.phases)
-    return source

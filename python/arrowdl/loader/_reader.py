@@ -93,7 +93,9 @@ class EpochReader:
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
-        if isinstance(self._source, MixedSource):
+        if isinstance(self._source, MixedSource) and self._options.pack is not None:
+            self._position.phases = list(self._source.phases)
+        elif isinstance(self._source, MixedSource):
             position, size = self._position, sharding.global_batch_size
             phases = self._source.plan(position.phases, position.count_steps(), size)
             if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
@@ -186,7 +188,9 @@ class EpochReader:
             raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
-        return count_batches(self._source.num_rows, sharding)
+        source = self._pipeline.find_source(Position(self.epoch))
+        assert isinstance(source, IndexedSource)
+        return count_batches(source.num_rows, sharding)
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
@@ -218,6 +222,7 @@ class EpochReader:
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
             **({} if self._options.splits is None else {"splits": self._options.splits}),
+            **({} if self._options.pack is None else {"pack": self._options.pack.list_deciding()}),
             **position,
         }
 
@@ -249,6 +254,12 @@ class EpochReader:
                 "be lost or read twice. Make the Loader with the splits of the state; set_epoch "
                 "starts an epoch with others"
             )
+        if state.get("pack") != own.get("pack"):
+            raise ValueError(
+                f"the state is of pack={state.get('pack')}, and this Loader has "
+                f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
+                "or read twice. Make the Loader with the pack of the state"
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
@@ -262,8 +273,13 @@ class EpochReader:
         if isinstance(self._source, MixedSource):
             self._check_mixture(self._source, position)
         elif isinstance(self._source, IndexedSource):
-            position.check_rows(self._source.num_rows)
+            self._check_rows(position)
         self._position = position
+
+    def _check_rows(self, position: Position) -> None:
+        source = self._pipeline.find_source(position)
+        assert isinstance(source, IndexedSource)
+        position.check_rows(source.num_rows)
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:
         count = len(source.members)
@@ -272,6 +288,15 @@ class EpochReader:
                 f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
                 f"one has {count}"
             )
+        if self._options.pack is not None:
+            if position.phases not in ([], list(source.phases)):
+                raise ValueError(
+                    "the state is of a packed mixture by other weights: its blocks have other "
+                    "rows. Give the weights of the state, and others by set_epoch from the next "
+                    "epoch on"
+                )
+            self._check_rows(position)
+            return
         size = self._options.global_batch_size
         assert size is not None
         phases = source.plan(position.phases, position.count_steps(), size)

@@ -13,6 +13,7 @@ import itertools
 
 from arrowdl import _core
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.read import Order, Reader
 from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, count_batches, count_rest, count_turns
@@ -43,8 +44,10 @@ def read_splits(
     turns = _Turns(source, reader)
     is_joined = copies_rows(reader.sharding)
     number = reader.position.epoch
-    epoch: Sequences | MixedSequences
-    if isinstance(source, MixedSource):
+    epoch: Sequences | MixedSequences | PackedMixture
+    if isinstance(source, PackedMixture):
+        epoch = source
+    elif isinstance(source, MixedSource):
         epoch = MixedSequences(source, number)
     else:
         # Unless rows are copied, the source decides whose memory they are in.

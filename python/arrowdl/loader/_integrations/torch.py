@@ -31,7 +31,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
 
     def __init__(self, loader: EpochReader) -> None:
         self._loader = loader
-        loader._source.prepare()  # for workers that are forked
+        loader._pipeline.prepare()  # for workers that are forked
         self._iterations = Iterations()
         self._start = ""  # in a worker: where the training was when it started
         self._has_own_state = False
