@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import arrowdl
@@ -193,3 +194,115 @@ def test_random_ranks_without_splits_have_each_block_once(
         blocks = sorted(pack_rows(source, options, 0))
         read = read_with_stops(source, options, case["worlds"], len(blocks))
         assert sorted(itertools.chain(*read)) == blocks
+
+
+# ---------------------------------------------------------------- mixtures
+
+
+@st.composite
+def mixtures(draw: st.DrawFn) -> dict[str, Any]:
+    splits = draw(st.sampled_from([1, 2, 3]))
+    lengths = st.lists(st.sampled_from([0, 1, 2, 3, 9]), min_size=splits, max_size=25)
+    options = {
+        "pack": replace(
+            draw(packs()),
+            buffer_size=draw(st.sampled_from([1, 2])),
+            length=draw(st.sampled_from([1, 4, 7])),
+        ),
+        "splits": splits,
+        "global_batch_size": splits * draw(st.integers(1, 3)),
+        "weights": {"a": draw(st.integers(1, 3)), "b": draw(st.integers(1, 3))},
+        "shuffle": draw(st.booleans()),
+        "buffer_size": draw(st.sampled_from([1, 7, 60])),
+    }
+    worlds = st.tuples(
+        st.sampled_from(divisors(splits)), st.integers(0, 2), st.sampled_from([0, 1, 2, 3])
+    )
+    return {
+        "lengths": [[1, *draw(lengths)], [1, *draw(lengths)]],
+        "options": options,
+        "worlds": draw(st.lists(worlds, min_size=1, max_size=3)),
+    }
+
+
+def read_sequences(sources: Any, options: dict[str, Any], count: int) -> list[list[list[int]]]:
+    """The first rows of each sequence of a mixture that does not pack."""
+    plain = {name: value for name, value in options.items() if name not in ("pack", "stop")}
+    splits = options["splits"]
+    loader = arrowdl.Loader.mix(
+        sources, framework="numpy", stop="repeat", **plain | {"global_batch_size": splits}
+    )
+    rows = []
+    for batch in itertools.islice(loader, count):
+        values, offsets = batch["tokens"]
+        rows.append([values[a:b].tolist() for a, b in itertools.pairwise(offsets)])
+    return [list(sequence) for sequence in zip(*rows, strict=True)]
+
+
+def count_sequence(sources: Any, options: dict[str, Any]) -> int:
+    """Count the rows of each sequence of an epoch of a mixture that does not pack."""
+    plain = {name: value for name, value in options.items() if name != "pack"}
+    return len(arrowdl.Loader.mix(sources, **plain | {"global_batch_size": options["splits"]}))
+
+
+def pack_sequence(rows: list[list[int]], pack: arrowdl.Pack) -> tuple[list[Block], list[int]]:
+    """The blocks of a sequence, and the row where the one after each of them begins."""
+    table = pa.table({"tokens": pa.array(rows, pa.list_(pa.int32()))})
+    arguments = pack.list_arguments() | {"add": ["resume_from"]}
+    blocks: list[Block] = []
+    ends: list[int] = []
+    for array in arrowdl.from_arrow_stream(table).pack(**arguments):
+        blocks += arrowdl.to_numpy(array["tokens"]).tolist()
+        ends += arrowdl.to_numpy(array["resume_from"])[:, 0].tolist()
+    return blocks, ends
+
+
+def make_sources(lengths: list[list[int]]) -> dict[str, pa.Table]:
+    tables = [make_table(own, 100, 1 + 10_000 * i) for i, own in enumerate(lengths)]
+    return {name: table.select(["tokens"]) for name, table in zip("ab", tables, strict=True)}
+
+
+@given(mixtures(), st.sampled_from(["first", "all", "repeat"]))
+@thorough
+def test_random_mixtures_pack_each_sequence(case: dict[str, Any], stop: str) -> None:
+    sources, options = make_sources(case["lengths"]), case["options"] | {"stop": stop}
+    share = options["global_batch_size"] // options["splits"]
+    pack = options["pack"]
+    if stop == "first":
+        rows = count_sequence(sources, options)
+        packed = [pack_sequence(own[:rows], pack) for own in read_sequences(sources, options, rows)]
+        count = min(len(blocks) for blocks, _ in packed)
+    else:
+        rows = count_sequence(sources, options | {"stop": "all"})
+        packed = [
+            pack_sequence(own, pack) for own in read_sequences(sources, options, 4 * rows + 1200)
+        ]
+        count = max(next(i for i, end in enumerate(ends, 1) if end >= rows) for _, ends in packed)
+    steps = -(-count // share)
+    expected = [
+        [block for blocks, _ in packed for block in blocks[i * share : min(count, (i + 1) * share)]]
+        for i in range(steps)
+    ]
+    if stop == "repeat":
+        last = share * steps - count
+        expected = expected[: steps - (last > 0)]
+    read: Any = []
+    state = None
+    for ranks, workers, taken in [*case["worlds"], (1, 0, None)]:
+        if len(read) == len(expected):
+            break
+        world = World(sources, ranks, workers, options)
+        if state is not None:
+            world.load(state)
+        left = len(expected) - len(read)
+        most = left if taken is None else min(taken, left)
+        now, state = world.read(most if stop == "repeat" else taken)
+        read += now
+    assert read == expected
+    if stop == "all" and pack.long == "split":
+        tokens = {token for step in read for block in step for token in block} - {0}
+        assert tokens == {token for table in sources.values() for token in list_tokens(table)}
+
+
+def list_tokens(table: pa.Table) -> list[int]:
+    return list(itertools.chain(*table["tokens"].to_pylist()))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._packing import Pack
 
-_ROWS = 65_536  # that are packed at a time
+_BLOCKS = 64  # that are planned at a time, if no window says how many
 _MOST_ITEMS = 2**62
 
 
@@ -41,6 +41,10 @@ class BlockPlan:
         # Some blocks, and where those after them begin. Blocks between them are found again.
         self._blocks = [0]
         self._places = [Place(0, 0, 0)]
+
+    def has_blocks(self) -> bool:
+        """Whether a row has tokens that are packed."""
+        return self._blocks[-1] > 0 or any(True for _ in self._extend())
 
     def count(self) -> int:
         """Count the blocks of all rows, of which there is an end."""
@@ -98,12 +102,15 @@ class BlockPlan:
         import pyarrow as pa
 
         name = self._arguments["column"]
-        arrays = self._open_lengths(place.row).rebatch(_ROWS)
+        arrays = self._open_lengths(place.row)
         lengths = itertools.chain(
             [pa.array([], "i4")], (pa.array(rows.field(0)) for rows in arrays)
         )
         lists = _core.from_arrow_stream(_make_lists(name, own) for own in lengths)
-        with closing(lists.pack(**self._arguments, resume_from=place)) as stream:
+        packed = lists.pack(**self._arguments, resume_from=place)
+        if self._arguments["strategy"] == "concat":
+            packed = packed.rebatch(_BLOCKS)
+        with closing(packed) as stream:
             for blocks in stream:
                 yield blocks.field("resume_from")
 

@@ -23,6 +23,7 @@ from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, Un
 from arrowdl.loader._sources.lengths import LengthsSource
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 
+_ROWS = 65_536  # whose lengths are packed at a time
 _UNIT = 64  # blocks that are read together, if they are near each other
 
 
@@ -161,7 +162,7 @@ class PackedEpoch(_Blocks):
         self._rows = EpochRows(source, order, epoch)
         self._count = source.num_rows
         own = EpochRows(lengths, order, epoch)
-        self._plan = BlockPlan(lambda row: own.read(Span(row, self._count)), pack)
+        self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
         blocks = self._plan.count()
         self.units = [_UNIT] * (blocks // _UNIT)
         if blocks % _UNIT:
@@ -178,6 +179,10 @@ class PackedEpoch(_Blocks):
         return rows.pack(**self._pack, resume_from=place).slice(0, stop - start)
 
 
+def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:
+    return rows.read(Span(row, stop)).rebatch(_ROWS)
+
+
 class PackedMixture(_Blocks):
     """The blocks of an epoch of a mixture, whose sequences are packed each by itself.
 
@@ -191,12 +196,19 @@ class PackedMixture(_Blocks):
         The same mixture of the lengths of the sequences.
     pack : Pack
     epoch : int
+
+    Raises
+    ------
+    ValueError
+        Rows are repeated, and no row has tokens.
     """
 
     def __init__(self, source: MixedSource, lengths: MixedSource, pack: Pack, epoch: int) -> None:
         super().__init__(source, pack)
         self._sequences = MixedSequences(source, epoch)
         self._end = source.length if source.stop == "first" else ENDLESS
+        if source.stop != "first":
+            _require_tokens(lengths, pack)
         own = MixedSequences(lengths, epoch)
         self._plans = [
             BlockPlan(partial(_open_sequence, own, i, self._end), pack)
@@ -242,6 +254,18 @@ class PackedMixture(_Blocks):
 def _open_sequence(sequences: MixedSequences, index: int, end: int, row: int) -> _core.DeviceStream:
     (stream,) = sequences.open([(index, Span(row, end))])
     return stream
+
+
+def _require_tokens(lengths: MixedSource, pack: Pack) -> None:
+    """Raise ValueError if a packer would read the sources again and again, and find no block."""
+    for member, weight in zip(lengths.members, lengths.phases[-1].weights, strict=True):
+        rows, stop = EpochRows(member.source, Order(0, None), 0), member.source.num_rows
+        if weight and BlockPlan(partial(_read_from, rows, stop), pack).has_blocks():
+            return
+    raise ValueError(
+        f'no source has a row with tokens in "{pack.column}" that long="{pack.long}" keeps: there '
+        "is nothing to pack"
+    )
 
 
 class PackedStream(StreamSource):
