@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from arrowdl import debug as debug
     from arrowdl import loader as loader
     from arrowdl import testing as testing
-    from arrowdl.loader import Loader
+    from arrowdl.loader import Loader, Pack
 
 # Loaded on first use (PEP 562): the Loader imports more than all other modules together.
 _MODULES = ("c_data", "debug", "loader", "testing")
+_CLASSES = ("Loader", "Pack")
 
 
 if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
@@ -44,8 +45,8 @@ if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
 
         if name in _MODULES:
             return import_module(f"arrowdl.{name}")
-        if name == "Loader":
-            value = globals()[name] = import_module("arrowdl.loader").Loader
+        if name in _CLASSES:
+            value = globals()[name] = getattr(import_module("arrowdl.loader"), name)
             return value
         raise AttributeError(f"module 'arrowdl' has no attribute {name!r}")
 
@@ -76,6 +77,7 @@ __all__ = [
     "DeviceStream",
     "DeviceType",
     "Loader",
+    "Pack",
     "Schema",
     "__version__",
     "config",

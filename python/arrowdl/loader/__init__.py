@@ -3,7 +3,7 @@
 The layers, from low to high. A module imports only modules of its own layer or of a lower one, also
 under ``TYPE_CHECKING`` and inside functions, and modules of one layer form no circle:
 
-    _types, _stats, _progress, _columns, _options
+    _types, _stats, _progress, _columns, _packing, _options
                      option types, counters, progress bar, checked options
     _sources         what can be read: tables, files, datasets, streams
     _epoch           which rows a rank reads, in which order, from which state
@@ -17,7 +17,8 @@ under ``TYPE_CHECKING`` and inside functions, and modules of one layer form no c
 """
 
 from arrowdl.loader._loader import Loader
+from arrowdl.loader._packing import Pack
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._stats import Stats
 
-__all__ = ["Loader", "MapDataset", "Stats"]
+__all__ = ["Loader", "MapDataset", "Pack", "Stats"]

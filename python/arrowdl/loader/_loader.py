@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mix import open_mixture
 from arrowdl.loader._options import Options, choose_splits, require_bool, require_int
+from arrowdl.loader._packing import Pack
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._reader import EpochReader
@@ -165,6 +167,12 @@ class Loader(EpochReader):
     report : callable, optional
         Takes a copy of the `Stats`. By default a line of what came since the last report goes to
         the logger "arrowdl.loader", at level INFO.
+    pack : Pack, optional
+        Pack the rows into blocks of one length, which take the place of rows in everything else: a
+        batch has `batch_size` blocks, and ranks, workers, `splits` and states count them. Which
+        blocks there are depends on the rows and their order alone (with `splits`, on the smaller
+        shuffle buffer), so that every number of ranks trains on the same. The first epoch reads the
+        lengths of all rows once. Of a stream, every rank packs all rows.
 
     Raises
     ------
@@ -229,6 +237,7 @@ class Loader(EpochReader):
         progress: bool = False,
         report_every: float | None = None,
         report: Callable[[Stats], Any] | None = None,
+        pack: Pack | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -265,13 +274,15 @@ class Loader(EpochReader):
             progress=progress,
             report_every=report_every,
             report=report,
+            pack=pack,
         )
         opened = open_source(
             source, columns, filter, require_bool("memory_map", memory_map), vocabulary
         )
-        if opened.column_names is not None and transform_arrow is None:
-            options.check_columns(opened.column_names)
-            opened.vocabulary.check_names(opened.column_names)
+        names = opened.column_names if pack is None else check_pack(opened, pack)
+        if names is not None and transform_arrow is None:
+            options.check_columns(names)
+            opened.vocabulary.check_names(names)
         super().__init__(opened, options)
 
     @classmethod
@@ -445,7 +456,8 @@ class Loader(EpochReader):
         Raises
         ------
         TypeError
-            The source is a stream, whose rows can only be read in order, or a mixture.
+            The source is a stream, whose rows can only be read in order, or a mixture; or the
+            loader packs rows.
         ValueError
             `cache_bytes` is no number of bytes.
         RuntimeError
@@ -455,6 +467,11 @@ class Loader(EpochReader):
         if self._is_closed:
             raise RuntimeError("this Loader was closed: make a new one")
         pipeline = self._pipeline
+        if self._options.pack is not None:
+            raise TypeError(
+                "map_dataset() reads rows by their numbers, and a block of pack= has "
+                "several of them: iterate the Loader, or make one without pack="
+            )
         if isinstance(pipeline.source, MixedSource):
             raise TypeError(
                 "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
@@ -490,6 +507,8 @@ class Loader(EpochReader):
         if isinstance(source, MixedSource):
             names = ", ".join(member.name for member in source.members)
             rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
+        if options.pack is not None:
+            rows += f"packed into blocks of {options.pack.length}, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
         closed = ", closed" if self._is_closed else ""
         return (

@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
+from arrowdl.loader._packing import Pack
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
 
@@ -68,6 +69,7 @@ class Options:
     num_threads: int = 0
     report_every: float | None = None
     report: Callable[[Stats], Any] | None = None
+    pack: Pack | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -110,6 +112,7 @@ class Options:
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
+        self._check_pack()
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise ValueError unless a source with columns `names` has what the options name."""
@@ -145,6 +148,25 @@ class Options:
                 "would not be ordered before that of the training, whose GPU stream it does not "
                 "have. "
                 "Without device= the threads make batches on the host; copy these in the training"
+            )
+
+    def _check_pack(self) -> None:
+        if self.pack is None:
+            return
+        if not isinstance(self.pack, Pack):
+            raise TypeError(
+                f'pack={self.pack!r}: give arrowdl.Pack("tokens", 4096), with the name of the '
+                "column and the tokens of a block"
+            )
+        if self.stack:
+            raise ValueError(
+                "stack= joins columns of one value for each row, and the rows of pack= are blocks "
+                "of many: leave stack= out"
+            )
+        if self.is_planned:
+            raise ValueError(
+                f"pack= and {self.name_plan()}: blocks have one length, so there is nothing to "
+                "sort or to count. Give batch_size= or global_batch_size=, a number of blocks"
             )
 
     def _check_report(self) -> None:

@@ -23,6 +23,7 @@ from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
+from arrowdl.loader._epoch.packed import Packing
 from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
@@ -147,15 +148,28 @@ class Pipeline:
     options : Options
     plan : Plan, optional
         If the steps depend on the lengths of the rows.
+    packing : Packing, optional
+        Of `options.pack`, if another pipeline of the same source has it already.
     """
 
-    def __init__(self, source: Source, options: Options, plan: Plan | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        options: Options,
+        plan: Plan | None = None,
+        packing: Packing | None = None,
+    ) -> None:
         self.source = source
         self.options = options
         self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
         if plan is None and options.is_planned:
             plan = Plan(source, self._order, options)
         self.plan = plan
+        self._packing = packing
+        if options.pack is not None:
+            if packing is None:
+                self._packing = Packing(source, self._order, options.splits, options.pack)
+            self._order = Order(options.seed, None)  # blocks are in order, and their rows shuffled
         self._padding: Padding | None = None  # of the stream that was opened last
 
     def prepare(self) -> None:
@@ -163,6 +177,8 @@ class Pipeline:
         self.source.prepare()
         if self.plan is not None:
             self.plan.prepare()
+        if self._packing is not None:
+            self._packing.prepare()
 
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
@@ -185,7 +201,21 @@ class Pipeline:
             report_every=None,
             report=None,
         )
-        return Pipeline(self.source, reduced, self.plan)
+        if self._packing is not None:
+            self._packing.prepare()
+        return Pipeline(self.source, reduced, self.plan, self._packing)
+
+    def find_source(self, position: Position) -> Source:
+        """Return the source whose rows the ranks share: of `pack`, the blocks of the epoch.
+
+        Of a mixture, by the weights of the epoch.
+        """
+        if self._packing is not None:
+            return self._packing.open(position.epoch)
+        source = self.source
+        if isinstance(source, MixedSource) and position.phases:
+            return source.with_phases(position.phases)
+        return source
 
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
@@ -196,7 +226,7 @@ class Pipeline:
 
     def count_batches(self, position: Position) -> int | None:
         """Count the batches of each rank in the present stage; None if unknown or not begun."""
-        source = _find_source(self.source, position)
+        source = self.find_source(position)
         sharding = position.sharding
         if sharding is None or isinstance(source, StreamSource):
             return None
@@ -247,7 +277,7 @@ class Pipeline:
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
-        options, source = self.options, _find_source(self.source, reader.position)
+        options, source = self.options, self.find_source(reader.position)
         is_split = reader.sharding.splits is not None and isinstance(source, IndexedSource)
         is_joined = is_split and (isinstance(source, MixedSource) or copies_rows(reader.sharding))
         if reader.sharding.tokens is not None:  # batches of a single sequence are slices
@@ -363,10 +393,14 @@ class Pipeline:
         return read_splits(source, self._order, reader, self.plan, reads_ahead=reads_ahead)
 
     def _is_gathered(self) -> bool:
-        """Whether a native thread gathers the rows of batches ahead, one by one."""
+        """Whether a native thread copies rows into new memory ahead."""
         options = self.options
-        is_mixed = isinstance(self.source, MixedSource)
-        return options.shuffle or is_mixed or options.bucket_by is not None
+        return (
+            options.shuffle
+            or options.pack is not None
+            or options.bucket_by is not None
+            or isinstance(self.source, MixedSource)
+        )
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
@@ -483,10 +517,3 @@ class WorkerPipeline:
         finally:
             if pool.is_idle:
                 self._pool = pool  # for the next epoch
-
-
-def _find_source(source: Source, position: Position) -> Source:
-    """Return `source`; of a mixture, by the weights of the epoch."""
-    if isinstance(source, MixedSource) and position.phases:
-        return source.with_phases(position.phases)
-    return source

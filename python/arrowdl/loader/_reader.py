@@ -98,7 +98,9 @@ class EpochReader:
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
         self._position.begin(sharding, may_go_on)
-        if isinstance(self._source, MixedSource):
+        if isinstance(self._source, MixedSource) and self._options.pack is not None:
+            self._position.phases = list(self._source.phases)
+        elif isinstance(self._source, MixedSource):
             position = self._position
             phases = self._plan_phases(self._source, position)
             if may_go_on and num_workers > 1 and step > 1 and position.phases not in ([], phases):
@@ -215,10 +217,11 @@ class EpochReader:
             raise TypeError('a mixture of stop="repeat" has no length: it never ends')
         _, world_size = self._find_world()
         sharding = self._pipeline.make_sharding(world_size, 1)
-        plan, rows = self._pipeline.plan, self._source.num_rows
+        source, plan = self._pipeline.find_source(Position(self.epoch)), self._pipeline.plan
+        assert isinstance(source, IndexedSource)
         if plan is not None:
-            return plan.find_steps(rows, self.epoch, [], sharding).count
-        return count_batches(rows, sharding)
+            return plan.find_steps(source.num_rows, self.epoch, [], sharding).count
+        return count_batches(source.num_rows, sharding)
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""
@@ -250,6 +253,7 @@ class EpochReader:
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
             **self._describe_steps(),
+            **({} if self._options.pack is None else {"pack": self._options.pack.list_deciding()}),
             **position,
         }
 
@@ -296,6 +300,12 @@ class EpochReader:
                 "other rows were read. Make the Loader with the options of the state; set_epoch "
                 "starts an epoch with others"
             )
+        if state.get("pack") != own.get("pack"):
+            raise ValueError(
+                f"the state is of pack={state.get('pack')}, and this Loader has "
+                f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
+                "or read twice. Make the Loader with the pack of the state"
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
@@ -314,8 +324,13 @@ class EpochReader:
                 sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
                 plan.find_steps(rows, position.epoch, position.stages, sharding)
             else:
-                position.check_rows(rows)
+                self._check_rows(position)
         self._position = position
+
+    def _check_rows(self, position: Position) -> None:
+        source = self._pipeline.find_source(position)
+        assert isinstance(source, IndexedSource)
+        position.check_rows(source.num_rows)
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:
         count = len(source.members)
@@ -324,6 +339,15 @@ class EpochReader:
                 f"the state is of a mixture of {len(position.phases[0].weights)} sources, and this "
                 f"one has {count}"
             )
+        if self._options.pack is not None:
+            if position.phases not in ([], list(source.phases)):
+                raise ValueError(
+                    "the state is of a packed mixture by other weights: its blocks have other "
+                    "rows. Give the weights of the state, and others by set_epoch from the next "
+                    "epoch on"
+                )
+            self._check_rows(position)
+            return
         phases = self._plan_phases(source, position)
         position.check_rows(source.with_phases(phases).num_rows)
 

@@ -12,9 +12,6 @@ from arrowdl.loader._epoch.sharding import Rest, Sharding, Span, choose_share, c
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
 
-# Rows of many spans are read in arrays of at least this many rows.
-_CUT_ROWS = 4_096
-
 
 @dataclass(frozen=True)
 class Order:
@@ -108,7 +105,7 @@ def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     if share.has_filler:
         reader.valid_rows[-(-len(share.rows) // rows)] = 0
         spans += rest.slice(0, 1)
-    epoch = _Epoch(source, order, position.epoch)
+    epoch = EpochRows(source, order, position.epoch)
     groups = list(epoch.group(spans)) or [[Span(0, 0)]]
     if len(groups) == len(groups[0]) == 1:
         stream = epoch.read(groups[0][0])
@@ -119,8 +116,15 @@ def _read_share(source: IndexedSource, order: Order, reader: Reader) -> _core.De
     return stream.rebatch(rows, drop_last=sharding.drop_last)
 
 
-class _Epoch:
-    """The rows of `source` in the order of an epoch."""
+class EpochRows:
+    """The rows of a source in the order of an epoch.
+
+    Parameters
+    ----------
+    source : IndexedSource
+    order : Order
+    epoch : int
+    """
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
         self._source = source
@@ -128,13 +132,14 @@ class _Epoch:
         self._buffer_size = order.buffer_size
         self._seed = order.make_seed(epoch, "rows")
 
-    def read(self, span: Span) -> _core.DeviceStream:
+    def read(self, span: Span, readers: int = 1) -> _core.DeviceStream:
+        """Read the rows of a span; `readers` as in `IndexedSource.read`."""
         size = self._buffer_size
         if size is None:
-            return self._source.read_rows(span.start, span.stop, self._units)
+            return self._source.read_rows(span.start, span.stop, self._units, readers)
         first = span.start // size
         stop = min(-(-span.stop // size) * size, self._source.num_rows)
-        stream = self._source.read_rows(first * size, stop, self._units)
+        stream = self._source.read_rows(first * size, stop, self._units, readers)
         stream = stream.shuffle(size, self._seed, first_window=first)
         return stream.slice(span.start - first * size, len(span))
 
@@ -157,11 +162,12 @@ class _Epoch:
         return self._units.find(row) if size is None else row // size
 
     def read_each(self, group: Sequence[Span], rows: int) -> Iterator[_core.DeviceArray]:
-        """Read the rows of a group's spans, in arrays of at most ``max(rows, _CUT_ROWS)`` rows."""
+        """Read the rows of a group's spans, in arrays of `rows` rows or more."""
+        rows = max(rows, self._source.rows_at_once)
         position = group[0].start
         spans = iter(group)
         span = next(spans)
-        for array in self.read(Span(position, group[-1].stop)).rebatch(max(rows, _CUT_ROWS)):
+        for array in self.read(Span(position, group[-1].stop)).rebatch(rows):
             end = position + len(array)
             while span.start < end:
                 start, stop = max(span.start, position), min(span.stop, end)

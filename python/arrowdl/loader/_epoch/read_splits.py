@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from arrowdl import _core
 from arrowdl.loader._epoch.buckets import Buckets, cut_rows
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.plan import Plan, find_even_steps
 from arrowdl.loader._epoch.read import Order, Reader
 from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
@@ -54,13 +55,15 @@ def read_splits(
         steps = plan.find_steps(rows, number, stages, sharding)
     turns = _Turns(source, reader, steps)
     is_joined = copies_rows(sharding)
-    epoch: Sequences | MixedSequences | Buckets
-    if isinstance(source, MixedSource):
+    epoch: Sequences | MixedSequences | PackedMixture | Buckets
+    if isinstance(source, PackedMixture):
+        epoch = source
+    elif isinstance(source, MixedSource):
         epoch = MixedSequences(source, number)
     else:
         # Unless rows are copied, the source decides whose memory they are in.
         epoch = Sequences(source, order, number, turns.splits, shares_units=is_joined)
-    if plan is not None:
+    if plan is not None and not isinstance(epoch, PackedMixture):
         epoch = plan.sort(epoch, rows, number, steps, sharding)
     streams = epoch.open(turns.list_rows())
     stream = streams[0]

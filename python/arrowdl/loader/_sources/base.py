@@ -50,6 +50,8 @@ class IndexedSource(ABC):
         Rows that stay in order are copied then, if batches are writable.
     decodes_units : bool
         Whether a row can only be read with its whole unit: row groups of Parquet, other files.
+    rows_at_once : int
+        Rows of an array of rows that are read in parts.
     is_small : bool
         Whether all rows are in memory and gathered before a thread would have started.
     vocabulary : Vocabulary
@@ -59,6 +61,7 @@ class IndexedSource(ABC):
     units: list[int]
     is_shared = True
     decodes_units = False
+    rows_at_once = 4_096
     is_small = False
     vocabulary = Vocabulary({})
 

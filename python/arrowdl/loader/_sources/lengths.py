@@ -172,7 +172,8 @@ def _measure(column: _core.DeviceArray, name: str) -> pa.Array:
         lengths = pc.subtract(offsets[1:], offsets[:-1])
         valid = column.validity
         return lengths if valid is None else pc.if_else(pa.array(valid.to("cpu")), lengths, 0)
-    if any(check(kind) for check in (types.is_list_view, types.is_large_list_view)):
+    measured = (types.is_list_view, types.is_large_list_view, types.is_fixed_size_list)
+    if any(check(kind) for check in measured):
         return pc.list_value_length(_to_plain(column))
     raise TypeError(
         f'"{name}" is {kind}, which has no lengths: name a column of lists, strings or integers'

@@ -6,7 +6,7 @@ import itertools
 from array import array
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Stop = Literal["first", "all", "repeat"]
-_ENDLESS = 2**50  # rows of each sequence
+ENDLESS = 2**50  # rows of each sequence
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class MixedSource(IndexedSource):
     stop : {"first", "all", "repeat"}
     splits : int
     origin : str, optional
+    length : int
+        Rows of each sequence of an epoch.
 
     Raises
     ------
@@ -117,8 +119,8 @@ class MixedSource(IndexedSource):
 
     def _use(self, phases: Sequence[Phase]) -> None:
         self.phases = tuple(phases)
-        self._length = self._count_length()
-        self.units = [self._length * self.splits]
+        self.length = self._count_length()
+        self.units = [self.length * self.splits]
 
     def plan(
         self, saved: Sequence[Phase], steps: Sequence[tuple[int, int]], size: int
@@ -155,6 +157,14 @@ class MixedSource(IndexedSource):
             made._use(phases)
             self._other = made  # asked for again at each step
         return self._other
+
+    def replace_sources(self, sources: Sequence[IndexedSource]) -> MixedSource:
+        """Return the same mixture of other sources with as many rows each, without `origin`."""
+        members = [
+            replace(member, source=source)
+            for member, source in zip(self.members, sources, strict=True)
+        ]
+        return MixedSource(members, self.schedule, 1, self.stop, self.splits)
 
     @property
     def is_endless(self) -> bool:
@@ -199,7 +209,7 @@ class MixedSource(IndexedSource):
     def _count_length(self) -> int:
         """Count the rows of each sequence of an epoch."""
         if self.is_endless:
-            return _ENDLESS
+            return ENDLESS
         lengths = map(self._find_end, range(self.splits))
         return min(lengths) if self.stop == "first" else max(lengths)
 

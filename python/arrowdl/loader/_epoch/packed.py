@@ -1,0 +1,292 @@
+"""An epoch of blocks: `PackedEpoch` of a source, `PackedMixture`, and `PackedStream`.
+
+A block counts as a row: ranks, workers, splits and states are those of sources of so many rows. The
+rows are packed in the one order of the epoch, so blocks depend neither on ranks nor on splits. Each
+process knows the lengths of all sequences, and so where every block begins: it reads its own rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._epoch.block_plan import BlockPlan
+from arrowdl.loader._epoch.mixed_sequences import MixedSequences
+from arrowdl.loader._epoch.read import EpochRows, Order
+from arrowdl.loader._epoch.sharding import Span
+from arrowdl.loader._packing import Pack
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
+from arrowdl.loader._sources.lengths import LengthsSource
+from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
+
+_ROWS = 65_536  # whose lengths are packed at a time
+_UNIT = 64  # blocks that are read together, if they are near each other
+
+
+class Packing:
+    """The blocks of a source, epoch by epoch.
+
+    Parameters
+    ----------
+    source : Source
+    order : Order
+        Of the rows.
+    splits : int, optional
+        Sequences of blocks that a process may read side by side: they share the shuffle buffer.
+    pack : Pack
+    """
+
+    def __init__(self, source: Source, order: Order, splits: int | None, pack: Pack) -> None:
+        self.pack = pack
+        self._source = source
+        if splits is not None and order.buffer_size is not None and _is_indexed(source):
+            order = replace(order, buffer_size=-(-order.buffer_size // splits))
+        self._order = order
+        self._lengths: IndexedSource | None = None
+        self._opened: tuple[int, Source] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def open(self, epoch: int) -> Source:
+        """Return the blocks of an epoch."""
+        if self._opened is None or self._opened[0] != epoch:
+            self._opened = (epoch, self._open(epoch))
+        return self._opened[1]
+
+    def prepare(self) -> None:
+        """Read the lengths of all sequences, which each worker process would read again."""
+        if isinstance(self._source, IndexedSource) and self._lengths is None:
+            lengths = _open_lengths(self._source, self.pack.column)
+            lengths.prepare()
+            self._lengths = lengths
+
+    def _open(self, epoch: int) -> Source:
+        source = self._source
+        if isinstance(source, StreamSource):
+            return PackedStream(source, self._order, self.pack)
+        self.prepare()
+        lengths = self._lengths
+        if isinstance(source, MixedSource):
+            assert isinstance(lengths, MixedSource)
+            return PackedMixture(source, lengths, self.pack, epoch)
+        assert lengths is not None
+        return PackedEpoch(source, lengths, self.pack, self._order, epoch)
+
+
+def _is_indexed(source: Source) -> bool:
+    return isinstance(source, IndexedSource)
+
+
+def _open_lengths(source: IndexedSource, column: str) -> IndexedSource:
+    if not isinstance(source, MixedSource):
+        return LengthsSource(source, column)
+    return source.replace_sources(
+        [LengthsSource(member.source, column) for member in source.members]
+    )
+
+
+def check_pack(source: Source, pack: Pack) -> list[str] | None:
+    """Return the columns of the blocks of a source; None for a stream, which is not opened yet.
+
+    Raises
+    ------
+    TypeError, ValueError, BufferError
+        Of `DeviceStream.pack`: the source has no such columns, or they cannot be packed.
+    ValueError
+        The source is a mixture whose weights change.
+    """
+    if isinstance(source, StreamSource):
+        return None
+    if isinstance(source, MixedSource) and len(source.schedule) > 1:
+        raise ValueError(
+            "pack= with weights that change at a step: a step has blocks, and how many rows these "
+            "have differs from one to the next. Give one number for each source"
+        )
+    names = source.column_names
+    if names is not None and pack.column not in names:
+        raise ValueError(
+            f'pack= names "{pack.column}", and the columns that are read are {list(names)}'
+        )
+    stream = source.read([]).pack(**pack.list_arguments())
+    return [field.name for field in stream.schema.children]
+
+
+class _Blocks(IndexedSource):
+    """Blocks as rows of a source; see `PackedEpoch` and `PackedMixture`."""
+
+    is_shared = False
+    rows_at_once = 1
+
+    def __init__(self, source: IndexedSource, pack: Pack) -> None:
+        self._source = source
+        self._pack = pack.list_arguments()
+
+    @property
+    def column_names(self) -> list[str] | None:
+        names = self._source.column_names
+        return None if names is None else [*names, *self._pack["add"]]
+
+    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
+        """Return a stream without blocks: others are read by `read_rows`."""
+        return self._source.read([]).pack(**self._pack)
+
+    def describe(self) -> str:
+        return self._source.describe()
+
+    def check_unchanged(self) -> None:
+        self._source.check_unchanged()
+
+
+class PackedEpoch(_Blocks):
+    """The blocks of an epoch of a source.
+
+    Parameters
+    ----------
+    source : IndexedSource
+    lengths : IndexedSource
+        The length of each of its sequences, in the same units.
+    pack : Pack
+    order : Order
+    epoch : int
+    """
+
+    def __init__(
+        self, source: IndexedSource, lengths: IndexedSource, pack: Pack, order: Order, epoch: int
+    ) -> None:
+        super().__init__(source, pack)
+        self._rows = EpochRows(source, order, epoch)
+        self._count = source.num_rows
+        own = EpochRows(lengths, order, epoch)
+        self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
+        blocks = self._plan.count()
+        self.units = [_UNIT] * (blocks // _UNIT)
+        if blocks % _UNIT:
+            self.units.append(blocks % _UNIT)
+
+    def read_rows(
+        self, start: int, stop: int, order: UnitOrder, readers: int = 1
+    ) -> _core.DeviceStream:
+        if start >= stop:
+            return self.read([])
+        place = self._plan.find(start)
+        end = self._plan.find_end(stop)
+        rows = self._rows.read(Span(place.row, self._count if end is None else end), readers)
+        return rows.pack(**self._pack, resume_from=place).slice(0, stop - start)
+
+
+def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:
+    return rows.read(Span(row, stop)).rebatch(_ROWS)
+
+
+class PackedMixture(_Blocks):
+    """The blocks of an epoch of a mixture, whose sequences are packed each by itself.
+
+    All have as many blocks: if the mixture ends with a source, those of the shortest sequence, and
+    otherwise as many as the last sequence needs until it has had all rows of its sources.
+
+    Parameters
+    ----------
+    source : MixedSource
+    lengths : MixedSource
+        The same mixture of the lengths of the sequences.
+    pack : Pack
+    epoch : int
+
+    Raises
+    ------
+    ValueError
+        Rows are repeated, and no row has tokens.
+    """
+
+    def __init__(self, source: MixedSource, lengths: MixedSource, pack: Pack, epoch: int) -> None:
+        super().__init__(source, pack)
+        self._sequences = MixedSequences(source, epoch)
+        self._end = source.length if source.stop == "first" else ENDLESS
+        if source.stop != "first":
+            _require_tokens(lengths, pack)
+        own = MixedSequences(lengths, epoch)
+        self._plans = [
+            BlockPlan(partial(_open_sequence, own, i, self._end), pack)
+            for i in range(source.splits)
+        ]
+        if source.is_endless:
+            self._count = ENDLESS
+        elif source.stop == "first":
+            self._count = min(plan.count() for plan in self._plans)
+        else:
+            self._count = max(plan.count_until(source.length) for plan in self._plans)
+        self.units = [self._count] * source.splits
+
+    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence that has blocks to read, or one without blocks.
+
+        Parameters
+        ----------
+        wanted : sequence of (int, Span)
+            Index of each sequence, and its blocks to read.
+        """
+        wanted = [(index, span) for index, span in wanted if span]
+        if not wanted:
+            return [self.read([])]
+        places = [self._plans[index].find(span.start) for index, span in wanted]
+        ends = [self._plans[index].find_end(span.stop) for index, span in wanted]
+        rows = [
+            Span(place.row, self._end if end is None else end)
+            for place, end in zip(places, ends, strict=True)
+        ]
+        streams = self._sequences.open([(i, own) for (i, _), own in zip(wanted, rows, strict=True)])
+        return [
+            stream.pack(**self._pack, resume_from=place).slice(0, len(span))
+            for stream, place, (_, span) in zip(streams, places, wanted, strict=True)
+        ]
+
+    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
+        """Return a copy of one block of a sequence."""
+        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
+        return copy.deepcopy(array)
+
+
+def _open_sequence(sequences: MixedSequences, index: int, end: int, row: int) -> _core.DeviceStream:
+    (stream,) = sequences.open([(index, Span(row, end))])
+    return stream
+
+
+def _require_tokens(lengths: MixedSource, pack: Pack) -> None:
+    """Raise ValueError if a packer would read the sources again and again, and find no block."""
+    for member, weight in zip(lengths.members, lengths.phases[-1].weights, strict=True):
+        rows, stop = EpochRows(member.source, Order(0, None), 0), member.source.num_rows
+        if weight and BlockPlan(partial(_read_from, rows, stop), pack).has_blocks():
+            return
+    raise ValueError(
+        f'no source has a row with tokens in "{pack.column}" that long="{pack.long}" keeps: there '
+        "is nothing to pack"
+    )
+
+
+class PackedStream(StreamSource):
+    """The blocks of a stream, whose lengths are not known: every rank packs all rows.
+
+    Parameters
+    ----------
+    source : StreamSource
+    order : Order
+    pack : Pack
+    """
+
+    def __init__(self, source: StreamSource, order: Order, pack: Pack) -> None:
+        super().__init__(source.open, source.is_replayable)
+        self._rows = source
+        self._order = order
+        self._pack = pack.list_arguments()
+
+    def open(self, epoch: int) -> _core.DeviceStream:
+        """As in `StreamSource`."""
+        stream, size = self._rows.open(epoch), self._order.buffer_size
+        if size is not None:
+            stream = stream.shuffle(size, self._order.make_seed(epoch, "rows"))
+        return stream.pack(**self._pack)

@@ -1,0 +1,68 @@
+"""`Pack`: how a `Loader` packs sequences of tokens into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+Strategy = Literal["concat", "best_fit"]
+Long = Literal["split", "truncate", "drop", "raise"]
+_DECIDING = ("column", "length", "strategy", "buffer_size", "long")
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Blocks of `length` tokens, for ``Loader(pack=...)``: the arguments of `DeviceStream.pack`.
+
+    They are checked when a Loader is made, or, for streams, when it is iterated.
+
+    Parameters
+    ----------
+    column : str
+        The lists of tokens.
+    length : int
+        Tokens of a block.
+    strategy : {"concat", "best_fit"}
+        Whether sequences follow one another and are cut at the ends of blocks, or are placed whole.
+    buffer_size : int
+        Blocks of a window of ``"best_fit"``.
+    long : {"split", "truncate", "drop", "raise"}
+        What happens to a sequence of more than `length` tokens.
+    pad_value : int, float, bool, or mapping of str to these
+        The padding of the packed columns, or of each of them by name.
+    aligned : sequence of str, optional
+        The columns with an item for each token. By default all lists of items of a fixed width.
+    add : sequence of str
+        Of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
+
+    Raises
+    ------
+    ValueError
+        `add` has ``"resume_from"``: the states of a Loader take its place.
+    """
+
+    column: str
+    length: int
+    strategy: Strategy = "concat"
+    _: KW_ONLY
+    buffer_size: int = 256
+    long: Long = "split"
+    pad_value: float | Mapping[str, float] = 0
+    aligned: Sequence[str] | None = None
+    add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens")
+
+    def __post_init__(self) -> None:
+        if "resume_from" in self.add:
+            raise ValueError(
+                'add= has "resume_from": a Loader resumes by its own state, see Loader.state_dict; '
+                "leave it out"
+            )
+
+    def list_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `DeviceStream.pack`."""
+        return dict(self.__dict__)
+
+    def list_deciding(self) -> dict[str, Any]:
+        """Return the arguments that decide which tokens a block has."""
+        return {name: getattr(self, name) for name in _DECIDING}
