@@ -53,6 +53,8 @@ class Message:
         Offset, dtype and shape of each tensor in the block.
     others : dict of int to object
         The leaves that are not in the block, by index.
+    outcome : bytes, optional
+        A pickle of what became of its rows in a worker.
     """
 
     rows: int
@@ -60,6 +62,7 @@ class Message:
     block: _core.DeviceArray
     table: bytes
     others: dict[int, Any]
+    outcome: bytes | None = None
 
     def __len__(self) -> int:
         return self.rows

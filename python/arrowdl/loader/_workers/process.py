@@ -10,9 +10,11 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl.loader._batches.chain import Outcome
 from arrowdl.loader._batches.pack import Layout, flatten
 from arrowdl.loader._workers.no_room import NoRoomError
 from arrowdl.loader._workers.shared_memory import Slot, SlotPool
@@ -27,8 +29,11 @@ class ShareReader(Protocol):
 
     def read_share(
         self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield each batch, after the number of its rows that belong to the rank."""
+    ) -> Iterator[tuple[int, Any, Outcome | None]]:
+        """Yield each batch, after the number of its rows that belong to the rank.
+
+        Last is what became of its rows, if they may have been skipped or filtered.
+        """
 
 
 def run_worker(connection: Connection, index: int, workers: int) -> None:
@@ -114,7 +119,7 @@ class _Worker:
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
         share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
-        for rows, batch in share:
+        for rows, batch, outcome in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
                     "the transform or the source returned in a process that it forked: end that "
@@ -122,12 +127,12 @@ class _Worker:
                 )
             while not self._credit:
                 self._obey()
-            self._send_batch(rows, batch)
+            self._send_batch(rows, batch, outcome)
             self._credit -= 1
             del batch
         _send(self._channel, "end")
 
-    def _send_batch(self, rows: int, tree: Any) -> None:
+    def _send_batch(self, rows: int, tree: Any, outcome: Outcome | None) -> None:
         """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)
         block = _core.TensorBlock(leaves, layout.frameworks)
@@ -136,8 +141,11 @@ class _Worker:
         number, slot, dropped = self._take_slot(block.nbytes)
         block.write(slot.memory)
         content = rows, number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
+        told = None
+        if outcome is not None and (outcome.report is not None or outcome.filtered):
+            told = _dump_outcome(outcome)
         try:
-            _send(self._channel, "batch", *content, descriptor=slot.descriptor)
+            _send(self._channel, "batch", *content, told, descriptor=slot.descriptor)
         except OSError as error:
             if error.errno != errno.ETOOMANYREFS:
                 raise
@@ -164,6 +172,14 @@ class _Worker:
             return None
         self._layout = layout
         return pickle.dumps(layout)
+
+
+def _dump_outcome(outcome: Outcome) -> bytes:
+    report = outcome.report
+    if report is not None and _dump_error(report.error) is None:
+        error = RuntimeError(f"a worker of the Loader {_summarize(report.error)}")
+        outcome = replace(outcome, report=replace(report, error=error))
+    return pickle.dumps(outcome)
 
 
 def _dump_error(error: BaseException) -> bytes | None:

@@ -132,6 +132,7 @@ class Worker:
         others: bytes | None,
         dropped: list[int],
         layout: bytes | None,
+        outcome: bytes | None,
     ) -> Message:
         self._slots.drop(dropped)
         block = self._slots.read(number, size, descriptor)  # first: it closes the descriptor
@@ -139,7 +140,8 @@ class Worker:
             self._layout = pickle.loads(layout)
         assert self._layout is not None
         self._give_back(1)
-        return Message(rows, self._layout, block, table, pickle.loads(others) if others else {})
+        left = pickle.loads(others) if others else {}
+        return Message(rows, self._layout, block, table, left, outcome)
 
     def _describe_exit(self) -> str:
         self._process.join(5)
