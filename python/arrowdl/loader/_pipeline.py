@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from arrowdl import _core
-from arrowdl.loader._batches.chain import Chain, Items, Outcome, Substitutes
+from arrowdl.loader._batches.chain import Chain, FunctionError, Items, Outcome, Substitutes, call
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
@@ -414,6 +414,8 @@ class Pipeline:
     ) -> _core.DeviceStream:
         function = self.options.transform_arrow
         assert function is not None
+        if skip is not None:
+            function = partial(call, function)
         return transform_stream(
             stream,
             function,
@@ -491,10 +493,9 @@ class _Skip:
         spare = self._substitutes.copy_rows(array)
         try:
             made = transform(array)
-        except Exception as error:
-            if isinstance(error, MemoryError):
-                raise
-            made = self._substitutes.make(transform, spare, detach(error))
+        except FunctionError as failure:
+            error = detach(failure.error)
+            made = self._substitutes.make(transform, spare, error)
             numbers = self._notes[index].list_numbers()
             valid = self._valid_rows.get(index, len(numbers))
             self._valid_rows[index] = 0

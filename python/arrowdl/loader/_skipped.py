@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 # The system refuses these to every file.
@@ -90,6 +91,21 @@ def detach(error: Exception) -> Exception:
     """Drop the frames that an error refers to: they would keep batches alive."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     return error
+
+
+def renew(error: Exception, note: str) -> Exception:
+    """Return a copy of an error that is kept, to be raised, with a note.
+
+    The frames of an error that is raised may have what keeps it.
+    """
+    try:
+        made = copy(error)
+    except Exception:  # made with other arguments
+        made = None
+    if type(made) is not type(error) or made is error:
+        made = RuntimeError(describe(error))
+    made.__notes__ = [*getattr(error, "__notes__", ()), note]
+    return made
 
 
 def describe(error: BaseException) -> str:

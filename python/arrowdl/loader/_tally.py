@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from arrowdl.loader._skipped import Report, Skipped
+from arrowdl.loader._skipped import Report, Skipped, renew
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._stats import Stats
 
@@ -52,12 +52,12 @@ class Tally:
                 self._known.add(entry)
                 name_entry(stats, entry)
         if self._rows > self._most:
-            report.error.add_note(
+            raise renew(
+                report.error,
                 f'Loader(on_error="skip") has skipped {self._rows} rows in this epoch on this rank '
                 f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
-                f"{self._most} allows no more. stats().skipped names the rows"
+                f"{self._most} allows no more. stats().skipped names the rows",
             )
-            raise report.error
 
 
 def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None) -> None:

@@ -14,12 +14,36 @@ from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_mask, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Step
-from arrowdl.loader._skipped import Report, detach
+from arrowdl.loader._skipped import Report, detach, renew
 from arrowdl.loader._sources.numbered import Numbered, report_failed
 
 Convert = Callable[[Any], Any]
 Content = _core.DeviceArray | Message
 _TRIED = 16  # rows of a batch that failed
+
+
+class FunctionError(Exception):
+    """What a function of the user raised, apart from errors of what it returned."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def call(function: Callable[[Any], Any], given: Any) -> Any:
+    """Call a function of the user.
+
+    Raises
+    ------
+    FunctionError
+        It has raised an exception other than MemoryError.
+    """
+    try:
+        return function(given)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise FunctionError(error) from None
 
 
 @dataclass
@@ -149,11 +173,9 @@ class Chain:
         begin = time.perf_counter()
         try:
             outcome = self._run(item, batch)
-        except Exception as error:
-            if substitutes is None or isinstance(error, MemoryError):
-                raise
-            del batch
-            outcome = self._substitute(substitutes, item, spare, detach(error))
+        except FunctionError as failure:
+            assert substitutes is not None
+            outcome = self._substitute(substitutes, item, spare, detach(failure.error))
         else:
             if substitutes is not None:
                 substitutes.keep(spare)
@@ -170,11 +192,11 @@ class Chain:
         made = Outcome(batch, len(item), item.valid)
         for step in self._steps:
             if not step.is_filter:
-                made.batch, content = step.function(made.batch), None
+                made.batch, content = self._call(step.function, made.batch), None
                 continue
             if not made.valid:
                 continue  # it has no row of this rank
-            mask = read_mask(step.function(made.batch), made.rows)
+            mask = read_mask(self._call(step.function, made.batch), made.rows)
             kept = [i for i in range(made.valid) if mask[i]]
             if len(kept) == made.valid:
                 continue
@@ -182,6 +204,9 @@ class Chain:
             made.valid = len(kept)
             content = self._keep(made, content, kept)
         return made
+
+    def _call(self, function: Callable[[Any], Any], batch: Any) -> Any:
+        return function(batch) if self._substitutes is None else call(function, batch)
 
     def _keep(
         self, made: Outcome, content: _core.DeviceArray | None, kept: list[int]
@@ -260,16 +285,15 @@ class Substitutes:
             for row in group:
                 try:
                     made = attempt(_copy(row))
-                except Exception as failure:
-                    detach(failure)
+                except FunctionError:
                     continue
                 self._found = row
                 return made
-        error.add_note(
+        raise renew(
+            error,
             'Loader(on_error="skip") found no row for which the transform does not fail, to repeat '
-            "it in place of this batch"
+            "it in place of this batch",
         )
-        raise error
 
 
 def _copy(content: Content) -> Content:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from arrowdl import _core
-from arrowdl.loader._skipped import Report
+from arrowdl.loader._skipped import Report, renew
 from arrowdl.loader._sources.numbered import MISSING, NUMBER, Numbered, read_numbers
 
 
@@ -105,11 +105,11 @@ def sample_rows(numbered: Numbered) -> Iterator[_core.DeviceArray]:
 def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
     for row in sample_rows(numbered):
         return row
-    report.error.add_note(
+    raise renew(
+        report.error,
         'Loader(on_error="skip") found no row that can be read, to repeat it in the batches that '
-        "have none"
+        "have none",
     )
-    raise report.error
 
 
 def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:

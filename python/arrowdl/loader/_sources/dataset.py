@@ -142,7 +142,9 @@ class DatasetSource(IndexedSource):
         line = OpeningLine("reads the footers", len(found))
         files = map_in_threads(self._open_file, found, FILES_AT_ONCE, line)
         self._fragments = [fragment for file in files for fragment in file]
-        if self._query.filter is None and all(hasattr(file, "row_groups") for file in found):
+        if self._query.filter is None and all(
+            hasattr(unit, "row_groups") for unit in self._fragments
+        ):
             self.units = list(map(count_rows, self._fragments))
             return
         line = OpeningLine("counts the rows", len(files))

@@ -183,8 +183,6 @@ class NumberedSource(IndexedSource):
     def _read_alone(self, unit: int, readers: int) -> Iterator[_core.DeviceArray]:
         rows = self.units[unit]
         try:
-            if unit in self._failures:
-                raise self._failures[unit]
             with closing(self._source.read([unit], readers)) as stream:
                 arrays = list(stream)
             if sum(map(len, arrays)) != rows:
