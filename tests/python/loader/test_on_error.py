@@ -280,10 +280,9 @@ def test_a_tenth_of_the_rows_may_be_skipped(folder: Path) -> None:
     flip_value(folder / "2.parquet", 1)
     loader = arrowdl.Loader(open_checked(folder), 10, on_error="skip", framework="numpy")
     batches = iter(loader)
-    ids = []
+    ids: list[int] = []
     with pytest.raises(OSError, match="CRC checksum") as caught:
-        for batch in batches:
-            ids += batch["id"][: loader.valid_rows].tolist()
+        ids.extend(i for batch in batches for i in batch["id"][: loader.valid_rows].tolist())
     notes = "\n".join(caught.value.__notes__)
     assert "has skipped 40 rows in this epoch on this rank (2 errors)" in notes
     assert "max_skipped_rows=30 allows no more" in notes
