@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mix import open_mixture
-from arrowdl.loader._options import Options, choose_splits, require_bool, require_int
+from arrowdl.loader._options import Options, Step, choose_splits, require_bool, require_int
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._reader import EpochReader
+from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect, open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._types import Framework, NullsOption, RaggedOption, SourceLike
+from arrowdl.loader._tally import check_left_out
+from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, SourceLike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,6 +176,18 @@ class Loader(EpochReader):
         shuffle buffer), so that every number of ranks trains on the same. The first epoch reads the
         lengths of all rows once. Of a stream, every rank packs all rows.
 
+    on_error : {'raise', 'skip'}
+        'skip' leaves out what cannot be read, and goes on: a file whose footer cannot be read, with
+        a warning when the loader is made; a row group (of other formats than Parquet, a file) that
+        is damaged or gone; a batch for which `transform`, `transform_arrow` or a function of `map`
+        or `filter` raises. Steps, ranks and states stay as they are: a batch has fewer rows, and
+        one without a row repeats one, with 0 `valid_rows`. Each error is logged once an epoch, as a
+        warning of the logger "arrowdl.loader" with the file and its rows, and is in
+        ``stats().skipped``. Errors of streams, and of options such as `nulls`, are raised.
+    max_skipped_rows : int, optional
+        Rows that `on_error` may skip in an epoch on this rank. Then the error is raised. By default
+        a tenth of the rows of the source; of a stream, 10,000.
+
     Raises
     ------
     TypeError
@@ -238,6 +252,8 @@ class Loader(EpochReader):
         report_every: float | None = None,
         report: Callable[[Stats], Any] | None = None,
         pack: Pack | None = None,
+        on_error: OnError = "raise",
+        max_skipped_rows: int | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -275,15 +291,20 @@ class Loader(EpochReader):
             report_every=report_every,
             report=report,
             pack=pack,
+            on_error=on_error,
+            max_skipped_rows=max_skipped_rows,
         )
-        opened = open_source(
-            source, columns, filter, require_bool("memory_map", memory_map), vocabulary
-        )
+        maps = require_bool("memory_map", memory_map)
+        left_out: list[Skipped] | None = [] if options.skips else None
+        opened = open_source(source, columns, filter, maps, vocabulary, left_out)
+        if left_out:
+            check_left_out(left_out, opened, options.max_skipped_rows)
         names = opened.column_names if pack is None else check_pack(opened, pack)
         if names is not None and transform_arrow is None:
             options.check_columns(names)
             opened.vocabulary.check_names(names)
         super().__init__(opened, options)
+        self._note_skipped(left_out or ())
 
     @classmethod
     def mix(
@@ -364,12 +385,13 @@ class Loader(EpochReader):
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)
+        left_out: list[Skipped] | None = [] if options.get("on_error") == "skip" else None
         mixture: Any = open_mixture(
             sources,
             weights,
             stop,
             origin,
-            lambda source: open_source(source, columns, filter, maps, vocabulary),
+            lambda source: open_source(source, columns, filter, maps, vocabulary, left_out),
             Order(number, buffer if shuffle else None),
             size,
             sequences,
@@ -377,7 +399,7 @@ class Loader(EpochReader):
         )
         if options.get("transform_arrow") is None:
             tables.check_names(mixture.column_names or [])
-        return cls(
+        made = cls(
             mixture,
             global_batch_size=global_batch_size,
             splits=sequences,
@@ -386,6 +408,60 @@ class Loader(EpochReader):
             buffer_size=buffer_size,
             **options,
         )
+        if left_out:
+            check_left_out(left_out, mixture, options.get("max_skipped_rows"))
+            made._note_skipped(left_out)
+        return made
+
+    def map(self, function: Callable[[Any], Any]) -> Self:
+        """Return a loader that calls `function` with each batch, and returns its result.
+
+        It is called after `transform` and the functions of earlier `map` and `filter` calls, in the
+        same thread or process as `transform`. This loader does not change.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a batch. With `num_workers` it has to be picklable.
+
+        Returns
+        -------
+        Loader
+            Over the same source and options, at the same position.
+
+        Raises
+        ------
+        TypeError
+            `function` cannot be called.
+        """
+        return self._with_step(Step(_require_function("map", function), False))
+
+    def filter(self, function: Callable[[Any], Any]) -> Self:
+        """Return a loader that drops rows of each batch.
+
+        Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
+        repeats a row, with 0 `valid_rows`. With `pad_last`, batches keep their shape, and
+        ``"valid"`` is False for what was dropped. Give `Loader` a `filter` instead if the files can
+        be filtered by their columns: its batches are full, and row groups are skipped.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a batch, as it is after `transform` and earlier functions. Returns a bool for each
+            row: a tensor, array or list.
+
+        Returns
+        -------
+        Loader
+            Over the same source and options, at the same position. After `transform` or `map`,
+            batches have to be tensors, and dicts, tuples and lists of them, with the rows first.
+
+        Raises
+        ------
+        TypeError
+            `function` cannot be called.
+        """
+        return self._with_step(Step(_require_function("filter", function), True))
 
     def vocabulary(self, column: str) -> pa.Array:
         """Return the values of a dictionary column, in the order of its codes.
@@ -533,3 +609,9 @@ class Loader(EpochReader):
         except ValueError:  # iterating says what is wrong
             return "rank unknown"
         return f"rank {rank} of {world_size}"
+
+
+def _require_function(name: str, function: Any) -> Callable[[Any], Any]:
+    if not callable(function):
+        raise TypeError(f"{name}({function!r}): give a function of one batch")
+    return cast("Callable[[Any], Any]", function)

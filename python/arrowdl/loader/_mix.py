@@ -85,6 +85,11 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
                 f'the Loader "{name}" has {option}=: give it to Loader.mix, whose batches have '
                 "rows of all sources"
             )
+    if options.chain:
+        raise ValueError(
+            f'the Loader "{name}" has map() or filter(): call it on what Loader.mix returns, whose '
+            "batches have rows of all sources"
+        )
     source = _require_indexed(name, loader._source)
     size = options.buffer_size if options.shuffle else None
     # The mixture may give it another vocabulary, and the Loader keeps its own.

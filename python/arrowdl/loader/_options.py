@@ -13,7 +13,7 @@ from arrowdl import _core
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._stats import Stats
-from arrowdl.loader._types import Framework, NullsOption, RaggedOption, Stack
+from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, Stack
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
@@ -21,6 +21,14 @@ _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progres
 _SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
 _MOST_NAMED = 12  # of the numbers that fit, in an error
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function of `Loader.map` or `Loader.filter`."""
+
+    function: Callable[[Any], Any]
+    is_filter: bool
 
 
 @dataclass(kw_only=True)
@@ -70,6 +78,9 @@ class Options:
     report_every: float | None = None
     report: Callable[[Stats], Any] | None = None
     pack: Pack | None = None
+    on_error: OnError = "raise"
+    max_skipped_rows: int | None = None
+    chain: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -77,6 +88,7 @@ class Options:
         self.num_workers = require_int("num_workers", self.num_workers, 0)
         self.num_threads = require_int("num_threads", self.num_threads, 0, 2**16)
         self._check_report()
+        self._check_skips()
         if self.num_workers and sys.platform == "win32":
             raise NotImplementedError(
                 f"num_workers={self.num_workers}: worker processes send descriptors of shared "
@@ -177,6 +189,40 @@ class Options:
             raise TypeError(f"report={report!r}: give a function that takes the Stats")
         if report is not None and seconds is None:
             raise ValueError("report= needs report_every=, the seconds between two reports")
+
+    def _check_skips(self) -> None:
+        if self.on_error not in get_args(OnError):
+            raise ValueError(f"on_error={self.on_error!r}: expected 'raise' or 'skip'")
+        if self.on_error == "skip" and (self.is_planned or self.pack is not None):
+            plan = self.name_plan() if self.is_planned else "pack="
+            raise ValueError(
+                f"on_error='skip' with {plan}, whose batches depend on the lengths of rows that "
+                "may not be readable: leave damaged files out, or use on_error='raise'"
+            )
+        if self.max_skipped_rows is None:
+            return
+        if self.on_error != "skip":
+            raise ValueError(
+                f"max_skipped_rows={self.max_skipped_rows!r} belongs to on_error='skip': without "
+                "it, the first error is raised"
+            )
+        self.max_skipped_rows = require_int("max_skipped_rows", self.max_skipped_rows, 0)
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows that fail are skipped."""
+        return self.on_error == "skip"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is called with each batch: `transform`, and then the functions of the chain."""
+        first = () if self.transform is None else (Step(self.transform, False),)
+        return (*first, *self.chain)
+
+    @property
+    def filters(self) -> bool:
+        """Whether a step drops rows."""
+        return any(step.is_filter for step in self.chain)
 
     def _check_sizes(self) -> None:
         if self.counts_tokens:
@@ -361,7 +407,7 @@ class Options:
         if not self.writable:
             return False
         if self.sharding is not None:
-            return self.transform is not None
+            return bool(self.steps)
         return self.framework != "jax"
 
 

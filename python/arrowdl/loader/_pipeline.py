@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,11 @@ from itertools import count
 from typing import Any, Protocol
 
 from arrowdl import _core
+from arrowdl.loader._batches.chain import Chain, FunctionError, Items, Outcome, Substitutes, call
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
+from arrowdl.loader._batches.missing import Note, drop_missing, sample_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.padding import Counts, Padding
@@ -31,9 +34,12 @@ from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
+from arrowdl.loader._skipped import detach
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.numbered import Numbered, number_source, report_failed
 from arrowdl.loader._stats import Reporter, Stats
+from arrowdl.loader._tally import Tally
 from arrowdl.loader._workers.pool import WorkerPool
 
 Convert = Callable[[Any], Any]
@@ -49,10 +55,13 @@ class Received:
     stats : Stats
     valid_rows : int
         Rows of the last batch that belong to this rank.
+    outcome : Outcome, optional
+        What became of the rows of the last batch, without the batch.
     """
 
     stats: Stats = field(default_factory=Stats)
     valid_rows: int = 0
+    outcome: Outcome | None = None
 
 
 class SharePipeline(Protocol):
@@ -74,6 +83,7 @@ def iterate(
     received: Received,
     make_bar: MakeBar,
     reporter: Reporter,
+    tally: Tally | None = None,
 ) -> Iterator[Any]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
@@ -86,6 +96,8 @@ def iterate(
         Makes a context manager that returns a function, which is called with the rows of each
         batch.
     reporter : Reporter
+    tally : Tally, optional
+        Counts the rows that are skipped.
 
     Raises
     ------
@@ -96,7 +108,7 @@ def iterate(
     own = reader.count_own(reader.position.batches)
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
-    transform = convert if isinstance(convert, (Transform, Receive)) else None
+    transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
     with closing(stream), make_bar() as show:
         begin = now()
         for number in count():
@@ -107,8 +119,16 @@ def iterate(
             if item is None:
                 return
             batch = convert(item)
-            rows = reader.valid_rows.pop(number, len(item))
-            stats.padding_rows += len(item) - rows
+            length = len(item)
+            rows = reader.valid_rows.pop(number, length)
+            if isinstance(batch, Outcome):
+                received.outcome = outcome = replace(batch, batch=None)
+                batch, length, rows = batch.batch, outcome.rows, outcome.valid
+                stats.filtered_rows += outcome.filtered
+                if tally is not None and outcome.report is not None:
+                    tally.add(outcome.report)
+                del outcome
+            stats.padding_rows += length - rows
             stats.bytes += item.nbytes
             values, padding = pipeline.count_padding(item)
             stats.values += values
@@ -187,7 +207,7 @@ class Pipeline:
         tensors are copied to shared memory, which may be written to.
         """
         options = self.options
-        is_writable = options.writable and options.transform is not None
+        is_writable = options.writable and bool(options.steps)
         reduced = replace(
             options,
             num_workers=0,
@@ -238,7 +258,7 @@ class Pipeline:
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any, Counts]]:
+    ) -> Iterator[tuple[int, Any, Counts, Outcome | None]]:
         """Read the batches of one worker process.
 
         Parameters
@@ -255,6 +275,8 @@ class Pipeline:
         batch : object
         padding : (int, int)
             Of `Padding.count`.
+        outcome : Outcome or None
+            What became of its rows, if they may have been skipped or filtered.
         """
         sharding = self.make_sharding(world_size, num_workers)
         is_tokens = sharding.tokens is not None
@@ -266,7 +288,7 @@ class Pipeline:
         for batch in iterate(self, reader, received, NoBar, Reporter(stats, None, None)):
             padding = stats.values - before[0], stats.padding_values - before[1]
             before = stats.values, stats.padding_values
-            yield received.valid_rows, batch, padding
+            yield received.valid_rows, batch, padding, received.outcome
             del batch
         self.check_read()
 
@@ -289,12 +311,16 @@ class Pipeline:
             and not (is_joined or is_sorted)
         ):
             source = source.for_writing()
+        numbered = None
+        if options.skips:
+            source, numbered = number_source(source)
         return self.open_arrays(
             self._read(source, reader),
             _describe_batches(reader),
             reader.valid_rows,
             batch_size=reader.sharding.batch_size,
             is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
+            numbered=numbered,
         )
 
     def open_arrays(
@@ -305,6 +331,7 @@ class Pipeline:
         *,
         batch_size: int,
         is_new: bool,
+        numbered: Numbered | None = None,
     ) -> tuple[Any, Convert]:
         """Open a stream of rows, an array for each batch.
 
@@ -319,15 +346,21 @@ class Pipeline:
             To which `pad_last` pads.
         is_new : bool
             Whether the memory of the rows has no other user.
+        numbered : Numbered, optional
+            Of rows with numbers: rows that fail are skipped.
 
         Returns
         -------
         As of `SharePipeline.open`.
         """
         options, source = self.options, self.source
+        notes: dict[int, Note] = {}
+        if numbered is not None:
+            stream = drop_missing(stream, numbered, valid_rows, notes)
         if options.transform_arrow is not None:
+            skip = None if numbered is None else _Skip(numbered, valid_rows, notes)
             # Copied when it is called.
-            stream, is_new = self._transform_arrow(stream, options.transform_arrow, describe), True
+            stream, is_new = self._transform_arrow(stream, describe, skip), True
         if options.transform_arrow is not None or source.column_names is None:
             names = [field.name for field in stream.schema.children]
             options.check_columns(names)
@@ -351,21 +384,67 @@ class Pipeline:
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
             messages = pack_ahead(stream, to_tensors, device, depth, self.count_padding)
-            return messages, self._then_finish(Message.read)
+            if not self._has_outcomes(numbered):
+                return messages, self._then_finish(Message.read)
+            items = Items(messages, valid_rows, notes)
+            return items, self._make_chain(Message.read, batch_size, numbered, self._find_finish())
         convert = self._choose_converter(
             self._choose_access(is_new=is_new or stream.device_type != read_type)
         )
         stream = stream.prefetch(depth) if depth else stream
-        if not options.num_threads:
+        return self._open_steps(stream, convert, valid_rows, notes, batch_size, numbered)
+
+    def _open_steps(
+        self,
+        stream: _core.DeviceStream,
+        convert: Convert,
+        valid_rows: dict[int, int],
+        notes: dict[int, Note],
+        batch_size: int,
+        numbered: Numbered | None,
+    ) -> tuple[Any, Convert]:
+        """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
+        options = self.options
+        items: Any = stream
+        finish = None if options.num_threads else self._find_finish()
+        if self._has_outcomes(numbered):
+            items = Items(stream, valid_rows, notes)
+            convert = self._make_chain(convert, batch_size, numbered, finish)
+        elif not options.num_threads:
             return stream, self._then_finish(convert)
-        if options.transform is not None:
-            convert = Transform(convert, options.transform, None)
+        elif options.steps:
+            convert = Transform(convert, self._join_steps(), None)
+        if not options.num_threads:
+            return items, convert
         threads, ahead = options.num_threads, options.prefetch
-        made = convert_in_threads(stream, convert, threads, ahead, self.count_padding)
+        made = convert_in_threads(items, convert, threads, ahead, self.count_padding)
         return made, Receive(self._find_finish())
+
+    def _has_outcomes(self, numbered: Numbered | None) -> bool:
+        return numbered is not None or self.options.filters
+
+    def _make_chain(
+        self,
+        convert: Convert,
+        batch_size: int,
+        numbered: Numbered | None,
+        finish: Convert | None,
+    ) -> Chain:
+        options = self.options
+        # Rows of the source are not what is converted after transform_arrow, or on another device.
+        is_read = options.transform_arrow is None and options.device is None
+        sample = tuple if numbered is None or not is_read else partial(sample_rows, numbered)
+        size = batch_size if options.pad_last else None
+        return Chain(convert, options.steps, size, numbered, finish, sample)
+
+    def _join_steps(self) -> Convert:
+        functions = [step.function for step in self.options.steps]
+        return functions[0] if len(functions) == 1 else partial(_call_each, functions)
 
     def count_padding(self, item: Any) -> Counts:
         """Count the values of padded columns in an item, and the padding; see `SharePipeline`."""
+        if isinstance(item, Item):
+            item = item.content
         if isinstance(item, (Message, Pending)):
             return item.padding
         return (0, 0) if self._padding is None else self._padding.count(item)
@@ -418,11 +497,20 @@ class Pipeline:
     def _transform_arrow(
         self,
         stream: _core.DeviceStream,
-        function: Callable[[Any], Any],
         describe: Callable[[int], str],
+        skip: _Skip | None,
     ) -> _core.DeviceStream:
+        function = self.options.transform_arrow
+        assert function is not None
+        if skip is not None:
+            function = partial(call, function)
         return transform_stream(
-            stream, function, self.source.vocabulary, describe, copy=self._copies_transformed()
+            stream,
+            function,
+            self.source.vocabulary,
+            describe,
+            copy=self._copies_transformed(),
+            skip=skip,
         )
 
     def _copies_transformed(self) -> bool:
@@ -447,8 +535,8 @@ class Pipeline:
         """Return `convert`, followed by the transform and `finish`."""
         options = self.options
         finish = self._find_finish()
-        if options.transform is not None:
-            return Transform(convert, options.transform, finish)
+        if options.steps:
+            return Transform(convert, self._join_steps(), finish)
         if finish is None:
             return convert
         return lambda item: finish(convert(item))
@@ -456,6 +544,55 @@ class Pipeline:
 
 def _find_none(column: str) -> str:
     return ""
+
+
+def _call_each(functions: list[Convert], batch: Any) -> Any:
+    for function in functions:
+        batch = function(batch)
+    return batch
+
+
+class _Skip:
+    """Skips batches for which `transform_arrow` fails; see `transform_stream`.
+
+    Parameters
+    ----------
+    numbered : Numbered
+    valid_rows : dict of int to int
+    notes : dict of int to Note
+        As of `drop_missing`.
+    """
+
+    def __init__(
+        self, numbered: Numbered, valid_rows: dict[int, int], notes: dict[int, Note]
+    ) -> None:
+        self._numbered = numbered
+        self._valid_rows = valid_rows
+        self._notes = notes
+        self._substitutes = Substitutes(partial(sample_rows, numbered))
+
+    def __call__(
+        self,
+        transform: Callable[[_core.DeviceArray], Any],
+        array: _core.DeviceArray,
+        index: int,
+    ) -> Any:
+        """Return ``transform(array)``, or what it makes of another row."""
+        spare = self._substitutes.copy_rows(array)
+        try:
+            made = transform(array)
+        except FunctionError as failure:
+            error = detach(failure.error)
+            made = self._substitutes.make(transform, spare, error)
+            numbers = self._notes[index].list_numbers()
+            valid = self._valid_rows.get(index, len(numbers))
+            self._valid_rows[index] = 0
+            if valid:
+                report = report_failed(self._numbered, numbers[:valid], error)
+                self._notes[index] = Note([], report + self._notes[index].report)
+            return made
+        self._substitutes.keep(spare)
+        return made
 
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:
@@ -493,7 +630,10 @@ class WorkerPipeline:
             pool.close()
 
     def _convert(self, message: Message) -> Any:
-        return self._pipeline.finish(message.read())
+        batch = self._pipeline.finish(message.read())
+        if message.outcome is None:
+            return batch
+        return replace(pickle.loads(message.outcome), batch=batch)
 
     def _read(self, reader: Reader) -> Iterator[Message]:
         options, position = self._pipeline.options, reader.position

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
@@ -12,13 +13,15 @@ from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import count_batches
 from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
 from arrowdl.loader._epoch.world import find_world
-from arrowdl.loader._options import Options, require_int
+from arrowdl.loader._options import Options, Step, require_int
 from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPipeline, iterate
 from arrowdl.loader._progress import Bar, NoBar
+from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._stats import Reporter, Stats
+from arrowdl.loader._tally import Tally, find_most, name_entry
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -36,15 +39,29 @@ class EpochReader:
         self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
         if options.shuffle and isinstance(source, IndexedSource):
             source = source.cut_for_shuffle()
-        self._options = options
         self._source = source
-        self._pipeline = Pipeline(source, options)
-        self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
+        self._use(options)
         self._position = Position()
         self._received = Received()
         self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
         self._is_closed = False
+
+    def _use(self, options: Options) -> None:
+        self._options = options
+        self._pipeline = Pipeline(self._source, options)
+        self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
+
+    def _note_skipped(self, entries: Iterable[Skipped]) -> None:
+        """Log files that cannot be opened, and name them in `stats`."""
+        for entry in entries:
+            name_entry(self._received.stats, entry)
+
+    def _with_step(self, step: Step) -> Self:
+        """Return a Loader at the same position that calls one step more."""
+        made = copy.copy(self)
+        made._use(replace(self._options, chain=(*self._options.chain, step)))
+        return made
 
     @property
     def batch_size(self) -> int:
@@ -145,10 +162,22 @@ class EpochReader:
         if self._reporter is None:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
-        yield from iterate(pipeline, reader, self._received, self._make_bar, self._reporter)
+        received = self._received
+        tally = self._make_tally() if self._options.skips else None
+        yield from iterate(pipeline, reader, received, self._make_bar, self._reporter, tally)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
+
+    def _make_tally(self) -> Tally:
+        most = self._options.max_skipped_rows
+        if most is None:
+            source = self._source
+            rows = source.num_rows if isinstance(source, IndexedSource) else None
+            if isinstance(source, MixedSource) and source.is_endless:
+                rows = source.count_all_rows()
+            most = find_most(rows)
+        return Tally(self._received.stats, most)
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options
@@ -183,8 +212,9 @@ class EpochReader:
     def valid_rows(self) -> int:
         """Rows of the last returned batch that belong to this rank; they come first in it.
 
-        Fewer than the batch has if it was padded (`pad_last`). 0 if the batch repeats a row of
-        another rank, so that all ranks have as many batches: a metric has to leave it out.
+        Fewer than the batch has if it was padded (`pad_last`). 0 if the batch repeats a row, so
+        that all ranks have as many batches: a row of another rank, or, if all rows of the batch
+        were skipped or filtered, any row. A metric has to leave it out.
         """
         return self._received.valid_rows
 

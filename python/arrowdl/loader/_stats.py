@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from arrowdl.loader._skipped import Skipped
+
 Part = Literal["source", "conversion", "transform", "consumer"]
 Report = Callable[["Stats"], Any]
 
@@ -33,6 +35,8 @@ _METRICS = {
     "padding_rows": "Rows of the batches that are padding, or of another rank.",
     "values": "Values of padded columns, without padding.",
     "padding_values": "Values of padded columns that are padding.",
+    "filtered_rows": "Rows that filter dropped.",
+    "skipped_rows": "Rows that were skipped because of errors.",
     "bytes": "Bytes of the rows as Arrow arrays.",
     "source_seconds": "Time in which the training waited for rows.",
     "conversion_seconds": "Time to make tensors.",
@@ -70,6 +74,12 @@ class Stats:
         are read from a device are not counted.
     padding_values : int
         The padding of these: see `value_padding`.
+    filtered_rows : int
+        Rows of this rank that `Loader.filter` dropped.
+    skipped_rows : int
+        Rows of this rank that were skipped (``on_error="skip"``).
+    skipped : tuple of Skipped
+        The first 1,000 errors for which rows were skipped, and where the rows are.
     """
 
     batches: int = 0
@@ -82,12 +92,16 @@ class Stats:
     padding_rows: int = 0
     values: int = 0
     padding_values: int = 0
+    filtered_rows: int = 0
+    skipped_rows: int = 0
+    skipped: tuple[Skipped, ...] = ()
 
     def __sub__(self, earlier: Stats) -> Stats:
         if not isinstance(earlier, Stats):
             return NotImplemented
-        names = [field.name for field in fields(self)]
-        return Stats(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
+        names = [field.name for field in fields(self) if field.name != "skipped"]
+        counts = {name: getattr(self, name) - getattr(earlier, name) for name in names}
+        return Stats(**counts, skipped=self.skipped[len(earlier.skipped) :])
 
     @property
     def seconds(self) -> float:
@@ -154,11 +168,14 @@ class Stats:
         padding = f", {self.padding:.1%} padding" if self.padding_rows else ""
         if self.padding_values:
             padding += f", {self.value_padding:.1%} of padded columns is padding"
+        filtered = f", {self.filtered_rows:,} filtered" if self.filtered_rows else ""
+        skipped = f", {self.skipped_rows:,} skipped" if self.skipped_rows else ""
         megabytes, each_second = self.bytes / 1e6, self.bytes_per_second / 1e6
         return (
-            f"{self.batches:,} batches, {self.rows:,} rows{padding}, {megabytes:,.1f} MB in "
-            f"{self.seconds:.1f} s: {self.batches_per_second:,.1f} batches/s, "
-            f"{self.rows_per_second:,.0f} rows/s, {each_second:,.1f} MB/s ({shares}); {self.advice}"
+            f"{self.batches:,} batches, {self.rows:,} rows{padding}{filtered}{skipped}, "
+            f"{megabytes:,.1f} MB in {self.seconds:.1f} s: "
+            f"{self.batches_per_second:,.1f} batches/s, {self.rows_per_second:,.0f} rows/s, "
+            f"{each_second:,.1f} MB/s ({shares}); {self.advice}"
         )
 
     def to_openmetrics(

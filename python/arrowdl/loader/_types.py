@@ -10,6 +10,7 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"]
 Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
 NullsOption: TypeAlias = Nulls | Mapping[str, Nulls]
 Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
+OnError: TypeAlias = Literal["raise", "skip"]
 RaggedOption: TypeAlias = Ragged | Mapping[str, Ragged]
 Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
 

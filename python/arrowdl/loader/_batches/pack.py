@@ -56,6 +56,8 @@ class Message:
         The leaves that are not in the block, by index.
     padding : (int, int)
         Of `Padding.count`.
+    outcome : bytes, optional
+        A pickle of what became of its rows in a worker.
     """
 
     rows: int
@@ -64,6 +66,7 @@ class Message:
     table: bytes
     others: dict[int, Any]
     padding: Counts = (0, 0)
+    outcome: bytes | None = None
 
     def __len__(self) -> int:
         return self.rows

@@ -41,13 +41,24 @@ def pad_batches(
             own = valid_rows.get(i, len(array))
             if own < rows:
                 valid_rows[i] = own
-            mask = _make_mask(own, rows)
-            if not _core.is_host_readable(array.device):
-                mask = mask.to(array.device)
-            yield _add_column(_repeat_rows(array, rows), mask)
+            yield pad_rows(array, own, rows)
             array = next(stream, None)
 
     return _core.from_arrow_stream(pad())
+
+
+def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray:
+    """Repeat the rows of `array` up to `rows`, with `MASK`: the first `own` rows are valid."""
+    mask = _make_mask(own, rows)
+    if not _core.is_host_readable(array.device):
+        mask = mask.to(array.device)
+    return _add_column(_repeat_rows(array, rows), mask)
+
+
+def drop_mask(array: _core.DeviceArray) -> _core.DeviceArray:
+    """Return the rows without the column `MASK`."""
+    names = [name for name in array.field_names if name != MASK]
+    return _core.make_struct(names, [array.field(name) for name in names])
 
 
 def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:

@@ -13,6 +13,8 @@ from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], Any]
+
 
 def transform_stream(
     stream: _core.DeviceStream,
@@ -21,6 +23,7 @@ def transform_stream(
     describe: Callable[[int], str],
     *,
     copy: bool,
+    skip: Skip | None = None,
 ) -> _core.DeviceStream:
     """Call `function` with each array of `stream`, and return a stream of the results.
 
@@ -38,6 +41,9 @@ def transform_stream(
     copy : bool
         Copy what `function` returns, before it is called again: it may keep the memory, and write
         to it.
+    skip : callable, optional
+        Takes what makes a batch of an array, the array and its index. Makes the batch, of other
+        rows if it fails.
 
     Raises
     ------
@@ -53,16 +59,18 @@ def transform_stream(
         return stream
     schema: list[pa.Schema] = []
 
-    def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
+    def transform(array: _core.DeviceArray) -> pa.RecordBatch:
         given = pa.record_batch(array)
+        return _encode(_read_result(function(given), given), given, vocabulary)
+
+    def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
-            made = _read_result(function(given), given)
-            made = _encode(made, given, vocabulary)
+            made = transform(array) if skip is None else skip(transform, array, index)
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")
             raise
         if not schema:
-            vocabulary.check_names([*given.schema.names, *made.schema.names])
+            vocabulary.check_names([*array.field_names, *made.schema.names])
             schema.append(made.schema)
         _check_schema(made, schema[0], describe(index))
         result = _core.from_arrow(made)

@@ -47,6 +47,11 @@ class MapDataset:
 
     def __init__(self, pipeline: Pipeline, batch_size: int, cache_bytes: int) -> None:
         assert isinstance(pipeline.source, IndexedSource)
+        if pipeline.options.filters:
+            raise TypeError(
+                "map_dataset() returns the rows that are asked for, and filter() drops rows: call "
+                "map_dataset() on the Loader without it, or give a filter= of files"
+            )
         # A batch is read when it is asked for, by the thread that asks.
         options = replace(
             pipeline.options,
@@ -64,6 +69,8 @@ class MapDataset:
             progress=False,
             report_every=None,
             report=None,
+            on_error="raise",
+            max_skipped_rows=None,
         )
         self._source: IndexedSource = pipeline.source
         self._pipeline = Pipeline(pipeline.source, options)

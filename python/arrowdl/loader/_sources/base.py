@@ -89,6 +89,18 @@ class IndexedSource(ABC):
         """Return a sentence that names a file with nulls in `column`; empty if none is known."""
         return ""
 
+    def locate_row(self, row: int) -> tuple[str, int]:
+        """Return the path of the file that has a row, "" if none does, and its number there."""
+        return "", row
+
+    def count_files(self) -> int:
+        """Count the files; a source that is none counts as one."""
+        return 1
+
+    def find_group(self, unit: int) -> int | None:
+        """Return the number of the row group that is a unit, in its file; None for others."""
+        return None
+
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Read the columns that have a vocabulary as its codes; called before anything is read.
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
+from arrowdl.loader._skipped import Skipped, can_skip, describe
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
+from arrowdl.loader._sources.fragments import count_rows, find_group, join_fragments, measure
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._sources.scans import (
@@ -37,6 +41,8 @@ from arrowdl.loader._sources.vocabulary import (
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
+
+T = TypeVar("T")
 
 # Decoding more rows at once is hardly faster, and takes more memory.
 DECODE_ROWS = 131_072
@@ -94,6 +100,8 @@ class DatasetSource(IndexedSource):
     query : Query
     stamps : FileStamps
         Of files whose footers have been read; those of the others are added.
+    left_out : list of Skipped, optional
+        As of `open_dataset`.
 
     Raises
     ------
@@ -108,7 +116,9 @@ class DatasetSource(IndexedSource):
         dataset: ds.FileSystemDataset,
         query: Query,
         stamps: FileStamps,
+        left_out: list[Skipped] | None = None,
     ) -> None:
+        self._left_out = left_out
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
@@ -121,7 +131,7 @@ class DatasetSource(IndexedSource):
     def _use(self, query: Query) -> None:
         self._query = query
         columns = set(query.roots or self._dataset.schema.names)
-        self._bytes = _measure(self._fragments, columns)
+        self._bytes = measure(self._fragments, columns)
         self._row_bytes = self._measure_row()
         self._columns = len(columns)
         if any(map(is_ipc, self._fragments)):
@@ -138,16 +148,41 @@ class DatasetSource(IndexedSource):
     def _read_footers(self) -> None:
         found = wait_for(lambda: list(self._dataset.get_fragments(self._query.filter)))
         if self._stamps.add_fragments(found):
-            wait_for(lambda: check_footers(found))
+            wait_for(lambda: self._check_footers(found))
         line = OpeningLine("reads the footers", len(found))
-        files = map_in_threads(_open_file, found, FILES_AT_ONCE, line)
+        files = map_in_threads(self._open_file, found, FILES_AT_ONCE, line)
         self._fragments = [fragment for file in files for fragment in file]
-        if self._query.filter is None and all(hasattr(file, "row_groups") for file in found):
-            self.units = list(map(_count_rows, self._fragments))
+        if self._query.filter is None and all(
+            hasattr(unit, "row_groups") for unit in self._fragments
+        ):
+            self.units = list(map(count_rows, self._fragments))
             return
         line = OpeningLine("counts the rows", len(files))
         counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
+
+    def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
+        return self._try(_open_file, fragment, [])
+
+    def _check_footers(self, fragments: Iterable[ds.Fragment]) -> None:
+        for fragment in fragments:
+            self._try(lambda fragment: check_footers([fragment]), fragment, None)
+
+    def _try(
+        self,
+        function: Callable[[ds.Fragment], T],
+        fragment: ds.Fragment,
+        default: T,
+        group: int | None = None,
+    ) -> T:
+        """Return what `function` returns, or `default` if it fails and the rows may be left out."""
+        try:
+            return function(fragment)
+        except Exception as error:
+            if self._left_out is None or not can_skip(error):
+                raise
+            self._left_out.append(Skipped(fragment.path, (), describe(error), group))
+        return default
 
     @property
     def column_names(self) -> list[str]:
@@ -155,6 +190,29 @@ class DatasetSource(IndexedSource):
 
     def find_nulls(self, column: str) -> str:
         return find_nulls(self._fragments, column)
+
+    def locate_row(self, row: int) -> tuple[str, int]:
+        unit = bisect_right(self._unit_starts, row) - 1
+        fragment = self._fragments[unit]
+        start = self._unit_starts[unit]
+        if self._query.filter is None and (group := self.find_group(unit)) is not None:
+            metadata = fragment.metadata
+            return fragment.path, row - start + sum(
+                metadata.row_group(i).num_rows for i in range(group)
+            )
+        while unit and self._fragments[unit - 1].path == fragment.path:
+            unit -= 1
+        return fragment.path, row - self._unit_starts[unit]
+
+    def find_group(self, unit: int) -> int | None:
+        return find_group(self._fragments[unit])
+
+    def count_files(self) -> int:
+        return len({fragment.path for fragment in self._fragments})
+
+    @cached_property
+    def _unit_starts(self) -> list[int]:
+        return list(accumulate(self.units, initial=0))
 
     def check_unchanged(self) -> None:
         self._stamps.check()
@@ -167,8 +225,8 @@ class DatasetSource(IndexedSource):
     def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
         with naming_files([unit.path for unit in units]):
             if self._query.filter is None:
-                return list(map(_count_rows, units))
-            return list(map(self._count_filtered, units))
+                return list(map(count_rows, units))
+            return [self._try(self._count_filtered, unit, 0, find_group(unit)) for unit in units]
 
     def _count_filtered(self, fragment: ds.Fragment) -> int:
         """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
@@ -214,12 +272,33 @@ class DatasetSource(IndexedSource):
 
     def _read_tables(self, columns: list[str], schema: pa.Schema) -> dict[str, pa.Array]:
         """Read the dictionaries of `columns` in all files, in their order."""
+        try:
+            return self._read_codes(columns, schema, [join_fragments(self._fragments)])
+        except Exception as error:
+            if self._left_out is None or not can_skip(error):
+                raise
+        return self._read_codes(columns, schema, [[unit] for unit in self._fragments])
+
+    def _read_codes(
+        self, columns: list[str], schema: pa.Schema, groups: Sequence[Sequence[ds.Fragment]]
+    ) -> dict[str, pa.Array]:
+        """Read the dictionaries of each of `groups`; of several, those that can be read."""
+        builders = {name: TableBuilder() for name in columns}
+        for fragments in groups:
+            try:
+                self._add_codes(builders, fragments)
+            except Exception as error:
+                if len(groups) == 1 or not can_skip(error):
+                    raise
+        return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
+
+    def _add_codes(
+        self, builders: dict[str, TableBuilder], fragments: Sequence[ds.Fragment]
+    ) -> None:
         import pyarrow as pa
 
-        builders = {name: TableBuilder() for name in columns}
-        fragments = _join_fragments(self._fragments)
         paths = [fragment.path for fragment in fragments]
-        query = replace(self._query, columns=columns, filter=None)
+        query = replace(self._query, columns=list(builders), filter=None)
         batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
@@ -227,7 +306,6 @@ class DatasetSource(IndexedSource):
                     builders[name].add(batch.column(name).dictionary)
                 except pa.ArrowNotImplementedError:  # of structs, for example: compared instead
                     del builders[name]
-        return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         stream = self._scan(units, self._limits.divide(readers) if readers > 1 else self._limits)
@@ -239,9 +317,14 @@ class DatasetSource(IndexedSource):
         """Return the dictionaries of the first rows, for every rank and epoch."""
         if self._dictionaries is None:
             self._dictionaries = Dictionaries()
-            first = next((unit for unit, rows in enumerate(self.units) if rows > 0), None)
-            if first is not None:
-                self._dictionaries.check(next(self._scan([first], self._limits)))
+            for unit in (unit for unit, rows in enumerate(self.units) if rows > 0):
+                try:
+                    self._dictionaries.check(next(self._scan([unit], self._limits)))
+                except Exception as error:
+                    if self._left_out is None or not can_skip(error):
+                        raise
+                else:
+                    break
         return self._dictionaries
 
     def _has_unknown_dictionaries(self, schema: _core.Schema) -> bool:
@@ -319,7 +402,7 @@ class DatasetSource(IndexedSource):
         return sum(sizes) if all(sizes) else _SCAN_BYTES
 
     def _open(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
-        fragments = _join_fragments([self._fragments[unit] for unit in units])
+        fragments = join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         if not codes.concerns(schema):
@@ -376,12 +459,6 @@ def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
         return split_row_groups(fragment)
 
 
-def _count_rows(fragment: ds.Fragment) -> int:
-    if hasattr(fragment, "row_groups"):
-        return sum(group.num_rows for group in fragment.row_groups)
-    return int(fragment.count_rows())
-
-
 def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
     """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
     rows = _BATCH_BYTES / max(1.0, row_bytes)
@@ -425,49 +502,6 @@ def _is_plain(format: ds.ParquetFileFormat) -> bool:
 
     plain = ds.ParquetFileFormat().default_fragment_scan_options
     return bool(format.default_fragment_scan_options.equals(plain))
-
-
-def _measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
-    """Estimate the bytes of `columns` in each fragment; 0 if unknown."""
-    sizes = [
-        float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
-        for fragment in fragments
-    ]
-    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
-    if largest is None or sizes[largest] == 0:
-        return sizes
-    share = _share(fragments[largest], columns)
-    return [size * share for size in sizes]
-
-
-def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
-    """Return the share of the bytes that `columns` have."""
-    group = fragment.metadata.row_group(fragment.row_groups[0].id)
-    chunks = [group.column(i) for i in range(group.num_columns)]
-    sizes = [
-        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
-    ]
-    chosen = sum(size for name, size in sizes if name in columns)
-    return float(chosen / max(1, sum(size for _, size in sizes)))
-
-
-def _join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
-    """Join consecutive row groups of a file into one fragment, which the scanner reads ahead."""
-    joined: list[ds.Fragment] = []
-    groups: list[int] = []
-    for fragment in fragments:
-        if not hasattr(fragment, "row_groups"):
-            joined.append(fragment)
-            groups = []
-            continue
-        new = [group.id for group in fragment.row_groups]
-        if groups and joined[-1].path == fragment.path and new[0] == groups[-1] + 1:
-            groups += new
-            joined[-1] = fragment.subset(row_group_ids=groups)
-        else:
-            joined.append(fragment)
-            groups = new
-    return joined
 
 
 class Scan:
@@ -532,6 +566,7 @@ def open_dataset(
     filter: Any,
     memory_map: bool,
     stamps: FileStamps | None = None,
+    left_out: list[Skipped] | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
@@ -543,6 +578,9 @@ def open_dataset(
     memory_map : bool
     stamps : FileStamps, optional
         Of files whose footers have been read.
+    left_out : list of Skipped, optional
+        Files and row groups that cannot be read now are added, and left out. None: their errors are
+        raised.
 
     Raises
     ------
@@ -563,5 +601,5 @@ def open_dataset(
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
-        return DatasetSource(dataset, query, stamps or FileStamps())
+        return DatasetSource(dataset, query, stamps or FileStamps(), left_out)
     return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from copy import copy
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +38,7 @@ class MappedSource(TableSource):
         self._schemas = mapped.schemas
         self._files = mapped.files
         starts = list(accumulate(mapped.rows[:-1], initial=0))
+        self._file_starts = starts
         self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
         self._columns = columns
         self._stamps = stamps
@@ -54,6 +56,13 @@ class MappedSource(TableSource):
             if any(0 <= buffer.address - file.address < file.size for buffer in buffers):
                 return file.path
         return ""
+
+    def locate_row(self, row: int) -> tuple[str, int]:
+        file = bisect_right(self._file_starts, row) - 1
+        return self._files[file].path, row - self._file_starts[file]
+
+    def count_files(self) -> int:
+        return len(self._files)
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:

@@ -166,6 +166,20 @@ class MixedSource(IndexedSource):
         ]
         return MixedSource(members, self.schedule, 1, self.stop, self.splits)
 
+    def count_all_rows(self) -> int:
+        """Count the rows of all sources."""
+        return sum(member.source.num_rows for member in self.members)
+
+    def count_files(self) -> int:
+        return sum(member.source.count_files() for member in self.members)
+
+    def with_members(self, members: Sequence[Member]) -> MixedSource:
+        """Return the mixture of `members`, which have the same rows in as many columns or more."""
+        made = copy(self)
+        made.members, made._other, made._schema = members, None, None
+        made._schema = made.make_empty(0).schema
+        return made
+
     @property
     def is_endless(self) -> bool:
         """Whether an epoch has no end."""

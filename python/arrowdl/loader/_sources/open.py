@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
@@ -29,6 +30,7 @@ def open_source(
     filter: Any,
     memory_map: bool = True,
     vocabulary: Mapping[str, Any] | None = None,
+    left_out: list[Skipped] | None = None,
 ) -> Source:
     """Open what a `Loader` was given.
 
@@ -44,6 +46,8 @@ def open_source(
         Whether local IPC files are mapped.
     vocabulary : mapping of str to sequence, optional
         Values of columns that are read as codes.
+    left_out : list of Skipped, optional
+        Files that cannot be opened are added, and left out. None: their errors are raised.
 
     Raises
     ------
@@ -58,7 +62,7 @@ def open_source(
         return source
     names = None if columns is None else _read_names(columns)
     tables = Vocabulary.of_user(vocabulary)
-    found = _open_files(source, names, filter, memory_map)
+    found = _open_files(source, names, filter, memory_map, left_out)
     if found is None and filter is not None:
         raise ValueError(
             f"filter= works on files and pyarrow datasets, not on {type(source).__name__}: filter "
@@ -118,7 +122,11 @@ def _read_names(columns: Sequence[str]) -> list[str]:
 
 
 def _open_files(
-    source: Any, columns: list[str] | None, filter: Any, memory_map: bool
+    source: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None,
 ) -> Source | None:
     if (files := list_file_objects(source)) is not None:
         source = find_paths(files)
@@ -126,9 +134,9 @@ def _open_files(
             return TableSource(read_tables(files, columns, filter), columns)
     paths = expand_paths(source)
     if paths is not None:
-        return open_paths(paths, columns, filter, memory_map)
+        return open_paths(paths, columns, filter, memory_map, left_out)
     if is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(source, columns, filter, memory_map)
+        return open_dataset(source, columns, filter, memory_map, left_out=left_out)
     return None
 
 

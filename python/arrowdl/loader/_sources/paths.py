@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._sources.unify_schemas import (
     check_names,
     choose_read,
@@ -28,7 +30,11 @@ _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "jso
 
 
 def open_paths(
-    roots: Sequence[Root], columns: list[str] | None, filter: Any, memory_map: bool
+    roots: Sequence[Root],
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None = None,
 ) -> Source:
     """Open Parquet files or Arrow IPC files.
 
@@ -38,12 +44,55 @@ def open_paths(
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     memory_map : bool
+    left_out : list of Skipped, optional
+        Files that cannot be opened are added, and left out. None: their errors are raised.
 
     Raises
     ------
     ValueError
         The files have several formats, or one that is not supported.
     """
+    try:
+        return _open_all(roots, columns, filter, memory_map, left_out)
+    except (OSError, ValueError):
+        if left_out is None or not (rest := _drop_damaged(roots, memory_map, left_out)):
+            raise
+    return _open_all(rest, columns, filter, memory_map, left_out)
+
+
+def _drop_damaged(
+    roots: Sequence[Root], memory_map: bool, left_out: list[Skipped]
+) -> list[Root] | None:
+    """Open each file alone; return those that can be opened, None if all or none can be."""
+    count = len(left_out)
+
+    def find_error(path: str) -> Exception | None:
+        try:
+            _open_all([Root(os.path.dirname(path), [path])], None, None, memory_map, None)
+        except (OSError, ValueError) as error:
+            cause = error.__cause__
+            if can_skip(error) or (cause is not None and can_skip(cause)):
+                return detach(error)
+            raise
+        return None
+
+    kept = []
+    for root in roots:
+        errors = map_in_threads(find_error, root.files, FILES_AT_ONCE)
+        found = list(zip(root.files, errors, strict=True))
+        left_out += [Skipped(path, (), describe(error)) for path, error in found if error]
+        if files := [path for path, error in found if error is None]:
+            kept.append(Root(root.base, files))
+    return kept if len(left_out) > count else None
+
+
+def _open_all(
+    roots: Sequence[Root],
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None,
+) -> Source:
     paths = [path for root in roots for path in root.files]
     stamps = FileStamps()
     stamps.add_paths(paths)  # before their footers are read
@@ -60,7 +109,7 @@ def open_paths(
     if kinds == {"ipc"}:
         _check_no_streams(paths)
     dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
-    return open_dataset(dataset, columns, filter, memory_map, stamps)
+    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
 
 
 def _has_partitions(root: Root) -> bool:

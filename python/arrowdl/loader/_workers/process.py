@@ -10,9 +10,11 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl.loader._batches.chain import Outcome
 from arrowdl.loader._batches.pack import Layout, flatten
 from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._workers.no_room import NoRoomError
@@ -28,8 +30,11 @@ class ShareReader(Protocol):
 
     def read_share(
         self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any, Counts]]:
-        """Yield the rows of each batch that belong to the rank, the batch, and its padding."""
+    ) -> Iterator[tuple[int, Any, Counts, Outcome | None]]:
+        """Yield each batch, after the number of its rows that belong to the rank.
+
+        Its padding follows, and what became of its rows, if they may have been skipped or filtered.
+        """
 
 
 def run_worker(connection: Connection, index: int, workers: int) -> None:
@@ -115,7 +120,7 @@ class _Worker:
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
         share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
-        for rows, batch, padding in share:
+        for rows, batch, padding, outcome in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
                     "the transform or the source returned in a process that it forked: end that "
@@ -123,12 +128,12 @@ class _Worker:
                 )
             while not self._credit:
                 self._obey()
-            self._send_batch(rows, batch, padding)
+            self._send_batch(rows, batch, padding, outcome)
             self._credit -= 1
             del batch
         _send(self._channel, "end")
 
-    def _send_batch(self, rows: int, tree: Any, padding: Counts) -> None:
+    def _send_batch(self, rows: int, tree: Any, padding: Counts, outcome: Outcome | None) -> None:
         """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)
         block = _core.TensorBlock(leaves, layout.frameworks)
@@ -138,8 +143,11 @@ class _Worker:
         block.write(slot.memory)
         read = number, block.nbytes, block.table, dumped, dropped, self._learn(layout)
         content = rows, padding, *read
+        told = None
+        if outcome is not None and (outcome.report is not None or outcome.filtered):
+            told = _dump_outcome(outcome)
         try:
-            _send(self._channel, "batch", *content, descriptor=slot.descriptor)
+            _send(self._channel, "batch", *content, told, descriptor=slot.descriptor)
         except OSError as error:
             if error.errno != errno.ETOOMANYREFS:
                 raise
@@ -166,6 +174,14 @@ class _Worker:
             return None
         self._layout = layout
         return pickle.dumps(layout)
+
+
+def _dump_outcome(outcome: Outcome) -> bytes:
+    report = outcome.report
+    if report is not None and _dump_error(report.error) is None:
+        error = RuntimeError(f"a worker of the Loader {_summarize(report.error)}")
+        outcome = replace(outcome, report=replace(report, error=error))
+    return pickle.dumps(outcome)
 
 
 def _dump_error(error: BaseException) -> bytes | None:

@@ -134,6 +134,7 @@ class Worker:
         others: bytes | None,
         dropped: list[int],
         layout: bytes | None,
+        outcome: bytes | None,
     ) -> Message:
         self._slots.drop(dropped)
         block = self._slots.read(number, size, descriptor)  # first: it closes the descriptor
@@ -142,7 +143,7 @@ class Worker:
         assert self._layout is not None
         self._give_back(1)
         left = pickle.loads(others) if others else {}
-        return Message(rows, self._layout, block, table, left, padding)
+        return Message(rows, self._layout, block, table, left, padding, outcome)
 
     def _describe_exit(self) -> str:
         self._process.join(5)

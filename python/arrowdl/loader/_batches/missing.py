@@ -1,0 +1,125 @@
+"""Drops the rows of batches that could not be read, and remembers which rows each batch has."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arrowdl import _core
+from arrowdl.loader._skipped import Report, renew
+from arrowdl.loader._sources.numbered import MISSING, NUMBER, Numbered, read_numbers
+
+
+@dataclass
+class Note:
+    """What is known of a batch beside its rows.
+
+    Attributes
+    ----------
+    numbers : DeviceArray or list of int
+        Of its rows, as in `Numbered`.
+    report : Report, optional
+        Of rows that are missing.
+    """
+
+    numbers: _core.DeviceArray | list[int]
+    report: Report | None = None
+
+    def list_numbers(self) -> list[int]:
+        """Return the numbers of the rows."""
+        if not isinstance(self.numbers, list):
+            self.numbers = read_numbers(self.numbers)
+        return self.numbers
+
+
+def drop_missing(
+    stream: _core.DeviceStream,
+    numbered: Numbered,
+    valid_rows: dict[int, int],
+    notes: dict[int, Note],
+) -> _core.DeviceStream:
+    """Drop the column of row numbers, and the rows that could not be read.
+
+    Parameters
+    ----------
+    stream : DeviceStream
+        An array for each batch.
+    numbered : Numbered
+    valid_rows : dict of int to int
+        As of `Reader`. A batch without a row that can be read becomes another row of the source,
+        and has no valid ones.
+    notes : dict of int to Note
+        That of each array is added, by its index.
+
+    Raises
+    ------
+    Exception
+        No row of the source can be read.
+    """
+    names = [field.name for field in stream.schema.children if field.name != NUMBER]
+    first = next(stream, None)
+    if first is None:
+        return stream.select(names)
+    waiting = [first]
+    del first
+    filler: list[_core.DeviceArray] = []
+
+    def drop(index: int, array: _core.DeviceArray) -> _core.DeviceArray:
+        note = notes[index] = Note(array.field(NUMBER))
+        rows = remove_numbers(array)
+        if not numbered.has_failures:
+            return rows
+        numbers = note.list_numbers()
+        if not numbers or max(numbers) < MISSING:
+            return rows
+        own = valid_rows.get(index, len(numbers))
+        if missing := [number - MISSING for number in numbers[:own] if number >= MISSING]:
+            note.report = numbered.report_missing(missing)
+        kept = [i for i, number in enumerate(numbers) if number < MISSING]
+        note.numbers = [numbers[i] for i in kept]
+        if kept:
+            return take_rows(rows, kept)
+        valid_rows[index] = 0
+        if not filler:
+            reason = note.report or numbered.report_missing([numbers[0] - MISSING])
+            filler.append(_find_row(numbered, reason))
+        return copy.deepcopy(filler[0])
+
+    def drop_all() -> Iterator[_core.DeviceArray]:
+        for index in itertools.count():
+            yield drop(index, waiting.pop())
+            waiting.extend(itertools.islice(stream, 1))
+            if not waiting:
+                return
+
+    return _core.from_arrow_stream(drop_all())
+
+
+def sample_rows(numbered: Numbered) -> Iterator[_core.DeviceArray]:
+    """Yield rows that can be read, each an array, from several places of the source."""
+    return map(remove_numbers, numbered.sample())
+
+
+def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
+    for row in sample_rows(numbered):
+        return row
+    raise renew(
+        report.error,
+        'Loader(on_error="skip") found no row that can be read, to repeat it in the batches that '
+        "have none",
+    )
+
+
+def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:
+    """Return the rows without the column of their numbers."""
+    names = [name for name in array.field_names if name != NUMBER]
+    return _core.make_struct(names, [array.field(name) for name in names])
+
+
+def take_rows(array: _core.DeviceArray, index: Sequence[int]) -> _core.DeviceArray:
+    """Return the rows of `index`, at least one."""
+    rows = _core.number_rows([array], _core.read_row_numbers([0], 1))
+    taken, _ = _core.take_rows(rows, _core.read_row_numbers(index, len(array)))
+    return taken

@@ -1,0 +1,125 @@
+"""`Skipped`: rows that ``Loader(on_error="skip")`` left out."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass
+
+# The system refuses these to every file.
+_OF_THE_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_MOST_RANGES = 8  # that a line names
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Rows that a `Loader` skipped, and why.
+
+    Attributes
+    ----------
+    path : str
+        The file; of a table in a mixture its name there; empty if the source is no file.
+    rows : tuple of (int, int)
+        Ranges of rows, the first included and the last excluded, counted from 0 in the file (or
+        table, or stream), after `filter`. Empty for a file whose rows are unknown.
+    error : str
+        Type and text of the exception.
+    row_group : int, optional
+        Of a Parquet file, if all rows of the group were skipped.
+    """
+
+    path: str
+    rows: Ranges
+    error: str
+    row_group: int | None = None
+
+    def __str__(self) -> str:
+        where = repr(self.path) if self.path else "the source"
+        if self.row_group is not None:
+            where += f", row group {self.row_group}"
+        if not self.rows:
+            return f"all of {where}: {self.error}"
+        shown = ", ".join(
+            str(start) if stop == start + 1 else f"{start} to {stop - 1}"
+            for start, stop in self.rows[:_MOST_RANGES]
+        )
+        more = len(self.rows) - _MOST_RANGES
+        others = f" and {more} more ranges" if more > 0 else ""
+        return f"rows {shown}{others} of {where}: {self.error}"
+
+
+@dataclass
+class Report:
+    """What one batch lacks.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of this rank that are missing.
+    entries : list of Skipped
+        Where they are. Several batches may have rows of one entry.
+    error : Exception
+        The last one.
+    """
+
+    rows: int
+    entries: list[Skipped]
+    error: Exception
+
+    def __add__(self, other: Report | None) -> Report:
+        if other is None:
+            return self
+        return Report(self.rows + other.rows, [*self.entries, *other.entries], other.error)
+
+
+def can_skip(error: BaseException) -> bool:
+    """Whether an error of reading is of a file, rather than of the options or the system."""
+    import pyarrow as pa
+
+    if isinstance(error, MemoryError) or not isinstance(error, Exception):
+        return False
+    if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+        return False
+    is_foreign = type(error).__module__ not in ("builtins", "arrowdl._core")
+    return is_foreign or isinstance(error, (OSError, EOFError, pa.ArrowException))
+
+
+def detach(error: Exception) -> Exception:
+    """Drop the frames that an error refers to: they would keep batches alive."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
+
+
+def renew(error: Exception, note: str) -> Exception:
+    """Return a copy of an error that is kept, to be raised, with a note.
+
+    The frames of an error that is raised may have what keeps it.
+    """
+    try:
+        made = copy(error)
+    except Exception:  # made with other arguments
+        made = None
+    if type(made) is not type(error) or made is error:
+        made = RuntimeError(describe(error))
+    made.__notes__ = [*getattr(error, "__notes__", ()), note]
+    return made
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an error and the first line of its text."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def find_ranges(rows: Iterable[int]) -> Ranges:
+    """Return the ranges of consecutive numbers among `rows`, ascending."""
+    ranges: list[tuple[int, int]] = []
+    for row in sorted(rows):
+        if ranges and ranges[-1][1] == row:
+            ranges[-1] = (ranges[-1][0], row + 1)
+        else:
+            ranges.append((row, row + 1))
+    return tuple(ranges)

@@ -1,0 +1,65 @@
+"""Row groups and files as pyarrow's fragments: their rows and bytes, and several as one."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+
+def find_group(unit: ds.Fragment) -> int | None:
+    """Return the number of the row group that a unit is; None for a whole file."""
+    groups = getattr(unit, "row_groups", ())
+    return groups[0].id if groups else None
+
+
+def count_rows(fragment: ds.Fragment) -> int:
+    """Count the rows of a unit."""
+    if hasattr(fragment, "row_groups"):
+        return sum(group.num_rows for group in fragment.row_groups)
+    return int(fragment.count_rows())
+
+
+def measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
+    """Estimate the bytes of `columns` in each fragment; 0 if unknown."""
+    sizes = [
+        float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
+        for fragment in fragments
+    ]
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    if largest is None or sizes[largest] == 0:
+        return sizes
+    share = _share(fragments[largest], columns)
+    return [size * share for size in sizes]
+
+
+def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
+    """Return the share of the bytes that `columns` have."""
+    group = fragment.metadata.row_group(fragment.row_groups[0].id)
+    chunks = [group.column(i) for i in range(group.num_columns)]
+    sizes = [
+        (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
+    ]
+    chosen = sum(size for name, size in sizes if name in columns)
+    return float(chosen / max(1, sum(size for _, size in sizes)))
+
+
+def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
+    """Join consecutive row groups of a file into one fragment, which the scanner reads ahead."""
+    joined: list[ds.Fragment] = []
+    groups: list[int] = []
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            joined.append(fragment)
+            groups = []
+            continue
+        new = [group.id for group in fragment.row_groups]
+        if groups and joined[-1].path == fragment.path and new[0] == groups[-1] + 1:
+            groups += new
+            joined[-1] = fragment.subset(row_group_ids=groups)
+        else:
+            joined.append(fragment)
+            groups = new
+    return joined

@@ -1,0 +1,90 @@
+"""`Tally`: counts, logs and bounds the rows that ``Loader(on_error="skip")`` leaves out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from arrowdl.loader._skipped import Report, Skipped, renew
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._stats import Stats
+
+_MOST_KEPT = 1_000  # entries of `Stats.skipped`
+
+
+def name_entry(stats: Stats, entry: Skipped) -> None:
+    """Log an entry, and add it to `stats`."""
+    logging.getLogger("arrowdl.loader").warning("skipped %s", entry)
+    if len(stats.skipped) < _MOST_KEPT:
+        stats.skipped = (*stats.skipped, entry)
+
+
+class Tally:
+    """Counts the rows that are skipped in an epoch.
+
+    Parameters
+    ----------
+    stats : Stats
+        The counters, which go on counting.
+    most : int
+        Rows that may be skipped.
+    """
+
+    def __init__(self, stats: Stats, most: int) -> None:
+        self._stats = stats
+        self._most = most
+        self._rows = 0
+        self._known: set[Skipped] = set()
+
+    def add(self, report: Report) -> None:
+        """Count what a batch lacks, and log what is new.
+
+        Raises
+        ------
+        Exception
+            That of `report`: too many rows were skipped.
+        """
+        stats = self._stats
+        stats.skipped_rows += report.rows
+        self._rows += report.rows
+        for entry in report.entries:
+            if entry not in self._known:
+                self._known.add(entry)
+                name_entry(stats, entry)
+        if self._rows > self._most:
+            raise renew(
+                report.error,
+                f'Loader(on_error="skip") has skipped {self._rows} rows in this epoch on this rank '
+                f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
+                f"{self._most} allows no more. stats().skipped names the rows",
+            )
+
+
+def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None) -> None:
+    """Raise OSError if too much of a source cannot be opened.
+
+    Parameters
+    ----------
+    left_out : sequence of Skipped
+        Files and row groups whose rows are unknown: each counts as the mean of the others.
+    source : Source
+        The rest.
+    most : int, optional
+        Of `max_skipped_rows`.
+    """
+    assert isinstance(source, IndexedSource)
+    groups = sum(entry.row_group is not None for entry in left_out)
+    of_groups = -(-groups * source.num_rows // max(1, len(source.units)))
+    files = len(left_out) - groups
+    rows = of_groups + -(-files * source.num_rows // max(1, source.count_files()))
+    limit = find_most(source.num_rows + rows) if most is None else most
+    if rows > limit:
+        raise OSError(
+            f"{files} files and {groups} row groups cannot be opened, about {rows} rows, and "
+            f"max_skipped_rows={limit} allows no more. The last is {left_out[-1]}"
+        )
+
+
+def find_most(rows: int | None) -> int:
+    """Return the default of `max_skipped_rows` for a source of so many rows; None if unknown."""
+    return 10_000 if rows is None else rows // 10

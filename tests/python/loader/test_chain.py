@@ -1,0 +1,255 @@
+"""`Loader.map` and `Loader.filter`: rows that are dropped, and what stays as it is."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import arrowdl
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers.ranks import Ranks
+
+ROWS = 100
+OPTIONS: dict[str, Any] = {"framework": "numpy"}
+
+
+def make_table() -> pa.Table:
+    ids = pa.array(range(ROWS), pa.int64())
+    lists = [list(range(i % 3)) for i in range(ROWS)]
+    return pa.table({"id": ids, "list": lists, "name": [f"row {i}" for i in range(ROWS)]})
+
+
+def is_even(batch: dict[str, Any]) -> Any:
+    return batch["id"] % 2 == 0
+
+
+def is_third(batch: dict[str, Any]) -> Any:
+    return (batch["id"] % 3 == 0).tolist()
+
+
+def double(batch: dict[str, Any]) -> dict[str, Any]:
+    return {"id": batch["id"], "twice": batch["id"] * 2}
+
+
+def read(loader: Any) -> list[list[int]]:
+    return [batch["id"][: loader.valid_rows].tolist() for batch in loader]
+
+
+def flatten(steps: list[list[int]]) -> list[int]:
+    return [i for step in steps for i in step]
+
+
+def test_maps_follow_the_transform() -> None:
+    order = []
+
+    def note(name: str) -> Any:
+        return lambda batch: order.append(name) or batch
+
+    loader = arrowdl.Loader(make_table(), ROWS, transform=note("transform"), **OPTIONS)
+    mapped = loader.map(note("first")).map(note("second"))
+    next(iter(mapped))
+    assert order == ["transform", "first", "second"]
+    order.clear()
+    next(iter(loader))
+    assert order == ["transform"], "the first Loader has not changed"
+    assert mapped.stats().transform_seconds > 0
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "numpy"])
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_filter_drops_rows(framework: Any, is_mapped: bool) -> None:
+    table = make_table().select(["id"] if is_mapped or framework == "jax" else ["id", "list"])
+    loader = arrowdl.Loader(table, 10, framework=framework, dtype={"id": "int32"})
+    chain = (loader.map(double) if is_mapped else loader).filter(is_even)
+    assert len(chain) == 10
+    for number, batch in enumerate(chain):
+        expected = list(range(10 * number, 10 * number + 10, 2))
+        assert batch["id"].tolist() == expected
+        assert chain.valid_rows == 5
+        if is_mapped:
+            assert batch["twice"].tolist() == [2 * i for i in expected]
+    stats = chain.stats()
+    assert (stats.rows, stats.filtered_rows, stats.padding_rows) == (50, 50, 0)
+    assert "50 filtered" in str(stats)
+
+
+@pytest.mark.parametrize("ragged", ["jagged", "padded", "offsets"])
+def test_ragged_columns_before_a_map(ragged: Any) -> None:
+    loader = arrowdl.Loader(make_table(), 10, ragged=ragged, columns=["id", "list"])
+    filtered = loader.filter(is_third)
+    expected = arrowdl.Loader(make_table().take(list(range(0, 10, 3))), 4, ragged=ragged)
+    batch, wanted = next(iter(filtered)), next(iter(expected))
+    assert batch["id"].tolist() == wanted["id"].tolist() == [0, 3, 6, 9]
+    if ragged == "jagged":
+        assert [row.tolist() for row in batch["list"].unbind()] == [[], [], [], []]
+        later = filtered.map(dict).filter(lambda batch: batch["id"] > 3)
+        assert [len(row) for row in next(iter(later))["list"].unbind()] == [0, 0]
+    else:
+        for own, other in zip(batch["list"], wanted["list"], strict=True):
+            assert own.tolist() == other.tolist()
+
+
+def test_batches_without_a_row_repeat_one() -> None:
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    for chain in (loader, loader.map(double)):
+        filtered = chain.filter(lambda batch: batch["id"] < 15)
+        batches = [(filtered.valid_rows, batch["id"].tolist()) for batch in filtered]
+        assert batches[:4] == [
+            (10, list(range(10))),
+            (5, list(range(10, 15))),
+            (0, [20]),
+            (0, [30]),
+        ]
+        assert len(batches) == 10
+        again = filtered.filter(is_even)
+        assert flatten(read(again)) == list(range(0, 15, 2))
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "numpy"])
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_padded_batches_keep_their_shape(framework: Any, is_mapped: bool) -> None:
+    loader = arrowdl.Loader(
+        make_table().select(["id"]), 16, framework=framework, pad_last=True, dtype="int32"
+    )
+    chain = (loader.map(dict) if is_mapped else loader).filter(lambda b: b["id"] % 20 < 3)
+    expected = [i for i in range(ROWS) if i % 20 < 3]
+    own = []
+    for batch in chain:
+        assert batch["id"].shape == batch["valid"].shape == (16,)
+        valid = batch["valid"].tolist()
+        assert valid == [True] * chain.valid_rows + [False] * (16 - chain.valid_rows)
+        own += batch["id"].tolist()[: chain.valid_rows]
+    assert own == expected
+    assert chain.stats().filtered_rows == ROWS - len(expected)
+
+
+class Pair(NamedTuple):
+    id: Any
+    label: Any
+
+
+def test_batches_of_any_structure() -> None:
+    def change(batch: dict[str, Any]) -> Any:
+        ids = batch["id"]
+        nested = {"x": np.stack([ids, ids], axis=1), "step": 3, "kind": "a", "none": None}
+        return [Pair(ids, ids + 1), nested, [f"name {i}" for i in ids.tolist()]]
+
+    loader = arrowdl.Loader(make_table().select(["id"]), 4, **OPTIONS)
+    chain = loader.map(change).filter(lambda batch: batch[0].id % 4 != 1)
+    pair, nested, names = next(iter(chain))
+    assert isinstance(pair, Pair)
+    assert (pair.id.tolist(), pair.label.tolist()) == ([0, 2, 3], [1, 3, 4])
+    assert nested["x"].tolist() == [[0, 0], [2, 2], [3, 3]]
+    assert (nested["step"], nested["kind"], nested["none"]) == (3, "a", None)
+    assert names == ["name 0", "name 2", "name 3"]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_wrong_masks_and_batches_are_errors(on_error: Any) -> None:
+    table = make_table().select(["id", "list"])
+    loader = arrowdl.Loader(table, 10, on_error=on_error, **OPTIONS)
+    for mask, kind, message in [
+        (lambda batch: True, TypeError, "returned bool: return a bool for each row"),
+        (lambda batch: batch["id"], TypeError, "returned ndarray of int64"),
+        (lambda batch: [True], ValueError, "returned 1 bools for a batch of 10 rows"),
+        (lambda batch: None, TypeError, "returned NoneType"),
+    ]:
+        with pytest.raises(kind, match=message):
+            next(iter(loader.filter(mask)))
+    with pytest.raises(TypeError, match=r"tensor of shape .* call filter\(\) before the map"):
+        next(iter(loader.map(dict).filter(is_even)))
+    with pytest.raises(TypeError, match=r"map\(3\): give a function of one batch"):
+        loader.map(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="filter"):
+        loader.filter("id")  # type: ignore[arg-type]
+
+
+def test_errors_come_with_their_batch() -> None:
+    def fail(batch: dict[str, Any]) -> Any:
+        if 20 in batch["id"]:
+            raise ZeroDivisionError("bad")
+        return batch
+
+    chain = arrowdl.Loader(make_table(), 10, **OPTIONS).filter(is_even).map(fail)
+    batches = iter(chain)
+    assert [next(batches)["id"][0] for _ in range(2)] == [0, 10]
+    with pytest.raises(ZeroDivisionError, match="bad"):
+        next(batches)
+    assert chain.state_dict()["stages"][-1][-1] == 2
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("splits", [None, 4])
+def test_steps_ranks_and_states(shuffle: bool, splits: int | None) -> None:
+    options = {"shuffle": shuffle, "buffer_size": 40, "splits": splits, "columns": ["id"]}
+
+    def make(**rank: int) -> Any:
+        size = 12 // rank["world_size"]
+        loader = arrowdl.Loader(make_table(), size, **options, **OPTIONS, **rank)
+        return loader.filter(is_third)
+
+    expected = list(range(0, ROWS, 3))
+    alone, _ = Ranks(make, 1, 0).read()
+    assert sorted(flatten(alone)) == expected
+    for ranks, workers, stop in [(1, 2, 0), (2, 0, 3), (4, 2, 2), (2, 1, 5)]:
+        first, state = Ranks(make, ranks, workers).read(stop)
+        rest = Ranks(make, 4 // ranks, workers)
+        rest.load(state)
+        later, _ = rest.read()
+        assert sorted(flatten(first + later)) == expected
+        if splits is not None:
+            assert first + later == alone
+
+
+def test_a_chain_is_a_loader() -> None:
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    batches = iter(loader)
+    next(batches)
+    chain = loader.map(double).filter(is_even)
+    assert flatten(read(copy.copy(chain))) == list(range(0, ROWS, 2)), "as copies of a Loader do"
+    loader.load_state_dict(loader.state_dict())
+    chain = loader.filter(is_even)
+    assert flatten(read(chain)) == list(range(10, ROWS, 2)), "at the Loader's position"
+    assert loader.epoch == 0
+    assert chain.epoch == 1
+    chain.load_state_dict(loader.state_dict())
+    assert repr(chain) == repr(loader)
+    threads = arrowdl.Loader(make_table(), 10, columns=["id"], num_threads=2, **OPTIONS)
+    assert flatten(read(threads.map(double).filter(is_even))) == list(range(0, ROWS, 2))
+    assert flatten(read(threads.map(double))) == list(range(ROWS))
+
+
+def test_where_a_chain_cannot_be() -> None:
+    loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
+    with pytest.raises(TypeError, match=r"filter\(\) drops rows"):
+        loader.filter(is_even).map_dataset()
+    assert loader.map(double).map_dataset()[[3, 1]]["twice"].tolist() == [6, 2]
+    weights = {"a": 1}
+    with pytest.raises(ValueError, match=r"has map\(\) or filter\(\): call it on what Loader.mix"):
+        arrowdl.Loader.mix({"a": loader.map(double)}, 8, weights=weights)
+    mixed = arrowdl.Loader.mix({"a": loader}, 8, weights=weights, splits=4, stop="all", **OPTIONS)
+    assert sorted(flatten(read(mixed.filter(is_even)))) == list(range(0, ROWS, 2))
+
+
+def test_batches_may_be_written_to() -> None:
+    table = make_table().select(["id"])
+
+    def change(batch: dict[str, Any]) -> dict[str, Any]:
+        batch["id"] += 1
+        return batch
+
+    chain = arrowdl.Loader(table, 10, **OPTIONS).filter(is_even).map(change)
+    assert flatten(read(chain)) == list(range(1, ROWS, 2))
+    assert table["id"].to_pylist() == list(range(ROWS))
+
+
+def test_streams() -> None:
+    def make(**rank: int) -> Any:
+        loader = arrowdl.Loader(make_table().select(["id"]).to_reader, 4, **OPTIONS, **rank)
+        return loader.filter(is_even)
+
+    for ranks in (1, 3):
+        steps, _ = Ranks(make, ranks, 0).read()
+        assert sorted(flatten(steps)) == list(range(0, ROWS, 2))
