@@ -14,7 +14,15 @@ from itertools import count
 from typing import Any, Protocol
 
 from arrowdl import _core
-from arrowdl.loader._batches.chain import Chain, FunctionError, Items, Outcome, Substitutes, call
+from arrowdl.loader._batches.chain import (
+    Chain,
+    FunctionError,
+    Item,
+    Items,
+    Outcome,
+    Substitutes,
+    call,
+)
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.jax_arrays import make_global
