@@ -100,7 +100,7 @@ def test_openmetrics() -> None:
     assert "# UNIT arrowdl_loader_source_seconds seconds" in lines
     assert "# TYPE arrowdl_loader_bytes counter" in lines
     names = {line.split("{")[0] for line in lines if not line.startswith("#")}
-    assert len(names) == 10
+    assert len(names) == 12
     assert "x_rows_total 24" in stats.to_openmetrics("x").splitlines()
     for line in lines[:-1]:
         assert re.fullmatch(r"# (TYPE|UNIT|HELP) \S+ .+|\S+_total\{.*\} [0-9.]+", line), line
