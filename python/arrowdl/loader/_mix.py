@@ -79,7 +79,7 @@ def open_mixture(
 
 def _take_loader(name: str, loader: EpochReader) -> Member:
     options: Options = loader._options
-    for option in ("transform", "transform_arrow"):
+    for option in ("transform", "transform_arrow", "pack"):
         if getattr(options, option) is not None:
             raise ValueError(
                 f'the Loader "{name}" has {option}=: give it to Loader.mix, whose batches have '
