@@ -134,6 +134,33 @@ def test_a_shuffle_is_the_one_of_the_host(source: Any, workers: int) -> None:
 
 
 @pytest.mark.sanitize
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": BATCH, "bucket_by": "tokens"},
+        {"batch_tokens": 2_000},
+        {"batch_tokens": 2_000, "bucket_by": "tokens", "shuffle": True},
+    ],
+)
+@pytest.mark.parametrize("is_on_device", [False, True])
+def test_steps_by_length_are_those_of_the_host(is_on_device: bool, options: Any) -> None:
+    """Rows are copied as whole batches, or are in device memory, where they are sorted."""
+    options = {"ragged": "padded", **options}
+    batches = [arrowdl.from_arrow(batch) for batch in RAGGED.to_batches(max_chunksize=3_000)]
+    there = (
+        arrowdl.Loader([batch.to("cuda") for batch in batches], **options)
+        if is_on_device
+        else arrowdl.Loader(RAGGED, device="cuda", **options)
+    )
+    here = arrowdl.Loader(RAGGED, **options)
+    for batch, expected in zip(there, here, strict=True):
+        assert torch.equal(batch["id"].cpu(), expected["id"])
+        for tensor, own in zip(batch["tokens"], expected["tokens"], strict=True):
+            assert tensor.is_cuda
+            assert torch.equal(tensor.cpu(), own)
+
+
+@pytest.mark.sanitize
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_ragged_batches_are_pyarrows_own_reading(prefetch: int) -> None:
     padded = arrowdl.Loader(RAGGED, BATCH, device="cuda", prefetch=prefetch, ragged="padded")

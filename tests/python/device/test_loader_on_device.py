@@ -128,3 +128,17 @@ def mix(source, framework, **options):
 for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
     compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
 """)
+
+
+@pytest.mark.parametrize("device", ["cuda", "rocm"])
+def test_steps_by_length(on_fake_gpus: Callable[[str], None], device: str) -> None:
+    """Lengths are read from the offsets, and rows are sorted on the device."""
+    on_fake_gpus(f"""DEVICE = "{device}"
+{SETUP}
+for options in ({{"bucket_by": "ids"}}, {{"bucket_by": "text", "shuffle": True}},
+                {{"bucket_by": "ids", "buffer_size": 2000, "splits": 2, "shuffle": True}},
+                {{"batch_size": None, "batch_tokens": 3000, "token_column": "ids"}},
+                {{"batch_size": None, "global_batch_tokens": 3000, "bucket_by": "ids"}}):
+    made, expected = loaders(**options)
+    compare(made, expected)
+""")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors
 from hypothesis import given, settings
@@ -96,6 +97,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "kind": draw(st.sampled_from(KINDS)),
         "lengths": draw(st.lists(one, max_size=100)),
         "cut": draw(st.sampled_from([1, 4, 13, 1000])),
+        "planned": draw(st.sampled_from([1, 5, 1000])),  # rows together
         "options": options,
         "worlds": draw(
             st.lists(
@@ -196,7 +198,11 @@ def check_steps(steps: Steps, source: Any, lengths: Lengths, options: dict[str, 
 @given(cases())
 @thorough
 def test_random_steps_are_those_of_one_rank(case: dict[str, Any]) -> None:
-    with open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more),
+    ):
+        patch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", case["planned"])
         options = case["options"] | more
         alone = World(source, 1, 0, options)
         epochs = []
@@ -218,7 +224,11 @@ def test_random_steps_are_those_of_one_rank(case: dict[str, Any]) -> None:
 @thorough
 def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
     """Some steps, a stop, other ranks and workers, a stop, ...: the steps of one rank."""
-    with open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_source(case["kind"], make_table(case["lengths"]), case["cut"]) as (source, more),
+    ):
+        patch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", case["planned"])
         options = case["options"] | more
         expected, _ = World(source, 1, 0, options).read()
         read: Steps = []

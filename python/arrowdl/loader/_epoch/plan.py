@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from arrowdl.loader._sources.lengths import LENGTH, LengthsSource
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CHUNK_ROWS = 65_536  # of each sequence, which are planned together
 _MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another budget
 
 
@@ -200,29 +201,34 @@ class Plan:
         windows: list[Window] = []
         rows = array("q", [start])
         if self._options.bucket_by is None:
-            tokens = [map_tokens(map(self._count_tokens, stream)) for stream in streams]
-            for size in fill_steps(tokens, most, is_padded=self._is_padded):
+            chunks = map(_align, self._read_tokens(streams, _CHUNK_ROWS))
+            for size in fill_steps(chunks, most, is_padded=self._is_padded):
                 rows.append(rows[-1] + size)
             return TokenSteps(sharding.tokens, rows)
-        size = self._find_window_rows(sharding)
-        cut = [map(self._count_tokens, stream.rebatch(size)) for stream in streams]
-        for parts in itertools.zip_longest(*cut):
-            window = self._plan_window([p for p in parts if p is not None], most, epoch, windows)
+        for parts in self._read_tokens(streams, self._find_window_rows(sharding)):
+            window = self._plan_window(parts, most, epoch, len(windows))
             windows.append(window)
             for i in window.draw:
                 rows.append(rows[-1] + window.sizes[i])
         return TokenSteps(sharding.tokens, rows, windows)
 
-    def _plan_window(
-        self, parts: Sequence[pa.Array], most: int, epoch: int, before: Sequence[Window]
-    ) -> Window:
+    def _plan_window(self, parts: Sequence[pa.Array], most: int, epoch: int, number: int) -> Window:
         import pyarrow.compute as pc
 
-        ordered = [part.take(pc.array_sort_indices(part)) for part in parts]
-        tokens = [map_tokens([part]) for part in ordered]
-        sizes = list(fill_steps(tokens, most, is_padded=self._is_padded))
+        chunk = _align([part.take(pc.array_sort_indices(part)) for part in parts])
+        sizes = list(fill_steps([chunk], most, is_padded=self._is_padded))
         is_even = all(len(part) == len(parts[0]) for part in parts)
-        return self._make_window(sizes, epoch, len(before), is_even=is_even)
+        return self._make_window(sizes, epoch, number, is_even=is_even)
+
+    def _read_tokens(
+        self, streams: Sequence[_core.DeviceStream], rows: int
+    ) -> Iterator[list[pa.Array]]:
+        """Return the tokens of each sequence, `rows` rows at a time; a last one may have none."""
+        import pyarrow as pa
+
+        cut = [map(self._count_tokens, stream.rebatch(rows)) for stream in streams]
+        parts = itertools.zip_longest(*cut, fillvalue=pa.array([], pa.int64()))
+        return map(list, parts)
 
     def _open_lengths(self, epoch: int, sharding: Sharding, start: int) -> list[_core.DeviceStream]:
         """Open the lengths of each sequence from `start` on."""
@@ -304,12 +310,13 @@ def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> E
     return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)
 
 
-def map_tokens(parts: Iterable[pa.Array]) -> Iterator[int]:
-    """Yield the values of int64 arrays without nulls."""
-    for part in parts:
-        if len(part):
-            values = memoryview(part.buffers()[1]).cast("q")
-            yield from values[part.offset : part.offset + len(part)]
+def _align(parts: Sequence[pa.Array]) -> list[pa.Array]:
+    """Give the rows of all sequences one length: some have a row less than others."""
+    import pyarrow as pa
+
+    rows = max(map(len, parts))
+    more = pa.array([0], pa.int64())
+    return [part if len(part) == rows else pa.concat_arrays([part, more]) for part in parts]
 
 
 def _find_ragged(source: IndexedSource) -> str:

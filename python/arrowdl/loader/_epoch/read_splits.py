@@ -91,8 +91,9 @@ def _join(
     def join() -> Iterator[_core.DeviceArray]:
         for found in itertools.zip_longest(*(cut_rows(stream, iter(cuts)) for stream in streams)):
             parts = [part for parts in found for part in parts or ()]
-            (array,) = _core.chain(parts).rebatch(sum(map(len, parts)))
-            yield array
+            if len(parts) > 1:
+                parts = list(_core.chain(parts).rebatch(sum(map(len, parts))))
+            yield parts.pop()
 
     return _core.from_arrow_stream(join())
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from arrowdl.loader._epoch.sharding import Sharding, count_batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Steps(Protocol):
@@ -109,43 +113,75 @@ class TokenSteps:
         return TokenSteps(self.tokens, self._rows, self.windows, self._done + steps)
 
 
-def fill_steps(sequences: Sequence[Iterable[int]], most: int, *, is_padded: bool) -> Iterator[int]:
+def fill_steps(
+    chunks: Iterable[Sequence[pa.Array]], most: int, *, is_padded: bool
+) -> Iterator[int]:
     """Yield how many rows of each sequence a step has: the largest number that fits, at least 1.
 
     Parameters
     ----------
-    sequences : sequence of iterable of int
-        Tokens of the rows of each sequence; some may have a row less than others.
+    chunks : iterable of sequence of Array
+        The next rows of each sequence as int64, the tokens of each: as many rows of all. Rows of
+        sequences that end before others have no tokens.
     most : int
         Tokens of one sequence in a step; if padded, of its share of the step.
     is_padded : bool
         Whether each row takes as many tokens as the longest of the step.
     """
-    rows = itertools.zip_longest(*sequences, fillvalue=0)
-    return _fill_padded(map(max, rows), most) if is_padded else _fill_sums(rows, most)
+    return (_fill_padded if is_padded else _fill_sums)(chunks, most)
 
 
-def _fill_padded(rows: Iterable[int], most: int) -> Iterator[int]:
+def _fill_padded(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]:
+    import pyarrow.compute as pc
+
     count = longest = 0
-    for tokens in rows:
-        longest = max(longest, tokens)
-        if count and (count + 1) * longest > most:
-            yield count
-            count, longest = 0, tokens
-        count += 1
+    for chunk in chunks:
+        for tokens in _view(pc.max_element_wise(*chunk)):
+            longest = max(longest, tokens)
+            if count and (count + 1) * longest > most:
+                yield count
+                count, longest = 0, tokens
+            count += 1
     if count:
         yield count
 
 
-def _fill_sums(rows: Iterable[tuple[int, ...]], most: int) -> Iterator[int]:
-    count = 0
-    sums: Sequence[int] = ()
-    for tokens in rows:
-        with_row = [a + b for a, b in zip(sums, tokens, strict=True)] if count else tokens
-        if count and max(with_row) > most:
-            yield count
-            count, with_row = 0, tokens
-        sums = with_row
-        count += 1
+def _fill_sums(chunks: Iterable[Sequence[pa.Array]], most: int) -> Iterator[int]:
+    import pyarrow.compute as pc
+
+    count = last = 0  # rows of this step in earlier chunks; of the step before
+    limits: list[int] = []  # for the sum of all tokens of each sequence up to a row of this step
+    before: list[int] = []  # these sums before the chunk
+    for chunk in chunks:
+        before = before or [0] * len(chunk)
+        limits = limits or [most] * len(chunk)
+        sums = [
+            _view(pc.cumulative_sum(part, start=start))
+            for part, start in zip(chunk, before, strict=True)
+        ]
+        begin, rows = 0, len(sums[0])
+        while True:
+            end = min(map(partial(_find_end, begin, 2 * last + 1), sums, limits))
+            if end == rows:
+                break
+            last = count + end - begin
+            yield last
+            known = before if end == 0 else [own[end - 1] for own in sums]
+            limits = [start + most for start in known]
+            begin, count = end, 0
+        count += rows - begin
+        before = [own[-1] for own in sums]
     if count:
         yield count
+
+
+def _find_end(begin: int, near: int, sums: memoryview, limit: int) -> int:
+    """Return the first row from `begin` on whose sum is above the limit; it may be near."""
+    found = bisect_right(sums, limit, begin, min(begin + near, len(sums)))
+    return bisect_right(sums, limit, found) if found == begin + near else found
+
+
+def _view(tokens: pa.Array) -> memoryview:
+    """Return the values of an int64 array without nulls, which are not copied."""
+    values = memoryview(tokens.buffers()[1]).cast("q")
+    return values[tokens.offset : tokens.offset + len(tokens)]
