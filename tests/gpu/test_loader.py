@@ -303,3 +303,25 @@ def test_nothing_is_pinned_on_request() -> None:
     copied = arrowdl.from_arrow(TABLE["x"].combine_chunks()).to("cuda", pin_memory=False)
     assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
     assert debug.staging_bytes() == 0
+
+
+def test_batches_that_fail_and_rows_that_are_filtered(parquet: Path) -> None:
+    """The rows that are left, and a row in place of a batch that has none."""
+
+    def fail(batch: dict[str, Any]) -> dict[str, Any]:
+        if (batch["id"] == 10).any():
+            raise ZeroDivisionError("bad")
+        return batch
+
+    for source in (parquet, [arrowdl.from_arrow(b).to("cuda") for b in TABLE.to_batches()]):
+        loader = arrowdl.Loader(
+            source,
+            BATCH,
+            device=None if isinstance(source, list) else "cuda",
+            transform=fail,
+            on_error="skip",
+            max_skipped_rows=BATCH,
+        ).filter(lambda batch: batch["id"] % 3 == 0)
+        ids = [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
+        assert ids == [i for i in TABLE["id"].to_pylist()[BATCH:] if i % 3 == 0]
+        assert loader.stats().skipped_rows == BATCH

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from arrowdl import _core
@@ -20,6 +21,7 @@ from arrowdl.loader._sources.numbered import Numbered, report_failed
 Convert = Callable[[Any], Any]
 Content = _core.DeviceArray | Message
 _TRIED = 16  # rows of a batch that failed
+_SAMPLED = 64  # rows of other places
 
 
 class FunctionError(Exception):
@@ -281,7 +283,7 @@ class Substitutes:
             `error`, since it fails for all rows that were tried.
         """
         known = [] if self._found is None else [self._found]
-        for group in (known, rows, self._sample()):
+        for group in (known, rows, islice(self._sample(), _SAMPLED)):
             for row in group:
                 try:
                     made = attempt(_copy(row))

@@ -26,7 +26,7 @@ NUMBER = "arrowdl.row_number"  # the column that is added: int64, from 0
 MISSING = 2**62  # is added to the number of a row that could not be read
 _PIECE_ROWS = 131_072  # that get numbers at once
 _ALONE = 8  # units that are read one by one after an error, before several are read again
-_SAMPLES = 16  # units that are tried for a row
+_SAMPLES = 16  # rows that are tried first
 
 Place = tuple[str, int]  # path, and row of the file
 
@@ -258,14 +258,28 @@ class NumberedSource(IndexedSource):
         return [self._source.locate_row(number - self._first) for number in numbers]
 
     def sample(self) -> Iterator[_core.DeviceArray]:
-        units = [
-            unit for unit, rows in enumerate(self.units) if rows and unit not in self._failures
-        ]
-        for unit in units[:: -(-len(units) // _SAMPLES) or 1]:
-            with closing(self.read([unit])) as stream:
-                found = next((array[:1] for array in stream if len(array)), None)
-            if found is not None and unit not in self._failures:
-                yield copy.deepcopy(found)
+        wanted: dict[int, list[int]] = {}
+        for row in dict.fromkeys(i * self.num_rows // _SAMPLES for i in range(_SAMPLES)):
+            unit = bisect_right(self._starts, row) - 1
+            wanted.setdefault(unit, []).append(row - self._starts[unit])
+        # Of many units that cannot be read, others may be good.
+        others = {unit: [0] for unit, rows in enumerate(self.units) if rows and unit not in wanted}
+        for unit, rows in (*wanted.items(), *others.items()):
+            if unit not in self._failures:
+                yield from self._copy_rows(unit, rows)
+
+    def _copy_rows(self, unit: int, rows: Sequence[int]) -> list[_core.DeviceArray]:
+        """Return copies of rows of a unit, ascending; none if it cannot be read."""
+        found: list[_core.DeviceArray] = []
+        begin = 0
+        with closing(self.read([unit])) as stream:
+            for array in stream:
+                own = [row - begin for row in rows if begin <= row < begin + len(array)]
+                found += [copy.deepcopy(array[row : row + 1]) for row in own]
+                begin += len(array)
+                if len(found) == len(rows):
+                    break
+        return [] if unit in self._failures else found
 
 
 class NumberedStream(StreamSource):
@@ -293,7 +307,9 @@ class NumberedStream(StreamSource):
         return [("", number) for number in numbers]
 
     def sample(self) -> Iterator[_core.DeviceArray]:
-        yield from ()
+        if self.is_replayable:
+            with closing(self.open(0)) as stream:
+                yield from map(copy.deepcopy, stream.slice(0, _SAMPLES).rebatch(1))
 
 
 def _number_mixture(mixture: MixedSource) -> tuple[MixedSource, NumberedMixture]:
