@@ -99,7 +99,7 @@ test-python: fake-drivers
 
 PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
-	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -m slow $(PACKAGE_TESTS)
+	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)

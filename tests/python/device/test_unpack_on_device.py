@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrowdl import _frameworks
+from helpers.random_cases import choose_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,9 +40,9 @@ def as_framework(name: str, array: np.ndarray[Any, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None)
+@settings(max_examples=choose_examples(25, 200), deadline=None)
 @given(data=st.binary(min_size=1, max_size=40), repeat=st.integers(1, 5), draw=st.data())
-def test_bits_become_bytes(name: str, data: bytes, repeat: int, draw: st.DataObject) -> None:
+def test_random_bits_become_bytes(name: str, data: bytes, repeat: int, draw: st.DataObject) -> None:
     offset = draw.draw(st.integers(0, 7))
     length = draw.draw(st.integers(0, len(data) * 8 - offset))
     packed = np.frombuffer(data, np.uint8).copy()

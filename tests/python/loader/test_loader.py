@@ -552,8 +552,15 @@ os.rmdir(tempfile.tempdir)
 """
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("workers", "persistent"),
+    [
+        (1, True),
+        (3, False),
+        pytest.param(1, False, marks=pytest.mark.slow),
+        pytest.param(3, True, marks=pytest.mark.slow),
+    ],
+)
 def test_each_iteration_of_workers_is_the_next_epoch(workers: int, persistent: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ITERATIONS, str(workers), str(persistent)],

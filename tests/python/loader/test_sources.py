@@ -422,7 +422,7 @@ print(pa.default_memory_pool().max_memory())
 """
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("shuffle", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_memory_does_not_grow_with_the_file(shuffle: bool, tmp_path: Path) -> None:
     """pyarrow's scanner reads up to a gigabyte ahead of a training that is slow."""
     path = tmp_path / "large.parquet"

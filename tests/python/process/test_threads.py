@@ -12,6 +12,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.random_cases import choose_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,13 +47,13 @@ def read_table(stream: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(stream).read_all().combine_chunks()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=choose_examples(6, 60), deadline=None)
 @given(
     st.lists(st.integers(0, ROWS), max_size=6),
     st.integers(1, ROWS),
     st.integers(0, 2**32),
 )
-def test_rows_come_out_as_they_went_in(cuts: list[int], rows: int, seed: int) -> None:
+def test_random_rows_come_out_as_they_went_in(cuts: list[int], rows: int, seed: int) -> None:
     ends = [0, *sorted(cuts), ROWS]
     parts = [TABLE.slice(a, b - a) for a, b in itertools.pairwise(ends)]
     chunked = pa.concat_tables(parts)
@@ -99,8 +100,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert run(SHUFFLE + script) == "7\n"
 
 
-def test_the_process_ends_while_threads_are_idle() -> None:
-    for _ in range(5):
+def test_random_ends_of_a_process_with_idle_threads() -> None:
+    for _ in range(choose_examples(2, 20)):
         run(SHUFFLE)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from helpers.random_cases import choose_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -329,7 +330,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
 
 
-def test_the_process_ends_with_streams_under_way() -> None:
+def test_random_ends_of_a_process_with_streams_under_way() -> None:
     script = """
 import arrowdl, pyarrow as pa
 def source():
@@ -339,7 +340,7 @@ kept = [arrowdl.from_arrow_stream(source()).prefetch(2) for _ in range(4)]
 for stream in kept:
     next(stream)
 """
-    for _ in range(5):
+    for _ in range(choose_examples(2, 20)):
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=50
         )
