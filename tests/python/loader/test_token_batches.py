@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import random
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import arrowdl
@@ -242,3 +244,32 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
             now, state = world.read(steps)
             read += now
         assert read == expected
+
+
+@pytest.mark.parametrize("ragged", ["padded", "offsets"])
+def test_sequences_that_end_a_row_earlier(ragged: str) -> None:
+    """They have a row less of the longest rows, which come last in a window."""
+    for seed in range(12):
+        draw = random.Random(seed)
+        lengths = [draw.randrange(LONGEST) for _ in range(draw.choice([25, 26, 28]))]
+        options: dict[str, Any] = {
+            "splits": 3,
+            "drop_last": seed % 4 == 0,
+            "shuffle": True,
+            "seed": seed,
+            "buffer_size": draw.choice([15, 100]),
+            "ragged": ragged,
+            "bucket_by": "tokens",
+            "global_batch_tokens": 3 * 40,
+        }
+        source = make_table(lengths)
+        steps = World(source, 1, 0, options).read()[0]
+        check_steps(steps, source, lengths, options)
+        assert World(source, 3, 2, options).read()[0] == steps
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    feather.write_feather(make_table([]), tmp_path / "0.arrow", compression="uncompressed")
+    for more in ({"batch_tokens": 9}, {"batch_size": 2, "bucket_by": "tokens"}):
+        loader = arrowdl.Loader(tmp_path, framework="numpy", **more)
+        assert (len(loader), list(loader)) == (0, [])

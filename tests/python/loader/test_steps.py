@@ -1,0 +1,56 @@
+"""`fill_steps`: how many rows fit into a step."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from arrowdl.loader._epoch.steps import fill_steps
+from helpers.random_cases import check_cases
+
+
+def fill(sequences: list[list[int]], most: int, cut: int, *, is_padded: bool) -> list[int]:
+    chunks = [
+        [pa.array(rows[start : start + cut], pa.int64()) for rows in sequences]
+        for start in range(0, len(sequences[0]), cut)
+    ]
+    return list(fill_steps(chunks, most, is_padded=is_padded))
+
+
+def fill_plainly(sequences: list[list[int]], most: int, *, is_padded: bool) -> list[int]:
+    sizes, start, rows = [], 0, len(sequences[0])
+    while start < rows:
+        count = 1
+        while start + count < rows:
+            taken = [own[start : start + count + 1] for own in sequences]
+            tokens = max(map(max, taken)) * (count + 1) if is_padded else max(map(sum, taken))
+            if tokens > most:
+                break
+            count += 1
+        sizes.append(count)
+        start += count
+    return sizes
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 100])
+def test_sums_and_widths(cut: int) -> None:
+    rows = [[3, 1, 4, 1, 5, 9, 2, 6]]
+    assert fill(rows, 9, cut, is_padded=False) == [4, 1, 1, 2]
+    assert fill(rows, 9, cut, is_padded=True) == [2, 2, 1, 1, 1, 1]
+    rows.append([1, 1, 1, 9, 1, 1, 1, 1])
+    assert fill(rows, 9, cut, is_padded=False) == [3, 1, 1, 1, 2]
+    assert fill([[]], 9, cut, is_padded=False) == []
+
+
+def check(draw: random.Random) -> None:
+    count, rows, longest = draw.randrange(1, 5), draw.randrange(60), draw.choice([2, 9, 30])
+    sequences = [[draw.randrange(longest + 1) for _ in range(rows)] for _ in range(count)]
+    most, cut = draw.randrange(longest, 6 * longest), draw.choice([1, 2, 7, 20, 100])
+    for is_padded in (False, True):
+        expected = fill_plainly(sequences, most, is_padded=is_padded)
+        assert fill(sequences, most, cut, is_padded=is_padded) == expected
+
+
+def test_random_steps_are_those_of_a_plain_loop() -> None:
+    check_cases(check, 150)
