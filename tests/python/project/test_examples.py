@@ -18,6 +18,11 @@ SAYS = {
     "embeddings_jax": ["batches: (256, 64) compiled: 1", "of 10000 right", "learned: True"],
     "embeddings_torch": ["'embedding': ((256, 64), torch.float32)", "learned: True"],
     "images_torch": ["pixels (32, 3, 32, 32)", "learned: True"],
+    "language_model_torch": [
+        "40 steps, blocks 9",
+        "a step of two ranks is that of one: True",
+        "learned: True",
+    ],
     "polars_torch": [
         "[[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]",
         "city: [1, 0, 1]",
