@@ -171,13 +171,7 @@ class EpochReader:
 
     def _make_tally(self) -> Tally:
         most = self._options.max_skipped_rows
-        if most is None:
-            source = self._source
-            rows = source.num_rows if isinstance(source, IndexedSource) else None
-            if isinstance(source, MixedSource) and source.is_endless:
-                rows = source.count_all_rows()
-            most = find_most(rows)
-        return Tally(self._received.stats, most)
+        return Tally(self._received.stats, find_most(self._source) if most is None else most)
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options

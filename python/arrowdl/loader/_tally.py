@@ -7,9 +7,13 @@ from collections.abc import Sequence
 
 from arrowdl.loader._skipped import Report, Skipped, renew
 from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
+# Without `max_skipped_rows`: one of so many rows, and rows of a stream.
+_SHARE = 10
+_MOST_OF_STREAMS = 10_000
 
 
 def name_entry(stats: Stats, entry: Skipped) -> None:
@@ -72,12 +76,14 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
     most : int, optional
         Of `max_skipped_rows`.
     """
-    assert isinstance(source, IndexedSource)
+    sources = _list_sources(source)
+    total = sum(own.num_rows for own in sources)
+    units = sum(len(own.units) for own in sources)
     groups = sum(entry.row_group is not None for entry in left_out)
-    of_groups = -(-groups * source.num_rows // max(1, len(source.units)))
     files = len(left_out) - groups
-    rows = of_groups + -(-files * source.num_rows // max(1, source.count_files()))
-    limit = find_most(source.num_rows + rows) if most is None else most
+    rows = -(-groups * total // max(1, units))
+    rows += -(-files * total // max(1, sum(own.count_files() for own in sources)))
+    limit = (total + rows) // _SHARE if most is None else most
     if rows > limit:
         raise OSError(
             f"{files} files and {groups} row groups cannot be opened, about {rows} rows, and "
@@ -85,6 +91,14 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
         )
 
 
-def find_most(rows: int | None) -> int:
-    """Return the default of `max_skipped_rows` for a source of so many rows; None if unknown."""
-    return 10_000 if rows is None else rows // 10
+def find_most(source: Source) -> int:
+    """Return the default of `max_skipped_rows`."""
+    sources = _list_sources(source)
+    return sum(own.num_rows for own in sources) // _SHARE if sources else _MOST_OF_STREAMS
+
+
+def _list_sources(source: Source) -> list[IndexedSource]:
+    """List the sources of a mixture, or `source` itself; none if it is a stream."""
+    if isinstance(source, MixedSource):
+        return [member.source for member in source.members]
+    return [source] if isinstance(source, IndexedSource) else []

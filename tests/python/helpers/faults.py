@@ -28,9 +28,9 @@ def open_checked(paths: Any) -> ds.Dataset:
     return ds.dataset(paths, format=ds.ParquetFileFormat(default_fragment_scan_options=options))
 
 
-def flip_value(path: Path, group: int) -> None:
-    """Flip the last bits of a row group's first column: only the checksum tells."""
-    column = pq.read_metadata(path).row_group(group).column(0)
+def flip_value(path: Path, group: int, column_index: int = 0) -> None:
+    """Flip the last bits of a row group's column: only the checksum tells."""
+    column = pq.read_metadata(path).row_group(group).column(column_index)
     end = column.data_page_offset + column.total_compressed_size
     with open(path, "r+b") as file:
         file.seek(end - 1)

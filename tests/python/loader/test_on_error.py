@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._skipped import can_skip
+from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.numbered import MISSING, NUMBER, NumberedSource, read_numbers
 from helpers.faults import flip_value, open_checked, truncate, write_checked
 from helpers.ranks import Ranks
 
@@ -195,14 +199,13 @@ def test_arrow_files(tmp_path: Path, codec: str) -> None:
     assert entry.path == str(tmp_path / "1.arrow")
 
 
-def test_dictionary_columns(folder: Path) -> None:
+@pytest.mark.parametrize("column", [0, 2])
+def test_dictionary_columns(folder: Path, column: int) -> None:
     for i in range(3):
-        table = make_table(100 * i)
         kinds = pa.array([f"kind {j % (i + 2)}" for j in range(100)]).dictionary_encode()
-        nested = pa.StructArray.from_arrays([kinds], ["kind"])
-        table = table.append_column("kind", kinds).append_column("nested", nested)
-        write_checked(folder / f"{i}.parquet", table.drop_columns("nested" if i < 9 else []), 25)
-    flip_value(folder / "0.parquet", 0)
+        table = make_table(100 * i).append_column("kind", kinds)
+        write_checked(folder / f"{i}.parquet", table, 25)
+    flip_value(folder / "0.parquet", 0, column)
     for options in ({}, {"shuffle": True, "buffer_size": 90}):
         loader = open_skipping(open_checked(folder), **options)
         codes = {}
@@ -212,6 +215,8 @@ def test_dictionary_columns(folder: Path) -> None:
         assert sorted(codes) == all_but(range(25))
         values = loader.vocabulary("kind").to_pylist()
         assert all(values[code] == f"kind {i % 100 % (i // 100 + 2)}" for i, code in codes.items())
+    with pytest.raises(OSError, match="CRC checksum"):
+        list(arrowdl.Loader(open_checked(folder), 10, framework="numpy"))
 
 
 def test_nested_columns_and_not_null_ones(tmp_path: Path) -> None:
@@ -268,6 +273,63 @@ def test_options_are_checked() -> None:
         arrowdl.Loader(table, 10, max_skipped_rows=3)
     with pytest.raises(ValueError, match="max_skipped_rows=-1: expected an int of at least 0"):
         arrowdl.Loader(table, 10, on_error="skip", max_skipped_rows=-1)
+
+
+def test_rows_that_a_rank_repeats_are_not_its_own(tmp_path: Path) -> None:
+    """The last step of ranks 1 and 2 has row 0, which is damaged and of rank 0."""
+    write_checked(tmp_path / "0.parquet", make_table(0), 25)
+    flip_value(tmp_path / "0.parquet", 0)
+    for splits in (None, 3):
+        loaders = [
+            open_skipping(open_checked(tmp_path), 33, rank=i, world_size=3, splits=splits)
+            for i in range(3)
+        ]
+        steps = [read(loader) for loader in loaders]
+        assert {len(own) for own in steps} == {2}
+        assert sorted(flatten([flatten(own) for own in steps])) == list(range(25, 100))
+        assert sum(loader.stats().skipped_rows for loader in loaders) == 25
+
+
+def test_what_may_be_skipped() -> None:
+    for error in (OSError("x"), FileNotFoundError(), pa.ArrowInvalid("x"), EOFError(), Foreign()):
+        assert can_skip(error), error
+    for other in (
+        OSError(errno.EMFILE, "x"),
+        MemoryError(),
+        pa.ArrowMemoryError(),
+        ValueError(),
+        KeyboardInterrupt(),
+    ):
+        assert not can_skip(other), other
+
+
+class Foreign(Exception):
+    """Of a library that reads files."""
+
+
+class Short(IndexedSource):
+    """A source whose last unit has fewer rows than it should have."""
+
+    decodes_units = True
+    column_names = None
+
+    def __init__(self) -> None:
+        self.units = [10, 10, 10]
+
+    def read(self, units: Sequence[int], readers: int = 1) -> Any:
+        rows = [i for unit in units for i in range(10 * unit, 10 * unit + 10) if i < 27]
+        return arrowdl.from_arrow_stream(pa.table({"id": pa.array(rows, pa.int64())}))
+
+    def describe(self) -> str:
+        return "short"
+
+
+def test_a_unit_with_another_number_of_rows() -> None:
+    source = NumberedSource(Short(), 0)
+    numbers = [i for array in source.read([1, 0, 2]) for i in read_numbers(array.field(NUMBER))]
+    assert numbers == [*range(10, 20), *range(10), *(MISSING + i for i in range(20, 30))]
+    report = source.report_missing([22])
+    assert "another number of rows" in report.entries[0].error
 
 
 # ---- the budget
@@ -374,6 +436,13 @@ def test_a_transform_that_always_fails() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         list(open_skipping(make_table(0), transform=fail))
     assert "found no row for which the transform does not fail" in str(caught.value.__notes__)
+
+
+def test_a_stream_that_is_read_once_begins_with_a_bad_row() -> None:
+    loader = open_skipping(make_table(0).to_reader(), transform=fail_on(3))
+    steps = [(loader.valid_rows, batch["id"].tolist()) for batch in loader]
+    assert steps[0] == (0, [1_000]), "another row of the same batch"
+    assert [valid for valid, _ in steps] == [0] + [10] * 9
 
 
 def test_rows_of_a_shuffled_batch_are_named(folder: Path) -> None:

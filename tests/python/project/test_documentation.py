@@ -106,6 +106,7 @@ def test_reference_has_all_names() -> None:
     public = {name for name in arrowdl.__all__ if name != "__version__"}
     of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {
         "arrowdl.loader.MapDataset",
+        "arrowdl.loader.Skipped",
         "arrowdl.loader.Stats",
         "arrowdl._config.Config",
     }

@@ -166,13 +166,6 @@ class MixedSource(IndexedSource):
         ]
         return MixedSource(members, self.schedule, 1, self.stop, self.splits)
 
-    def count_all_rows(self) -> int:
-        """Count the rows of all sources."""
-        return sum(member.source.num_rows for member in self.members)
-
-    def count_files(self) -> int:
-        return sum(member.source.count_files() for member in self.members)
-
     def with_members(self, members: Sequence[Member]) -> MixedSource:
         """Return the mixture of `members`, which have the same rows in as many columns or more."""
         made = copy(self)
