@@ -107,3 +107,17 @@ def test_columns_are_stacked() -> None:
 def test_nulls_are_counted() -> None:
     there = arrowdl.from_arrow(COLUMNS["int"]).to("cuda")
     assert there[3:2000].null_count == COLUMNS["int"][3:2000].null_count
+
+
+def test_what_no_kernel_does_goes_through_the_host() -> None:
+    here = arrowdl.from_arrow(TABLE)
+    made = arrowdl.to_torch(here.to("cuda")["int"], nulls="fill", dtype="float32")
+    expected = arrowdl.to_torch(here["int"], nulls="fill", dtype="float32")
+    assert made.is_cuda
+    assert torch.equal(made.cpu(), expected)
+    codes = [pa.array([word]).dictionary_encode() for word in "ab"]
+    there = [arrowdl.from_arrow(one).to("cuda") for one in codes]
+    assert read(_core.concatenate(there)) == ["a", "b"]
+    offsets = arrowdl.from_arrow(pa.array([0, 2, 3], pa.int32())).to("cuda")
+    lists = _core.make_list(arrowdl.from_arrow(pa.array([1, 2, 3])).to("cuda"), offsets)
+    assert read(lists) == [[1, 2], [3]]

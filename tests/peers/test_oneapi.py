@@ -39,7 +39,7 @@ import dpctl.memory  # noqa: E402
 import dpctl.program  # noqa: E402
 import dpctl.tensor as dpt  # noqa: E402
 import numpy as np  # noqa: E402
-from arrowdl import debug  # noqa: E402
+from arrowdl import _core, debug  # noqa: E402
 from helpers.frames import STRING, USE_BITMASK, USE_NAN, MadeColumn, MadeFrame  # noqa: E402
 
 ROWS = 64
@@ -345,10 +345,8 @@ def test_strides_and_offsets_of_an_interface_are_in_elements() -> None:
     with pytest.raises(BufferError, match="copy"):
         arrowdl.to_arrow_device(Interface(base[:, ::2]), copy=False)
     for strided in Interface(base[:, ::2]), base[:, ::2]:
-        with pytest.raises(BufferError, match="make it contiguous in its own library first"):
-            arrowdl.to_arrow_device(strided)
-    array = arrowdl.to_arrow_device(dpt.asarray(base[:, ::2], order="C", copy=True))  # the advice
-    assert values_of(dpt.from_dlpack(array)).tolist() == values_of(base)[:, ::2].tolist()
+        array = arrowdl.to_arrow_device(strided)
+        assert values_of(dpt.from_dlpack(array)).tolist() == values_of(base)[:, ::2].tolist()
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])
@@ -768,27 +766,53 @@ def test_a_buffer_that_does_not_say_its_queue_is_refused() -> None:
         arrowdl.from_arrow(MadeFrame(columns))
 
 
-def test_nulls_among_the_values_of_a_device_are_refused() -> None:
-    column = usm_column(make_queue(), None, data=np.zeros(ROWS, "f4"), null=(USE_NAN, None))
-    with pytest.raises(BufferError, match=r"marked by NaN.*oneapi:0"):
-        arrowdl.from_arrow(MadeFrame({"x": column}))
+def test_nulls_among_the_values_become_a_bitmap() -> None:
+    """By way of the host."""
+    values = np.where(np.arange(ROWS) % 5 == 2, np.nan, np.arange(ROWS)).astype("f4")
+
+    def make(*, copy: bool | None = None, data: np.ndarray = values) -> Any:
+        column = usm_column(make_queue(), None, data=data, null=(USE_NAN, None))
+        return arrowdl.from_arrow(MadeFrame({"x": column}), copy=copy).field("x")
+
+    array = make()
+    assert array.device.name == "oneapi"
+    assert array.null_count == np.isnan(values).sum()
+    made, valid = arrowdl.to_numpy(array.to("cpu"), nulls="mask")
+    np.testing.assert_array_equal(valid, ~np.isnan(values))
+    np.testing.assert_array_equal(made[valid], values[valid])
+    assert make(copy=False, data=np.zeros(ROWS, "f4")).null_count == 0
+    with pytest.raises(BufferError, match="copy=False: its 13 nulls are marked by NaN"):
+        make(copy=False)
 
 
 # ---------------------------------------------------------------- bits and nulls
 
 
-@pytest.fixture
-def dpctl_as_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def dpctl_as_framework() -> None:
     """dpctl.tensor in the place of a framework: its own operations, on the device."""
     from arrowdl import _frameworks
     from arrowdl._frameworks.numpy_like import make_operations
 
+    def put(array: np.ndarray, name: str, index: int) -> Any:
+        assert name == "oneapi"
+        return dpt.asarray(array, sycl_queue=make_queue(device=index))
+
     framework = dataclasses.replace(
-        _frameworks.load("numpy"), from_dlpack=dpt.from_dlpack, **make_operations(dpt)
+        _frameworks.load("numpy"),
+        from_dlpack=from_any_dlpack,
+        from_offsets=from_any_dlpack,
+        put=put,
+        **make_operations(dpt),
     )
-    # The core keeps what it has loaded: this is the first and only use in this process.
-    module = SimpleNamespace(FRAMEWORK=framework)
-    monkeypatch.setitem(sys.modules, "arrowdl._frameworks.jax", module)
+    # The core keeps what it has loaded: jax is not used in this process.
+    sys.modules["arrowdl._frameworks.jax"] = SimpleNamespace(FRAMEWORK=framework)
+
+
+def from_any_dlpack(tensor: Any) -> Any:
+    """dpctl's arrays of its devices, numpy's of the CPU."""
+    is_on_host = tensor.__dlpack_device__()[0] == arrowdl.DeviceType.cpu
+    return (np if is_on_host else dpt).from_dlpack(tensor)
 
 
 @pytest.mark.usefixtures("dpctl_as_framework")
@@ -844,3 +868,217 @@ def test_a_stream_of_torch_accelerator_is_its_queue() -> None:
     np.testing.assert_array_equal(arrowdl.to_numpy(array.to("cpu")), np.arange(8))
     with pytest.raises(BufferError, match="is no stream of oneapi:0"):
         array.wait(Stream(queue, "cuda"))
+
+
+# ---------------------------------------------------------------- by way of the host
+
+
+def compare(made: Any, expected: Any) -> None:
+    """Tensors of the device, in tuples too, have the values of those of the CPU."""
+    if isinstance(expected, tuple):
+        for pair in zip(made, expected, strict=True):
+            compare(*pair)
+        return
+    assert isinstance(made, dpt.usm_ndarray)
+    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(values_of(made), expected)
+
+
+def make_lists(width: str = "i4", values: Any = None) -> Any:
+    offsets = np.array([0, 3, 3, 4, 9, 9, 12], width)
+    values = np.arange(12, dtype="f4") if values is None else values
+    return _core.make_list(arrowdl.to_arrow_device(values), arrowdl.to_arrow_device(offsets))
+
+
+@pytest.mark.usefixtures("dpctl_as_framework")
+@pytest.mark.parametrize("ragged", ["jagged", "padded", "offsets"])
+@pytest.mark.parametrize("device", ["oneapi:0", "oneapi:1"])
+def test_lists_become_tensors(ragged: str, device: str) -> None:
+    mask = np.array([True, False, True, True, True, False])
+    nested = _core.make_list(make_lists(), arrowdl.to_arrow_device(np.array([0, 2, 6], "i4")))
+    bools = make_lists("i8", np.arange(12) % 3 == 0)
+    for lists in (make_lists(), make_lists("i8"), bools, make_lists(values=np.ones((12, 2)))):
+        for here in (lists, _core.apply_mask(lists, mask), lists[1:4]):
+            for nulls in ("fill", "mask"):
+                made = arrowdl.to_jax(here.to(device), ragged=ragged, nulls=nulls)
+                compare(made, arrowdl.to_numpy(here, ragged=ragged, nulls=nulls))
+    if ragged != "padded":
+        (rows, inner), outer = arrowdl.to_jax(nested.to(device), ragged=ragged)
+        (here_rows, here_inner), here_outer = arrowdl.to_numpy(nested, ragged=ragged)
+        compare((rows, inner, outer), (here_rows, here_inner, here_outer))
+    there = make_lists().to(device)
+    assert values_of(dpt.from_dlpack(there.offsets)).tolist() == [0, 3, 3, 4, 9, 9, 12]
+    with pytest.raises(BufferError, match="without a copy"):
+        arrowdl.to_jax(there, ragged=ragged, copy=False)
+
+
+@pytest.mark.usefixtures("dpctl_as_framework")
+def test_strings_become_bytes(queue: Any) -> None:
+    there = arrowdl.from_arrow(MadeFrame(usm_columns(queue))).field("s")
+    for ragged in ("offsets", "padded"):
+        compare(
+            arrowdl.to_jax(there, ragged=ragged), arrowdl.to_numpy(there.to("cpu"), ragged=ragged)
+        )
+
+
+def make_columns() -> dict[str, Any]:
+    rows = np.arange(20)
+    return {
+        "x": arrowdl.to_arrow_device(rows / 2, mask=rows % 3 != 1),
+        "pair": arrowdl.to_arrow_device(np.stack([rows, -rows], 1).astype("f8")),
+        "y": arrowdl.to_arrow_device(rows.astype("f8"), mask=rows % 4 != 1),
+    }
+
+
+@pytest.mark.usefixtures("dpctl_as_framework")
+@pytest.mark.parametrize("nulls", ["fill", "nan", "mask"])
+def test_fields_are_stacked(nulls: str) -> None:
+    struct = arrowdl.to_arrow_device(make_columns(), mask=np.arange(20) % 7 != 3)
+    for here in (struct, struct[3:11]):
+        for options in ({}, {"dtype": "float32"}):
+            made = arrowdl.to_jax(here.to("oneapi"), stack=True, nulls=nulls, **options)
+            compare(made, arrowdl.to_numpy(here, stack=True, nulls=nulls, **options))
+
+
+@pytest.mark.usefixtures("dpctl_as_framework")
+def test_numbers_are_cast() -> None:
+    here = arrowdl.to_arrow_device(np.arange(300), mask=np.arange(300) % 3 != 1)
+    for rows in (slice(None), slice(5, 100)):
+        made = arrowdl.to_jax(here.to("oneapi")[rows], nulls="fill", dtype="float32")
+        compare(made, arrowdl.to_numpy(here[rows], nulls="fill", dtype="float32"))
+    with pytest.raises(ValueError, match="row 257"):
+        arrowdl.to_jax(here.to("oneapi"), nulls="fill", dtype="uint8")
+
+
+def test_bits_are_exported() -> None:
+    bits = np.arange(100) % 3 == 0
+    there = arrowdl.to_arrow_device(bits, bool_as="bits").to("oneapi")
+    for rows in slice(None), slice(13, 77):
+        assert values_of(dpt.from_dlpack(there[rows])).tolist() == bits[rows].tolist()
+    with pytest.raises(BufferError, match="copy"):
+        there.__dlpack__(copy=False)
+
+
+def test_nulls_of_windows_are_counted() -> None:
+    mask = np.arange(200) % 3 != 1
+    there = arrowdl.to_arrow_device(np.arange(200), mask=mask).to("oneapi")
+    for start, stop in ((0, 200), (0, 1), (1, 2), (5, 199), (9, 9)):
+        assert there[start:stop].null_count == (~mask[start:stop]).sum()
+    assert values_of(dpt.from_dlpack(there[2:4])).tolist() == [2, 3]  # nulls="raise", and none
+
+
+TENSORS: dict[str, Callable[[Any], Any]] = {
+    "strided": lambda array: array[:, ::2],
+    "reversed": lambda array: array[::-1],
+    "columns first": lambda array: array.T,
+    "rows left out": lambda array: array[1::2, 1:],
+    "dense": lambda array: array,
+}
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.parametrize("dtype", ["?", "i1", "f4", "i8", "c16"])
+def test_tensors_become_dense(kind: str, dtype: str) -> None:
+    numbers = (np.arange(42).reshape(6, 7) % 5).astype(dtype)
+    there = TENSORS[kind](dpt.asarray(numbers))
+    there.sycl_queue.wait()
+    here = TENSORS[kind](numbers)
+    mask = np.arange(2 * len(here)) % 3 != 1
+    options = [{}, {"copy": True}, {"layout": "list"}, {"bool_as": "bits"}]
+    for option in options:
+        made = arrowdl.to_arrow_device(there, **option)
+        expected = arrowdl.to_arrow_device(here, **option)
+        assert (made.device.name, str(made.type)) == ("oneapi", str(expected.type))
+        back = arrowdl.to_numpy(made.to("cpu"))
+        np.testing.assert_array_equal(back, arrowdl.to_numpy(expected))
+        masked = arrowdl.to_arrow_device(there, mask=dpt.asarray(mask)[::2], **option)
+        assert masked.device.name == "oneapi"
+        assert masked.null_count == (~mask[::2]).sum()
+        _, valid = arrowdl.to_numpy(masked.to("cpu"), nulls="mask")
+        np.testing.assert_array_equal(valid.reshape(len(here), -1).any(axis=1), mask[::2])
+
+
+def test_broadcast_tensors_become_dense() -> None:
+    there = dpt.broadcast_to(dpt.arange(3, dtype="i4"), (5, 3))
+    there.sycl_queue.wait()
+    array = arrowdl.to_arrow_device(there)
+    assert values_of(dpt.from_dlpack(array)).tolist() == [[0, 1, 2]] * 5
+    one = dpt.broadcast_to(dpt.asarray(7, dtype="i4"), (4,))
+    assert values_of(dpt.from_dlpack(arrowdl.to_arrow_device(one))).tolist() == [7] * 4
+
+
+def test_a_copy_on_the_device_has_its_own_memory(queue: Any) -> None:
+    tensor = zeros(queue)
+    copied = arrowdl.to_arrow_device(tensor, copy=True)
+    tensor[:] = 5.0
+    queue.wait()
+    assert values_of(dpt.from_dlpack(copied)).tolist() == [0.0] * ROWS
+
+
+def test_rows_are_joined_cut_shuffled_and_taken() -> None:
+    number = _core.read_row_numbers
+    mask = np.array([True, False, True, True, True, False])
+    struct = _core.make_struct(
+        ["i", "x", "l"],
+        [
+            arrowdl.to_arrow_device(np.arange(6)),
+            arrowdl.to_arrow_device(np.arange(6.0), mask=mask),
+            make_lists(),
+        ],
+    )
+    parts = [struct, struct[2:5], struct[:0], struct[4:]]
+    there = [part.to("oneapi:1") for part in parts]
+
+    def same(made: Any, expected: Any) -> None:
+        assert made.device == arrowdl.Device("oneapi", 1)
+        pair = [
+            arrowdl.to_numpy(rows, nulls="fill", ragged="padded")
+            for rows in (made.to("cpu"), expected)
+        ]
+        for name in ("i", "x"):
+            np.testing.assert_array_equal(pair[0][name], pair[1][name])
+        for one, two in zip(pair[0]["l"], pair[1]["l"], strict=True):
+            np.testing.assert_array_equal(one, two)
+
+    same(_core.concatenate(there), _core.concatenate(parts))
+    changes: list[Callable[[Any], Any]] = [
+        lambda stream: stream.rebatch(4),
+        lambda stream: stream.shuffle(5, 3),
+        lambda stream: stream.shuffle(100, 7).slice(2, 6).rebatch(5, drop_last=True),
+    ]
+    for change in changes:
+        made = list(change(_core.chain(there)))
+        for pair in zip(made, change(_core.chain(parts)), strict=True):
+            same(*pair)
+    rows = [_core.number_rows(arrays, number([0, 6, 9, 9], 99)) for arrays in (there, parts)]
+    for numbers in ([10, 0, 7, 0], [2, 3], []):
+        taken, expected = (_core.take_rows(one, number(numbers, 11))[0] for one in rows)
+        same(taken, expected)
+
+
+def test_a_copy_to_the_host_follows_the_work_on_the_data(queue: Any) -> None:
+    tensor = zeros(queue)
+    made: list[Any] = []
+    with Gate(queue) as gate:
+        gate.fill(tensor, 7.0)
+        strided = tensor[::2]
+        thread = threading.Thread(target=lambda: made.append(arrowdl.to_arrow_device(strided)))
+        thread.start()
+        assert made == []
+        gate.open()
+        thread.join()
+    assert values_of(dpt.from_dlpack(made[0])).tolist() == [7.0] * (ROWS // 2)
+
+
+def test_what_was_copied_by_way_of_the_host_is_released() -> None:
+    """While the device may still copy from the memory of the host."""
+    before = debug.live_objects()
+    two = arrowdl.to_arrow_device(np.arange(ROWS)).to("oneapi")
+    for _ in range(100):
+        joined = _core.concatenate([two, two])
+        del joined
+    settle()
+    del two
+    gc.collect()
+    settle()
+    assert debug.live_objects() == before

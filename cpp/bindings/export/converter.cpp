@@ -1,6 +1,7 @@
 // Converts structs and columns that are one tensor.
 #include "export/converter.hpp"
 
+#include "array/host_access.hpp"
 #include "arrowdl/backend.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
@@ -86,14 +87,46 @@ py::object Converter::convert(const DeviceArray& array) const {
     raise_value_error("options by column are for the fields of a struct or a table, this is ",
                       to_string(type));
   }
-  if (options_.dtype != nullptr && casts(type)) return after_cast().convert(cast(array));
-  if (!parents_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
-    return convert_on_device(array);
+  if (!parents_.empty() && type.layout == Layout::kRunEndEncoded) {  // has no bitmap for nulls
+    require_copy_allowed(array, "its runs have to be decoded");
+    return with_access_to_new().convert(decode_run_ends(array));
   }
-  if (parents_.empty()) return convert_column(array);
+  const bool on_host = needs_host(array);
+  if (!on_host) {
+    if (options_.dtype != nullptr && casts(type)) return after_cast().convert(cast(array));
+    if (!parents_.empty() && (is_dictionary || why_not_tensor(type).empty())) {
+      return convert_on_device(array);
+    }
+    if (parents_.empty()) return convert_column(array);
+  }
   DeviceArray column = array;
   for (const DeviceArray& parent : parents_) column = column.with_nulls_of(parent);
-  return convert_column(column);
+  if (!on_host) return convert_column(column);
+  return for_copy_of(column).convert(copy_array(column, Device{}));
+}
+
+/// Whether the tensors of `array` are made of a copy on the host, since neither kernels nor single
+/// operations of the framework make them where it is.
+bool Converter::needs_host(const DeviceArray& array) const {
+  if (!is_read_as_copy(array.device())) return false;
+  const Type& type = array.type();
+  const Type* values = &type;  // that are cast
+  while (is_split(values->layout) && !values->children.empty()) values = &values->children[0];
+  if (options_.dtype != nullptr && casts(*values)) return true;
+  if (type.dictionary != nullptr) return false;
+  if (type.layout == Layout::kStruct) return true;  // of variable shape
+  if (find_kernels(array.device()) != nullptr) return false;
+  if (is_split(type.layout) || type.layout == Layout::kRunEndEncoded) return true;
+  return options_.nulls != NullPolicy::kRaise && why_not_tensor(type).empty() &&
+         describe_tensor(type, 0).dtype->values != 1;
+}
+
+/// A converter of a copy of `array` on the host, which copies each tensor to the device of `array`.
+Converter Converter::for_copy_of(const DeviceArray& array) const {
+  require_copy_allowed(array, "the CPU makes it of a copy on the host");
+  Converter converter(framework_, options_);
+  converter.options_.device = array.device();
+  return converter;
 }
 
 py::object Converter::stack(const DeviceArray& array) const {
@@ -106,6 +139,9 @@ py::object Converter::stack(const DeviceArray& array) const {
   if (by_column != nullptr) check_columns(*by_column, array.type().children);
   const bool casts =
       options_.dtype != nullptr || (by_column != nullptr && by_column->dtype != nullptr);
+  if (is_read_as_copy(array.device()) && (casts || find_kernels(array.device()) == nullptr)) {
+    return for_copy_of(array).stack(copy_array(array, Device{}));
+  }
   const DeviceArray fields = casts ? cast_fields(array) : array;
   const std::vector<Nulls> policies = list_nulls(array);
   const auto stack = [fields, policies](const Order& order) {

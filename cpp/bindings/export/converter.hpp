@@ -44,6 +44,8 @@ class Converter {
  private:
   // converter.cpp: all types
   pybind11::object convert_column(const DeviceArray& array) const;
+  bool needs_host(const DeviceArray& array) const;
+  Converter for_copy_of(const DeviceArray& array) const;
   pybind11::object convert_struct(const DeviceArray& array) const;
   pybind11::object convert_field(const DeviceArray& array, const char* name) const;
   pybind11::object convert_field_of(const DeviceArray& array, int64_t i, const char* name) const;

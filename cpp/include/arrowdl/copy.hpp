@@ -32,8 +32,10 @@ struct CopyOptions {
 /// Raises BufferError if a device has no runtime, for a stream of another runtime or under graph
 /// capture, for memory of a context (OpenCL), and for string and binary views on a device, whose
 /// sizes the host cannot read.
-DeviceArray copy_array(const DeviceArray& array, const Device& device,
-                       const CopyOptions& options = {});
+DeviceArray copy_array(const DeviceArray& array, const Device& device, const CopyOptions& options);
+
+/// The same on a stream of arrowdl's own, without a wait for copies to a device.
+DeviceArray copy_array(const DeviceArray& array, const Device& device);
 
 /// Copies the rows of `array` to new memory on its own device, and shares nothing with it: nested
 /// values, dictionaries and the data of views are copied. The host waits for the event of a CPU

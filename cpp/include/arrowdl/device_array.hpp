@@ -79,8 +79,8 @@ class DeviceArray {
     return buffer_as<uint8_t>(0);
   }
   /// The number of nulls in the window. Unless the count is known, the host waits for the event and
-  /// counts the bitmap, or waits for the kernels of the device to count it. Raises BufferError if
-  /// neither can read the bitmap.
+  /// counts the bitmap or a copy of it, or waits for the kernels of the device to count it. Raises
+  /// BufferError if the host can neither read nor copy the bitmap.
   int64_t null_count() const;
   /// The same if it is known without reading memory, else -1.
   int64_t known_null_count() const noexcept;
@@ -121,8 +121,8 @@ class DeviceArray {
   DeviceArray field(int64_t i) const;
   /// The same rows, null also where `parent` is null. `parent` has as many rows on the same device.
   /// On a device, kernels make the bitmap: it is ready when the result's event completes, and its
-  /// nulls are not counted. Raises BufferError on a device without kernels, unless `parent` is
-  /// known to have no nulls.
+  /// nulls are not counted. Without kernels the host makes it, of copies for which it waits. Raises
+  /// BufferError for memory that it cannot copy, unless `parent` is known to have no nulls.
   DeviceArray with_nulls_of(const DeviceArray& parent) const;
   /// Index of the field named `name`. Raises ValueError when none or several have that name.
   int64_t field_index(const std::string& name) const;
@@ -159,9 +159,12 @@ class DeviceArray {
   DeviceArray derive(OwnedSchema schema, OwnedArray array) const;
   /// Whether all rows are known to be valid without a wait.
   bool is_known_to_be_valid() const;
-  /// Waits for the bitmap. Raises BufferError if the host cannot read it.
-  const uint8_t* wait_for_validity() const;
-  /// `with_nulls_of` by the kernels of a device.
+  /// The bitmap where the host reads it, in which bit `*first` is the first row's: a copy of that
+  /// of a device. Waits for it. Raises BufferError if the host can neither read nor copy it.
+  Buffer read_validity(int64_t* first) const;
+  /// A copy of the bitmap of a device, in which bit `offset() % 8` is the first row's.
+  Buffer download_validity() const;
+  /// `with_nulls_of` on a device.
   DeviceArray with_nulls_on_device(const DeviceArray& parent) const;
   /// The same rows with the bitmap `bits`, in which bit `offset() % 8` is the first row's. The
   /// result is ready when `event`, if given, completes.

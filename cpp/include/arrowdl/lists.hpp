@@ -20,8 +20,9 @@ struct ListParts {
 /// Zero-copy for layouts with offsets whose window starts at offset 0, else with new offsets; the
 /// values of views are copied unless they follow one another. With `empty_nulls` a null row has no
 /// values; without it, null rows keep what their offsets enclose. On a device the kernels do it,
-/// and the host waits once for the sizes. Raises TypeError for other types, ValueError for
-/// malformed offsets, BufferError for devices without kernels, and for views of binary on a device.
+/// and the host waits once for the sizes; without kernels it splits a copy, and copies the parts
+/// back. Raises TypeError for other types, ValueError for malformed offsets, BufferError for memory
+/// that the host cannot copy, and for views of binary on a device.
 ListParts split_list(const DeviceArray& array, bool empty_nulls = false);
 
 }  // namespace arrowdl

@@ -25,14 +25,16 @@ struct ToArrowOptions {
 /// The tensor as an Arrow array that owns it: dimension 0 becomes the rows, a 0-D tensor one row.
 /// The memory is ready when `event` completes; the array keeps the event, and the host waits for it
 /// where it has to read the memory. Copies are on the tensor's device, by kernels if the host
-/// cannot read it. Raises BufferError for what Arrow cannot carry (see the type map) and for copies
-/// that `options.copy` forbids; the tensor is released then.
+/// cannot read it; without kernels the host makes them dense, of a copy, and copies them back.
+/// Raises BufferError for what Arrow cannot carry (see the type map) and for copies that
+/// `options.copy` forbids; the tensor is released then.
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, OwnedEvent event = {});
 
 /// `array`, null also where the 1-D bool tensor `mask` is not `valid`. The mask is ready when
 /// `event` completes. On a device, kernels make the bitmap: it is ready when the result's event
-/// completes, and its nulls are not counted. Raises ValueError if lengths or devices differ,
-/// BufferError for a mask that neither the host nor kernels can read.
+/// completes, and its nulls are not counted. Without kernels the host makes it, of a copy of the
+/// mask. Raises ValueError if lengths or devices differ, BufferError for a mask that the host can
+/// neither read nor copy.
 DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid = true,
                        OwnedEvent event = {});
 

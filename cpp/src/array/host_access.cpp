@@ -1,4 +1,4 @@
-// Waits for arrays that the CPU reads.
+// Decides who reads an array, and waits for arrays that the CPU reads.
 #include "array/host_access.hpp"
 
 #include "arrowdl/backends.hpp"
@@ -9,6 +9,16 @@ namespace arrowdl {
 void require_host_readable(const DeviceArray& array, const char* verb) {
   require_host_readable(array.device(), verb);
   array.synchronize();
+}
+
+bool is_read_as_copy(const Device& device) noexcept {
+  if (is_host_readable(device)) return false;
+  Backend* const backend = find_backend(device.type);
+  return backend != nullptr && backend->memory() != nullptr;
+}
+
+bool goes_through_host(const Device& device) noexcept {
+  return is_read_as_copy(device) && find_kernels(device) == nullptr;
 }
 
 bool is_read_by_kernels(const Device& device, const char* verb) {

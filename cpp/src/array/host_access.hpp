@@ -1,4 +1,4 @@
-// Decides whether the CPU or the kernels of a device read an array.
+// Decides whether the CPU or the kernels of a device read an array, or the CPU a copy of it.
 #pragma once
 
 #include <vector>
@@ -10,6 +10,12 @@ namespace arrowdl {
 
 /// Waits for the event of `array`. Raises BufferError unless the CPU can read its memory.
 void require_host_readable(const DeviceArray& array, const char* verb);
+
+/// Whether the CPU reads memory of `device` as a copy on the host, and only so.
+bool is_read_as_copy(const Device& device) noexcept;
+
+/// The same, where no kernels read it either: work goes through the host.
+bool goes_through_host(const Device& device) noexcept;
 
 /// Whether the kernels of its device read `array`; false if the CPU can read it. Does not wait.
 /// Raises BufferError, "cannot `verb` on oneapi:0: ...", if neither can.

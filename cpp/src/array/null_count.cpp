@@ -1,4 +1,5 @@
 // Counts the nulls of an array.
+#include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -36,13 +37,17 @@ int64_t DeviceArray::known_null_count() const noexcept {
 int64_t DeviceArray::null_count() const {
   if (const int64_t known = known_null_count(); known >= 0) return known;
   if (counts_on_device(device())) return count_nulls_on_device(*this);
-  return length_ - count_set_bits(wait_for_validity(), offset_, length_);
+  int64_t first = 0;
+  const Buffer bits = read_validity(&first);
+  return length_ - count_set_bits(bits.data(), first, length_);
 }
 
 bool DeviceArray::has_nulls() const {
   if (const int64_t known = known_null_count(); known >= 0) return known > 0;
   if (counts_on_device(device())) return count_nulls_on_device(*this) > 0;
-  return has_unset_bits(wait_for_validity(), offset_, length_);
+  int64_t first = 0;
+  const Buffer bits = read_validity(&first);
+  return has_unset_bits(bits.data(), first, length_);
 }
 
 bool DeviceArray::is_known_to_be_valid() const {
@@ -52,7 +57,11 @@ bool DeviceArray::is_known_to_be_valid() const {
   return can_ask && is_ready() && !has_unset_bits(validity(), offset_, length_);
 }
 
-const uint8_t* DeviceArray::wait_for_validity() const {
+Buffer DeviceArray::read_validity(int64_t* first) const {
+  if (is_read_as_copy(device())) {
+    *first = offset_ % 8;
+    return download_validity();
+  }
   if (!is_host_readable(device())) {
     raise_buffer_error(
         "the nulls of an array on ", to_string(device()),
@@ -61,7 +70,8 @@ const uint8_t* DeviceArray::wait_for_validity() const {
         "nulls=\"fill\", \"nan\" or \"mask\", which need no count");
   }
   synchronize();
-  return validity();
+  *first = offset_;
+  return Buffer(storage_, validity(), 0);
 }
 
 }  // namespace arrowdl

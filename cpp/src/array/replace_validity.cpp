@@ -23,11 +23,14 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   return shifted;
 }
 
+void require_validity(const Type& type) {
+  if (type.has_validity()) return;
+  raise_buffer_error("an array of ", to_string(type),
+                     " has no validity bitmap to hold a mask: cast it to a type that has");
+}
+
 DeviceArray DeviceArray::with_validity(Buffer validity, int64_t null_count) const {
-  if (!type_->has_validity()) {
-    raise_buffer_error("an array of ", to_string(*type_),
-                       " has no validity bitmap to hold a mask: ", "cast it to a type that has");
-  }
+  require_validity(*type_);
   return replace_validity(shift_bits(validity, offset_ % 8, length_), null_count, {});
 }
 

@@ -45,6 +45,15 @@ void require_copies(const Device& device, const Type& field) {
 
 }  // namespace
 
+Buffer DeviceArray::download_validity() const {
+  StreamWork work(require_memory(device(), "count nulls"), device(), std::nullopt, nullptr);
+  work.hold(storage_);
+  wait_event(device(), work.stream(), sync_event());
+  Buffer bits = download_bits(work, device(), validity(), offset_, length_);
+  work.wait();
+  return bits;
+}
+
 DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   require_copies(device(), *type_);
   KernelOps* const kernels = find_kernels(device());

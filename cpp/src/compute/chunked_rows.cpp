@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "array/host_access.hpp"
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/selection.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "util/reserve.hpp"
 
@@ -65,12 +65,11 @@ ChunkedRows::ChunkedRows(std::shared_ptr<const ParsedSchema> schema,
     raise_value_error(starts.size(), " row numbers for ", arrays.size(),
                       " arrays: pass one or more arrays, and the number of the first row of each");
   }
-  is_on_device_ = is_read_by_kernels(arrays.front().device(), "take rows");
+  is_on_device_ = make_readable(&arrays, &home_, "take rows");
   std::vector<int64_t> cut_starts;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     DeviceArray array = std::move(arrays[i]);
     if (!is_on_device_) {
-      array.synchronize();
       if (array.device().type != kDLCPU) array = copy_array(array, Device{});  // as the results
     }
     if (i + 1 < starts.size() && starts[i + 1] - starts[i] < array.length()) {
@@ -119,12 +118,15 @@ DeviceArray ChunkedRows::find_window(RowNumbers numbers) const {
 }
 
 TakenRows ChunkedRows::take(RowNumbers numbers) const {
-  if (DeviceArray window = find_window(numbers)) return {std::move(window), true};
+  if (const DeviceArray window = find_window(numbers)) {
+    DeviceArray rows = is_on_device_ ? window : copy_array(window, home_);
+    return {rows, rows.storage() == window.storage()};
+  }
   std::vector<RowIndex> indices;
   reserve(&indices, numbers.count);
   for (int64_t i = 0; i < numbers.count; ++i) indices.push_back(locate(numbers.begin[i]));
   if (is_on_device_) return {gather_on_device(indices), false};
-  return {gather_on_host(std::move(indices)), false};
+  return {copy_array(gather_on_host(std::move(indices)), home_), false};
 }
 
 DeviceArray ChunkedRows::gather_on_host(std::vector<RowIndex> indices) const {

@@ -48,8 +48,9 @@ class RowStarts {
 class ChunkedRows {
  public:
   /// Row 0 of array i has the number `starts[i]`; arrays do not overlap, and there is one or more.
-  /// Raises BufferError if neither the host nor kernels read the arrays, ValueError for other
-  /// `starts`. Requires arrays of `schema`, on one device.
+  /// Raises BufferError if the host can neither read nor copy the arrays, ValueError for other
+  /// `starts`. Requires arrays of `schema`, on one device. Without kernels for them, keeps copies
+  /// of all rows on the host.
   ChunkedRows(std::shared_ptr<const ParsedSchema> schema, std::vector<DeviceArray> arrays,
               const std::vector<int64_t>& starts);
 
@@ -76,6 +77,7 @@ class ChunkedRows {
   std::vector<std::vector<DeviceArray>> columns_;
   bool has_columns_ = false;
   bool is_on_device_ = false;
+  Device home_;  ///< of the rows that are taken
 };
 
 /// Row numbers by the parts that have them.

@@ -3,12 +3,12 @@
 
 #include <cstring>
 
-#include "array/host_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 
 namespace arrowdl {
@@ -109,10 +109,6 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
   if (arrays.empty()) raise_value_error("cannot concatenate no arrays: pass at least one");
   if (arrays.size() == 1) return arrays.front();
   OwnedSchema schema = merge_schemas(arrays);
-  const bool by_kernels = is_read_by_kernels(arrays.front().device(), "concatenate arrays");
-  if (!by_kernels) {
-    for (const DeviceArray& array : arrays) array.synchronize();
-  }
   std::vector<RowRange> ranges;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     append_range(&ranges, i, Range{0, arrays[i].length()});
@@ -121,8 +117,12 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
     const DeviceArray& only = arrays[ranges.front().source];
     if (have_same_flags(*schema.get(), *only.type().schema)) return only;
   }
-  if (by_kernels) return concatenate_on_device(std::move(schema), arrays);
-  return DeviceArray::import(std::move(schema), gather(arrays, ranges));
+  std::vector<DeviceArray> readable = arrays;
+  Device home;
+  if (make_readable(&readable, &home, "concatenate arrays")) {
+    return concatenate_on_device(std::move(schema), readable);
+  }
+  return copy_array(DeviceArray::import(std::move(schema), gather(readable, ranges)), home);
 }
 
 }  // namespace arrowdl

@@ -11,6 +11,7 @@
 #include "compute/allocate_elements.hpp"
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/through_host.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"
 #include "util/visit_width.hpp"
@@ -130,6 +131,9 @@ DeviceArray decode_level(const DeviceArray& array) {
 DeviceArray decode_run_ends(const DeviceArray& array) {
   if (array.type().layout != Layout::kRunEndEncoded) {
     raise_type_error("a run-end encoded array is needed, not ", to_string(array.type()));
+  }
+  if (goes_through_host(array.device())) {
+    return copy_array(decode_run_ends(copy_array(array, Device{})), array.device());
   }
   DeviceArray decoded = decode_level(array);
   const bool is_nested = decoded.type().layout == Layout::kRunEndEncoded;

@@ -1,8 +1,9 @@
 // Makes list arrays over values and offsets.
 #include "array/host_access.hpp"
-#include "array/row_access.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "arrowdl/event.hpp"
 #include "arrowdl/lists.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/list_offsets.hpp"
@@ -10,12 +11,12 @@
 namespace arrowdl {
 
 DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
-  check_list_offsets(offsets, values.length());
+  const bool is_copied = is_read_as_copy(offsets.device());
+  check_list_offsets(is_copied ? copy_array(offsets, Device{}) : offsets, values.length());
   if (values.device() != offsets.device()) {
     raise_value_error("the values are on ", to_string(values.device()), " and the offsets on ",
                       to_string(offsets.device()), ": copy them to one device first");
   }
-  require_host_readable(values, "cut lists");
   const int64_t width = offsets.type().byte_width;
   const auto* first = offsets.buffer_as<uint8_t>(1) + offsets.offset() * width;
   ArrayParts parts;
@@ -25,7 +26,8 @@ DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
   std::vector<OwnedSchema> items;
   items.push_back(rename_schema(values.export_schema(), "item"));
   OwnedSchema schema = make_nested_schema(width == 8 ? "+L" : "+l", std::move(items));
-  return DeviceArray::import(std::move(schema), make_array(std::move(parts)), values.device());
+  return DeviceArray::import(std::move(schema), make_array(std::move(parts)), values.device(),
+                             OwnedEvent::join(values.device(), {values.sync_event()}));
 }
 
 }  // namespace arrowdl

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "arrowdl/error.hpp"
+#include "array/replace_validity.hpp"
 #include "device/device_pointer.hpp"
 #include "util/bit_util.hpp"
 
@@ -31,10 +31,7 @@ Buffer pack_on_device(KernelWork& work, const uint8_t* elements, int64_t count, 
 }
 
 DeviceArray null_unless(const DeviceArray& rows, const DeviceArray& elements, const BitRule& rule) {
-  if (!rows.type().has_validity()) {
-    raise_buffer_error("an array of ", to_string(rows.type()),
-                       " has no validity bitmap to hold a mask: cast it to a type that has");
-  }
+  require_validity(rows.type());
   if (rows.length() == 0) return rows;
   const Device device = rows.device();
   const int64_t width = elements.type().byte_width;

@@ -10,6 +10,7 @@
 #include "compute/gather.hpp"
 #include "compute/gather_offsets.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "schema/layout.hpp"
 
@@ -137,9 +138,14 @@ bool has_offsets_or_sizes(const Type& type) {
 
 ListParts split_list(const DeviceArray& array, bool empty_nulls) {
   const Type& type = array.type();
-  if (is_read_by_kernels(array.device(), "split lists")) {
+  const Device device = array.device();
+  if (goes_through_host(device)) {
+    const ListParts parts = split_list(copy_array(array, Device{}), empty_nulls);
+    return {copy_array(parts.values, device), copy_array(parts.offsets, device)};
+  }
+  if (is_read_by_kernels(device, "split lists")) {
     if (has_offsets_or_sizes(type)) return split_list_on_device(array, empty_nulls);
-    require_host_readable(array.device(), "split such lists");
+    require_host_readable(device, "split such lists");
   }
   array.synchronize();
   switch (type.layout) {

@@ -10,6 +10,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/pack_on_device.hpp"
+#include "compute/through_host.hpp"
 #include "util/bitmap_writer.hpp"
 #include "util/visit_width.hpp"
 
@@ -74,6 +75,9 @@ DeviceArray nan_to_null(const DeviceArray& array) {
     raise_buffer_error("NaN stands for null in float16, float32 and float64 alone, this is ",
                        to_string(array.type()));
   }
+  if (goes_through_host(array.device())) {
+    return with_nulls_of_host(array, nan_to_null(copy_array(array, Device{})));
+  }
   if (!is_read_by_kernels(array.device(), "look for NaN")) array.synchronize();
   switch (dtype->bits) {
     case 16:
@@ -89,6 +93,9 @@ DeviceArray values_to_null(const DeviceArray& array, std::string_view item) {
   const Type& type = array.type();
   if (type.layout != Layout::kFixedWidth || static_cast<int64_t>(item.size()) != type.byte_width) {
     raise_value_error("a null of ", item.size(), " bytes for elements of ", to_string(type));
+  }
+  if (goes_through_host(array.device())) {
+    return with_nulls_of_host(array, values_to_null(copy_array(array, Device{}), item));
   }
   DeviceArray result;
   if (is_read_by_kernels(array.device(), "look for the value that stands for null")) {

@@ -8,7 +8,8 @@
 namespace arrowdl {
 
 /// `array` of floating-point numbers, null also where an element is NaN. Raises BufferError for
-/// other types and for memory that neither the host nor kernels can read.
+/// other types and for memory that the host can neither read nor copy. On a device kernels look for
+/// NaN, or else the host in a copy.
 DeviceArray nan_to_null(const DeviceArray& array);
 
 /// `array` of a fixed width, null also where the bytes of an element are those of `item`. Raises

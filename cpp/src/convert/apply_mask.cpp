@@ -9,6 +9,7 @@
 #include "arrowdl/to_arrow.hpp"
 #include "compute/pack_bools.hpp"
 #include "compute/pack_on_device.hpp"
+#include "compute/through_host.hpp"
 #include "convert/copy_to_host.hpp"
 #include "util/bit_util.hpp"
 
@@ -44,16 +45,18 @@ void check_mask(const TensorView& mask, const DeviceArray& array) {
 DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid, OwnedEvent event) {
   TensorView view = view_tensor(mask);
   check_mask(view, array);
-  if (is_read_by_kernels(view.device, "read a mask")) {
+  if (!goes_through_host(view.device) && is_read_by_kernels(view.device, "read a mask")) {
     const DeviceArray bytes = to_arrow(std::move(mask), {}, std::move(event));
     BitRule rule;
     rule.invert = valid ? 0 : 1;
     return null_unless(array, bytes, rule);
   }
-  const Buffer bytes = copy_to_host(view, event);
+  const bool through_host = goes_through_host(view.device);
+  const Buffer bytes = copy_to_host(view, std::move(mask), std::move(event));
   const Buffer bits = valid ? pack_bools(view.data, view.size()) : pack_inverted(view);
   const int64_t nulls = array.length() - count_set_bits(bits.data(), 0, array.length());
   if (nulls == 0) return array;
+  if (through_host) return with_nulls_of_host(array, bits, 0, nulls);
   return array.with_validity(bits, nulls).with_nulls_of(array);
 }
 

@@ -7,8 +7,9 @@
 
 namespace arrowdl {
 
-/// New host memory with the tensor in C order; `view` becomes a view of it. Waits for `event`.
-/// Raises BufferError for memory that the host cannot read.
-Buffer copy_to_host(TensorView& view, const OwnedEvent& event);
+/// New host memory with the elements of `tensor` in C order; `view`, of that tensor, becomes a view
+/// of it. Waits for `event`. Of a device all bytes from the first to the last element are copied.
+/// Raises BufferError for memory that the host can neither read nor copy.
+Buffer copy_to_host(TensorView& view, OwnedTensor tensor, OwnedEvent event);
 
 }  // namespace arrowdl

@@ -1,7 +1,9 @@
 // Converts tensors to Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
+#include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -110,7 +112,7 @@ Buffer copy_elements_of(TensorView& view, OwnedTensor tensor, const ToArrowOptio
   if (!is_host_readable(view.device) && find_kernels(view.device) != nullptr) {
     return copy_on_own_device(view, std::move(tensor), pack, event);
   }
-  Buffer data = copy_to_host(view, std::exchange(*event, {}));
+  Buffer data = copy_to_host(view, std::move(tensor), std::exchange(*event, {}));
   return pack ? pack_bools(view.data, view.size()) : std::move(data);
 }
 
@@ -141,8 +143,10 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
                        " dimensions cannot become an Arrow array without a copy, since ", reason,
                        ": allow it with copy=None, or make it contiguous first");
   }
+  const Device home = view.device;
+  const bool through_host = goes_through_host(home);
   Buffer data;
-  if (reason != nullptr || options.copy == Copy::kAlways) {
+  if (reason != nullptr || (options.copy == Copy::kAlways && !through_host)) {
     data = copy_elements_of(view, std::move(tensor), options, &event);
     order = dense_row_order(view);
   } else {
@@ -150,9 +154,12 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
   }
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
   const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
-  return is_fixed_shape
-             ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
-             : wrap_lists(view, options, std::move(elements), std::move(event));
+  DeviceArray array =
+      is_fixed_shape ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
+                     : wrap_lists(view, options, std::move(elements), std::move(event));
+  if (!through_host) return array;
+  if (reason != nullptr) return copy_array(array, home);
+  return options.copy == Copy::kAlways ? duplicate(array) : array;
 }
 
 }  // namespace arrowdl

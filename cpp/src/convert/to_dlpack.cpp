@@ -3,7 +3,9 @@
 
 #include <memory>
 
+#include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
+#include "arrowdl/copy.hpp"
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
@@ -12,6 +14,7 @@
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "arrowdl/to_arrow.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/copy_elements_on_device.hpp"
 #include "util/bit_util.hpp"
@@ -50,11 +53,25 @@ const char* why_copy(const ArrayAsTensor& reading, bool fills) {
   return nullptr;
 }
 
+/// A copy on the device itself, which the CPU has made of a copy on the host.
+OwnedTensor copy_through_host(const DeviceArray& array, Nulls nulls, const Order& order) {
+  ToDlpackOptions options;
+  options.nulls = nulls;
+  const DeviceArray made =
+      copy_array(to_arrow(to_dlpack(copy_array(array, Device{}), options)), array.device());
+  if (order.kind == Order::kNone) made.synchronize();  // the consumer knows another event
+  order_consumer(made, order);
+  return make_tensor(view_as_tensor(made).view, made.storage(), DLPACK_FLAG_BITMASK_IS_COPIED);
+}
+
 /// A copy on the device itself, for `reason`, or nullptr if the caller wants one.
 OwnedTensor copy_on_device(const ArrayAsTensor& reading, Nulls nulls, const char* reason,
                            const Order& order) {
   const Device& device = reading.view.device;
   const bool unpacks = reason != nullptr && reading.view.size() > 0;
+  if (unpacks && goes_through_host(device)) {
+    return copy_through_host(reading.levels.front(), nulls, order);
+  }
   if (is_host_readable(device) || (unpacks && find_kernels(device) == nullptr)) {
     raise_buffer_error("the array on ", to_string(device),
                        " would have to be copied to the CPU to become a tensor: allow that with "

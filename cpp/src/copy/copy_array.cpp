@@ -126,6 +126,10 @@ DeviceArray copy_array(const DeviceArray& array, const Device& device, const Cop
   return copy_by(memory, at, array, device, options);
 }
 
+DeviceArray copy_array(const DeviceArray& array, const Device& device) {
+  return copy_array(array, device, CopyOptions{});
+}
+
 DeviceArray duplicate(const DeviceArray& array) {
   const Device device = array.device();
   if (device.type == kDLCPU) return duplicate_on_host(array);

@@ -1,12 +1,12 @@
 // Takes rows of several streams in turn.
 #include <algorithm>
 
-#include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/row_numbers.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
@@ -102,8 +102,9 @@ class Interleave final : public BlockStream {
   }
 
   DeviceArray gather_rows(const Block& block) const {
-    const std::vector<DeviceArray>& arrays = block.arrays;
-    if (are_read_by_kernels(arrays, "interleave rows")) {
+    std::vector<DeviceArray> arrays = block.arrays;
+    Device home;
+    if (make_readable(&arrays, &home, "interleave rows")) {
       return take_on_device(copy_schema(*schema()->type.schema), arrays,
                             number_rows(arrays, block.ranges));
     }
@@ -111,7 +112,7 @@ class Interleave final : public BlockStream {
     gather(arrays, block.ranges).move(&gathered->array);
     gathered->device_type = ARROW_DEVICE_CPU;
     gathered->device_id = -1;
-    return DeviceArray::import(schema(), std::move(gathered));
+    return copy_array(DeviceArray::import(schema(), std::move(gathered)), home);
   }
 
   static constexpr int64_t kMaxRounds = 1024;

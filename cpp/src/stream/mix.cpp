@@ -1,12 +1,12 @@
 // Takes rows of several streams by their weights.
 #include <algorithm>
 
-#include "array/host_access.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather_on_device.hpp"
 #include "compute/row_numbers.hpp"
 #include "compute/take.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
@@ -145,15 +145,17 @@ class Mix final : public BlockStream {
 
   DeviceArray take_rows(const Block& block) const {
     const RowIndices order{block.order.data(), static_cast<int64_t>(block.order.size())};
-    if (are_read_by_kernels(block.arrays, "mix rows")) {
-      return take_on_device(copy_schema(*schema()->type.schema), block.arrays,
-                            number_rows(block.arrays, order));
+    std::vector<DeviceArray> arrays = block.arrays;
+    Device home;
+    if (make_readable(&arrays, &home, "mix rows")) {
+      return take_on_device(copy_schema(*schema()->type.schema), arrays,
+                            number_rows(arrays, order));
     }
     OwnedDeviceArray taken;
-    take(block.arrays, order).move(&taken->array);
+    take(arrays, order).move(&taken->array);
     taken->device_type = ARROW_DEVICE_CPU;
     taken->device_id = -1;
-    return DeviceArray::import(schema(), std::move(taken));
+    return copy_array(DeviceArray::import(schema(), std::move(taken)), home);
   }
 
   static constexpr int64_t kMaxRows = 1 << 16;

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <random>
 
-#include "array/host_access.hpp"
 #include "arrowdl/concatenate.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
@@ -13,6 +12,7 @@
 #include "compute/row_numbers.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/take.hpp"
+#include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
@@ -70,11 +70,11 @@ class Window {
   /// `parts` are not empty.
   Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number)
       : parts_(std::move(parts)) {
-    is_on_device_ = are_read_by_kernels(parts_, "shuffle rows");
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
       parts_ = {concatenate(parts_)};
     }
+    is_on_device_ = make_readable(&parts_, &home_, "shuffle rows");
     reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
                                      [](int64_t rows, const DeviceArray& part) {
                                        return rows + part.length();
@@ -117,7 +117,7 @@ class Window {
     arrowdl::take(parts_, {order_.data() + first, count}).move(&taken->array);
     taken->device_type = ARROW_DEVICE_CPU;
     taken->device_id = -1;
-    return DeviceArray::import(schema, std::move(taken));
+    return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
   }
 
  private:
@@ -132,6 +132,7 @@ class Window {
   std::vector<RowIndex> order_;
   DeviceArray numbers_;  // `order_` on the device
   bool is_on_device_ = false;
+  Device home_;  // of the rows that are taken
   int64_t position_ = 0;
   int64_t bytes_ = 0;
 };

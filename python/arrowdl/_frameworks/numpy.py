@@ -61,7 +61,10 @@ def _from_dlpack(tensor: Any) -> Any:
 
 
 def _put(array: Any, name: str, index: int) -> NoReturn:
-    raise BufferError(f"numpy's arrays are on the CPU, not on {name}:{index}")
+    raise BufferError(
+        f"numpy's arrays are on the CPU, not on {name}:{index}: copy the array there first, with "
+        'array.to("cpu"), and leave device= out'
+    )
 
 
 FRAMEWORK = Framework(

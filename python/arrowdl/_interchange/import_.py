@@ -311,14 +311,8 @@ def _mark(
     array: _core.DeviceArray, column: Any, how: str, allow_copy: bool, mark: Any
 ) -> _core.DeviceArray:
     """Return `mark()`, which makes a bitmap for the nulls of `array`, if that is allowed."""
-    if not _core.is_host_readable(array.device):
-        if read_null_count(column) == 0:
-            return array
-        raise BufferError(
-            f"its nulls are marked by {how}, and the host cannot make Arrow's bitmap from memory "
-            f"on {name_device(array.device)}: with the frame's own library, fill or drop the "
-            "nulls, or copy the frame to the CPU"
-        )
+    if not _core.is_host_readable(array.device) and read_null_count(column) == 0:
+        return array  # without work for the device
     marked: _core.DeviceArray = mark()
     if not allow_copy and marked.null_count:
         raise BufferError(

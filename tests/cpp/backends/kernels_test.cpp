@@ -151,14 +151,15 @@ class KernelsTest : public testing::DeviceTest {
     return DeviceArray::import(array.export_schema(), std::move(exported));
   }
 
-  /// Fails the driver's call `n` during the reading. Returns whether the reading makes that call.
-  /// Everything is released but memory whose last use cannot be known.
-  bool fail_reading(const DeviceArray& array, const Read& read, StreamHandle stream, int n) {
+  /// Fails the driver's call `n` during `work`. Returns whether it makes that call. Everything is
+  /// released but memory whose last use cannot be known.
+  template <typename Work>
+  bool fail_call(int n, const Work& work) {
     EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
     const int64_t objects = live_objects();
     const int64_t abandoned = abandoned_releases();
     fake_->fail_call(n, 999);
-    const std::string error = try_read(read, array, order_of(stream)).error;
+    work();
     const bool has_failed = fake_->has_failed();
     fake_->fail_call(0, 0);
     fake_->drain(0, {});
@@ -167,6 +168,10 @@ class KernelsTest : public testing::DeviceTest {
       EXPECT_EQ(live_objects(), objects) << "call " << n;
     }
     return has_failed;
+  }
+
+  bool fail_reading(const DeviceArray& array, const Read& read, StreamHandle stream, int n) {
+    return fail_call(n, [&] { try_read(read, array, order_of(stream)); });
   }
 
   std::vector<OwnedEvent> events_;
@@ -480,7 +485,6 @@ TEST_P(CopyOnDeviceTest, IsMadeOnRequest) {
 
 TEST_P(WithoutKernelsTest, SayWhatToDo) {
   const DeviceArray bools = upload(make_rows("b", testing::numbers({1})));
-  expect_error(ErrorKind::kBuffer, "to_torch()", [&] { read_values(bools, Nulls::kRaise, {}); });
   expect_error(ErrorKind::kBuffer, "copy the data to the CPU", [&] { to_mask(bools); });
   EXPECT_EQ(backend_->kernels(device_), nullptr);
   EXPECT_EQ(find_kernels(device_), nullptr);
@@ -505,6 +509,40 @@ TEST_P(WithoutKernelsTest, FieldsGetTheNullsOfTheirStructByWayOfTheHost) {
     EXPECT_EQ(testing::read_rows(back), testing::read_rows(here.field(0)));
     EXPECT_EQ(back.null_count(), here.field(0).null_count());
   }
+}
+
+TEST_P(WithoutKernelsTest, WorkGoesThroughTheHost) {
+  int failed = 0;
+  const auto fail_each = [&](const auto& work) {
+    const auto try_work = [&] {
+      try {
+        work();
+      } catch (const Error&) {
+      }
+    };
+    for (int n = 1; fail_call(n, try_work); ++n) ++failed;
+  };
+  {
+    const DeviceArray bools = upload(make_rows("b", testing::numbers({1, 0, 1})));
+    const Values rows{testing::items(testing::numbers({1, 0})), testing::null(),
+                      testing::items(testing::numbers({1}))};
+    const OwnedSchema list = testing::field("+l", testing::field("i"));
+    const DeviceArray lists = upload(Builder(1).import(list, rows));
+    const auto read = [&] { return to_dlpack(bools, {}); };
+    const auto join = [&] { return concatenate({lists, lists.slice(1, 2)}); };
+    const auto count = [&] { return lists.slice(1, 2).null_count(); };
+    EXPECT_EQ(bytes_of(read()), (Bytes{1, 0, 1}));
+    EXPECT_EQ(join().device(), device_);
+    EXPECT_EQ(testing::read_rows(copy_array(join(), Device{})),
+              (Values{rows[0], rows[1], rows[2], rows[1], rows[2]}));
+    EXPECT_EQ(count(), 1);
+    fail_each(read);
+    fail_each(join);
+    fail_each(count);
+  }
+  EXPECT_GE(failed, 20);
+  accept_abandoned();
+  objects_ = live_objects();
 }
 
 TEST_P(KernelsTest, EveryCallFailsInTurn) {

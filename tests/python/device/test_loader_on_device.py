@@ -16,7 +16,9 @@ from arrowdl import _core, _frameworks
 from helpers.fake_cuda import read_as_host, replace_framework
 
 numpy = _frameworks.load("numpy")
-there = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
+there = dataclasses.replace(
+    numpy, from_dlpack=read_as_host, from_offsets=read_as_host,
+    put=lambda array, name, i: read_as_host(arrowdl.to_arrow_device(array).to(f"{name}:{i}")))
 replace_framework("numpy", there)
 replace_framework("jax", dataclasses.replace(numpy))
 
@@ -65,6 +67,23 @@ made, expected = loaders(shuffle=True, columns=columns, nulls="mask")
 compare(made, expected)
 made, expected = loaders(shuffle=True, columns=columns, nulls="fill", pad_last=True)
 compare(made, expected)
+""")
+
+
+def test_rows_go_through_the_host_without_kernels(on_fake_cuda: Callable[[str], None]) -> None:
+    """HIP without hiprtc: in the order of the CPU, and the batches are on the device."""
+    on_fake_cuda(f"""DEVICE = "rocm"
+{SETUP}
+for options in ({{}}, {{"shuffle": True, "seed": 3}}, {{"shuffle": True, "buffer_size": 1000}},
+                {{"splits": 4, "shuffle": True, "buffer_size": 4000}}):
+    compare(*loaders(**options))
+made, expected = (loader.map_dataset() for loader in loaders())
+for rows in ([8_999, 5, 4_000], slice(3_990, 4_010)):
+    compare([made[rows]], [expected[rows]])
+def mix(source, framework):
+    return arrowdl.Loader.mix({{"a": source, "b": source}}, 800, weights={{"a": 1, "b": 2}},
+                              nulls="fill", ragged="padded", framework=framework, shuffle=True)
+compare(mix(on_device, "numpy"), mix(table, "jax"))
 """)
 
 

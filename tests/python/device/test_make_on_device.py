@@ -100,6 +100,13 @@ def test_random_tensors_become_the_arrays_of_the_cpu(
     on_fake_gpus(f'RUNTIME = "{runtime}"' + UPLOAD + RANDOM)
 
 
+def test_random_tensors_go_through_the_host_without_kernels(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    """HIP without hiprtc."""
+    on_fake_cuda('RUNTIME = "rocm"' + UPLOAD + RANDOM)
+
+
 def test_nothing_waits(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{UPLOAD}
 stream = cuda.make_stream()
@@ -131,15 +138,18 @@ refused(ValueError, "one bool per row",
 """)
 
 
-def test_values_become_nulls(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{UPLOAD}
+@pytest.mark.parametrize("runtime", ["cuda", "rocm"])
+def test_values_become_nulls(on_fake_cuda: Callable[[str], None], runtime: str) -> None:
+    """By kernels, and on ROCm through the host."""
+    on_fake_cuda(f"""RUNTIME = "{runtime}"
+{UPLOAD}
 from arrowdl import _core
 for dtype in ("f2", "f4", "f8"):
     values = np.array([1.5, np.nan, -np.nan, np.inf, -np.inf, 0.0, *range(20)], dtype)
     there = _core.null_where(arrowdl.to_arrow_device(upload(values))[1:], None)
     expected = _core.null_where(arrowdl.to_arrow_device(values)[1:], None)
     assert pa.array(there.to("cpu")).equals(pa.array(expected))
-    assert there.device.type == arrowdl.DeviceType.cuda
+    assert there.device.type == arrowdl.DeviceType[RUNTIME]
 for dtype in ("u1", "i2", "i4", "i8"):
     values = np.array([7, 0, 7, 3] * 5, dtype)
     item = values[:1].tobytes()
@@ -172,9 +182,53 @@ settle()
 """)
 
 
-def test_a_device_without_kernels_is_refused(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{UPLOAD}
-rows = arrowdl.from_arrow(pa.array([1, 2, 3])).to("rocm:0")
-mask = arrowdl.from_arrow(pa.array([True, False, True])).to("rocm:0")
-refused(BufferError, "rocm:0", lambda: arrowdl.to_arrow_device(rows, mask=mask))
+def test_masks_go_through_the_host_without_kernels(on_fake_cuda: Callable[[str], None]) -> None:
+    on_fake_cuda(f"""RUNTIME = "rocm"
+{UPLOAD}
+rows = pa.array([None if i % 4 == 1 else i for i in range(30)], pa.int16())
+valid = np.arange(20) % 3 != 0
+here = arrowdl.from_arrow(rows)[5:25]
+there = arrowdl.from_arrow(rows).to("rocm:0")[5:25]
+compare(here, there, valid, upload(valid))
+made = compare(here, there, pa.array(valid), arrowdl.from_arrow(pa.array(valid)).to("rocm:0"))
+assert made.null_count == pa.array(made.to("cpu")).null_count
+assert arrowdl.to_arrow_device(there, mask=upload(np.ones(20, bool))).null_count == 5
+union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+refused(BufferError, "no validity bitmap", lambda: arrowdl.to_arrow_device(
+    arrowdl.from_arrow(union).to("rocm:0"), mask=upload(np.zeros(1, bool))))
+""")
+
+
+def test_the_host_waits_for_the_work_on_a_tensor_alone(on_fake_cuda: Callable[[str], None]) -> None:
+    """Not for the device: another stream does not get any further meanwhile."""
+    on_fake_cuda(f"""RUNTIME = "rocm"
+{UPLOAD}
+import threading
+for name in ("close_gate_on", "open_gate", "enqueue_copy"):
+    assert getattr(hip, "arrowdl_fake_" + name)
+hip.arrowdl_fake_close_gate_on.argtypes = [ctypes.c_int, ctypes.c_void_p]
+hip.arrowdl_fake_enqueue_copy.argtypes = [ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_size_t]
+
+def make_stream():
+    stream = ctypes.c_void_p()
+    assert hip.hipStreamCreateWithFlags(ctypes.byref(stream), 1) == 0
+    return stream.value
+
+producer, other = make_stream(), make_stream()
+values = np.arange(24, dtype="i4").reshape(6, 4)
+memory = allocate(values.nbytes, 0)
+ctypes.memset(memory, 0x7F, values.nbytes)
+tensor = MadeTensor(memory, (6, 2), dtype="int32", device=(10, 0), strides=(4, 2))
+idle = hip.arrowdl_fake_close_gate_on(0, other)
+gate = hip.arrowdl_fake_close_gate_on(0, producer)
+hip.arrowdl_fake_enqueue_copy(0, producer, memory, values.ctypes.data, values.nbytes)
+made = []
+thread = threading.Thread(
+    target=lambda: made.append(arrowdl.to_arrow_device(tensor.capsule(), stream=producer)))
+thread.start()
+hip.arrowdl_fake_open_gate(gate)
+thread.join()  # with `other` still held
+assert hip.hipStreamQuery(ctypes.c_void_p(other)) == 600
+hip.arrowdl_fake_open_gate(idle)
+assert arrowdl.to_numpy(made[0].to("cpu")).tolist() == values[:, ::2].tolist()
 """)

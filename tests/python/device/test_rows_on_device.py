@@ -99,6 +99,12 @@ def test_streams_are_shuffled_and_cut_again(
     on_fake_gpus(f'DEVICE = "{device}"' + RANDOM + STREAMS)
 
 
+def test_rows_go_through_the_host_without_kernels(on_fake_cuda: Callable[[str], None]) -> None:
+    """HIP without hiprtc. In one process each: random arrays joined, and shuffled."""
+    for code in (CONCATENATE, STREAMS):
+        on_fake_cuda('DEVICE = "rocm:1"' + RANDOM + code)
+
+
 def test_large_scans(on_fake_cuda: Callable[[str], None]) -> None:
     """More rows than one chunk, and than one chunk of chunks, adds up."""
     on_fake_cuda(f"""{RANDOM}
@@ -128,10 +134,12 @@ assert read(shuffled) == pa.array(next(iter(_core.chain([here]).shuffle(12, 3)))
 """)
 
 
-def test_nulls_are_counted(on_fake_cuda: Callable[[str], None]) -> None:
+@pytest.mark.parametrize("device", ["cuda", "rocm"])
+def test_nulls_are_counted(on_fake_cuda: Callable[[str], None], device: str) -> None:
     on_fake_cuda(f"""{RANDOM}
 rows = pa.array([None if i % 3 == 0 else i for i in range(1000)])
-for there in (arrowdl.from_arrow(rows).to("cuda"), arrowdl.from_arrow(rows[1:3]).to("cuda")):
+for rows in (rows, rows[1:3], pa.array([7, 8, 9])):
+    there = arrowdl.from_arrow(rows).to("{device}")
     for start, stop in ((0, 0), (0, 1), (1, 3), (5, 999), (0, 1000)):
         window = there[start:stop]
         assert window.null_count == pa.array(window.to("cpu")).null_count
@@ -165,11 +173,27 @@ refused(ValueError, "malformed", lambda: _core.concatenate([there, there]))
 """)
 
 
-def test_what_the_device_cannot_gather_is_refused(on_fake_cuda: Callable[[str], None]) -> None:
+def test_what_kernels_cannot_gather_goes_through_the_host(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
     on_fake_cuda(f"""{RANDOM}
 codes = [arrowdl.from_arrow(pa.array(rows).dictionary_encode()).to("cuda")
          for rows in (["a", "b"], ["c"])]
-refused(BufferError, "one dictionary", lambda: _core.concatenate(codes))
+assert read(_core.concatenate(codes)) == ["a", "b", "c"]
+columns = [_core.make_struct(["x"], [one]) for one in codes]
+shuffled = [row["x"] for rows in _core.chain(columns).shuffle(3, 1) for row in read(rows)]
+assert sorted(shuffled) == ["a", "b", "c"]
+union = pa.UnionArray.from_dense(
+    pa.array([0, 1, 0], pa.int8()), pa.array([0, 0, 1], pa.int32()),
+    [pa.array([1, 2]), pa.array([0.5])])
+there = arrowdl.from_arrow(union).to("cuda")
+assert read(_core.concatenate([there[1:], there])) == [0.5, 2, 1, 0.5, 2]
+number = _core.read_row_numbers
+numbered = _core.number_rows([there, there], number([0, 3], 9))
+taken, is_shared = _core.take_rows(numbered, number([5, 0, 1], 6))
+assert read(taken) == [2, 1, 0.5] and not is_shared
+taken, is_shared = _core.take_rows(numbered, number([1, 2], 6))
+assert read(taken) == [0.5, 2] and not is_shared
 same = _core.concatenate([codes[0][1:], codes[0]])
 assert read(same) == ["b", "a", "b"]
 unused = arrowdl.from_arrow(pa.array(["x"]).dictionary_encode())[:0].to("cuda")
@@ -178,6 +202,9 @@ assert read(_core.concatenate([unused, unused])) == []
 runs = pa.RunEndEncodedArray.from_arrays(pa.array([20_000], pa.int16()), pa.array([1]))
 runs = arrowdl.from_arrow(runs).to("cuda")
 refused(BufferError, "run ends", lambda: _core.concatenate([runs, runs]))
-rocm = arrowdl.from_arrow(pa.array([1, 2])).to("rocm")
-refused(BufferError, "copy the data to the CPU", lambda: _core.concatenate([rocm, rocm]))
+there_ints = arrowdl.from_arrow(pa.array([1, 2])).to("cuda")
+lists = _core.make_list(there_ints, arrowdl.from_arrow(pa.array([0, 2, 2], pa.int32())).to("cuda"))
+assert read(lists) == [[1, 2], []]
+wrong = arrowdl.from_arrow(pa.array([0, 3], pa.int32())).to("cuda")
+refused(ValueError, "offset 1 is 3", lambda: _core.make_list(there_ints, wrong))
 """)

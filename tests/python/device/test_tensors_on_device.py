@@ -18,7 +18,14 @@ from helpers.random_arrays import draw_type, draw_values, lay_out
 from helpers.random_cases import check_cases
 
 numpy = _frameworks.load("numpy")
-there = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host)
+put_there = []
+
+def put(array, name, index):
+    assert f"{name}:{index}" == DEVICE
+    put_there.append(arrowdl.to_arrow_device(array).to(DEVICE))
+    return read_as_host(put_there[-1])
+
+there = dataclasses.replace(numpy, from_dlpack=read_as_host, from_offsets=read_as_host, put=put)
 replace_framework("numpy", there)
 here = dataclasses.replace(numpy)
 
@@ -81,6 +88,7 @@ def check(rng):
     compare(rows, nulls=rng.choice(["fill", "mask", "raise", "nan"]), ragged=ragged)
 
 check_cases(check, 250)
+put_there.clear()
 gc.collect()
 settle()
 assert debug.live_objects() == 0
@@ -94,8 +102,18 @@ def test_random_arrays_become_the_tensors_of_the_cpu(
     on_fake_gpus(f'DEVICE = "{device}"' + COMPARE + RANDOM)
 
 
-def test_padded_lists(on_fake_cuda: Callable[[str], None]) -> None:
-    on_fake_cuda(f"""{COMPARE}
+def test_random_arrays_go_through_the_host_without_kernels(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    """HIP without hiprtc."""
+    on_fake_cuda('DEVICE = "rocm:1"' + COMPARE + RANDOM)
+
+
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+def test_padded_lists(on_fake_cuda: Callable[[str], None], device: str) -> None:
+    """By kernels, and on ROCm through the host."""
+    on_fake_cuda(f"""DEVICE = "{device}"
+{COMPARE}
 rows = [[1, 2, 3], None, [], [4], [5, 6, 7, 8, 9]] * 7
 items = [pa.int8(), pa.float16(), pa.float32(), pa.int64(), pa.bool_(), pa.list_(pa.int16(), 2)]
 for item in items:
@@ -116,8 +134,67 @@ for item in items:
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
-def test_matrices(on_fake_gpus: Callable[[str], None], device: str) -> None:
-    on_fake_gpus(f"""DEVICE = "{device}"
+def test_casts_and_shapes_go_through_the_host(
+    on_fake_cuda: Callable[[str], None], device: str
+) -> None:
+    on_fake_cuda(f"""DEVICE = "{device}"
+{COMPARE}
+numbers = pa.array([1, None, 300, 4], pa.int32())
+lists = pa.array([[1, 2], [], None, [70_000]], pa.list_(pa.int32()))
+nested = pa.array([[[1], []], None, [[2, 3]], []], pa.list_(pa.list_(pa.int16())))
+runs = pa.RunEndEncodedArray.from_arrays(pa.array([3, 4], pa.int32()), pa.array([5, 6]))
+table = pa.record_batch({{"n": numbers, "l": lists, "d": nested, "r": runs,
+                          "f": pa.array([0.5, None, 2, 3])}})
+masked = pa.StructArray.from_arrays(
+    table.columns[:4], names=["n", "l", "d", "r"], mask=pa.array([False, True, False, True]))
+for dtype in ("float32", "int64", "uint8", "int32"):
+    for rows in (numbers, lists, nested, runs, table, masked):
+        array = arrowdl.from_arrow(rows)
+        for window in (array, array[1:3]):
+            for ragged in ("offsets", "padded"):
+                compare(window, dtype=dtype, nulls="fill", ragged=ragged)
+            compare(window, dtype=dtype, nulls="fill", stack=True)
+    compare(arrowdl.from_arrow(table), dtype={{"n": dtype}}, nulls="fill", ragged="offsets")
+    compare(arrowdl.from_arrow(table.select(["n", "f"])), dtype=dtype, nulls="mask", stack=True)
+shapes = pa.StructArray.from_arrays([
+    pa.array([[1, 2], [3], None], pa.list_(pa.int32())),
+    pa.FixedSizeListArray.from_arrays(pa.array([2, 1, 0], pa.int32()), 1)], ["data", "shape"])
+schema = pa.schema([pa.field("x", shapes.type, metadata={{
+    "ARROW:extension:name": "arrow.variable_shape_tensor", "ARROW:extension:metadata": "{{}}"}})])
+variable = arrowdl.from_arrow(pa.RecordBatch.from_arrays([shapes], schema=schema)).field("x")
+compare(variable, nulls="fill")
+compare(variable, nulls="mask", ragged="offsets")
+there = arrowdl.from_arrow(numbers).to(DEVICE)
+refused(BufferError, "without a copy", lambda: arrowdl.to_numpy(there, dtype="int8", copy=False))
+""")
+
+
+def test_bits_and_runs_are_exported_through_the_host(on_fake_cuda: Callable[[str], None]) -> None:
+    """By __dlpack__, whose consumer may name a stream, or order itself (-1)."""
+    on_fake_cuda("""
+import ctypes
+import pyarrow as pa
+from helpers.fake_cuda import read_as_host
+bits = pa.array([True, False, True] * 5)
+runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int16()), pa.array([1.5, 2.5]))
+pairs = pa.array([[True, False], [False, True]], pa.list_(pa.bool_(), 2))
+for rows, expected in ((bits, bits.to_pylist()), (runs, [1.5, 1.5, 2.5, 2.5, 2.5]),
+                       (pairs, pairs.to_pylist())):
+    there = arrowdl.from_arrow(rows).to("rocm:1")
+    for first in (0, 1):
+        made = read_as_host(there[first:])
+        assert made.tolist() == expected[first:]
+        assert made.flags.writeable == (rows is not runs)  # its own copy
+    capsule = there.__dlpack__(stream=-1)
+    refused(BufferError, "copy", lambda: there.__dlpack__(copy=False))
+""")
+
+
+@pytest.mark.parametrize("device", ["cuda:1", "rocm:1"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_matrices(request: pytest.FixtureRequest, device: str, *, kernels: bool) -> None:
+    run = request.getfixturevalue("on_fake_gpus" if kernels else "on_fake_cuda")
+    run(f"""DEVICE = "{device}"
 {COMPARE}
 rows = range(50)
 def column(kind, step):
