@@ -6,7 +6,7 @@ import itertools
 from array import array
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from arrowdl import _core
@@ -155,6 +155,14 @@ class MixedSource(IndexedSource):
             made._use(phases)
             self._other = made  # asked for again at each step
         return self._other
+
+    def with_sources(self, sources: Sequence[IndexedSource]) -> MixedSource:
+        """Return the mixture of other sources of as many rows, in the same order, by no name."""
+        made = copy(self)
+        pairs = zip(self.members, sources, strict=True)
+        made.members = [replace(member, source=source) for member, source in pairs]
+        made.origin = made._schema = made._dictionaries = None
+        return made
 
     @property
     def is_endless(self) -> bool:
