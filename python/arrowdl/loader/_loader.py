@@ -72,7 +72,7 @@ class Loader(EpochReader):
         Tokens of a batch on this rank, in place of a number of rows: a batch has as many rows as
         fit. Where the column is padded, its padding counts too. All ranks have equally many
         batches, with equally many rows of each sequence of `splits` (by default one for each rank).
-        Not for streams and mixtures, whose lengths are not known ahead.
+        Not for streams, whose lengths are not known ahead.
     global_batch_tokens : int, optional
         Tokens of a step on all ranks together, in place of `batch_tokens`: with `splits` as
         `global_batch_size` has, steps are the same on any number of ranks.
@@ -310,9 +310,10 @@ class Loader(EpochReader):
     def mix(
         cls,
         sources: Mapping[str, Any],
-        global_batch_size: int,
+        global_batch_size: int | None = None,
         *,
         weights: Mapping[str, float] | Mapping[int, Mapping[str, float]],
+        global_batch_tokens: int | None = None,
         stop: Literal["first", "all", "repeat"] = "first",
         origin: str | None = None,
         splits: int | Literal["auto"] = "auto",
@@ -339,12 +340,15 @@ class Loader(EpochReader):
             By name, sources as in `Loader`, except streams, or Loaders, which keep their columns,
             filter, vocabulary, order and seed; everything else is of the mixture. All have the same
             columns of the same types.
-        global_batch_size : int
+        global_batch_size : int, optional
             Rows of a step on all ranks together.
         weights : mapping
             Of each name to a number: shares of the rows. Or of steps, the first one 0, to such
             mappings, which hold from that step of the epoch on. A loaded state may have been saved
             with other weights: those given here hold from its step on.
+        global_batch_tokens : int, optional
+            Tokens of a step on all ranks together, in place of its rows; with weights that stay,
+            and epochs that end. Shares are of rows, not of tokens.
         stop : {"first", "all", "repeat"}
             Where an epoch ends: before the first row that would be repeated, when all rows of all
             sources have been read, or never.
@@ -371,17 +375,24 @@ class Loader(EpochReader):
             The sources have other columns or types, or fewer rows than `splits`; or the weights do
             not fit them.
         """
-        size = require_int("global_batch_size", global_batch_size, 1, 2**40)
-        for name in ("batch_tokens", "global_batch_tokens"):
-            if options.get(name) is not None:
-                raise ValueError(
-                    f"{name}={options[name]!r}: the weights of a mixture count rows, and so do its "
-                    "steps. bucket_by= gives a batch rows of like lengths; or mix first, and give "
-                    "a Loader with a budget the rows as a table or files"
-                )
+        size = global_batch_size
+        if options.get("batch_tokens") is not None:
+            raise ValueError(
+                f"batch_tokens={options['batch_tokens']!r}: a mixture has the same steps on any "
+                "number of ranks, give it global_batch_tokens="
+            )
+        if size is not None:
+            size = require_int("global_batch_size", size, 1, 2**40)
+        elif global_batch_tokens is None:
+            raise TypeError(
+                "give global_batch_size=, the rows of a step on all ranks, or "
+                "global_batch_tokens=, its tokens"
+            )
         if splits is None:
             raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
-        sequences = require_int("splits", choose_splits(splits, size), 1, 2**32)
+        sequences = require_int(
+            "splits", choose_splits(splits, size, global_batch_tokens), 1, 2**32
+        )
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)
@@ -402,6 +413,7 @@ class Loader(EpochReader):
         made = cls(
             mixture,
             global_batch_size=global_batch_size,
+            global_batch_tokens=global_batch_tokens,
             splits=sequences,
             shuffle=shuffle,
             seed=seed,

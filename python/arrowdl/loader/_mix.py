@@ -23,7 +23,7 @@ def open_mixture(
     origin: Any,
     open: Callable[[Any], Source],
     order: Order,
-    global_batch_size: int,
+    global_batch_size: int | None,
     splits: int,
     vocabulary: Vocabulary,
 ) -> MixedSource:
@@ -39,7 +39,9 @@ def open_mixture(
         Opens a source.
     order : Order
         Of the sources that are not Loaders: they share its buffer, and each has a seed of its own.
-    global_batch_size, splits : int
+    global_batch_size : int, optional
+        None with a budget of tokens.
+    splits : int
     vocabulary : Vocabulary
         That the user gave.
 
@@ -64,10 +66,17 @@ def open_mixture(
         seed = order.make_seed(0, f"source {name}")
         return Member(name, _require_indexed(name, open(given)), seed, share, False)
 
+    schedule = read_schedule(names, weights)
+    if global_batch_size is None and (len(schedule) > 1 or stop == "repeat"):
+        raise ValueError(
+            'weights of several steps, and stop="repeat", need steps of equally many rows: with a '
+            "budget of tokens, the rows of each step are known when a whole epoch was planned. "
+            "Give global_batch_size=, and bucket_by= for rows of like lengths"
+        )
     mixture = MixedSource(
         [_cut(make_member(name, given)) for name, given in sources.items()],
-        read_schedule(names, weights),
-        global_batch_size // splits,
+        schedule,
+        1 if global_batch_size is None else global_batch_size // splits,
         read_stop(stop),
         splits,
         origin,

@@ -132,7 +132,15 @@ class EpochReader:
     def _plan_phases(self, source: MixedSource, position: Position) -> list[Phase]:
         """Return the phases of the epoch of `position`."""
         saved, size = position.phases, self._options.global_batch_size
-        assert size is not None
+        if size is None:  # a budget of tokens, with which weights stay
+            phases = source.plan([], [], source.splits)
+            if saved not in ([], phases):
+                raise ValueError(
+                    "the weights are not those of the state, with which its rows were counted: "
+                    "with a budget of tokens they stay for an epoch, set_epoch starts one with "
+                    "others"
+                )
+            return phases
         phases = source.plan(saved, position.count_steps(), size)
         end = self._find_known_end(position)
         known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
@@ -343,18 +351,18 @@ class EpochReader:
         if isinstance(self._source, MixedSource):
             self._check_mixture(self._source, position)
         elif isinstance(self._source, IndexedSource):
-            rows, plan = self._source.num_rows, self._pipeline.plan
-            if plan is not None and self._options.counts_tokens:
-                sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
-                plan.find_steps(rows, position.epoch, position.stages, sharding)
-            else:
-                self._check_rows(position)
+            self._check_rows(self._pipeline.find_source(position), position)
         self._position = position
 
-    def _check_rows(self, position: Position) -> None:
-        source = self._pipeline.find_source(position)
+    def _check_rows(self, source: Source, position: Position) -> None:
+        """Raise ValueError if more was read than the source has."""
         assert isinstance(source, IndexedSource)
-        position.check_rows(source.num_rows)
+        plan = self._pipeline.plan
+        if plan is None or not self._options.counts_tokens:
+            position.check_rows(source.num_rows)
+            return
+        sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+        plan.find_steps(source.num_rows, position.epoch, position.stages, sharding)
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:
         count = len(source.members)
@@ -370,10 +378,10 @@ class EpochReader:
                     "rows. Give the weights of the state, and others by set_epoch from the next "
                     "epoch on"
                 )
-            self._check_rows(position)
+            self._check_rows(self._pipeline.find_source(position), position)
             return
         phases = self._plan_phases(source, position)
-        position.check_rows(source.with_phases(phases).num_rows)
+        self._check_rows(source.with_phases(phases), position)
 
     def close(self) -> None:
         """End the worker processes and the epochs that are being read.

@@ -285,16 +285,16 @@ def test_workers_of_a_data_loader(tmp_path: Path) -> None:
     assert [batch["id"].tolist() for batch in found] == steps
 
 
-def make_mixture(weights: Any = None, **options: Any) -> arrowdl.Loader:
+def make_mixture(weights: Any = None, size: int | None = 16, **options: Any) -> arrowdl.Loader:
     draw = random.Random(1)
     sources = {
         name: make_table([draw.randrange(50) for _ in range(rows)], start)
         for name, start, rows in (("a", 0, 150), ("b", 1000, 250))
     }
     options = {"splits": 4, "shuffle": True, "buffer_size": 128, **options}
-    options |= {"framework": "numpy", "ragged": "offsets", "bucket_by": "tokens"}
+    options = {"framework": "numpy", "ragged": "offsets", "bucket_by": "tokens", **options}
     weights = weights or {"a": 1, "b": 2}
-    return arrowdl.Loader.mix(sources, 16, weights=weights, **options)
+    return arrowdl.Loader.mix(sources, size, weights=weights, **options)
 
 
 def read_mixture(
@@ -414,9 +414,57 @@ def test_streams(options: dict[str, Any]) -> None:
         make(make_table().to_reader, **options)
 
 
-def test_a_mixture_has_no_budget() -> None:
-    with pytest.raises(ValueError, match="the weights of a mixture count rows"):
-        make_mixture(batch_tokens=99)
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("bucket", ["tokens", None])
+@pytest.mark.parametrize("ragged", ["padded", "offsets"])
+def test_mixtures_with_a_budget(stop: str, bucket: str | None, ragged: str) -> None:
+    options = {"stop": stop, "ragged": ragged, "size": None, "bucket_by": bucket}
+    options |= {"global_batch_tokens": 1200, "token_column": "tokens"}
+    for batch in make_mixture(**options):
+        assert batch["tokens"][0].size <= 1200
+    whole, _ = read_mixture(1, **options)
+    assert len(whole) == len(make_mixture(**options))
+    plain, _ = read_mixture(1, stop=stop)
+    assert sorted(itertools.chain(*whole)) == sorted(itertools.chain(*plain))
+    assert len(whole) > 7
+    for steps in (0, 2, 4):
+        first, state = read_mixture(2, steps=steps, **options)
+        second, state = read_mixture(4, state, 3, **options)
+        third, _ = read_mixture(1, state, **options)
+        assert first + second + third == whole
+    with pytest.raises(ValueError, match="the weights are not those of the state"):
+        make_mixture({"a": 1, "b": 9}, **options).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"batch_tokens": 99}, ValueError, "give it global_batch_tokens="),
+        ({"size": None}, TypeError, "global_batch_tokens=, its tokens"),
+        ({"global_batch_tokens": 99}, ValueError, "give one of them"),
+        ({"size": None, "global_batch_tokens": 9, "stop": "repeat"}, ValueError, "equally many"),
+        (
+            {
+                "size": None,
+                "global_batch_tokens": 9,
+                "weights": {0: {"a": 1, "b": 1}, 2: {"a": 1, "b": 0}},
+            },
+            ValueError,
+            "weights of several steps",
+        ),
+    ],
+)
+def test_budgets_that_no_mixture_has(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make_mixture(**options)
+
+
+def test_a_row_of_a_mixture_that_is_too_long() -> None:
+    loader = make_mixture(size=None, global_batch_tokens=120)
+    with pytest.raises(ValueError, match=r"row \d+ of \"[ab]\" has 49 tokens in \"tokens\""):
+        next(iter(loader))
 
 
 def test_map_datasets_have_rows_by_their_numbers() -> None:
@@ -429,3 +477,33 @@ def test_repr() -> None:
     assert 'batches of 15 tokens, bucketed by "tokens", for numpy' in repr(loader)
     loader = make(make_table(), global_batch_tokens=160, token_column="tokens")
     assert "global batches of 160 tokens from 8 sequences for numpy" in repr(loader)
+
+
+def test_a_mixture_with_a_budget_in_another_process() -> None:
+    options: dict[str, Any] = {"size": None, "global_batch_tokens": 1200}
+    whole, _ = read_mixture(1, **options)
+    loader = make_mixture(num_workers=2, **options)
+    with loader:
+        assert read(loader) == whole
+    copied = pickle.loads(pickle.dumps(make_mixture(**options)))
+    assert read(copied) == whole
+
+
+@pytest.mark.parametrize("sizes", [{"batch_tokens": 100}, {"batch_size": 8}])
+@pytest.mark.parametrize("may_go_on", [False, True])
+def test_workers_divide_what_a_state_leaves(sizes: dict[str, int], may_go_on: bool) -> None:
+    """As workers of a DataLoader do, with a state from before them or one of theirs."""
+    options = {"bucket_by": "tokens", "shuffle": True, "buffer_size": 64, **sizes}
+    whole = read(make(make_long(), **options))
+    state = make_state(make(make_long(), **options), 4)
+    shares = []
+    for worker in range(3):
+        loader = make(make_long(), **options)
+        loader.load_state_dict(state)
+        share = loader._read_share(worker, 3, may_go_on=may_go_on)
+        shares.append([batch["id"].tolist() for batch in share])
+    turns = sorted(shares, key=len, reverse=True) if not may_go_on else shares[1:] + shares[:1]
+    steps = [step for turn in itertools.zip_longest(*turns) for step in turn if step is not None]
+    assert sorted(map(tuple, steps)) == sorted(map(tuple, whole[4:]))
+    if not may_go_on:
+        assert steps == whole[4:]

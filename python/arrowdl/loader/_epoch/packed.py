@@ -85,9 +85,7 @@ def _is_indexed(source: Source) -> bool:
 def _open_lengths(source: IndexedSource, column: str) -> IndexedSource:
     if not isinstance(source, MixedSource):
         return LengthsSource(source, column)
-    return source.replace_sources(
-        [LengthsSource(member.source, column) for member in source.members]
-    )
+    return source.with_sources([LengthsSource(member.source, column) for member in source.members])
 
 
 def check_pack(source: Source, pack: Pack) -> list[str] | None:

@@ -18,6 +18,7 @@ from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fi
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.lengths import LENGTH, LengthsSource
+from arrowdl.loader._sources.mixture import MixedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,7 @@ class Plan:
                 f"{list(names)}"
             )
         self._is_padded = options.columns.may_pad(self._column)
-        self._lengths = LengthsSource(source, self._column) if options.counts_tokens else None
+        self._lengths = _measure(source, self._column) if options.counts_tokens else None
         self._kept: dict[tuple[int, int, int, int], TokenSteps] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -239,7 +240,11 @@ class Plan:
         ends = [len(locate_sequence(i, splits, lengths.num_rows)) for i in range(splits)]
         if self._options.drop_last:
             ends = [shortest] * splits
-        sequences = Sequences(lengths, self._order, epoch, splits, shares_units=False)
+        sequences: Sequences | MixedSequences
+        if isinstance(lengths, MixedSource):
+            sequences = MixedSequences(lengths, epoch)
+        else:
+            sequences = Sequences(lengths, self._order, epoch, splits, shares_units=False)
         return [
             sequences.open([(i, Span(start, max(start, end)))])[0] for i, end in enumerate(ends)
         ]
@@ -273,7 +278,7 @@ class Plan:
         assert self._lengths is not None
         assert sharding.splits
         assert sharding.tokens
-        row, length = self._lengths.find_longest()
+        row, length, source = _find_longest(self._lengths)
         taken = self._widen(pa.array([length], pa.int32()))[0].as_py()
         if taken * sharding.splits <= sharding.tokens:
             return
@@ -286,7 +291,7 @@ class Plan:
         width = f", {taken} with padding," if taken != length else ""
         fewer = ", fewer splits," if sharding.splits > ranks else ""
         raise ValueError(
-            f'row {row} of the source has {length} tokens{width} in "{self._column}", and each of '
+            f'row {row} of {source} has {length} tokens{width} in "{self._column}", and each of '
             f"the {sharding.splits} sequences may give {sharding.tokens // sharding.splits} to a "
             f"step ({options.name_plan()}, splits={sharding.splits}): give {fits} or more{fewer} "
             'or cut longer rows (ragged="padded", max_length=), or leave them out (filter=)'
@@ -308,6 +313,22 @@ def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> E
     assert sharding.splits is not None
     sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
     return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)
+
+
+def _measure(source: IndexedSource, column: str) -> IndexedSource:
+    """Return the lengths of the rows of a source, or of those of a mixture, in its units."""
+    if not isinstance(source, MixedSource):
+        return LengthsSource(source, column)
+    return source.with_sources([LengthsSource(own.source, column) for own in source.members])
+
+
+def _find_longest(lengths: IndexedSource) -> tuple[int, int, str]:
+    """Return the number of the longest row, its length, and the source that has it."""
+    if isinstance(lengths, LengthsSource):
+        return *lengths.find_longest(), "the source"
+    assert isinstance(lengths, MixedSource)
+    found = [(*_find_longest(own.source)[:2], f'"{own.name}"') for own in lengths.members]
+    return max(found, key=lambda item: item[1])
 
 
 def _align(parts: Sequence[pa.Array]) -> list[pa.Array]:

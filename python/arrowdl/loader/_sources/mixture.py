@@ -158,13 +158,13 @@ class MixedSource(IndexedSource):
             self._other = made  # asked for again at each step
         return self._other
 
-    def replace_sources(self, sources: Sequence[IndexedSource]) -> MixedSource:
-        """Return the same mixture of other sources with as many rows each, without `origin`."""
-        members = [
-            replace(member, source=source)
-            for member, source in zip(self.members, sources, strict=True)
-        ]
-        return MixedSource(members, self.schedule, 1, self.stop, self.splits)
+    def with_sources(self, sources: Sequence[IndexedSource]) -> MixedSource:
+        """Return the mixture of other sources of as many rows, in the same order, by no name."""
+        made = copy(self)
+        pairs = zip(self.members, sources, strict=True)
+        made.members = [replace(member, source=source) for member, source in pairs]
+        made.origin = made._schema = made._dictionaries = made._other = None
+        return made
 
     def with_members(self, members: Sequence[Member]) -> MixedSource:
         """Return the mixture of `members`, which have the same rows in as many columns or more."""
