@@ -276,3 +276,12 @@ def test_nothing_is_pinned_on_request() -> None:
     copied = arrowdl.from_arrow(TABLE["x"].combine_chunks()).to("cuda", pin_memory=False)
     assert torch.from_dlpack(copied).tolist() == TABLE["x"].to_pylist()
     assert debug.staging_bytes() == 0
+
+
+def test_packed_blocks() -> None:
+    pack = arrowdl.Pack("tokens", 64, "best_fit", add=["position_ids", "segment_ids"])
+    options = {"columns": ["tokens"], "shuffle": True, "pack": pack}
+    read = read_all(arrowdl.Loader(RAGGED, 16, device="cuda", **options))
+    expected = [batch["tokens"].tolist() for batch in arrowdl.Loader(RAGGED, 16, **options)]
+    assert read["tokens"] == [block for blocks in expected for block in blocks]
+    assert len(read["position_ids"]) == len(read["segment_ids"]) == len(read["tokens"])

@@ -128,3 +128,19 @@ def mix(source, framework, **options):
 for options in ({{}}, {{"shuffle": True, "seed": 3, "buffer_size": 4000}}, {{"origin": "from"}}):
     compare(mix(on_device, "numpy", **options), mix(table, "jax", **options))
 """)
+
+
+def test_packed_blocks(on_fake_cuda: Callable[[str], None]) -> None:
+    """They are packed on the host, and copied as other batches are."""
+    on_fake_cuda(f"""{SETUP}
+for add in ((), ("position_ids", "cu_seqlens")):  # with lists, batches are made on the host
+    pack = arrowdl.Pack("ids", 64, "best_fit", add=add)
+    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "pack": pack}}
+    here = arrowdl.Loader(table, 8, framework="jax", **options)
+    compare(arrowdl.Loader(table, 8, framework="numpy", device="cuda:0", **options), here)
+try:
+    arrowdl.Loader(on_device, 8, framework="numpy", columns=["ids"], pack=pack)
+    raise AssertionError
+except BufferError as error:
+    assert "pack sequences" in str(error), error
+""")
