@@ -325,3 +325,12 @@ def test_batches_that_fail_and_rows_that_are_filtered(parquet: Path) -> None:
         ids = [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
         assert ids == [i for i in TABLE["id"].to_pylist()[BATCH:] if i % 3 == 0]
         assert loader.stats().skipped_rows == BATCH
+
+
+def test_packed_blocks() -> None:
+    pack = arrowdl.Pack("tokens", 64, "best_fit", add=["position_ids", "segment_ids"])
+    options = {"columns": ["tokens"], "shuffle": True, "pack": pack}
+    read = read_all(arrowdl.Loader(RAGGED, 16, device="cuda", **options))
+    expected = [batch["tokens"].tolist() for batch in arrowdl.Loader(RAGGED, 16, **options)]
+    assert read["tokens"] == [block for blocks in expected for block in blocks]
+    assert len(read["position_ids"]) == len(read["segment_ids"]) == len(read["tokens"])

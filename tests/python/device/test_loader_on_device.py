@@ -161,3 +161,19 @@ for options in ({{"bucket_by": "ids"}}, {{"bucket_by": "text", "shuffle": True}}
     made, expected = loaders(**options)
     compare(made, expected)
 """)
+
+
+def test_packed_blocks(on_fake_cuda: Callable[[str], None]) -> None:
+    """They are packed on the host, and copied as other batches are."""
+    on_fake_cuda(f"""{SETUP}
+for add in ((), ("position_ids", "cu_seqlens")):  # with lists, batches are made on the host
+    pack = arrowdl.Pack("ids", 64, "best_fit", add=add)
+    options = {{"columns": ["ids"], "shuffle": True, "ragged": "padded", "pack": pack}}
+    here = arrowdl.Loader(table, 8, framework="jax", **options)
+    compare(arrowdl.Loader(table, 8, framework="numpy", device="cuda:0", **options), here)
+try:
+    arrowdl.Loader(on_device, 8, framework="numpy", columns=["ids"], pack=pack)
+    raise AssertionError
+except BufferError as error:
+    assert "pack sequences" in str(error), error
+""")

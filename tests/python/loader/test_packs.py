@@ -306,3 +306,16 @@ def test_random_mixtures_pack_each_sequence(case: dict[str, Any], stop: str) -> 
 
 def list_tokens(table: pa.Table) -> list[int]:
     return list(itertools.chain(*table["tokens"].to_pylist()))
+
+
+def test_a_document_of_many_blocks() -> None:
+    """It begins before a rank's first block, and ends after its last one."""
+    table = make_table([1, 2_000, 3], 10)
+    options = {
+        "pack": arrowdl.Pack("tokens", 4), "splits": 4, "global_batch_size": 4,
+        "drop_last": False, "shuffle": False, "buffer_size": 1,
+    }  # fmt: skip
+    expected = deal(pack_rows(table, options, 0), options)
+    for ranks in (1, 4):
+        read = read_with_stops(table, options, [(ranks, 0, 50)], sum(map(len, expected)))
+        assert read == expected
