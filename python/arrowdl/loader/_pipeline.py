@@ -130,8 +130,9 @@ def iterate(
             length = len(item)
             rows = reader.valid_rows.pop(number, length)
             if isinstance(batch, Outcome):
-                received.outcome = outcome = replace(batch, batch=None)
-                batch, length, rows = batch.batch, outcome.rows, outcome.valid
+                received.outcome = outcome = batch
+                batch, length, rows = outcome.batch, outcome.rows, outcome.valid
+                outcome.batch = None
                 stats.filtered_rows += outcome.filtered
                 if tally is not None and outcome.report is not None:
                     tally.add(outcome.report)

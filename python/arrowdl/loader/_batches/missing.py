@@ -68,7 +68,7 @@ def drop_missing(
 
     def drop(index: int, array: _core.DeviceArray) -> _core.DeviceArray:
         note = notes[index] = Note(array.field(NUMBER))
-        rows = remove_numbers(array)
+        rows = _core.make_struct(names, [array.field(name) for name in names])
         if not numbered.has_failures:
             return rows
         numbers = note.list_numbers()
