@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mix import open_mixture
-from arrowdl.loader._options import Options, Step, choose_splits, require_bool, require_int
+from arrowdl.loader._options import (
+    Options,
+    Step,
+    choose_splits,
+    require_bool,
+    require_function,
+    require_int,
+)
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.map_dataset import MapDataset
@@ -446,7 +453,7 @@ class Loader(EpochReader):
         TypeError
             `function` cannot be called.
         """
-        return self._with_step(Step(_require_function("map", function), False))
+        return self._with_step(Step(require_function("map", function), False))
 
     def filter(self, function: Callable[[Any], Any]) -> Self:
         """Return a loader that drops rows of each batch.
@@ -473,7 +480,7 @@ class Loader(EpochReader):
         TypeError
             `function` cannot be called.
         """
-        return self._with_step(Step(_require_function("filter", function), True))
+        return self._with_step(Step(require_function("filter", function), True))
 
     def vocabulary(self, column: str) -> pa.Array:
         """Return the values of a dictionary column, in the order of its codes.
@@ -588,42 +595,3 @@ class Loader(EpochReader):
         from arrowdl.loader._integrations.grain import GrainDataset
 
         return GrainDataset(self)
-
-    def __repr__(self) -> str:
-        options, source = self._options, self._source
-        rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
-        if isinstance(source, MixedSource):
-            names = ", ".join(member.name for member in source.members)
-            rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
-        if options.pack is not None:
-            rows += f"packed into blocks of {options.pack.length}, "
-        order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
-        closed = ", closed" if self._is_closed else ""
-        return (
-            f"<arrowdl.Loader of {rows}{self._describe_batches()} for {options.framework}, "
-            f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
-        )
-
-    def _describe_batches(self) -> str:
-        options = self._options
-        size, budget = options.batch_size, options.batch_tokens
-        text = f"batches of {size}" if size else f"global batches of {options.global_batch_size}"
-        if options.counts_tokens:
-            whole = f"global batches of {options.global_batch_tokens} tokens"
-            text = f"batches of {budget} tokens" if budget else whole
-        if options.bucket_by is not None:
-            text = f'{text}, bucketed by "{options.bucket_by}",'
-        return text if options.splits is None else f"{text} from {options.splits} sequences"
-
-    def _describe_rank(self) -> str:
-        try:
-            rank, world_size = self._find_world()
-        except ValueError:  # iterating says what is wrong
-            return "rank unknown"
-        return f"rank {rank} of {world_size}"
-
-
-def _require_function(name: str, function: Any) -> Callable[[Any], Any]:
-    if not callable(function):
-        raise TypeError(f"{name}({function!r}): give a function of one batch")
-    return cast("Callable[[Any], Any]", function)

@@ -293,6 +293,17 @@ class Options:
                 return f"{name}={getattr(self, name)}"
         return f'bucket_by="{self.bucket_by}"'
 
+    def describe_batches(self) -> str:
+        """Return what a batch has, for people."""
+        size, budget = self.batch_size, self.batch_tokens
+        text = f"batches of {size}" if size else f"global batches of {self.global_batch_size}"
+        if self.counts_tokens:
+            whole = f"global batches of {self.global_batch_tokens} tokens"
+            text = f"batches of {budget} tokens" if budget else whole
+        if self.bucket_by is not None:
+            text = f'{text}, bucketed by "{self.bucket_by}",'
+        return text if self.splits is None else f"{text} from {self.splits} sequences"
+
     def find_splits(self, world_size: int) -> int | None:
         """Return the number of sequences of an epoch; None for the parts of ranks."""
         return world_size if self.splits is None and self.is_planned else self.splits
@@ -501,3 +512,16 @@ def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
         if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
             raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
     return {name: list(columns) for name, columns in stack.items()}
+
+
+def require_function(name: str, value: Any) -> Callable[[Any], Any]:
+    """`value` as a function of one batch.
+
+    Raises
+    ------
+    TypeError
+        `value` cannot be called.
+    """
+    if not callable(value):
+        raise TypeError(f"{name}({value!r}): give a function of one batch")
+    return cast("Callable[[Any], Any]", value)

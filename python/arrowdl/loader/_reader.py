@@ -13,8 +13,9 @@ from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import count_batches
 from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
 from arrowdl.loader._epoch.world import find_world
+from arrowdl.loader._iterate import Received, SharePipeline, iterate
 from arrowdl.loader._options import Options, Step, require_int
-from arrowdl.loader._pipeline import Pipeline, Received, SharePipeline, WorkerPipeline, iterate
+from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
@@ -254,6 +255,28 @@ class EpochReader:
         if plan is not None:
             return plan.find_steps(source.num_rows, self.epoch, [], sharding).count
         return count_batches(source.num_rows, sharding)
+
+    def __repr__(self) -> str:
+        options, source = self._options, self._source
+        rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
+        if isinstance(source, MixedSource):
+            names = ", ".join(member.name for member in source.members)
+            rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
+        if options.pack is not None:
+            rows += f"packed into blocks of {options.pack.length}, "
+        order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
+        closed = ", closed" if self._is_closed else ""
+        return (
+            f"<arrowdl.Loader of {rows}{options.describe_batches()} for {options.framework}, "
+            f"{order}, epoch {self.epoch}, {self._describe_rank()}{closed}>"
+        )
+
+    def _describe_rank(self) -> str:
+        try:
+            rank, world_size = self._find_world()
+        except ValueError:  # iterating says what is wrong
+            return "rank unknown"
+        return f"rank {rank} of {world_size}"
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Raise TypeError, for a ``DataLoader`` that was given the loader itself."""

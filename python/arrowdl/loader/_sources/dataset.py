@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from bisect import bisect_right
 from collections import deque
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
@@ -22,6 +21,7 @@ from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_lo
 from arrowdl.loader._sources.fragments import count_rows, find_group, join_fragments, measure
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
+from arrowdl.loader._sources.scan_limits import BATCH_BYTES, LOCAL, REMOTE, SCAN_BYTES, ScanLimits
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -46,47 +46,9 @@ T = TypeVar("T")
 
 # Decoding more rows at once is hardly faster, and takes more memory.
 DECODE_ROWS = 131_072
-# Bytes that one scan reads, and bytes of each of its batches, unless a row group or row is larger.
-# A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
-_SCAN_BYTES = 2**27
-_BATCH_BYTES = 2**23
 # Each column of a batch costs some microseconds: batches of many narrow columns are larger.
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
-
-
-class _Limits(NamedTuple):
-    """What one scan reads at most, and how many are open if they are small."""
-
-    nbytes: int
-    files: float
-    scans: int
-    readers: int = 1  # that share the memory of these scans
-
-    @property
-    def ahead(self) -> int:
-        """Batches that a scan decodes in parallel."""
-        return max(1, _SCAN_BYTES // _BATCH_BYTES // self.readers)
-
-    def divide(self, readers: int) -> _Limits:
-        """Return the limits of each of `readers`."""
-        scans = max(2, self.scans // readers)
-        return _Limits(max(1, self.nbytes // readers), self.files, scans, readers)
-
-    def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
-        """Whether a scan of `nbytes` may start beside those that are open: one may always.
-
-        Of a single reader two may, so that the next row group is decoded ahead, however large.
-        """
-        if len(opened) < (2 if self.readers == 1 else 1):
-            return True
-        is_small = sum(opened) + nbytes <= 2 * _SCAN_BYTES / self.readers
-        return is_small and len(opened) < self.scans
-
-
-_LOCAL = _Limits(_SCAN_BYTES, math.inf, 2)
-# A scan may open one file after another, as it does on a file system in Python.
-_REMOTE = _Limits(_SCAN_BYTES // 4, 1, 8)
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
 
@@ -123,7 +85,7 @@ class DatasetSource(IndexedSource):
         self._query = query
         self._stamps = stamps
         self._read_footers()
-        self._limits = _LOCAL if is_local(dataset.filesystem) else _REMOTE
+        self._limits = LOCAL if is_local(dataset.filesystem) else REMOTE
         self._options = _choose_options(dataset)
         self._use(query)
         self.is_shared = not _is_memory_new(dataset, self._fragments)
@@ -335,7 +297,7 @@ class DatasetSource(IndexedSource):
             for field in schema.children
         )
 
-    def _scan(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
+    def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         scans = self._cut(units, limits)
         return (
             self._open(units, limits)
@@ -343,7 +305,7 @@ class DatasetSource(IndexedSource):
             else _core.from_arrow_stream(self._read_ahead(scans, limits))
         )
 
-    def _cut(self, units: Sequence[int], limits: _Limits) -> list[list[int]]:
+    def _cut(self, units: Sequence[int], limits: ScanLimits) -> list[list[int]]:
         """Cut `units` into parts for one scan each."""
         scans: list[list[int]] = []
         files: set[str] = set()
@@ -360,7 +322,7 @@ class DatasetSource(IndexedSource):
         return scans
 
     def _read_ahead(
-        self, scans: Sequence[Sequence[int]], limits: _Limits
+        self, scans: Sequence[Sequence[int]], limits: ScanLimits
     ) -> Iterator[_core.DeviceArray]:
         """Read one scan after another, and start the next ones before the first has ended.
 
@@ -399,9 +361,9 @@ class DatasetSource(IndexedSource):
 
     def _measure_scan(self, units: Sequence[int]) -> float:
         sizes = [self._bytes[unit] for unit in units]
-        return sum(sizes) if all(sizes) else _SCAN_BYTES
+        return sum(sizes) if all(sizes) else SCAN_BYTES
 
-    def _open(self, units: Sequence[int], limits: _Limits) -> _core.DeviceStream:
+    def _open(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         fragments = join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
@@ -430,12 +392,12 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        budget = ahead * _BATCH_BYTES
+        budget = ahead * BATCH_BYTES
         rows = _count_batch_rows(self._row_bytes, self._columns, budget)
         options = {
             "batch_size": rows,
             # So many row groups are decoded in parallel.
-            "batch_readahead": max(1, int(budget / max(_BATCH_BYTES, rows * self._row_bytes))),
+            "batch_readahead": max(1, int(budget / max(BATCH_BYTES, rows * self._row_bytes))),
             "fragment_readahead": 2,
             **self._options,
         }
@@ -461,7 +423,7 @@ def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
 
 def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
     """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
-    rows = _BATCH_BYTES / max(1.0, row_bytes)
+    rows = BATCH_BYTES / max(1.0, row_bytes)
     if row_bytes < _NARROW_COLUMN * columns:
         rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
     return max(1, min(DECODE_ROWS, int(rows)))

@@ -1,0 +1,46 @@
+"""`ScanLimits`: what a scan of files reads ahead at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# Bytes that one scan reads, and bytes of each of its batches, unless a row group or row is larger.
+# A scan reads ahead until it holds a gigabyte, however little is needed: so it gets little to read.
+SCAN_BYTES = 2**27
+BATCH_BYTES = 2**23
+
+
+class ScanLimits(NamedTuple):
+    """What one scan reads at most, and how many are open if they are small."""
+
+    nbytes: int
+    files: float
+    scans: int
+    readers: int = 1  # that share the memory of these scans
+
+    @property
+    def ahead(self) -> int:
+        """Batches that a scan decodes in parallel."""
+        return max(1, SCAN_BYTES // BATCH_BYTES // self.readers)
+
+    def divide(self, readers: int) -> ScanLimits:
+        """Return the limits of each of `readers`."""
+        scans = max(2, self.scans // readers)
+        return ScanLimits(max(1, self.nbytes // readers), self.files, scans, readers)
+
+    def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
+        """Whether a scan of `nbytes` may start beside those that are open: one may always.
+
+        Of a single reader two may, so that the next row group is decoded ahead, however large.
+        """
+        if len(opened) < (2 if self.readers == 1 else 1):
+            return True
+        is_small = sum(opened) + nbytes <= 2 * SCAN_BYTES / self.readers
+        return is_small and len(opened) < self.scans
+
+
+LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2)
+# A scan may open one file after another, as it does on a file system in Python.
+REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
