@@ -7,8 +7,8 @@ namespace arrowdl {
 
 /// The rows of a run-end encoded array as an array of the type of its values, which is decoded as
 /// well if it is run-end encoded. New memory, of the host or, if it cannot read the array, of the
-/// array's device. Without kernels there, the host decodes a copy. Raises TypeError for other types,
-/// ValueError for malformed run ends, BufferError for memory that the host cannot copy.
+/// array's device. Without kernels there, the host decodes a copy. Raises TypeError for other
+/// types, ValueError for malformed run ends, BufferError for memory that the host cannot copy.
 DeviceArray decode_run_ends(const DeviceArray& array);
 
 }  // namespace arrowdl

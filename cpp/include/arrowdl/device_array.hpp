@@ -162,8 +162,6 @@ class DeviceArray {
   /// The bitmap where the host reads it, in which bit `*first` is the first row's: a copy of that
   /// of a device. Waits for it. Raises BufferError if the host can neither read nor copy it.
   Buffer read_validity(int64_t* first) const;
-  /// A copy of the bitmap of a device, in which bit `offset() % 8` is the first row's.
-  Buffer download_validity() const;
   /// `with_nulls_of` on a device.
   DeviceArray with_nulls_on_device(const DeviceArray& parent) const;
   /// The same rows with the bitmap `bits`, in which bit `offset() % 8` is the first row's. The

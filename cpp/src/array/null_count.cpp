@@ -1,4 +1,5 @@
 // Counts the nulls of an array.
+#include "array/bits_on_device.hpp"
 #include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
@@ -60,7 +61,7 @@ bool DeviceArray::is_known_to_be_valid() const {
 Buffer DeviceArray::read_validity(int64_t* first) const {
   if (is_read_as_copy(device())) {
     *first = offset_ % 8;
-    return download_validity();
+    return download_validity(*this);
   }
   if (!is_host_readable(device())) {
     raise_buffer_error(

@@ -1,4 +1,5 @@
 // Folds the nulls of a struct into a field on a device: with its kernels, or else on the host.
+#include "array/bits_on_device.hpp"
 #include "array/replace_validity.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/device_array.hpp"
@@ -8,17 +9,6 @@
 
 namespace arrowdl {
 namespace {
-
-/// Bits of a device on the host from `work.wait()` on, from bit `offset % 8` on; none: all are set.
-Buffer download_bits(StreamWork& work, const Device& device, const uint8_t* bits, int64_t offset,
-                     int64_t count) {
-  if (bits == nullptr) return {};
-  uint8_t* target;
-  Buffer bytes = Buffer::allocate(bitmap_size(offset % 8 + count), &target);
-  work.hold(bytes.owner());
-  work.memory().copy(Device{}, target, device, bits + offset / 8, bytes.size(), work.stream());
-  return bytes;
-}
 
 /// The AND of `a` and `b`, which begin at these bits; at least one is there.
 Buffer and_on_host(const Buffer& a, int64_t a_offset, const Buffer& b, int64_t b_offset,
@@ -44,15 +34,6 @@ void require_copies(const Device& device, const Type& field) {
 }
 
 }  // namespace
-
-Buffer DeviceArray::download_validity() const {
-  StreamWork work(require_memory(device(), "count nulls"), device(), std::nullopt, nullptr);
-  work.hold(storage_);
-  wait_event(device(), work.stream(), sync_event());
-  Buffer bits = download_bits(work, device(), validity(), offset_, length_);
-  work.wait();
-  return bits;
-}
 
 DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   require_copies(device(), *type_);

@@ -313,7 +313,16 @@ def _mark(
     """Return `mark()`, which makes a bitmap for the nulls of `array`, if that is allowed."""
     if not _core.is_host_readable(array.device) and read_null_count(column) == 0:
         return array  # without work for the device
-    marked: _core.DeviceArray = mark()
+    try:
+        marked: _core.DeviceArray = mark()
+    except BufferError as error:
+        if _core.is_host_readable(array.device):
+            raise
+        raise BufferError(
+            f"its nulls are marked by {how}, and Arrow's bitmap cannot be made on "
+            f"{name_device(array.device)}: with the frame's own library, fill or drop the nulls, "
+            f"or copy the frame to the CPU ({error})"
+        ) from error
     if not allow_copy and marked.null_count:
         raise BufferError(
             f"copy=False: its {marked.null_count} nulls are marked by {how}, and Arrow needs a "

@@ -56,7 +56,10 @@ def compare(rows, **options):
     if isinstance(expected, Exception):
         assert isinstance(made, type(expected)), (made, expected, options, rows.schema)
         # A framework that calls __dlpack__ gets the error there, where no field is named.
-        assert str(made) in str(expected) or "CPU" in str(made), (made, expected)
+        # Without kernels, nulls of a struct are found before they are those of its fields.
+        says = ("CPU", "a struct that contains the array")
+        same_text = str(made) in str(expected)
+        assert same_text or any(text in str(made) for text in says), (made, expected)
     else:
         assert not isinstance(made, Exception), (made, options)
         same(made, expected)
