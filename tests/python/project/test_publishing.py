@@ -107,7 +107,7 @@ def test_read_the_docs_finds_its_files() -> None:
 def test_every_public_type_is_known_to_pyright(tmp_path: Path) -> None:
     """With stand-ins for the libraries whose classes are bases of ours."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
-    (site,) = tmp_path.glob("env/lib*/python*/site-packages")
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
     shutil.copytree(ROOT / "python/arrowdl", site / "arrowdl")
     for name, text in BASES.items():
         (site / name).parent.mkdir(parents=True, exist_ok=True)
