@@ -37,7 +37,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs test-slow test-random test-peers fuzz tsan asan
+	@tools/stages.sh docs check-package test-slow test-random test-peers fuzz tsan asan
 
 test-all: test test-more  ## everything
 
@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package test-slow test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package test-slow test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -100,6 +100,12 @@ test-python: fake-drivers
 PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
+
+# What the package index would refuse, and the oldest glibc that the wheel runs on.
+check-package: dist/.wheel $(VENV)/.package  ## the metadata, contents and page of the wheel and the sdist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/auditwheel show dist/*.whl
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
@@ -251,7 +257,7 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 # Built as users build it: from the sdist, in isolation. ccache finds the core's object files again:
 # paths and flags are those of the editable install.
 SDIST := $(CURDIR)/build/sdist
-dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE NOTICE README.md $(shell find cmake cpp python -type f)
+dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
 	rm -rf dist $(SDIST)
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
 	mkdir -p $(SDIST) && tar -xzf dist/*.tar.gz -C $(SDIST) --strip-components=1

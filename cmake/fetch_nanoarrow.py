@@ -1,22 +1,26 @@
-"""Provides nanoarrow's C sources: bundled with this project, or pinned from pip's index.
+"""Provides the sources of nanoarrow that arrowdl builds: bundled, or pinned from pip's index.
 
-    fetch_nanoarrow.py bundle FOLDER     put the source distribution into FOLDER
-    fetch_nanoarrow.py extract FOLDER    unpack its C library into FOLDER
+    fetch_nanoarrow.py bundle FOLDER     put an archive of the sources into FOLDER
+    fetch_nanoarrow.py extract FOLDER    unpack the sources into FOLDER
 
-Only the source distribution carries the C library. It is asked for through pip, so
-that an index, a cache, a proxy or a certificate set up for pip serves here as well.
+Only nanoarrow's source distribution has its C library, beside compressors and a compiler that
+arrowdl does not use. It is asked for through pip, so that an index, a cache, a proxy or a
+certificate set up for pip serves here as well. nanoarrow_sources.txt names the files that are
+built, with their hashes: the archive has no others, and each is checked when it is read.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import os
 import re
 import subprocess
 import sys
 import tarfile
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUNDLE = HERE.parent / "third_party"
@@ -27,7 +31,16 @@ PIN = re.fullmatch(
 )
 assert PIN is not None
 SDIST = f"nanoarrow-{PIN['version']}.tar.gz"
-C_LIBRARY = PurePosixPath(f"nanoarrow-{PIN['version']}", "subprojects", "arrow-nanoarrow")
+ARCHIVE = f"nanoarrow-{PIN['version']}-sources.tar.gz"
+C_LIBRARY = f"nanoarrow-{PIN['version']}/subprojects/arrow-nanoarrow"
+HASHES = HERE / "nanoarrow_sources.txt"  # in the format of sha256sum
+
+
+def pinned_sources() -> dict[str, str]:
+    """Return the hash of each file, by its path in the C library."""
+    lines = (line.split() for line in HASHES.read_text().splitlines())
+    return {path: sha256 for sha256, path in lines}
+
 
 # pip asks a source distribution's build backend for metadata, even only to download
 # it; nanoarrow's would configure Meson for minutes. The answer is already inside.
@@ -51,30 +64,56 @@ def download(folder: Path) -> None:
         subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": path})
 
 
-def checked(sdist: Path) -> Path:
-    if hashlib.sha256(sdist.read_bytes()).hexdigest() != PIN["sha256"]:
-        sys.exit(f"{sdist} is not the file that {REQUIREMENTS.name} pins: delete it")
-    return sdist
+def read_sources(archive: Path) -> dict[str, bytes]:
+    """Return the pinned files of an archive, which is a source distribution or our own."""
+    sources = {}
+    with tarfile.open(archive) as content:
+        for path, sha256 in pinned_sources().items():
+            try:
+                file = content.extractfile(f"{C_LIBRARY}/{path}")
+            except KeyError:
+                file = None
+            data = b"" if file is None else file.read()
+            if hashlib.sha256(data).hexdigest() != sha256:
+                sys.exit(f"{path} of {archive} is not the file that {HASHES.name} pins: delete it")
+            sources[path] = data
+    return sources
+
+
+def download_sources() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as scratch:
+        download(Path(scratch))
+        return read_sources(Path(scratch, SDIST))
+
+
+def write_archive(sources: dict[str, bytes], file: Path) -> None:
+    """Write equal bytes for equal sources: no time, no owner, one order."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for path, data in sorted(sources.items()):
+            member = tarfile.TarInfo(f"{C_LIBRARY}/{path}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    file.write_bytes(packed.getvalue())
 
 
 def bundle(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / SDIST).exists():
-        download(folder)
-    checked(folder / SDIST)
+    if (folder / ARCHIVE).exists():
+        read_sources(folder / ARCHIVE)
+    else:
+        write_archive(download_sources(), folder / ARCHIVE)
 
 
 def extract(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        sdist = BUNDLE / SDIST
-        if not sdist.exists():
-            download(Path(scratch))
-            sdist = Path(scratch, SDIST)
-        with tarfile.open(checked(sdist)) as archive:
-            for member in archive.getmembers():
-                if C_LIBRARY in PurePosixPath(member.name).parents and member.isfile():
-                    member.name = str(PurePosixPath(member.name).relative_to(C_LIBRARY))
-                    archive.extract(member, folder)
+    bundled = BUNDLE / ARCHIVE
+    sources = read_sources(bundled) if bundled.exists() else download_sources()
+    for path, data in sources.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
 
 
 if __name__ == "__main__":

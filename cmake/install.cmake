@@ -31,8 +31,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/arrowdlConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/arrowdlConfigVersion.cmake"
         DESTINATION ${ARROWDL_CMAKE_DIR} COMPONENT devel)
 
-install(DIRECTORY cpp/include/arrowdl DESTINATION include COMPONENT devel
-        FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY cpp/include/arrowdl "${ARROWDL_GENERATED}/arrowdl" DESTINATION include
+        COMPONENT devel FILES_MATCHING PATTERN "*.hpp")
 # Our headers include these two, so users get the versions that the library was built with.
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/dlpack/include/dlpack/dlpack.h"
         DESTINATION include/dlpack COMPONENT devel)
@@ -46,4 +46,12 @@ if(ARROWDL_BUNDLES_NANOARROW)
   install(DIRECTORY "${ARROWDL_NANOARROW_SOURCES}/common" "${ARROWDL_NANOARROW_SOURCES}/hpp"
           DESTINATION include/nanoarrow COMPONENT devel
           FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+endif()
+
+# A wheel has the licences and the SBOM among its metadata: PEP 639 and PEP 770.
+if(SKBUILD_STATE STREQUAL "wheel")
+  install(FILES "${ARROWDL_SBOM}" DESTINATION "${SKBUILD_METADATA_DIR}/sboms" COMPONENT python)
+elseif(NOT SKBUILD_STATE STREQUAL "editable")
+  install(FILES LICENSE NOTICE "${ARROWDL_SBOM}" DESTINATION share/licenses/arrowdl
+          COMPONENT devel)
 endif()

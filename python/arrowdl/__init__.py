@@ -5,9 +5,6 @@
 convert Arrow arrays and tables to tensors.
 """
 
-from typing import TYPE_CHECKING
-
-from arrowdl._async_stream import AsyncDeviceStream
 from arrowdl._config import config
 from arrowdl._core import (
     Device,
@@ -24,18 +21,27 @@ from arrowdl._core import (
     to_numpy,
     to_torch,
 )
-from arrowdl._device_type import DeviceType
+
+# Type checkers take it for true. The module `typing` takes longer to import than this package.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from arrowdl import c_data as c_data
     from arrowdl import debug as debug
     from arrowdl import loader as loader
     from arrowdl import testing as testing
+    from arrowdl._async_stream import AsyncDeviceStream
+    from arrowdl._device_type import DeviceType
     from arrowdl.loader import Loader, Pack
 
 # Loaded on first use (PEP 562): the Loader imports more than all other modules together.
 _MODULES = ("c_data", "debug", "loader", "testing")
-_CLASSES = ("Loader", "Pack")
+_CLASSES = {
+    "AsyncDeviceStream": "arrowdl._async_stream",
+    "DeviceType": "arrowdl._device_type",
+    "Loader": "arrowdl.loader",
+    "Pack": "arrowdl.loader",
+}
 
 
 if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
@@ -46,7 +52,7 @@ if not TYPE_CHECKING:  # a type checker that saw these would let any name pass
         if name in _MODULES:
             return import_module(f"arrowdl.{name}")
         if name in _CLASSES:
-            value = globals()[name] = getattr(import_module("arrowdl.loader"), name)
+            value = globals()[name] = getattr(import_module(_CLASSES[name]), name)
             return value
         raise AttributeError(f"module 'arrowdl' has no attribute {name!r}")
 

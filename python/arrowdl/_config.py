@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from operator import index
-from typing import TYPE_CHECKING, NoReturn
-
 from arrowdl import _core
 
+TYPE_CHECKING = False  # as in `arrowdl`: `typing` is not imported
+
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from arrowdl.typing import AllocatorLike
 
 _NAMES = ("allocator", "blocking_release", "num_threads", "release_limit", "staging_limit")
@@ -139,6 +140,8 @@ def _to_int(name: str, value: int, least: int) -> int:
     if isinstance(value, bool):
         raise TypeError(f"config.{name} is an integer, got {value!r}")
     try:
+        from operator import index
+
         number = index(value)
     except TypeError:
         raise TypeError(f"config.{name} is an integer, got {value!r}") from None
@@ -147,4 +150,4 @@ def _to_int(name: str, value: int, least: int) -> int:
     return number
 
 
-config = Config()
+config: Config = Config()

@@ -108,9 +108,11 @@ ArrowLike: TypeAlias = (
 )
 """What `from_arrow` takes: Arrow data, a frame, a stream capsule, or capsules (schema, array)."""
 
+ArrayInterfaceLike: TypeAlias = "SupportsCudaArrayInterface | SupportsSyclUsmArrayInterface"
+
+# One string each: pyright does not read a type that is joined from several.
 TensorLike: TypeAlias = (
-    "SupportsDLPack | SupportsCudaArrayInterface | SupportsSyclUsmArrayInterface"
-    " | Buffer | CapsuleType | Mapping[str, Any]"
+    "SupportsDLPack | ArrayInterfaceLike | Buffer | CapsuleType | Mapping[str, Any]"
 )
 """What `to_arrow_device` takes besides Arrow data."""
 

@@ -39,7 +39,7 @@ py::object assemble_buffers(const std::string& format, int64_t length, int64_t o
   BufferParts parts;
   parts.length = length;
   parts.offset = offset;
-  for (const py::handle buffer : buffers) parts.buffers.push_back(take_optional(buffer));
+  for (const py::object buffer : buffers) parts.buffers.push_back(take_optional(buffer));
   parts.dictionary = take_optional(dictionary);
   return wrap(array_from_buffers(make_flat_schema(format), std::move(parts), is_ordered));
 }
@@ -87,7 +87,7 @@ py::object null_where(const py::object& object, const std::optional<py::bytes>& 
 
 py::object concatenate_all(const py::sequence& arrays) {
   std::vector<DeviceArray> parts;
-  for (const py::handle array : arrays) parts.push_back(take_array_of(array.ptr()));
+  for (const py::object array : arrays) parts.push_back(take_array_of(array.ptr()));
   if (parts.empty()) raise_value_error("no arrays to concatenate: pass at least one");
   return wrap(concatenate(parts));
 }

@@ -200,7 +200,7 @@ PyObject* number_rows(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
   return guarded([&] {
     require_count("number_rows", n);
     std::vector<DeviceArray> arrays;
-    for (const py::handle array : py::reinterpret_borrow<py::sequence>(args[0])) {
+    for (const py::object array : py::reinterpret_borrow<py::sequence>(args[0])) {
       arrays.push_back(take_array_of(array.ptr()));
     }
     const auto schema = make_stream(arrays)->schema();  // checks that there is one

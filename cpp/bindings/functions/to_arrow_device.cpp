@@ -127,7 +127,7 @@ PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
 
 py::object make_struct_of(const std::vector<std::string>& names, const py::sequence& arrays) {
   std::vector<DeviceArray> fields;
-  for (const py::handle item : arrays) fields.push_back(take_array_of(item.ptr()));
+  for (const py::object item : arrays) fields.push_back(take_array_of(item.ptr()));
   return wrap(make_struct(names, fields));
 }
 

@@ -1,5 +1,7 @@
-// The version of the library.
+// The version of the library, and macros with the version of these headers.
 #pragma once
+
+#include "arrowdl/version_macros.hpp"  // IWYU pragma: export
 
 namespace arrowdl {
 

@@ -35,8 +35,10 @@ class BitmapWriter {
     const int64_t first = std::min(count, -position_ & 7);
     if (first > 0) append_word(bit ? ~uint64_t{0} >> (64 - first) : 0, first);
     count -= first;
-    std::memset(target_ + (position_ >> 3), bit ? 0xFF : 0, static_cast<std::size_t>(count >> 3));
-    position_ += count & ~int64_t{7};
+    if (count >= 8) {  // the condition tells GCC that the size is not negative
+      std::memset(target_ + (position_ >> 3), bit ? 0xFF : 0, static_cast<std::size_t>(count >> 3));
+      position_ += count & ~int64_t{7};
+    }
     for (count &= 7; count > 0; --count) append(bit);
   }
 

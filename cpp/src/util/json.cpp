@@ -1,9 +1,11 @@
 // A recursive-descent JSON parser.
 #include "util/json.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "arrowdl/error.hpp"
 
@@ -117,17 +119,18 @@ class Parser {
   JsonValue parse_object(int depth) {
     JsonValue value;
     value.kind = JsonValue::Kind::kObject;
-    std::set<std::string> keys;
+    std::set<std::string> seen;
     require('{', "'{'");
     skip_space();
     if (take('}')) return value;
     do {
       skip_space();
       std::string key = parse_string();
-      if (!keys.insert(key).second) fail("a key that was not there before");
+      if (!seen.insert(key).second) fail("a key that was not there before");
       skip_space();
       require(':', "':'");
-      value.members.emplace_back(std::move(key), parse_value(depth + 1));
+      value.keys.push_back(std::move(key));
+      value.items.push_back(parse_value(depth + 1));
       skip_space();
     } while (take(','));
     require('}', "',' or '}'");
@@ -234,10 +237,8 @@ class Parser {
 }  // namespace
 
 const JsonValue* JsonValue::find(std::string_view key) const noexcept {
-  for (const auto& [name, value] : members) {
-    if (name == key) return &value;
-  }
-  return nullptr;
+  const auto found = std::find(keys.begin(), keys.end(), key);
+  return found == keys.end() ? nullptr : &items[static_cast<std::size_t>(found - keys.begin())];
 }
 
 int64_t JsonValue::as_int64() const {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace arrowdl {
@@ -15,9 +14,9 @@ struct JsonValue {
 
   Kind kind = Kind::kNull;
   bool boolean = false;
-  std::string text;  ///< a string's content (UTF-8), or a number as written
-  std::vector<JsonValue> items;
-  std::vector<std::pair<std::string, JsonValue>> members;
+  std::string text;               ///< a string's content (UTF-8), or a number as written
+  std::vector<JsonValue> items;   ///< of an array, or the values of an object
+  std::vector<std::string> keys;  ///< of an object, one for each item
 
   /// The member named `key`, or nullptr.
   const JsonValue* find(std::string_view key) const noexcept;

@@ -109,7 +109,7 @@ class Options:
                 "one of them"
             )
         self._check_rank()
-        self.columns = ColumnOptions(
+        self.columns: ColumnOptions = ColumnOptions(
             nulls=self.nulls,
             ragged=self.ragged,
             dtype=self.dtype,

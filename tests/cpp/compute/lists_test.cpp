@@ -137,10 +137,11 @@ TEST(SplitList, ViewsInOrderShareTheValues) {
 
 TEST(SplitList, ViewsOutsideTheValues) {
   constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
-  for (const auto& [offset, size] : {std::pair{0, 7}, std::pair{6, 1}, std::pair{-1, 1},
-                                     std::pair{1, -1}, std::pair{kMax, kMax}}) {
+  // Not structured bindings: lambdas capture them from C++20 on.
+  for (const auto& view : {std::pair{0, 7}, std::pair{6, 1}, std::pair{-1, 1}, std::pair{1, -1},
+                           std::pair{kMax, kMax}}) {
     expect_error(ErrorKind::kValue, "must lie within the 6 values",
-                 [&] { split_list(make_views({offset}, {size}, 6)); });
+                 [&] { split_list(make_views({view.first}, {view.second}, 6)); });
   }
   EXPECT_EQ(split_list(make_views({6}, {0}, 6)).values.length(), 0);
 }

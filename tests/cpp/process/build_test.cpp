@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nanoarrow/nanoarrow.hpp>
+#include <sstream>
 
 #include "arrowdl/version.hpp"
 
@@ -16,4 +17,13 @@ TEST(Build, NanoarrowIsTheOneWhoseHeadersWeSee) {
   EXPECT_STREQ(schema->format, "i");
 }
 
-TEST(Build, VersionIsTheProjects) { EXPECT_STREQ(arrowdl::version(), ARROWDL_VERSION); }
+TEST(Build, VersionIsTheProjects) {
+  EXPECT_STREQ(arrowdl::version(), PROJECT_VERSION);
+  EXPECT_STREQ(ARROWDL_VERSION, PROJECT_VERSION);
+  std::ostringstream numbers;
+  numbers << ARROWDL_VERSION_MAJOR << '.' << ARROWDL_VERSION_MINOR << '.' << ARROWDL_VERSION_PATCH;
+  EXPECT_EQ(numbers.str(), PROJECT_VERSION);
+#if ARROWDL_VERSION_INT < 100 || ARROWDL_VERSION_INT % 100 != ARROWDL_VERSION_PATCH
+  ADD_FAILURE() << ARROWDL_VERSION_INT;
+#endif
+}

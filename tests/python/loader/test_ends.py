@@ -170,8 +170,20 @@ def measure():
 
 options = {"shuffle": True, "buffer_size": 5_000} if sys.argv[2] == "True" else {}
 loader = arrowdl.Loader(sys.argv[1], 100, framework="numpy", ragged="offsets", **options)
-sizes = [measure() for _ in range(50) if sum(len(batch["id"]) for batch in loader) == 20_000]
-print(max(sizes[:15]), min(sizes[-10:]), len(sizes))  # what grows never comes back
+def read(epochs):
+    return [measure() for _ in range(epochs) if sum(len(batch["id"]) for batch in loader) == 20_000]
+
+before, epochs = read(15), 15
+for _ in range(4):
+    after = read(35)
+    epochs += len(after)
+    growth = min(after[-10:]) - max(before)  # of 25 epochs
+    # What an epoch loses grows in any 25 epochs. Free memory between used memory does not: that
+    # grows at random, less and less, so later epochs decide.
+    if growth < 3 * 2**20:
+        break
+    before = after[-15:]
+print(growth, epochs)
 """
 
 
@@ -195,7 +207,7 @@ def test_the_process_does_not_grow_over_50_epochs(kind: str, shuffle: bool, tmp_
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
-    first, later, epochs = map(int, done.stdout.split())
-    assert epochs == 50
+    growth, epochs = map(int, done.stdout.split())
+    assert epochs in {50, 85, 120, 155}
     # Of 1.7 MB of data in each of 25 epochs a fourteenth would show.
-    assert later < first + 3 * 2**20
+    assert growth < 3 * 2**20

@@ -157,4 +157,5 @@ def test_global_arrays_of_four_devices(tmp_path: Any) -> None:
         text=True,
         timeout=300,
     )
-    assert done.stdout == "sharded\n", done.stderr
+    # JAX may print more than the script.
+    assert (done.returncode, done.stdout.splitlines().count("sharded")) == (0, 1), done.stderr

@@ -9,6 +9,7 @@ import sys
 import arrowdl
 import numpy as np
 import pytest
+from arrowdl.__main__ import main
 
 
 def test_it_names_what_is_there_and_what_is_not() -> None:
@@ -21,6 +22,27 @@ def test_it_names_what_is_there_and_what_is_not() -> None:
     assert re.search(r"cuda, cuda_host, cuda_managed: .+", text)
     assert re.search(r"oneapi: .*import dpctl first", text)
     assert re.search(r"opencl: .+", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--help"], 0, "usage: python -m arrowdl"),
+        (["-h"], 0, "--version  print the version"),
+        (["--version"], 0, f"arrowdl {arrowdl.__version__}\n"),
+        (["-V"], 0, f"arrowdl {arrowdl.__version__}\n"),
+        ([], 2, ""),
+        (["surgeon"], 2, ""),
+        (["doctor", "who"], 2, ""),
+    ],
+)
+def test_the_command_says_what_it_can(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    out, err = capsys.readouterr()
+    assert said in out
+    assert (out == "" and "usage" in err) if code else err == ""
 
 
 @pytest.mark.slow

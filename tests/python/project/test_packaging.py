@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -91,6 +92,9 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_sdist(tmp_path_factory.mktemp("sdist"))
 
 
+LICENSES = {"LICENSE", "LICENSE-pybind11", "NOTICE"}
+
+
 def test_wheel_is_small_and_whole(wheel: Path) -> None:
     assert wheel.stat().st_size < 2_000_000
     with zipfile.ZipFile(wheel) as archive:
@@ -106,19 +110,53 @@ def test_wheel_is_small_and_whole(wheel: Path) -> None:
         "lib/libarrowdl_core.a",
         "lib/cmake/arrowdl/arrowdlConfig.cmake",
     } <= package
+    assert "include/arrowdl/version_macros.hpp" in package
     licenses = {Path(name).name for name in names if ".dist-info/licenses/" in name}
-    assert licenses == {"LICENSE", "NOTICE"}
+    assert licenses == LICENSES
     folders = {name.split("/")[0] for name in names}
     assert all(name == "arrowdl" or name.endswith(".dist-info") for name in folders), folders
 
 
-def test_wheel_needs_nothing_at_run_time(wheel: Path) -> None:
+def read_metadata(wheel: Path, name: str) -> str:
+    """A file of the wheel's folder of metadata."""
     with zipfile.ZipFile(wheel) as archive:
-        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = Parser().parsestr(archive.read(name).decode())
+        (path,) = [path for path in archive.namelist() if path.endswith(f".dist-info/{name}")]
+        return archive.read(path).decode()
+
+
+def test_wheel_needs_nothing_at_run_time(wheel: Path) -> None:
+    metadata = Parser().parsestr(read_metadata(wheel, "METADATA"))
     assert metadata.get_all("Requires-Dist", []) == []
-    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-Expression"] == "Apache-2.0 AND BSD-3-Clause"
+    assert set(metadata.get_all("License-File", [])) == LICENSES
     assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Author"] == "The arrowdl authors"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert not re.search(r"\]\((?!https?://)", metadata.get_payload())
+
+
+def test_the_wheels_sbom_lists_what_is_compiled_in(wheel: Path) -> None:
+    text = read_metadata(wheel, "sboms/arrowdl.cdx.json")
+    sbom = json.loads(text)
+    assert (sbom["bomFormat"], sbom["specVersion"]) == ("CycloneDX", "1.6")
+    assert sbom["metadata"]["component"]["purl"] == f"pkg:pypi/arrowdl@{wheel.name.split('-')[1]}"
+    parts = {part["bom-ref"]: part for part in sbom["components"]}
+    pin = re.fullmatch(
+        r"nanoarrow==(\S+) --hash=sha256:(\S+)\s*", (ROOT / "cmake/nanoarrow.txt").read_text()
+    )
+    assert pin is not None
+    assert parts["nanoarrow"]["purl"] == f"pkg:pypi/nanoarrow@{pin[1]}"
+    assert parts["nanoarrow"]["hashes"] == [{"alg": "SHA-256", "content": pin[2]}]
+    with zipfile.ZipFile(wheel) as archive:
+        header = archive.read("arrowdl/include/dlpack/dlpack.h")
+    assert parts["dlpack"]["hashes"][0]["content"] == hashlib.sha256(header).hexdigest()
+    assert re.fullmatch(r"3\.1\.\d+", parts["pybind11"]["version"])
+    (root,) = sbom["dependencies"]
+    assert root == {"ref": "arrowdl", "dependsOn": list(parts)}
+    licenses = {part["licenses"][0]["license"]["id"] for part in parts.values()}
+    expression = Parser().parsestr(read_metadata(wheel, "METADATA"))["License-Expression"]
+    assert licenses == set(expression.split(" AND "))
+    assert not re.search(r"timestamp|serialNumber|\d\d:\d\d", text)  # equal builds, equal files
 
 
 def test_import_brings_in_no_framework_and_no_driver(python: Path) -> None:
@@ -132,11 +170,26 @@ print(json.dumps([sorted(set(sys.modules) - before), sorted(sys.modules), maps.s
     new, modules, maps = json.loads(run(python, "-I", "-c", program))
     third_party = {name.split(".")[0] for name in new} - sys.stdlib_module_names
     assert third_party == {"arrowdl"}
+    # Modules that take longer to import than arrowdl, and its own that are not used yet.
+    slow = {"asyncio", "contextlib", "dataclasses", "enum", "inspect", "re", "typing"}
+    assert not slow & set(new)
+    assert {name for name in new if name.startswith("arrowdl.")} == {
+        "arrowdl._config",
+        "arrowdl._core",
+    }
     frameworks = {"torch", "jax", "numpy", "pyarrow", "polars", "tensorflow", "pandas"}
     assert not frameworks & set(modules)
     libraries = {Path(entry).name for entry in maps if ".so" in entry}
     driver = re.compile(r"lib(cuda|cudart|nvrtc|amdhip|hsa|sycl|ze_loader|OpenCL|arrow|torch)")
     assert [name for name in libraries if driver.match(name)] == []
+
+
+def test_commands_work_without_any_library(python: Path) -> None:
+    assert run(python, "-m", "arrowdl", "--version").startswith("arrowdl 0.")
+    assert "doctor" in run(python, "-m", "arrowdl", "--help")
+    report = run(python, "-m", "arrowdl", "doctor")
+    assert "array libraries\n  none\n" in report
+    assert "Arrow libraries\n  none\n" in report
 
 
 def test_module_exports_its_init_function_only(installed: Path) -> None:
@@ -161,14 +214,44 @@ def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_p
     assert "zero-copy: yes" in run(tmp_path / "round_trip")
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++-14"])
+def test_headers_compile_as_later_standards(
+    installed: Path, compiler: str, standard: str, tmp_path: Path
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    include = installed / "include"
+    names = sorted(path.relative_to(include) for path in include.glob("arrowdl/**/*.hpp"))
+    assert len(names) > 20
+    program = tmp_path / "all.cpp"
+    program.write_text("".join(f"#include <{name}>\n" for name in names))
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+    run(compiler, f"-std={standard}", "-fsyntax-only", *warnings, f"-I{include}", program)
+
+
 def test_sdist_carries_what_a_build_needs(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
-    assert {"LICENSE", "NOTICE", "README.md", "CMakeLists.txt", "pyproject.toml"} <= names
+    assert {*LICENSES, "README.md", "CMakeLists.txt", "pyproject.toml"} <= names
     bundled = [name for name in names if name.startswith("third_party/")]
     assert len(bundled) == 1
-    assert re.fullmatch(r"third_party/nanoarrow-[\d.]+\.tar\.gz", bundled[0])
+    assert re.fullmatch(r"third_party/nanoarrow-[\d.]+-sources\.tar\.gz", bundled[0])
     assert not [name for name in names if name.startswith(("build/", ".venv", ".git/"))]
+
+
+def test_sdist_has_nothing_of_nanoarrow_that_is_not_built(unpacked: Path) -> None:
+    archive = next(unpacked.glob("third_party/nanoarrow-*.tar.gz"))
+    with tarfile.open(archive) as content:
+        names = [name.partition("/arrow-nanoarrow/")[2] for name in content.getnames()]
+        assert {member.mtime for member in content} == {0}  # equal sources, equal archives
+    pinned = (ROOT / "cmake/nanoarrow_sources.txt").read_text().splitlines()
+    assert sorted(names) == sorted(line.split()[1] for line in pinned)
+    used = (ROOT / "cmake/nanoarrow.cmake").read_text() + (ROOT / "cmake/install.cmake").read_text()
+    for name in names:
+        folder, file = name.split("/")[-2:]
+        assert f"/{file}" in used or (folder in {"common", "hpp"} and file[-2:] in {".h", "pp"})
+    assert archive.stat().st_size < 200_000
 
 
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
@@ -203,9 +286,11 @@ def test_nanoarrow_is_taken_from_a_folder(unpacked: Path, tmp_path: Path, root: 
     archive.unlink()
     nanoarrow = next(tmp_path.glob("nanoarrow-*")) / root
     build = tmp_path / "build"
+    dlpack = run(sys.executable, "-m", "tvm_ffi.config", "--dlpack-includedir").strip()
     command: list[str | Path] = ["cmake", "-S", unpacked, "-B", build, "-DARROWDL_PYTHON=OFF"]
-    command += [f"-DPython_EXECUTABLE={sys.executable}"]
+    command += [f"-DARROWDL_DLPACK_INCLUDE_DIR={dlpack}"]
     command += [f"-DFETCHCONTENT_SOURCE_DIR_NANOARROW={nanoarrow}"]
+    command += ["-DCMAKE_DISABLE_FIND_PACKAGE_Python=ON"]  # an error if it is asked for
     run(*no_network(), *command, env=OFFLINE)
     compiled = [
         entry["file"] for entry in json.loads((build / "compile_commands.json").read_text())
@@ -214,6 +299,25 @@ def test_nanoarrow_is_taken_from_a_folder(unpacked: Path, tmp_path: Path, root: 
     assert len(theirs) == 5
     assert all(file.exists() and nanoarrow.resolve() in file.parents for file in theirs)
     assert not list(build.glob("_deps/nanoarrow-src/*"))
+    check_devel_install(build, tmp_path)
+
+
+def check_devel_install(build: Path, folder: Path) -> None:
+    """Installs the C++ package, with libraries of one small file: the rest is looked at."""
+    source = folder / "small.c"
+    source.write_text("int small;\n")
+    run("cc", "-c", source, cwd=folder)
+    for name in ("arrowdl_core", "arrowdl_nanoarrow"):
+        run("ar", "qcs", build / f"lib{name}.a", folder / "small.o")
+    prefix = folder / "prefix"
+    run("cmake", "--install", build, "--component", "devel", "--prefix", prefix)
+    texts = {path.name: path.read_text() for path in prefix.glob("share/licenses/arrowdl/*")}
+    assert set(texts) == {"LICENSE", "NOTICE", "arrowdl.cdx.json"}
+    parts = {part["name"] for part in json.loads(texts["arrowdl.cdx.json"])["components"]}
+    assert parts == {"nanoarrow", "dlpack"}  # no pybind11
+    program = "#include <arrowdl/version.hpp>\nint version[] = {ARROWDL_VERSION_INT};\n"
+    (folder / "version.cpp").write_text(program)
+    run("c++", "-fsyntax-only", f"-I{prefix / 'include'}", folder / "version.cpp")
 
 
 @pytest.mark.parametrize("route", ["extract a bundled", "bundle a present", "download"])
@@ -225,7 +329,9 @@ def test_another_nanoarrow_than_the_pinned_is_refused(route: str, tmp_path: Path
     elsewhere = tmp_path / "elsewhere"
     source = tmp_path / "array.c"
     source.write_text("#error tampered with\n")
-    archive = (elsewhere if route == "download" else third_party) / f"{name}.tar.gz"
+    archive = elsewhere / f"{name}.tar.gz"
+    if route != "download":
+        archive = third_party / f"{name}-sources.tar.gz"
     archive.parent.mkdir()
     with tarfile.open(archive, "w:gz") as content:
         content.add(source, f"{name}/subprojects/arrow-nanoarrow/src/nanoarrow/common/array.c")

@@ -31,7 +31,7 @@ class UnitOrder:
 
     def __init__(self, source: IndexedSource, units: Sequence[int]) -> None:
         self.units = units
-        self.ends = list(accumulate(source.units[unit] for unit in units))
+        self.ends: list[int] = list(accumulate(source.units[unit] for unit in units))
 
     def find(self, row: int) -> int:
         """Return the position in the order of the unit that has `row`."""
@@ -63,7 +63,7 @@ class IndexedSource(ABC):
     decodes_units = False
     rows_at_once = 4_096
     is_small = False
-    vocabulary = Vocabulary({})
+    vocabulary: Vocabulary = Vocabulary({})
 
     @property
     @abstractmethod
@@ -186,7 +186,7 @@ class StreamSource:
     """
 
     is_shared = True
-    vocabulary = Vocabulary({})
+    vocabulary: Vocabulary = Vocabulary({})
 
     def __init__(
         self,

@@ -1,0 +1,154 @@
+"""What strangers see first: the index's page, licences, types, the command."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def load_long_description() -> Any:
+    spec = importlib.util.spec_from_file_location(
+        "long_description", ROOT / "tools/long_description.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+LONG = load_long_description()
+PAGE = """
+[a](docs/a.rst#part) and [`b`](./b), [web](https://example.com), [here](#part)
+![plot](docs/plot.png)
+```python
+x = [1](2)
+```
+"""
+
+
+def test_links_of_the_indexs_page_are_absolute() -> None:
+    page = LONG.absolute_links(PAGE, "https://example.com/x/", "v1.2.3")
+    assert page == PAGE.replace(
+        "docs/a.rst", "https://example.com/x/blob/v1.2.3/docs/a.rst"
+    ).replace("./b", "https://example.com/x/blob/v1.2.3/b").replace(
+        "docs/plot.png", "https://example.com/x/raw/v1.2.3/docs/plot.png"
+    )
+
+
+def test_without_a_repository_no_relative_link_is_left() -> None:
+    page = LONG.absolute_links(PAGE, "", "v1.2.3")
+    expected = PAGE.replace("[a](docs/a.rst#part)", "a").replace("[`b`](./b)", "`b`")
+    assert page == expected.replace("![plot](docs/plot.png)", "")
+
+
+@pytest.mark.parametrize("repository", ["", "https://example.com/x"])
+def test_the_page_of_this_readme(repository: str) -> None:
+    project = {**PROJECT, "urls": {"Repository": repository} if repository else {}}
+    page = LONG.dynamic_metadata("readme", {}, project)
+    assert page["content-type"] == "text/markdown"
+    prose = re.sub(r"^```.*?^```", "", page["text"], flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"\]\((?!https://)", prose)
+    assert page["text"].count("```") == (ROOT / "README.md").read_text().count("```")
+    links = re.findall(r"https://example.com/x/blob/v[\d.]+/([^)#]+)", prose)
+    assert bool(links) == bool(repository)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", (ROOT / "README.md").read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_licence_of_pybind11_is_its_own() -> None:
+    files = importlib.metadata.files("pybind11")
+    assert files is not None
+    (theirs,) = [file for file in files if file.name == "LICENSE"]
+    assert (ROOT / "LICENSE-pybind11").read_text() == theirs.read_text()
+    assert set(PROJECT["license-files"]) == {path.name for path in ROOT.glob("LICENSE*")} | {
+        "NOTICE"
+    }
+
+
+def test_the_citation_is_of_this_project() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    (authors,) = PROJECT["authors"]
+    assert f"  - name: {authors['name']}\n" in text
+    assert "license: Apache-2.0\n" in text
+    assert "\nversion:" not in text  # only pyproject.toml has it
+    keywords = re.search(r"^keywords: \[(.*)\]$", text, re.MULTILINE)
+    assert keywords is not None
+    assert keywords[1].split(", ") == PROJECT["keywords"]
+
+
+def test_read_the_docs_finds_its_files() -> None:
+    text = (ROOT / ".readthedocs.yaml").read_text()
+    named = re.findall(r"(?:requirements|configuration): (\S+)", text)
+    assert named == ["requirements/docs.txt", "docs/conf.py"]
+    assert all((ROOT / name).is_file() for name in named)
+
+
+@pytest.mark.slow
+def test_every_public_type_is_known_to_pyright(tmp_path: Path) -> None:
+    """With stand-ins for the libraries whose classes are bases of ours."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
+    shutil.copytree(ROOT / "python/arrowdl", site / "arrowdl")
+    for name, text in BASES.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    path = os.pathsep.join([str(tmp_path / "env/bin"), os.environ["PATH"]])
+    command = [shutil.which("pyright") or Path(sys.executable).with_name("pyright")]
+    command += ["--verifytypes", "arrowdl", "--ignoreexternal", "--outputjson"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    found = json.loads(done.stdout[done.stdout.index("{") :])["typeCompleteness"]
+    assert [part["name"] for part in found["symbols"] if not part["isTypeKnown"]] == []
+    assert found["exportedSymbolCounts"]["withKnownType"] > 50
+    assert found["completenessScore"] == 1
+
+
+BASES = {
+    "grain/__init__.pyi": """
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+T = TypeVar("T")
+class IterDataset(Generic[T]):
+    def __iter__(self) -> DatasetIterator[T]: ...
+class DatasetIterator(Iterator[T]):
+    def __next__(self) -> T: ...
+""",
+    "torch/utils/data/__init__.pyi": """
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+T = TypeVar("T")
+class IterableDataset(Generic[T]):
+    def __iter__(self) -> Iterator[T]: ...
+def default_collate(batch: Any) -> Any: ...
+def get_worker_info() -> Any: ...
+""",
+    "torch/utils/__init__.pyi": "",
+    "torch/__init__.pyi": "class Tensor: ...\n",
+}
