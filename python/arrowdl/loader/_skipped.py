@@ -22,8 +22,8 @@ class Skipped:
     ----------
     path : str
         The file; of a table in a mixture its name there; empty if the source is no file.
-    rows : tuple of (int, int)
-        Ranges of rows, the first included and the last excluded, counted from 0 in the file (or
+    ranges : tuple of (int, int)
+        Of rows, the first included and the last excluded, counted from 0 in the file (or
         table, or stream), after `filter`. Empty for a file whose rows are unknown.
     error : str
         Type and text of the exception.
@@ -32,7 +32,7 @@ class Skipped:
     """
 
     path: str
-    rows: Ranges
+    ranges: Ranges
     error: str
     row_group: int | None = None
 
@@ -40,13 +40,13 @@ class Skipped:
         where = repr(self.path) if self.path else "the source"
         if self.row_group is not None:
             where += f", row group {self.row_group}"
-        if not self.rows:
+        if not self.ranges:
             return f"all of {where}: {self.error}"
         shown = ", ".join(
             str(start) if stop == start + 1 else f"{start} to {stop - 1}"
-            for start, stop in self.rows[:_MOST_RANGES]
+            for start, stop in self.ranges[:_MOST_RANGES]
         )
-        more = len(self.rows) - _MOST_RANGES
+        more = len(self.ranges) - _MOST_RANGES
         others = f" and {more} more ranges" if more > 0 else ""
         return f"rows {shown}{others} of {where}: {self.error}"
 

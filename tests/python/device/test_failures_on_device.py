@@ -49,7 +49,7 @@ for name, (source, options) in SOURCES.items():
         assert len(read) == 9, (name, more)
         assert stats.rows == 800 and stats.skipped_rows == 100, (name, more)
         (entry,) = stats.skipped
-        rows = [i for start, stop in entry.rows for i in range(start, stop)]
+        rows = [i for start, stop in entry.ranges for i in range(start, stop)]
         assert sorted([i for ids in read for i in ids] + rows) == list(range(900)), (name, more)
         assert 250 in rows
 """)

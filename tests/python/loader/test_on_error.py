@@ -104,7 +104,7 @@ def test_a_row_group_with_a_bad_checksum(
         assert (stats.rows, stats.skipped_rows) == (275 * (epoch + 1), 25 * (epoch + 1))
         assert len(stats.skipped) == epoch + 1
         entry = stats.skipped[-1]
-        assert (entry.path, entry.rows, entry.row_group) == (path, ((50, 75),), 2)
+        assert (entry.path, entry.ranges, entry.row_group) == (path, ((50, 75),), 2)
     assert "50 skipped" in str(stats)
     assert "arrowdl_loader_skipped_rows_total 50" in stats.to_openmetrics()
 
@@ -157,7 +157,7 @@ def test_a_file_without_a_footer_is_left_out(
         loader = open_skipping(source)
         (message,) = read_messages(caplog)
         assert message.startswith(f"skipped all of {str(folder / '1.parquet')!r}: ")
-        assert [entry.rows for entry in loader.stats().skipped] == [()]
+        assert [entry.ranges for entry in loader.stats().skipped] == [()]
         assert len(loader) == 20
         assert flatten(read(loader)) == all_but(range(100, 200))
         with pytest.raises(ValueError, match="another dataset"):
@@ -176,7 +176,7 @@ def test_a_row_group_that_cannot_be_counted(folder: Path) -> None:
     expected = [i for i in all_but(range(150, 175)) if i < 250]
     assert flatten(read(loader)) == expected
     (entry,) = loader.stats().skipped
-    assert (entry.rows, entry.row_group) == ((), 2)
+    assert (entry.ranges, entry.row_group) == ((), 2)
 
 
 @pytest.mark.parametrize("codec", ["zstd", "uncompressed"])
@@ -451,7 +451,7 @@ def test_rows_of_a_shuffled_batch_are_named(folder: Path) -> None:
     found = {
         int(Path(entry.path).stem) * 100 + row
         for entry in loader.stats().skipped
-        for start, stop in entry.rows
+        for start, stop in entry.ranges
         for row in range(start, stop)
     }
     assert len(found) == 4
@@ -546,7 +546,7 @@ def test_mixtures(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert not set(range(25, 50)) & set(ids)
     assert 1_040 not in ids
     stats = loader.stats()
-    read_rows = [(entry.path, entry.rows, entry.row_group) for entry in stats.skipped]
+    read_rows = [(entry.path, entry.ranges, entry.row_group) for entry in stats.skipped]
     assert (str(folder / "0.parquet"), ((25, 50),), 1) in read_rows
     assert any(path == "table" and group is None for path, _, group in read_rows)
     assert stats.rows + stats.skipped_rows == loader._source.num_rows  # type: ignore[union-attr]
@@ -567,4 +567,4 @@ def test_device_arrays_keep_their_transform_errors() -> None:
     loader = open_skipping(source, transform=fail_on(35))
     steps = read(loader)
     assert [len(step) for step in steps] == [10] * 3 + [0] + [10] * 26
-    assert loader.stats().skipped[0].rows == ((30, 40),)
+    assert loader.stats().skipped[0].ranges == ((30, 40),)

@@ -52,7 +52,7 @@ class Files:
         return {
             starts[entry.path] + row
             for entry in loader.stats().skipped
-            for start, stop in entry.rows
+            for start, stop in entry.ranges
             for row in range(start, stop)
         }
 
@@ -200,7 +200,7 @@ def test_random_transforms_that_fail(case: dict[str, Any]) -> None:
         row
         for loader in loaders
         for entry in loader.stats().skipped
-        for start, stop in entry.rows
+        for start, stop in entry.ranges
         for row in range(start, stop)
     ]
     assert sorted(ids + named) == list(range(rows)), "each row once, read or named"
