@@ -1,12 +1,14 @@
 """torch.xpu without dpctl, through which alone arrowdl reaches SYCL.
 
 torch.xpu has the addresses of its sycl::queue (`Stream.sycl_queue`) and sycl::event
-(`Event.sycl_event`), and makes a stream of a foreign queue (`get_stream_from_external`). But its
-functions for them are Python's: each query of an event, which the release thread makes every
-millisecond or more often, would take the interpreter lock, and none could be made while the
-interpreter ends. The SYCL runtime's own symbols are mangled and differ between versions. dpctl has
-these functions in C. And torch's build for XPU runs on Intel's GPUs alone: only dpctl's way is
-tested on real queues. Sources: torch/csrc/xpu/Stream.cpp, Event.cpp, and torch/xpu/__init__.py.
+(`Event.sycl_event`), and makes a stream of a foreign queue (`get_stream_from_external`). In C it
+has its current queue (`aoti_torch_get_current_xpu_stream`), but nothing for events. Those functions
+are Python's: each query of an event, which the release thread makes every millisecond or more
+often, would take the interpreter lock, and none could be made while the interpreter ends. The SYCL
+runtime's own symbols are mangled and differ between versions. dpctl has these functions in C. And
+torch's build for XPU runs on Intel's GPUs alone: only dpctl's way is tested on real queues.
+Sources, of torch 2.13: torch/csrc/xpu/Stream.cpp, Event.cpp, torch/xpu/__init__.py, and
+torch/csrc/inductor/aoti_torch/c/shim_xpu.h.
 """
 
 from __future__ import annotations
