@@ -27,12 +27,12 @@ using testing::expect_error;
 using testing::read_rows;
 using testing::Values;
 
-bool has_views(const Type& type) {
+bool has_view_layout(const Type& type) {
   if (type.layout == Layout::kBinaryView) return true;
   for (const Type& child : type.children) {
-    if (has_views(child)) return true;
+    if (has_view_layout(child)) return true;
   }
-  return type.dictionary != nullptr && has_views(*type.dictionary);
+  return type.dictionary != nullptr && has_view_layout(*type.dictionary);
 }
 
 int64_t read_number(const std::string& text, std::size_t at) {
@@ -78,7 +78,7 @@ TEST_P(SharedCopyTest, EveryTypeComesBack) {
   for (const testing::NamedSchema& named : testing::every_type()) {
     SCOPED_TRACE(named.name);
     const OwnedSchema schema = named.make();
-    if (has_views(parse_schema(*schema.get()))) continue;
+    if (has_view_layout(parse_schema(*schema.get()))) continue;
     for (unsigned seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE(seed);
       Builder builder(seed);

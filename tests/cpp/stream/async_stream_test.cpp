@@ -24,7 +24,7 @@
 namespace arrowdl::testing {
 namespace {
 
-DeviceArray make_row(int64_t n) { return Builder(1).import(field("l"), numbers({n})); }
+DeviceArray make_number_row(int64_t n) { return Builder(1).import(field("l"), numbers({n})); }
 int64_t read_row(const DeviceArray& array) { return read_rows(array).at(0).number; }
 
 /// Rows 0 to `count` - 1, then the end or what `last` does.
@@ -41,7 +41,7 @@ class Rows final : public ArrayStream {
       return {};
     }
     if (made_ != nullptr) ++*made_;
-    return make_row(position_++);
+    return make_number_row(position_++);
   }
 
  private:
@@ -364,8 +364,8 @@ TEST_F(AsyncReceiverTest, RequestsMoreAsArraysAreTaken) {
   EXPECT_EQ(producer.requested, 2);
   EXPECT_EQ(to_string(receiver.schema()->type), "int64");
   EXPECT_EQ(receiver.device_type(), kDLCPU);
-  EXPECT_EQ(producer.send(make_row(7)), 0);
-  EXPECT_EQ(producer.send(make_row(8)), 0);
+  EXPECT_EQ(producer.send(make_number_row(7)), 0);
+  EXPECT_EQ(producer.send(make_number_row(8)), 0);
   EXPECT_EQ(read_row(receiver.poll().value()), 7);
   EXPECT_EQ(producer.requested, 3);
   EXPECT_EQ(producer.send_end(), 0);
@@ -380,7 +380,7 @@ TEST_F(AsyncReceiverTest, FailuresKeepErrnoAndText) {
   AsyncReceiver receiver(2);
   Producer producer(receiver.handler());
   producer.send_schema();
-  producer.send(make_row(7));
+  producer.send(make_number_row(7));
   producer.fail(ENOSYS, "no such thing");
   producer.release();
   EXPECT_EQ(read_row(receiver.next()), 7);
@@ -417,7 +417,7 @@ TEST_F(AsyncReceiverTest, MalformedStreamsAreRefused) {
 
   AsyncReceiver no_schema(1);
   Producer hasty(no_schema.handler());
-  EXPECT_EQ(hasty.send(make_row(1)), EINVAL);
+  EXPECT_EQ(hasty.send(make_number_row(1)), EINVAL);
   hasty.release();
   expect_error(ErrorKind::kValue, "before the schema", [&] { no_schema.poll(); });
 
@@ -448,12 +448,12 @@ TEST_F(AsyncReceiverTest, CancelDropsWhatWaitsAndWhatComes) {
   AsyncReceiver receiver(4);
   Producer producer(receiver.handler());
   producer.send_schema();
-  producer.send(make_row(1));
+  producer.send(make_number_row(1));
   receiver.cancel();
   receiver.cancel();
   EXPECT_EQ(producer.cancels, 1);
   expect_error(ErrorKind::kRuntime, "was cancelled", [&] { receiver.poll(); });
-  EXPECT_EQ(producer.send(make_row(2)), 0) << "extracted, and dropped";
+  EXPECT_EQ(producer.send(make_number_row(2)), 0) << "extracted, and dropped";
   EXPECT_EQ(producer.send_end(), 0);
   producer.release();
   expect_error(ErrorKind::kRuntime, "was cancelled", [&] { receiver.next(); });
@@ -482,7 +482,7 @@ TEST_F(AsyncReceiverTest, AProducerMayFailInRequest) {
   AsyncReceiver receiver(1);
   Producer producer(receiver.handler());
   producer.send_schema();
-  producer.send(make_row(1));
+  producer.send(make_number_row(1));
   producer.on_request = [&] { producer.fail(EIO, "in request"); };
   EXPECT_EQ(read_row(receiver.poll().value()), 1);
   expect_error(ErrorKind::kRuntime, "in request", [&] { receiver.poll(); });
@@ -497,7 +497,7 @@ TEST_F(AsyncReceiverTest, NotifiesOnceAfterAChange) {
   EXPECT_TRUE(receiver.notify(before, [&] { calls += 100; }));
   EXPECT_TRUE(receiver.notify(before, [&] { ++calls; })) << "the last one is called";
   producer.send_schema();
-  producer.send(make_row(1));
+  producer.send(make_number_row(1));
   EXPECT_EQ(calls, 1);
   EXPECT_FALSE(receiver.notify(before, [&] { ++calls; })) << "it has changed since";
   EXPECT_TRUE(receiver.notify(receiver.changes(), {}));

@@ -73,7 +73,7 @@ OwnedStream open(const std::vector<int64_t>& lengths, const char* format = "+l",
   return slice_stream(make_stream(std::move(arrays)), skip, INT64_MAX);
 }
 
-Values read_values(const OwnedStream& stream, int64_t most = ArrayStream::kAnyRows) {
+Values read_packed(const OwnedStream& stream, int64_t most = ArrayStream::kAnyRows) {
   Values values;
   while (const DeviceArray array = stream->next(most)) {
     EXPECT_LE(array.length(), most);
@@ -243,13 +243,13 @@ TEST_F(PackTest, BlocksAreThoseOfTheModelInEveryLayoutAndDivision) {
     const auto rows = static_cast<std::size_t>(random.pick(1, 5));
     const auto most = random.pick(1, 4);
     const Values concat = make_expected(concat_model(lengths, length), length);
-    ASSERT_EQ(read_values(pack(open(lengths, format, rows, 0, seed), make_options(length)), most),
+    ASSERT_EQ(read_packed(pack(open(lengths, format, rows, 0, seed), make_options(length)), most),
               concat);
     PackOptions options = make_options(length, PackStrategy::kBestFit);
     options.buffer_size = random.pick(1, 4);
     const Values placed =
         make_expected(best_fit_model(lengths, length, options.buffer_size), length);
-    ASSERT_EQ(read_values(pack(open(lengths, format, rows, 0, seed), options), most), placed);
+    ASSERT_EQ(read_packed(pack(open(lengths, format, rows, 0, seed), options), most), placed);
   }
 }
 
@@ -262,12 +262,12 @@ TEST_F(PackTest, EachBlockSaysWhereToContinue) {
     for (const PackStrategy strategy : {PackStrategy::kConcat, PackStrategy::kBestFit}) {
       PackOptions options = make_options(random.pick(2, 8), strategy);
       options.drop_last = random.chance(3);
-      const Values whole = read_values(pack(open(lengths), options));
+      const Values whole = read_packed(pack(open(lengths), options));
       for (std::size_t i = 0; i < whole.size(); ++i) {
         const Values& after = whole[i].items.back().items;
         options.from = {after[0].number, after[1].number, after[2].number};
         const OwnedStream rest = pack(open(lengths, "+l", 2, options.from.row), options);
-        ASSERT_EQ(read_values(rest),
+        ASSERT_EQ(read_packed(rest),
                   Values(whole.begin() + static_cast<std::ptrdiff_t>(i) + 1, whole.end()));
       }
     }
@@ -315,7 +315,7 @@ TEST_F(PackTest, ItemsOfAnyFixedWidth) {
         expected.insert(expected.end(), row.items.begin(), row.items.end());
       }
       while (expected.size() % 4 != 0) expected.push_back(padding);
-      ASSERT_EQ(flatten_blocks(read_values(pack(one_column(schema, rows, seed), make_options(4)))),
+      ASSERT_EQ(flatten_blocks(read_packed(pack(one_column(schema, rows, seed), make_options(4)))),
                 expected);
     }
   }
@@ -335,7 +335,7 @@ TEST_F(PackTest, FixedSizeListsOfOneSizeArePackedTogether) {
                                        {make("+w:2", 2), make("+w:2", 2), make("+w:3", 3)});
   PackOptions options = make_options(4);
   options.added.clear();
-  const Values blocks = read_values(pack(stream_of(rows), options));
+  const Values blocks = read_packed(pack(stream_of(rows), options));
   ASSERT_EQ(blocks.size(), 2U);
   EXPECT_EQ(blocks[0].items[0], items(numbers({0, 1, 10, 11})));
   EXPECT_EQ(blocks[0].items[1], blocks[0].items[0]);
@@ -346,7 +346,7 @@ TEST_F(PackTest, FixedSizeListsOfOneSizeArePackedTogether) {
 TEST_F(PackTest, PaddingIsOfEachColumn) {
   PackOptions options = make_options(4);
   options.padding = {{0, {7, 1}}, {2, {0x9C, 0xFF}}};  // 263 of int32, -100 of int16
-  const Values blocks = read_values(pack(open({3}), options));
+  const Values blocks = read_packed(pack(open({3}), options));
   EXPECT_EQ(blocks[0].items[0], items(numbers({0, 1, 2, 263})));
   EXPECT_EQ(blocks[0].items[2], items(numbers({0, -1, -2, -100})));
 }
@@ -360,11 +360,11 @@ TEST_F(PackTest, LongSequences) {
     };
     PackOptions options = make_options(4, strategy);
     options.longer = LongSequence::kTruncate;
-    EXPECT_EQ(read_values(pack(open(lengths), options)), expect({4, 2, 4, 1}));
+    EXPECT_EQ(read_packed(pack(open(lengths), options)), expect({4, 2, 4, 1}));
     options.longer = LongSequence::kDrop;
-    EXPECT_EQ(read_values(pack(open(lengths), options)), expect({0, 2, 0, 1}));
+    EXPECT_EQ(read_packed(pack(open(lengths), options)), expect({0, 2, 0, 1}));
     options.longer = LongSequence::kSplit;
-    EXPECT_EQ(read_values(pack(open(lengths), options)), expect(lengths));
+    EXPECT_EQ(read_packed(pack(open(lengths), options)), expect(lengths));
     options.longer = LongSequence::kRaise;
     options.from.row = 40;
     const OwnedStream stream = pack(open(lengths), options);
@@ -378,14 +378,14 @@ TEST_F(PackTest, LongSequences) {
 TEST_F(PackTest, DropLast) {
   PackOptions options = make_options(4);
   options.drop_last = true;
-  EXPECT_EQ(read_values(pack(open({4, 5}), options)).size(), 2U);
-  EXPECT_EQ(read_values(pack(open({4, 4}), options)).size(), 2U);
-  EXPECT_EQ(read_values(pack(open({3}), options)).size(), 0U);
+  EXPECT_EQ(read_packed(pack(open({4, 5}), options)).size(), 2U);
+  EXPECT_EQ(read_packed(pack(open({4, 4}), options)).size(), 2U);
+  EXPECT_EQ(read_packed(pack(open({3}), options)).size(), 0U);
   options.strategy = PackStrategy::kBestFit;
   options.buffer_size = 1;  // blocks of rows 0; 1 and 2; 3
-  EXPECT_EQ(read_values(pack(open({4, 3, 3, 1}), options)).size(), 3U);
-  EXPECT_EQ(read_values(pack(open({4, 3, 1}), options)).size(), 2U);
-  EXPECT_EQ(read_values(pack(open({3, 0}), options)).size(), 0U);
+  EXPECT_EQ(read_packed(pack(open({4, 3, 3, 1}), options)).size(), 3U);
+  EXPECT_EQ(read_packed(pack(open({4, 3, 1}), options)).size(), 2U);
+  EXPECT_EQ(read_packed(pack(open({3, 0}), options)).size(), 0U);
 }
 
 TEST_F(PackTest, HeavyTailsNeedLittlePadding) {
@@ -459,7 +459,7 @@ TEST_F(PackTest, LengthsHaveToAgreeWithinARow) {
   expect_error(ErrorKind::kValue, "row 1 has 2 items in \"tokens\" and 1 in \"tags\"",
                [&] { pack(stream_of(rows), options)->next(); });
   options.has_aligned = true;
-  const Values blocks = read_values(pack(stream_of(rows), options));
+  const Values blocks = read_packed(pack(stream_of(rows), options));
   EXPECT_EQ(blocks[0].items[0], items({items(numbers({1})), items(numbers({1}))}));
   EXPECT_EQ(blocks[0].items[1], items(numbers({1, 1, 2, 0})));
 }
@@ -497,7 +497,7 @@ TEST_F(PackTest, WrongOptionsLoseNothing) {
            o->from.value = 1;
          }));
   expect(ErrorKind::kValue, "resume_from=(-1", with([](PackOptions* o) { o->from.row = -1; }));
-  EXPECT_EQ(read_values(pack(std::move(stream), make_options(4))).size(), 1U);
+  EXPECT_EQ(read_packed(pack(std::move(stream), make_options(4))).size(), 1U);
 }
 
 TEST_F(PackTest, OtherTypesAreRefused) {

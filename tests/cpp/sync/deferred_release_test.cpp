@@ -160,12 +160,12 @@ void release_bytes(const Device& device, StreamHandle stream, std::shared_ptr<co
   release_after(device, stream, std::move(owner), {}, bytes);
 }
 
-std::atomic<int> guarded_waits{0};
+std::atomic<int> waits_with_guard{0};
 
 void count_guarded_waits() {
-  guarded_waits = 0;
+  waits_with_guard = 0;
   set_wait_guard([](const std::function<void()>& wait) {
-    ++guarded_waits;
+    ++waits_with_guard;
     wait();
   });
 }
@@ -194,7 +194,7 @@ TEST_P(DeferredReleaseTest, VeryManyMakeAllocationsWait) {
   count_guarded_waits();
   {
     const Allocating allocating;
-    EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+    EXPECT_TRUE(eventually([] { return waits_with_guard == 1; }));
     EXPECT_FALSE(allocating.has_returned());
     fake_->open_gate(consumer.gate);
   }
@@ -214,7 +214,7 @@ TEST_P(DeferredReleaseTest, ManyBytesMakeAllocationsWait) {
   count_guarded_waits();
   {
     const Allocating allocating;
-    EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+    EXPECT_TRUE(eventually([] { return waits_with_guard == 1; }));
     EXPECT_FALSE(allocating.has_returned()) << "the gate is closed";
     fake_->open_gate(consumer.gate);
   }
@@ -230,7 +230,7 @@ TEST_P(DeferredReleaseTest, CopiesWaitForRoom) {
   release_bytes(device_, consumer.stream, make_poisoned(1), 100);
   count_guarded_waits();
   std::thread opener([&] {
-    EXPECT_TRUE(eventually([] { return guarded_waits == 1; }));
+    EXPECT_TRUE(eventually([] { return waits_with_guard == 1; }));
     fake_->open_gate(consumer.gate);
   });
   {

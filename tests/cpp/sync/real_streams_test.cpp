@@ -21,24 +21,24 @@ using testing::eventually;
 using testing::expect_error;
 
 using Bytes = std::vector<uint8_t>;
-constexpr std::size_t kRows = 8;
+constexpr std::size_t kFilledRows = 8;
 
 class RealStreamsTest : public DeviceTest {
  protected:
   /// An array of 7s whose memory is overwritten at once when it is released.
   DeviceArray make_array(const Device& device) {
-    const auto memory = make_memory(kRows);
-    fill(backend_->memory()->work_stream(device_), memory, 7, kRows);
+    const auto memory = make_memory(kFilledRows);
+    fill(backend_->memory()->work_stream(device_), memory, 7, kFilledRows);
     OwnedEvent event = OwnedEvent::record(device_, backend_->memory()->work_stream(device_));
     fake_->drain(0, backend_->memory()->work_stream(device_));
     TensorView view;
     view.data = memory.get();
     view.device = device;
     view.dtype = find_dtype("uint8");
-    view.push_dim(kRows);
+    view.push_dim(kFilledRows);
     view.set_contiguous_strides();
     std::shared_ptr<const void> owner(memory.get(), [this, memory](const void*) {
-      std::fill_n(memory.get(), kRows, testing::FakeDriver::kPoison);
+      std::fill_n(memory.get(), kFilledRows, testing::FakeDriver::kPoison);
       ++released_;
     });
     return to_arrow(make_tensor(view, std::move(owner), 0), {}, std::move(event));
@@ -52,9 +52,9 @@ class RealStreamsTest : public DeviceTest {
   }
 
   std::shared_ptr<Bytes> read_on_device(int device, StreamHandle stream, const void* memory) {
-    auto target = std::make_shared<Bytes>(kRows);
+    auto target = std::make_shared<Bytes>(kFilledRows);
     read_.push_back(target);
-    fake_->enqueue_copy(device, stream, target->data(), memory, kRows);
+    fake_->enqueue_copy(device, stream, target->data(), memory, kFilledRows);
     return target;
   }
 
@@ -87,13 +87,13 @@ TEST_P(RealStreamsTest, AConsumerOfTheDeviceInterfaceNamesNoStream) {
     }
     const int closed = gate(0, default_stream);
     wait_event(device_, default_stream, EventHandle(exported->sync_event));
-    const auto read = read_on(default_stream, exported->array.buffers[1], kRows);
+    const auto read = read_on(default_stream, exported->array.buffers[1], kFilledRows);
     array = DeviceArray();
     exported.reset();
     EXPECT_EQ(released_, 0) << "its kernels have not run";
     fake_->open_gate(closed);
     EXPECT_TRUE(eventually([&] { return released_ == 1; }));
-    EXPECT_EQ(*read, Bytes(kRows, 7));
+    EXPECT_EQ(*read, Bytes(kFilledRows, 7));
   }
 }
 
@@ -111,12 +111,12 @@ TEST_P(RealStreamsTest, TheDefaultStreamOfAnotherDeviceIsOrderedThere) {
   EXPECT_EQ(released_, 0) << "the other device reads it";
   fake_->open_gate(closed);
   EXPECT_TRUE(eventually([&] { return released_ == 1; }));
-  EXPECT_EQ(*read, Bytes(kRows, 7));
+  EXPECT_EQ(*read, Bytes(kFilledRows, 7));
 }
 
 TEST_P(RealStreamsTest, TheWaitIsOnTheOtherDevice) {
   const StreamHandle stream = GetParam().default_stream;
-  const auto source = std::make_shared<Bytes>(kRows, uint8_t{7});
+  const auto source = std::make_shared<Bytes>(kFilledRows, uint8_t{7});
   const Gated producer = take_gated_stream();
   const OwnedEvent event = OwnedEvent::record(device_, producer.stream);
   wait_event(Device{GetParam().device, 1}, stream, event.handle());
@@ -124,11 +124,11 @@ TEST_P(RealStreamsTest, TheWaitIsOnTheOtherDevice) {
   const auto here = read_on_device(0, stream, source->data());
   const OwnedEvent copied = OwnedEvent::record(device_, stream);
   EXPECT_TRUE(eventually([&] { return is_complete(device_, copied.handle()); }));
-  EXPECT_EQ(*here, Bytes(kRows, 7));
-  EXPECT_EQ(*there, Bytes(kRows, 0)) << "the producer's gate is closed";
+  EXPECT_EQ(*here, Bytes(kFilledRows, 7));
+  EXPECT_EQ(*there, Bytes(kFilledRows, 0)) << "the producer's gate is closed";
   fake_->open_gate(producer.gate);
   fake_->drain(1, stream);
-  EXPECT_EQ(*there, Bytes(kRows, 7));
+  EXPECT_EQ(*there, Bytes(kFilledRows, 7));
 }
 
 // cuStreamWaitEvent cannot wait for work outside of a graph; nothing has to wait for an event that
@@ -234,13 +234,13 @@ TEST_P(GreenContextsTest, ItsStreamsAreOfTheDevice) {
   options.order = {Order::kStream, green};
   OwnedTensor tensor = to_dlpack(array, options);
   const int closed = gate(0, green);
-  const auto read = read_on(green, tensor->data, kRows);
+  const auto read = read_on(green, tensor->data, kFilledRows);
   array = DeviceArray();
   tensor.reset();
   EXPECT_EQ(released_, 0);
   fake_->open_gate(closed);
   EXPECT_TRUE(eventually([&] { return released_ == 1; }));
-  EXPECT_EQ(*read, Bytes(kRows, 7));
+  EXPECT_EQ(*read, Bytes(kFilledRows, 7));
   fake_->set_green(green, false);
 }
 

@@ -162,7 +162,7 @@ class PackedEpoch(_Blocks):
         own = EpochRows(lengths, order, epoch)
         self._plan = BlockPlan(partial(_read_from, own, self._count), pack)
         blocks = self._plan.count()
-        self.units = [_UNIT] * (blocks // _UNIT)
+        self.units: list[int] = [_UNIT] * (blocks // _UNIT)
         if blocks % _UNIT:
             self.units.append(blocks % _UNIT)
 
@@ -218,7 +218,7 @@ class PackedMixture(_Blocks):
             self._count = min(plan.count() for plan in self._plans)
         else:
             self._count = max(plan.count_until(source.length) for plan in self._plans)
-        self.units = [self._count] * source.splits
+        self.units: list[int] = [self._count] * source.splits
 
     def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         """Open a stream for each sequence that has blocks to read, or one without blocks.

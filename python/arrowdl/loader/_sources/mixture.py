@@ -118,9 +118,9 @@ class MixedSource(IndexedSource):
         self._schema = self.make_empty(0).schema
 
     def _use(self, phases: Sequence[Phase]) -> None:
-        self.phases = tuple(phases)
-        self.length = self._count_length()
-        self.units = [self.length * self.splits]
+        self.phases: tuple[Phase, ...] = tuple(phases)
+        self.length: int = self._count_length()
+        self.units: list[int] = [self.length * self.splits]
 
     def plan(
         self, saved: Sequence[Phase], steps: Sequence[tuple[int, int]], size: int
