@@ -19,7 +19,7 @@ from helpers.ranks import Ranks, divisors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 300))
+thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 120))
 
 KINDS = ["table", "parquet", "ipc", "filter"]
 Block = list[int]

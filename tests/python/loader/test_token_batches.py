@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 Lengths = list[int]
 KINDS = ["table", "parquet", "ipc", "compressed", "filter"]
 LONGEST = 20
-thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 300))
+thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 150))
 
 
 def make_table(lengths: Lengths) -> pa.Table:
