@@ -101,11 +101,15 @@ PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
 
-# What the package index would refuse, and the oldest glibc that the wheel runs on.
+# What the package index would refuse, and the oldest glibc that the wheel runs on. Users build from
+# the sdist, in isolation.
 check-package: dist/.wheel $(VENV)/.package  ## the metadata, contents and page of the wheel and the sdist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/auditwheel show dist/*.whl
+	rm -rf build/isolated
+	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir build/isolated dist/*.tar.gz
+	$(BIN)/python tools/same_files.py dist/*.whl build/isolated/*.whl
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
@@ -254,13 +258,12 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
-# Built as users build it: from the sdist, in isolation. ccache finds the core's object files again:
-# paths and flags are those of the editable install.
-SDIST := $(CURDIR)/build/sdist
+# Paths below the checkout, depth of the build folder and flags are those of the editable install:
+# ccache finds each object file again. Users' way, from the sdist and in isolation, is
+# `make check-package`'s.
 dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
-	rm -rf dist $(SDIST)
+	rm -rf dist
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
-	mkdir -p $(SDIST) && tar -xzf dist/*.tar.gz -C $(SDIST) --strip-components=1
-	CCACHE_BASEDIR=$(SDIST) $(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist \
-	  -C build-dir=build/dev -C cmake.define.ARROWDL_WERROR=ON $(SDIST)
+	$(BIN)/python -m pip wheel -qq --no-build-isolation --no-deps --wheel-dir dist \
+	  -C build-dir=build/wheel -C cmake.define.ARROWDL_WERROR=ON .
 	touch $@

@@ -369,8 +369,8 @@ def test_editable_install_rebuilds_on_import(unpacked: Path, tmp_path: Path) -> 
         shutil.rmtree(unpacked / folder)
         (unpacked / folder).mkdir()
     (unpacked / "cpp/src/sync").mkdir()
-    for name in ("core", "sync/small"):  # a file of each target
-        (unpacked / f"cpp/src/{name}.cpp").write_text("int arrowdl_core() { return 0; }\n")
+    for name in ("src/core", "src/sync/small", "bindings/settings"):  # a file of each target
+        (unpacked / f"cpp/{name}.cpp").write_text("int arrowdl_core() { return 0; }\n")
     module = unpacked / "cpp/bindings/module.cpp"
     module.write_text(PROBE.replace("ANSWER", '"before"'))
     (unpacked / "python/arrowdl/__init__.py").write_text("from arrowdl._core import answer\n")
