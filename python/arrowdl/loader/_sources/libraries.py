@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
-from arrowdl.loader._sources.fields import find_paths, select_stream
+from arrowdl.loader._sources.fields import select_stream
 from arrowdl.loader._sources.scans import Query
 
 if TYPE_CHECKING:
@@ -141,19 +141,6 @@ class _DuckDB:
 
 
 @dataclass
-class _Lance:
-    dataset: Any
-    columns: list[str] | None
-    is_for_one_pass = False
-
-    def __call__(self, epoch: int) -> Any:
-        columns = self.columns
-        if columns is not None:  # the scanner reads whole columns
-            columns = list(dict.fromkeys(p[0] for p in find_paths(columns, self.dataset.schema)))
-        return self.dataset.scanner(columns=columns, batch_size=8192).to_reader()
-
-
-@dataclass
 class _Factory:
     make: Callable[[], Any]
     is_for_one_pass = False
@@ -178,17 +165,15 @@ class _Given:
 
 def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
     """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
-    opener = _find_opener(source, columns)
+    opener = _find_opener(source)
     return opener if opener is None or columns is None else _Selected(opener, columns)
 
 
-def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
+def _find_opener(source: Any) -> Opener | None:
     if is_of(source, "datasets", "Dataset", "IterableDataset"):
         return _HuggingFace(source)
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
         return _DuckDB(source)
-    if is_of(source, "lance", "LanceDataset"):
-        return _Lance(source, columns)
     if callable(source):
         return _Factory(source)
     return _find_stream(source)

@@ -11,6 +11,7 @@ from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
+from arrowdl.loader._sources.lance import open_lance
 from arrowdl.loader._sources.libraries import (
     find_batch,
     find_device_arrays,
@@ -90,6 +91,8 @@ def _advise(source: Any) -> str:
     if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(repr, source))
         return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
+    if is_of(source, "lancedb", "Table"):
+        return "give its Lance dataset, table.to_lance()"
     if is_of(source, "pyarrow.parquet", "ParquetFile"):
         return "give the path that it was opened with, or its rows, file.read()"
     if is_of(source, "pyarrow.parquet", "ParquetDataset"):
@@ -135,6 +138,8 @@ def _open_files(
     paths = expand_paths(source)
     if paths is not None:
         return open_paths(paths, columns, filter, memory_map, left_out)
+    if is_of(source, "lance", "LanceDataset"):
+        return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):
         return open_dataset(source, columns, filter, memory_map, left_out=left_out)
     return None
