@@ -38,7 +38,8 @@ def read_ids(loader: Any, batches: int | None = None) -> list[int]:
     """Return the ids of the next batches, without rows that belong to another rank."""
     ids: list[int] = []
     for batch in itertools.islice(loader, batches):
-        ids += batch["id"].tolist()[: loader.valid_rows]
+        valid = getattr(loader, "valid_rows", None)
+        ids += batch["id"].tolist()[:valid]
     return ids
 
 

@@ -14,6 +14,7 @@ from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.dataset import Scan
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths, select_stream
+from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
 from arrowdl.loader._sources.scans import Query
 from arrowdl.loader._sources.snapshots import naming_snapshot, remove_secrets
@@ -246,13 +247,8 @@ def open_lance(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
     ValueError
         The dataset does not have a column.
     """
-    import pyarrow.compute as pc
-
-    if filter is not None and not isinstance(filter, (str, pc.Expression)):
-        raise TypeError(
-            f"filter={filter!r}: give a pyarrow expression, such as "
-            'pyarrow.dataset.field("x") > 3, or a SQL string as Lance\'s scanner does, "x > 3"'
-        )
+    if not isinstance(filter, str):
+        check_filter(filter, '; Lance takes a SQL string too, "x > 3"')
     if dataset._default_scan_options:  # a scanner of the whole dataset knows them
         query = Query(dataset.schema, columns, filter)
         return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -9,6 +9,7 @@ from arrowdl import _core
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
+from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
 from arrowdl.loader._sources.lance import open_lance
@@ -138,6 +139,8 @@ def _open_files(
     paths = expand_paths(source)
     if paths is not None:
         return open_paths(paths, columns, filter, memory_map, left_out)
+    if is_of(source, "deltalake", "DeltaTable"):
+        return open_delta(source, columns, filter, left_out)
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):

@@ -24,9 +24,11 @@ def naming_snapshot(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(
+        note = (
             f"while arrowdl.Loader read {name}. If its files were removed (vacuum, cleanup, "
             "expired snapshots), make a new Loader of a version that exists, and keep files for "
             "longer than a training"
         )
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
         raise
