@@ -12,6 +12,7 @@ from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
+from arrowdl.loader._sources.iceberg import open_iceberg
 from arrowdl.loader._sources.lance import open_lance
 from arrowdl.loader._sources.libraries import (
     find_batch,
@@ -92,6 +93,8 @@ def _advise(source: Any) -> str:
     if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(repr, source))
         return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
+    if is_of(source, "pyiceberg.table", "BaseScan"):
+        return "give a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
     if is_of(source, "lancedb", "Table"):
         return "give its Lance dataset, table.to_lance()"
     if is_of(source, "pyarrow.parquet", "ParquetFile"):
@@ -141,6 +144,8 @@ def _open_files(
         return open_paths(paths, columns, filter, memory_map, left_out)
     if is_of(source, "deltalake", "DeltaTable"):
         return open_delta(source, columns, filter, left_out)
+    if is_of(source, "pyiceberg.table", "Table", "DataScan"):
+        return open_iceberg(source, columns, filter, left_out)
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):

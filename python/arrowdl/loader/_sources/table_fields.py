@@ -28,6 +28,8 @@ class TableField:
         Of a struct its fields, of a list its items, of a map its keys and values.
     default : object, optional
         Its value in files without it.
+    is_required : bool
+        Whether a file without it and without `default` is an error.
     """
 
     name: str
@@ -35,6 +37,7 @@ class TableField:
     key: int | str
     children: tuple[TableField, ...] = ()
     default: Any = None
+    is_required: bool = False
 
     def find_in(self, fields: Iterable[pa.Field]) -> pa.Field | None:
         """Return the field of a file that has the values, or None if none does."""
@@ -48,7 +51,8 @@ class TableField:
 
         found = self.find_in(fields)
         if found is None:
-            return self.default is None and all(field.name != self.name for field in fields)
+            has_value = self.default is not None or self.is_required
+            return not has_value and all(field.name != self.name for field in fields)
         if found.name != self.name:
             return False
         if not pa.types.is_nested(self.type):
@@ -75,6 +79,11 @@ class TableField:
         import pyarrow as pa
 
         if column is None or stored is None:
+            if self.is_required and self.default is None:
+                raise ValueError(
+                    f'the column "{self.name}" is required, and the file has neither it nor a '
+                    "default: write the file again"
+                )
             return pa.repeat(pa.scalar(self.default, self.type), rows)
         if pa.types.is_struct(self.type):
             return self._read_struct(column, stored)
