@@ -14,6 +14,7 @@ from arrowdl import _core
 from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
 from arrowdl.loader._sources.fields import select_stream
 from arrowdl.loader._sources.scans import Query
+from arrowdl.loader._sources.servers import read_cursor, read_flight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,7 +152,8 @@ class _Factory:
             return made.collect()
         if is_of(made, "pyarrow._dataset", "Dataset"):
             return Scan(made, Query(made.schema, None, None))(epoch)
-        return made
+        connected = _read_connected(made, is_own=True)
+        return made if connected is None else connected
 
 
 @dataclass
@@ -160,7 +162,17 @@ class _Given:
     is_for_one_pass: bool
 
     def __call__(self, epoch: int) -> Any:
-        return self.source
+        connected = _read_connected(self.source, is_own=False)
+        return self.source if connected is None else connected
+
+
+def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | None:
+    """Return the batches of a cursor or a Flight stream; None for another object."""
+    if is_of(source, "adbc_driver_manager", "Cursor"):
+        return read_cursor(source, is_own=is_own)
+    if is_of(source, "pyarrow._flight", "FlightStreamReader"):
+        return read_flight(source)
+    return None
 
 
 def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
@@ -174,6 +186,8 @@ def _find_opener(source: Any) -> Opener | None:
         return _HuggingFace(source)
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
         return _DuckDB(source)
+    if is_of(source, "sqlite3", "Connection", "Cursor"):  # they are callable, or yield tuples
+        return None
     if callable(source):
         return _Factory(source)
     return _find_stream(source)
@@ -181,7 +195,12 @@ def _find_opener(source: Any) -> Opener | None:
 
 def _find_stream(source: Any) -> Opener | None:
     """Iterators are read once; an object that makes a stream on request is read again."""
-    is_iterator = hasattr(source, "__next__") or isinstance(source, _core.DeviceStream)
+    is_iterator = (
+        hasattr(source, "__next__")
+        or isinstance(source, _core.DeviceStream)
+        or is_of(source, "adbc_driver_manager", "ArrowArrayStreamHandle")
+        or is_of(source, "pyarrow._flight", "FlightStreamReader")
+    )
     has_protocol = any(
         hasattr(source, f"__arrow_c_{kind}__")
         for kind in ("device_stream", "stream", "device_array", "array")

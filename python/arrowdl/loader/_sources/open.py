@@ -95,6 +95,20 @@ def _advise(source: Any) -> str:
         return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
     if is_of(source, "pyiceberg.table", "BaseScan"):
         return "give a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
+    if is_of(source, "adbc_driver_manager", "Connection"):
+        return (
+            "give a function that makes a cursor with a result, lambda: connection.execute(query)"
+        )
+    if is_of(source, "sqlite3", "Connection", "Cursor"):
+        return (
+            "it returns rows as tuples: connect by adbc_driver_sqlite.dbapi, whose cursors return "
+            "Arrow, and give a function, lambda: connection.execute(query)"
+        )
+    if is_of(source, "pyarrow._flight", "FlightClient", "FlightInfo", "FlightEndpoint"):
+        return (
+            "give a function that makes a stream of it, lambda: client.do_get(ticket), or a "
+            "generator function that yields the batches of all endpoints"
+        )
     if is_of(source, "lancedb", "Table"):
         return "give its Lance dataset, table.to_lance()"
     if is_of(source, "pyarrow.parquet", "ParquetFile"):
