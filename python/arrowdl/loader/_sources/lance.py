@@ -6,28 +6,26 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, islice
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import Scan
-from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths, select_stream
 from arrowdl.loader._sources.filters import check_filter
+from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
 from arrowdl.loader._sources.scans import Query
 from arrowdl.loader._sources.snapshots import naming_snapshot, remove_secrets
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
-from arrowdl.loader._sources.vocabulary import Vocabulary, make_empty
+from arrowdl.loader._sources.vocabulary import make_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Lance reads a range of rows at nearly the speed of a whole fragment.
 _UNIT_ROWS = 8_192
-# Ranges that are read at a time.
-_MOST_AHEAD = 4
 
 
 class _Part(NamedTuple):
@@ -38,7 +36,7 @@ class _Part(NamedTuple):
     rows: int
 
 
-class LanceSource(IndexedSource):
+class LanceSource(RangeSource):
     """Rows of a Lance dataset at one version; deleted rows are left out.
 
     A unit is a range of rows of a fragment. With a filter it is a fragment.
@@ -73,7 +71,6 @@ class LanceSource(IndexedSource):
             for start in range(0, count, step)
         ]
         self.units = [part.rows for part in self._parts]
-        self._dictionaries: Dictionaries | None = None
 
     def _count(self, fragment: Any) -> int:
         return int(fragment.count_rows(self._filter))
@@ -108,39 +105,8 @@ class LanceSource(IndexedSource):
     def _starts(self) -> list[int]:
         return list(accumulate(self.units, initial=0))
 
-    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
-        super().use_vocabulary(vocabulary)
-        self._dictionaries = None
-
-    def find_vocabulary(self, column: str) -> pa.Array | None:
-        if column in self.vocabulary.tables:
-            return self.vocabulary.tables[column]
-        return self._find_dictionaries().find(column)
-
-    def prepare(self) -> None:
-        if has_dictionaries(self.read([]).schema):
-            self._find_dictionaries()
-
-    def _find_dictionaries(self) -> Dictionaries:
-        """Return the dictionaries of the first rows, for every rank and epoch."""
-        if self._dictionaries is None:
-            self._dictionaries = Dictionaries()
-            for array in islice(self._read(range(len(self.units))), 1):
-                self._dictionaries.check(array)
-        return self._dictionaries
-
-    def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
-        stream = self._read(units, max(1, _MOST_AHEAD // readers))
-        if not has_dictionaries(stream.schema):
-            return stream
-        return check_dictionaries(stream, self._find_dictionaries())
-
-    def _read(self, units: Sequence[int], ahead: int = 1) -> _core.DeviceStream:
-        empty = make_empty(self._project())
-        codes = self.vocabulary if self.vocabulary.concerns(empty.schema) else None
-        first = _core.from_arrow(empty if codes is None else codes.encode(empty))
-        arrays = self._read_parts(_join([self._parts[unit] for unit in units]), ahead)
-        return _core.from_arrow_stream(chain([first], arrays))
+    def _make_empty(self) -> pa.RecordBatch:
+        return make_empty(self._project())
 
     def _project(self) -> pa.Schema:
         import pyarrow as pa
@@ -155,9 +121,9 @@ class LanceSource(IndexedSource):
             ]
         )
 
-    def _read_parts(self, parts: Sequence[_Part], ahead: int) -> Iterator[_core.DeviceArray]:
-        """Read one part after another; the next ones are opened before one has ended."""
-        waiting = deque(parts)
+    def _read_units(self, units: Sequence[int], ahead: int) -> Iterator[_core.DeviceArray]:
+        # One part after another; the next ones are opened before one has ended.
+        waiting = deque(_join([self._parts[unit] for unit in units]))
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
         with naming_snapshot(self.snapshot):
             while waiting or opened:
@@ -181,19 +147,16 @@ class LanceSource(IndexedSource):
             columns=columns,
             filter=self._filter,
             batch_size=max(1, min(_UNIT_ROWS, int(BATCH_BYTES / self._row_bytes))),
-            batch_readahead=max(1, _MOST_AHEAD // ahead),
+            batch_readahead=max(1, 4 // ahead),
             io_buffer_size=SCAN_BYTES,
             **whole,
         )
-        stream = _core.from_arrow_stream(self._encode(scanner.to_reader()))
+        reader = scanner.to_reader()
+        is_encoded = self.vocabulary.concerns(reader.schema)
+        stream = _core.from_arrow_stream(map(self._encode, reader) if is_encoded else reader)
         if self._columns is not None:
             stream = select_stream(stream, self._columns)
         return stream.prefetch(1)
-
-    def _encode(self, reader: Any) -> Any:
-        if not self.vocabulary.concerns(reader.schema):
-            return reader
-        return (self.vocabulary.encode(batch) for batch in reader)
 
 
 def _has_room(opened: Sequence[tuple[_core.DeviceStream, float]], limit: float) -> bool:

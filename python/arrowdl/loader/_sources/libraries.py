@@ -123,11 +123,8 @@ class _HuggingFace:
     is_for_one_pass = False
 
     def __call__(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        if is_of(self.dataset, "datasets", "IterableDataset"):
-            dataset = self.dataset.with_format("arrow")
-            dataset.set_epoch(epoch)
-        else:
-            dataset = self.dataset.with_format("arrow", columns=self.dataset.format["columns"])
+        dataset = self.dataset.with_format("arrow")
+        dataset.set_epoch(epoch)
         tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
         return (batch for table in tables for batch in _to_table(table).to_batches())
 
@@ -182,7 +179,7 @@ def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
 
 
 def _find_opener(source: Any) -> Opener | None:
-    if is_of(source, "datasets", "Dataset", "IterableDataset"):
+    if is_of(source, "datasets", "IterableDataset"):
         return _HuggingFace(source)
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
         return _DuckDB(source)

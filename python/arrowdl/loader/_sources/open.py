@@ -12,6 +12,7 @@ from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
+from arrowdl.loader._sources.huggingface import SelectedSource, name_revision
 from arrowdl.loader._sources.iceberg import open_iceberg
 from arrowdl.loader._sources.lance import open_lance
 from arrowdl.loader._sources.libraries import (
@@ -171,7 +172,10 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (arrays := find_device_arrays(source)) is not None:
         return DeviceSource(arrays, columns)
     if (table := find_table(source)) is not None:
-        return TableSource(table, columns)
+        is_downloaded = is_of(source, "datasets", "Dataset")
+        return TableSource(table, columns, name_revision(source) if is_downloaded else "")
+    if is_of(source, "datasets", "Dataset"):
+        return SelectedSource(source, columns)
     if (opener := find_opener(source, columns)) is not None:
         is_in_memory = isinstance(source, (list, tuple))
         return StreamSource(opener, not opener.is_for_one_pass, columns, is_in_memory)
