@@ -69,8 +69,8 @@ def open_source(
     found = _open_files(source, names, filter, memory_map, left_out)
     if found is None and filter is not None:
         raise ValueError(
-            f"filter= works on files and pyarrow datasets, not on {type(source).__name__}: filter "
-            "the rows in the source itself"
+            "filter= works on files, pyarrow datasets and tables of Delta Lake, Iceberg and Lance, "
+            f"not on {type(source).__name__}: filter the rows in the source itself"
         )
     if found is None:
         found = _open_unfiltered(source, names)
