@@ -44,15 +44,16 @@ class Loader(EpochReader):
     source : object
         For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them,
         open file objects, a ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy
-        frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
-        a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
-        stream.
+        frame (collected once), a pandas frame, a DuckDB relation, a table of Delta Lake or Iceberg,
+        a Lance or Hugging Face dataset, a list of record batches, a function that makes an Arrow
+        stream, an ADBC cursor or a Flight stream. For one epoch: such a stream or cursor itself.
     batch_size : int, optional
         Rows of a batch on this rank. Give this, `global_batch_size`, or a budget of tokens.
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
-        Rows to read, of files and datasets. Row groups without matching rows are skipped.
+        Rows to read, of files, datasets and tables with versions. Row groups without matching rows
+        are skipped. Of Lance, also a SQL string.
     framework : {'torch', 'jax', 'numpy'}
         Whose tensors the batches are made of.
     device : device, optional

@@ -38,6 +38,7 @@ class EpochReader:
 
     def __init__(self, source: Source, options: Options) -> None:
         self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
+        self._snapshot = source.snapshot if isinstance(source, IndexedSource) else ""
         if options.shuffle and isinstance(source, IndexedSource):
             source = source.cut_for_shuffle()
         self._source = source
@@ -295,7 +296,8 @@ class EpochReader:
         Returns
         -------
         dict
-            Of JSON types, some hundred bytes.
+            Of JSON types, some hundred bytes. Of a table with versions, ``"snapshot"`` names the
+            version.
         """
         position = self._position.to_state()
         if "phases" in position:  # those of rows to come follow from the weights that are given
@@ -304,6 +306,7 @@ class EpochReader:
         return {
             "version": STATE_VERSION,
             "source": self._identity,
+            **({"snapshot": self._snapshot} if self._snapshot else {}),
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
@@ -361,6 +364,8 @@ class EpochReader:
                 f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
                 "or read twice. Make the Loader with the pack of the state"
             )
+        if state["source"] != own["source"]:
+            self._refuse_snapshot(state)
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
@@ -376,6 +381,17 @@ class EpochReader:
         elif isinstance(self._source, IndexedSource):
             self._check_rows(self._pipeline.find_source(position), position)
         self._position = position
+
+    def _refuse_snapshot(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError if the state is of another version of a table, or of another table."""
+        theirs = state.get("snapshot", "")
+        if isinstance(theirs, str) and theirs != self._snapshot:
+            raise ValueError(
+                f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
+                f"{self._snapshot or 'a source without versions'}: other rows were read. Open the "
+                "table at the version of the state to go on with its epoch; set_epoch starts an "
+                "epoch of this one"
+            )
 
     def _check_rows(self, source: Source, position: Position) -> None:
         """Raise ValueError if more was read than the source has."""

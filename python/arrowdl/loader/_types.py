@@ -39,6 +39,18 @@ class ScannableDataset(Protocol):
     def scanner(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
+class ScannableTable(Protocol):
+    """A table of Delta Lake or Iceberg."""
+
+    def scan(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class TableScan(Protocol):
+    """A scan of an Iceberg table."""
+
+    def plan_files(self) -> Iterable[Any]: ...
+
+
 SourceLike: TypeAlias = (
     str
     | os.PathLike[str]
@@ -46,6 +58,8 @@ SourceLike: TypeAlias = (
     | ArrowArrayExporter
     | InterchangeFrame
     | ScannableDataset
+    | ScannableTable
+    | TableScan
     | Iterable[Any]  # of paths, of record batches
     | Callable[[], Any]  # makes an Arrow stream
 )

@@ -70,6 +70,11 @@ class IndexedSource(ABC):
     def column_names(self) -> list[str] | None:
         """The columns of the rows, in order; None if unknown."""
 
+    @property
+    def snapshot(self) -> str:
+        """The name of the table version that is read; empty for a source without versions."""
+        return ""
+
     @abstractmethod
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         """Read the rows of `units`, in that order.

@@ -18,6 +18,7 @@ from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
+from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.fragments import count_rows, find_group, join_fragments, measure
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
@@ -102,7 +103,7 @@ class DatasetSource(IndexedSource):
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
 
     def select(self, column: str) -> DatasetSource:
-        made = object.__new__(DatasetSource)  # a copy would read the dictionaries
+        made = object.__new__(type(self))  # a copy would read the dictionaries
         made.__dict__.update(self.__dict__)
         made._use(replace(self._query, columns=[column]))
         return made
@@ -392,15 +393,7 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        budget = ahead * BATCH_BYTES
-        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
-        options = {
-            "batch_size": rows,
-            # So many row groups are decoded in parallel.
-            "batch_readahead": max(1, int(budget / max(BATCH_BYTES, rows * self._row_bytes))),
-            "fragment_readahead": 2,
-            **self._options,
-        }
+        options = self._make_options(ahead)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -409,6 +402,18 @@ class DatasetSource(IndexedSource):
         candidates = list(map(Candidate, paths, fragments))
         find = partial(query.find_damage, candidates)
         return scan(scanner, paths, self._stamps.check, find, note)
+
+    def _make_options(self, ahead: int) -> dict[str, Any]:
+        """Return the options of a scanner that decodes `ahead` batches in parallel."""
+        budget = ahead * BATCH_BYTES
+        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
+        return {
+            "batch_size": rows,
+            # So many row groups are decoded in parallel.
+            "batch_readahead": max(1, int(budget / max(BATCH_BYTES, rows * self._row_bytes))),
+            "fragment_readahead": 2,
+            **self._options,
+        }
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
@@ -551,14 +556,7 @@ def open_dataset(
     ValueError
         The dataset does not have a column.
     """
-    import pyarrow.compute as pc
-
-    if filter is not None and not isinstance(filter, pc.Expression):
-        raise TypeError(
-            f"filter={filter!r}: give a pyarrow expression, such as "
-            'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one from '
-            "tuples"
-        )
+    check_filter(filter)
     if columns is not None:
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)

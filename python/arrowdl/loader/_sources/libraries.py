@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
 from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
-from arrowdl.loader._sources.fields import find_paths, select_stream
+from arrowdl.loader._sources.fields import select_stream
 from arrowdl.loader._sources.scans import Query
+from arrowdl.loader._sources.servers import read_cursor, read_flight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,11 +123,8 @@ class _HuggingFace:
     is_for_one_pass = False
 
     def __call__(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        if is_of(self.dataset, "datasets", "IterableDataset"):
-            dataset = self.dataset.with_format("arrow")
-            dataset.set_epoch(epoch)
-        else:
-            dataset = self.dataset.with_format("arrow", columns=self.dataset.format["columns"])
+        dataset = self.dataset.with_format("arrow")
+        dataset.set_epoch(epoch)
         tables: Iterable[pa.Table] = dataset.iter(batch_size=DECODE_ROWS)
         return (batch for table in tables for batch in _to_table(table).to_batches())
 
@@ -141,19 +139,6 @@ class _DuckDB:
 
 
 @dataclass
-class _Lance:
-    dataset: Any
-    columns: list[str] | None
-    is_for_one_pass = False
-
-    def __call__(self, epoch: int) -> Any:
-        columns = self.columns
-        if columns is not None:  # the scanner reads whole columns
-            columns = list(dict.fromkeys(p[0] for p in find_paths(columns, self.dataset.schema)))
-        return self.dataset.scanner(columns=columns, batch_size=8192).to_reader()
-
-
-@dataclass
 class _Factory:
     make: Callable[[], Any]
     is_for_one_pass = False
@@ -164,7 +149,8 @@ class _Factory:
             return made.collect()
         if is_of(made, "pyarrow._dataset", "Dataset"):
             return Scan(made, Query(made.schema, None, None))(epoch)
-        return made
+        connected = _read_connected(made, is_own=True)
+        return made if connected is None else connected
 
 
 @dataclass
@@ -173,22 +159,32 @@ class _Given:
     is_for_one_pass: bool
 
     def __call__(self, epoch: int) -> Any:
-        return self.source
+        connected = _read_connected(self.source, is_own=False)
+        return self.source if connected is None else connected
+
+
+def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | None:
+    """Return the batches of a cursor or a Flight stream; None for another object."""
+    if is_of(source, "adbc_driver_manager", "Cursor"):
+        return read_cursor(source, is_own=is_own)
+    if is_of(source, "pyarrow._flight", "FlightStreamReader"):
+        return read_flight(source)
+    return None
 
 
 def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
     """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
-    opener = _find_opener(source, columns)
+    opener = _find_opener(source)
     return opener if opener is None or columns is None else _Selected(opener, columns)
 
 
-def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
-    if is_of(source, "datasets", "Dataset", "IterableDataset"):
+def _find_opener(source: Any) -> Opener | None:
+    if is_of(source, "datasets", "IterableDataset"):
         return _HuggingFace(source)
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
         return _DuckDB(source)
-    if is_of(source, "lance", "LanceDataset"):
-        return _Lance(source, columns)
+    if is_of(source, "sqlite3", "Connection", "Cursor"):  # they are callable, or yield tuples
+        return None
     if callable(source):
         return _Factory(source)
     return _find_stream(source)
@@ -196,7 +192,12 @@ def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
 
 def _find_stream(source: Any) -> Opener | None:
     """Iterators are read once; an object that makes a stream on request is read again."""
-    is_iterator = hasattr(source, "__next__") or isinstance(source, _core.DeviceStream)
+    is_iterator = (
+        hasattr(source, "__next__")
+        or isinstance(source, _core.DeviceStream)
+        or is_of(source, "adbc_driver_manager", "ArrowArrayStreamHandle")
+        or is_of(source, "pyarrow._flight", "FlightStreamReader")
+    )
     has_protocol = any(
         hasattr(source, f"__arrow_c_{kind}__")
         for kind in ("device_stream", "stream", "device_array", "array")

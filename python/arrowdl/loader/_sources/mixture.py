@@ -292,6 +292,14 @@ class MixedSource(IndexedSource):
         empty = _take_empty(self.members[member].source.read([]))
         return _core.from_arrow_stream(map(add, itertools.chain([empty], stream)))
 
+    @property
+    def snapshot(self) -> str:
+        return "; ".join(
+            f"{member.name}: {member.source.snapshot}"
+            for member in self.members
+            if member.source.snapshot
+        )
+
     def describe(self) -> str:
         parts = []
         for member in self.members:

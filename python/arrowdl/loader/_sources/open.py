@@ -9,8 +9,12 @@ from arrowdl import _core
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
+from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.find_files import expand_paths
+from arrowdl.loader._sources.huggingface import SelectedSource, name_revision
+from arrowdl.loader._sources.iceberg import open_iceberg
+from arrowdl.loader._sources.lance import open_lance
 from arrowdl.loader._sources.libraries import (
     find_batch,
     find_device_arrays,
@@ -65,8 +69,8 @@ def open_source(
     found = _open_files(source, names, filter, memory_map, left_out)
     if found is None and filter is not None:
         raise ValueError(
-            f"filter= works on files and pyarrow datasets, not on {type(source).__name__}: filter "
-            "the rows in the source itself"
+            "filter= works on files, pyarrow datasets and tables of Delta Lake, Iceberg and Lance, "
+            f"not on {type(source).__name__}: filter the rows in the source itself"
         )
     if found is None:
         found = _open_unfiltered(source, names)
@@ -90,6 +94,24 @@ def _advise(source: Any) -> str:
     if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(repr, source))
         return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
+    if is_of(source, "pyiceberg.table", "BaseScan"):
+        return "give a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
+    if is_of(source, "adbc_driver_manager", "Connection"):
+        return (
+            "give a function that makes a cursor with a result, lambda: connection.execute(query)"
+        )
+    if is_of(source, "sqlite3", "Connection", "Cursor"):
+        return (
+            "it returns rows as tuples: connect by adbc_driver_sqlite.dbapi, whose cursors return "
+            "Arrow, and give a function, lambda: connection.execute(query)"
+        )
+    if is_of(source, "pyarrow._flight", "FlightClient", "FlightInfo", "FlightEndpoint"):
+        return (
+            "give a function that makes a stream of it, lambda: client.do_get(ticket), or a "
+            "generator function that yields the batches of all endpoints"
+        )
+    if is_of(source, "lancedb", "Table"):
+        return "give its Lance dataset, table.to_lance()"
     if is_of(source, "pyarrow.parquet", "ParquetFile"):
         return "give the path that it was opened with, or its rows, file.read()"
     if is_of(source, "pyarrow.parquet", "ParquetDataset"):
@@ -135,6 +157,12 @@ def _open_files(
     paths = expand_paths(source)
     if paths is not None:
         return open_paths(paths, columns, filter, memory_map, left_out)
+    if is_of(source, "deltalake", "DeltaTable"):
+        return open_delta(source, columns, filter, left_out)
+    if is_of(source, "pyiceberg.table", "Table", "DataScan"):
+        return open_iceberg(source, columns, filter, left_out)
+    if is_of(source, "lance", "LanceDataset"):
+        return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):
         return open_dataset(source, columns, filter, memory_map, left_out=left_out)
     return None
@@ -144,7 +172,10 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (arrays := find_device_arrays(source)) is not None:
         return DeviceSource(arrays, columns)
     if (table := find_table(source)) is not None:
-        return TableSource(table, columns)
+        is_downloaded = is_of(source, "datasets", "Dataset")
+        return TableSource(table, columns, name_revision(source) if is_downloaded else "")
+    if is_of(source, "datasets", "Dataset"):
+        return SelectedSource(source, columns)
     if (opener := find_opener(source, columns)) is not None:
         is_in_memory = isinstance(source, (list, tuple))
         return StreamSource(opener, not opener.is_for_one_pass, columns, is_in_memory)

@@ -87,10 +87,13 @@ class TableSource(ChunkSource):
     ----------
     table : pyarrow.Table
     columns : list of str, optional
+    snapshot : str
+        As in `IndexedSource`.
     """
 
-    def __init__(self, table: pa.Table, columns: list[str] | None) -> None:
+    def __init__(self, table: pa.Table, columns: list[str] | None, snapshot: str = "") -> None:
         self._schema = table.schema
+        self._snapshot = snapshot
         selected = table if columns is None else select_fields(table, columns)
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
@@ -156,7 +159,12 @@ class TableSource(ChunkSource):
             self._table = pa.ipc.open_stream(state["_table"]).read_all()
 
     def describe(self) -> str:
-        return f"{self._schema.to_string()} {self.num_rows}"
+        revision = f" {self._snapshot}" if self._snapshot else ""
+        return f"{self._schema.to_string()} {self.num_rows}{revision}"
+
+    @property
+    def snapshot(self) -> str:
+        return self._snapshot
 
 
 class DeviceSource(ChunkSource):

@@ -1,0 +1,367 @@
+"""`DataFilesSource`: the Parquet files of one version of a Delta or Iceberg table."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import groupby
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.dataset import DatasetSource
+from arrowdl.loader._sources.fields import select_fields
+from arrowdl.loader._sources.file_stamps import FileStamps
+from arrowdl.loader._sources.fragments import measure
+from arrowdl.loader._sources.ipc import find_columns
+from arrowdl.loader._sources.locate import Candidate, describe_missing
+from arrowdl.loader._sources.scans import NotePath, Query, scan
+from arrowdl.loader._sources.snapshots import naming_snapshot
+from arrowdl.loader._sources.table_fields import (
+    TableField,
+    get_field_id,
+    set_field_ids,
+    with_default,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file of a table.
+
+    Attributes
+    ----------
+    path : str
+        In the file system of the table.
+    constants : dict of str to object
+        Values of columns that are the same in all rows and are not read from the file.
+    defaults : dict of str to object
+        Values of columns if the file lacks them.
+    deleted : pyarrow.Array, optional
+        Numbers of deleted rows: int64, ascending, without nulls.
+    """
+
+    path: str
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    deleted: pa.Array | None = None
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """One version of a table.
+
+    Attributes
+    ----------
+    name : str
+        For users, without secrets.
+    identity : str
+        What decides on the rows: the table's number and the version.
+    fields : list of TableField
+    files : list of DataFile
+    filesystem : pyarrow.fs.FileSystem
+    field_ids : dict, optional
+        Of files without field ids, as in `set_field_ids`.
+    """
+
+    name: str
+    identity: str
+    fields: Sequence[TableField]
+    files: Sequence[DataFile]
+    filesystem: Any
+    field_ids: Mapping[str, Any] | None = None
+
+    def make_schema(self) -> pa.Schema:
+        """Return the columns of the table."""
+        import pyarrow as pa
+
+        return pa.schema([(field.name, field.type) for field in self.fields])
+
+
+class DataFilesSource(DatasetSource):
+    """Row groups of the files of a table, with the names and types of the table.
+
+    Files that store the columns as the table has them are read like those of a dataset. Of others,
+    columns are converted and deleted rows left out batch by batch.
+
+    Parameters
+    ----------
+    version : TableVersion
+    columns : list of str, optional
+    filter : pyarrow.dataset.Expression, optional
+    left_out : list of Skipped, optional
+        As of `open_dataset`.
+    """
+
+    def __init__(
+        self,
+        version: TableVersion,
+        columns: list[str] | None,
+        filter: Any,
+        left_out: list[Skipped] | None = None,
+    ) -> None:
+        import pyarrow.dataset as ds
+
+        self._version = version
+        self._files = {file.path: file for file in version.files}
+        self._plans: dict[str, _FilePlan] = {}
+        schema, format = version.make_schema(), ds.ParquetFileFormat()
+        fragments = [
+            format.make_fragment(file.path, version.filesystem, _make_expression(file, schema))
+            for file in version.files
+        ]
+        dataset = ds.FileSystemDataset(fragments, schema, format, version.filesystem)
+        with naming_snapshot(version.name):
+            super().__init__(
+                dataset, Query(schema, columns, filter), _Stamps(version.name), left_out
+            )
+
+    def _use(self, query: Query) -> None:
+        super()._use(query)
+        if any(not self._plan(unit).is_plain for unit in self._fragments):
+            chosen = set(query.roots or query.schema.names)
+            names = {name for unit in self._fragments for name in self._plan(unit).name(chosen)}
+            self._bytes = measure(self._fragments, names)
+            self._row_bytes = self._measure_row()
+
+    def _plan(self, fragment: ds.Fragment) -> _FilePlan:
+        """Return how a file is read, after its footer was read."""
+        plan = self._plans.get(fragment.path)
+        if plan is None:
+            plan = _FilePlan.make(self._version, self._files[fragment.path], fragment)
+            self._plans[fragment.path] = plan
+        return plan
+
+    def _read_footers(self) -> None:
+        super()._read_footers()
+        if self._query.filter is None:
+            self.units = [
+                rows - self._plan(unit).count_deleted(unit)
+                for unit, rows in zip(self._fragments, self.units, strict=True)
+            ]
+
+    def _count_filtered(self, fragment: ds.Fragment) -> int:
+        plan = self._plan(fragment)
+        if plan.is_plain:
+            return super()._count_filtered(fragment)
+        return sum(batch.num_rows for batch in self._scan_file(fragment, self._query, {}, []))
+
+    def _scan_fragments(
+        self,
+        fragments: Sequence[ds.Fragment],
+        paths: Sequence[str],
+        query: Query,
+        note: NotePath | None = None,
+        *,
+        ahead: int,
+    ) -> Iterator[pa.RecordBatch]:
+        with naming_snapshot(self.snapshot):
+            for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
+                some = list(group)
+                if is_plain:
+                    own = [fragment.path for fragment in some]
+                    yield from super()._scan_fragments(some, own, query, note, ahead=ahead)
+                    continue
+                for fragment in some:
+                    if note is not None:
+                        note(fragment.path)
+                    options = self._make_options(ahead)
+                    del options["fragment_readahead"]
+                    for batch in self._scan_file(fragment, query, options):
+                        yield from _select(batch, query)
+
+    def _scan_file(
+        self,
+        fragment: ds.Fragment,
+        query: Query,
+        options: Mapping[str, Any],
+        chosen: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one fragment with the whole columns that `query` and its filter need.
+
+        Parameters
+        ----------
+        fragment : pyarrow.dataset.Fragment
+        query : Query
+        options : mapping
+            Of the scanner.
+        chosen : sequence of str, optional
+            Columns to read instead of those of `query`.
+        """
+        plan = self._plan(fragment)
+        roots = query.roots if chosen is None else chosen
+        needed = find_columns(query.schema.names, roots, query.filter)
+        names = [name for name in query.schema.names if name in needed]
+        stored = plan.name(set(names))
+        scanner = fragment.scanner(plan.schema, columns=stored, **options)
+        candidates = [Candidate(fragment.path, fragment)]
+        find = partial(Query(plan.schema, stored, None).find_damage, candidates)
+        row = plan.find_start(fragment)
+        for batch in scan(scanner, [fragment.path], self._stamps.check, find):
+            made = plan.convert(batch, row, names)
+            row += batch.num_rows
+            if query.filter is not None:
+                made = made.filter(query.filter)
+            if made.num_rows:
+                yield made
+
+    def find_nulls(self, column: str) -> str:
+        if all(self._plan(unit).is_plain for unit in self._fragments):
+            return super().find_nulls(column)
+        root = column if column in self._query.schema.names else column.partition(".")[0]
+        return describe_missing(
+            [unit.path for unit in self._fragments if self._plan(unit).lacks(root)]
+        )
+
+    @property
+    def snapshot(self) -> str:
+        return self._version.name
+
+    def describe(self) -> str:
+        names = [fragment.path.rpartition("/")[2] for fragment in self._fragments]
+        return f"{self._version.identity} {names} {self.units} {self._query.filter}"
+
+
+class _Stamps(FileStamps):
+    """Stamps whose errors name the version of the table."""
+
+    def __init__(self, snapshot: str) -> None:
+        super().__init__()
+        self._snapshot = snapshot
+
+    def check(self, paths: Iterable[str] | None = None, *, may_be_gone: bool = False) -> None:
+        with naming_snapshot(self._snapshot):
+            super().check(paths, may_be_gone=may_be_gone)
+
+
+@dataclass(frozen=True)
+class _FilePlan:
+    """How the columns of a table are read from one file.
+
+    Attributes
+    ----------
+    fields : dict of str to TableField
+    stored : dict of str to pyarrow.Field
+        The columns of the file, with field ids, by the names in the table. Those that the file
+        lacks, and constants, are left out.
+    unchanged : set of str
+        Columns that need no conversion.
+    schema : pyarrow.Schema
+        Of the file.
+    is_plain : bool
+        Whether a scan by the names of the table returns the right rows.
+    deleted : pyarrow.Array, optional
+        As in `DataFile`.
+    """
+
+    fields: Mapping[str, TableField]
+    stored: Mapping[str, pa.Field]
+    unchanged: set[str]
+    schema: pa.Schema
+    is_plain: bool
+    deleted: pa.Array | None
+
+    @classmethod
+    def make(cls, version: TableVersion, file: DataFile, fragment: ds.Fragment) -> _FilePlan:
+        schema = fragment.physical_schema
+        stored = list(schema)
+        if version.field_ids is not None and all(get_field_id(own) is None for own in stored):
+            stored = set_field_ids(stored, version.field_ids)
+        values = {**file.defaults, **file.constants}
+        fields = {
+            own.name: with_default(own, values[own.name]) if own.name in values else own
+            for own in version.fields
+        }
+        found = {
+            name: None if name in file.constants else own.find_in(stored)
+            for name, own in fields.items()
+        }
+        columns = {name: field for name, field in found.items() if field is not None}
+        same = {name for name, own in fields.items() if own.is_as_in(stored)}
+        unchanged = {
+            name for name in same & set(columns) if columns[name].type == fields[name].type
+        }
+        # A constant is read from its partition expression, if the file has no such column.
+        constant = set(file.constants) - set(schema.names)
+        is_plain = file.deleted is None and set(fields) <= same | constant
+        return cls(fields, columns, unchanged, schema, is_plain, file.deleted)
+
+    def name(self, columns: set[str]) -> list[str]:
+        """List the columns of the file that have the values of `columns`."""
+        return [field.name for name, field in self.stored.items() if name in columns]
+
+    def lacks(self, column: str) -> bool:
+        """Whether the rows of this file are null in a column because the file lacks it."""
+        return column not in self.stored and self.fields[column].default is None
+
+    def find_start(self, fragment: ds.Fragment) -> int:
+        """Return the number of the first row of some row groups of the file."""
+        first = fragment.row_groups[0].id if fragment.row_groups else 0
+        metadata = fragment.metadata
+        return sum(metadata.row_group(i).num_rows for i in range(first))
+
+    def count_deleted(self, fragment: ds.Fragment) -> int:
+        """Count the deleted rows of some row groups of the file, which follow each other."""
+        if self.deleted is None:
+            return 0
+        start = self.find_start(fragment)
+        return len(self._find_deleted(start, sum(g.num_rows for g in fragment.row_groups)))
+
+    def _find_deleted(self, start: int, rows: int) -> memoryview:
+        if self.deleted is None:
+            return memoryview(b"").cast("q")
+        values = memoryview(self.deleted.buffers()[1]).cast("q")
+        values = values[self.deleted.offset :][: len(self.deleted)]
+        return values[bisect_left(values, start) : bisect_left(values, start + rows)]
+
+    def convert(self, batch: pa.RecordBatch, start: int, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return `columns` of the table for rows of the file from `start` on, without deleted ones.
+
+        The batch has the columns that `name` lists.
+        """
+        import pyarrow as pa
+
+        rows, deleted = batch.num_rows, self._find_deleted(start, batch.num_rows)
+        mask = None
+        if len(deleted):
+            kept = bytearray(b"\1") * rows
+            for row in deleted:
+                kept[row - start] = 0
+            mask = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(kept)])
+            mask, rows = mask.cast(pa.bool_()), rows - len(deleted)
+        arrays, fields = [], []
+        for name in columns:
+            own, stored = self.fields[name], self.stored.get(name)
+            column = None if stored is None else batch.column(stored.name)
+            if column is not None and mask is not None:
+                column = column.filter(mask)
+            is_unchanged = column is not None and name in self.unchanged
+            arrays.append(column if is_unchanged else own.read(column, stored, rows))
+            fields.append((name, own.type))
+        if not arrays:  # a batch without columns has no rows
+            arrays, fields = [pa.nulls(rows)], [("", pa.null())]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _make_expression(file: DataFile, schema: pa.Schema) -> Any:
+    """Return the partition expression of a file, by which a filter leaves files out."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    terms = []
+    for name, value in file.constants.items():
+        scalar = pa.scalar(value, schema.field(name).type)
+        terms.append(ds.field(name) == scalar if scalar.is_valid else ds.field(name).is_null())
+    return reduce(and_, terms) if terms else None
+
+
+def _select(batch: pa.RecordBatch, query: Query) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    yield from select_fields(pa.table(batch), query.column_names).to_batches()

@@ -1,0 +1,182 @@
+"""Loader over versions of Lance 14 datasets."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import lance
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from arrowdl.loader._sources import lance as source_of_lance
+from helpers.random_cases import check_cases
+from helpers.tables import check_epochs, check_versions, make_loader, read_ids, read_rows
+
+
+@pytest.fixture(autouse=True)
+def _small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_of_lance, "_UNIT_ROWS", 10)
+
+
+PAIR = pa.struct({"a": pa.int64(), "b": pa.list_(pa.int64())})
+
+
+def make_table(start: int, rows: int) -> pa.Table:
+    ids = range(start, start + rows)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "text": pa.array([None if i % 5 == 0 else f"text {i}" for i in ids], pa.string()),
+            "pair": pa.array([{"a": i, "b": [i] * (i % 3)} for i in ids], PAIR),
+        }
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Any:
+    """Versions: 1 of 100 rows, 2 with 20 appended, 3 with every third row deleted."""
+    path = str(tmp_path / "rows.lance")
+    made = lance.write_dataset(make_table(0, 100), path, max_rows_per_file=30)
+    made = lance.write_dataset(make_table(100, 20), path, mode="append")
+    made.delete("id % 3 = 0")
+    return made
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_each_version_is_read_as_lance_does(dataset: Any, version: int) -> None:
+    chosen = dataset.checkout_version(version)
+    expected = chosen.to_table().to_pylist()
+    assert len(expected) == [100, 120, 80][version - 1]
+    assert read_rows(chosen) == expected
+    check_epochs(chosen, [row["id"] for row in expected])
+
+
+def test_columns_and_fields(dataset: Any) -> None:
+    rows = read_rows(dataset, ["pair.a", "id"])
+    assert rows == [{"pair.a": i, "id": i} for i in range(120) if i % 3]
+    with pytest.raises(ValueError, match='"y" is not one column'):
+        arrowdl.Loader(dataset, 8, columns=["y"])
+
+
+@pytest.mark.parametrize(
+    "filter", ["id > 57 and id < 110", (ds.field("id") > 57) & (ds.field("id") < 110)]
+)
+def test_filter(dataset: Any, filter: Any) -> None:
+    expected = [i for i in range(58, 110) if i % 3]
+    loader = make_loader(dataset, filter=filter)
+    assert read_ids(loader) == expected
+    assert len(loader) == -(-len(expected) // 7)
+    with pytest.raises(TypeError, match="SQL string"):
+        make_loader(dataset, filter=3)
+
+
+def test_a_state_belongs_to_a_version(dataset: Any) -> None:
+    check_versions(lambda: dataset.checkout_version(1), lambda: dataset, "version 1", "version 3")
+
+
+def test_writers_do_not_change_the_version_that_is_read(dataset: Any) -> None:
+    expected = [row["id"] for row in dataset.to_table().to_pylist()]
+    loader = make_loader(dataset, 3)
+    batches = iter(loader)
+    ids = next(batches)["id"].tolist()
+    dataset.delete("id > 20")
+    lance.write_dataset(make_table(1000, 50), dataset.uri, mode="append")
+    dataset.optimize.compact_files()
+    ids += [i for batch in batches for i in batch["id"].tolist()]
+    assert ids == expected
+    assert read_ids(loader) == expected, "the next epoch too"
+
+
+def test_a_version_whose_files_are_removed_is_an_error(dataset: Any) -> None:
+    loader = make_loader(dataset, 3)
+    dataset.optimize.compact_files()
+    lance.write_dataset(make_table(1000, 50), dataset.uri, mode="overwrite")
+    lance.dataset(dataset.uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    with pytest.raises((OSError, RuntimeError), match="Not found") as caught:
+        read_ids(loader)
+    assert any("version 3" in note for note in caught.value.__notes__)
+
+
+def test_a_pickle_reads_the_same_version(dataset: Any) -> None:
+    loader = make_loader(dataset.checkout_version(2), 3, shuffle=True)
+    dataset.optimize.compact_files()
+    copied = pickle.loads(pickle.dumps(loader))
+    assert read_ids(copied) == read_ids(loader)
+
+
+def test_workers(dataset: Any) -> None:
+    with make_loader(dataset, 9, shuffle=True, num_workers=1) as loader:
+        assert sorted(read_ids(loader)) == [i for i in range(120) if i % 3]
+
+
+def test_rows_by_number(dataset: Any) -> None:
+    rows = make_loader(dataset).map_dataset()
+    assert [int(rows[i]["id"]) for i in (79, 0, 40)] == [119, 1, 61]
+
+
+def test_dictionaries(tmp_path: Path) -> None:
+    names = pa.array(["a", "b", "c", "a"] * 10).dictionary_encode()
+    table = pa.table({"id": range(40), "name": names})
+    made = lance.write_dataset(table, str(tmp_path / "rows.lance"), max_rows_per_file=15)
+    assert read_rows(made) == table.to_pylist()
+    loader = arrowdl.Loader(made, 40, framework="numpy", vocabulary={"name": ["c", "b", "a"]})
+    assert next(iter(loader))["name"].tolist() == [2, 1, 0, 2] * 10
+
+
+def test_a_dataset_without_rows(dataset: Any) -> None:
+    dataset.delete("true")
+    assert read_rows(dataset) == []
+    assert read_ids(make_loader(dataset)) == []
+
+
+def test_a_password_in_the_location_is_not_named(dataset: Any) -> None:
+    dataset._uri = "s3://me:secret@bucket/rows.lance?token=secret"
+    opened = source_of_lance.LanceSource(dataset, None, None)
+    assert opened.snapshot == "Lance dataset 's3://bucket/rows.lance', version 3"
+
+
+def check_random_versions(random: random.Random, path: str) -> None:
+    start = random.randrange(1, 60)
+    made = lance.write_dataset(
+        make_table(0, start), path, max_rows_per_file=random.randrange(5, 40)
+    )
+    for _ in range(random.randrange(1, 6)):
+        kind = random.choice(["append", "delete", "update", "merge", "add column", "compact"])
+        if kind == "append":
+            rows = random.randrange(1, 30)
+            new = make_table(start, rows)
+            made = lance.write_dataset(new.select(made.schema.names[:3]), path, mode="append")
+            start += rows
+        elif kind == "delete":
+            made.delete(f"id % {random.randrange(2, 9)} = 1")
+        elif kind == "update":
+            made.update({"text": "'new'"}, f"id % {random.randrange(2, 9)} = 2")
+        elif kind == "merge":
+            new = make_table(start - 3, 6)
+            names = [name for name in new.column_names if name in made.schema.names]
+            merge = made.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            if made.schema.names == names:
+                merge.execute(new)
+                start += 3
+        elif kind == "add column" and "more" not in made.schema.names:
+            made.add_columns({"more": "id * 2"})
+        else:
+            made.optimize.compact_files(target_rows_per_fragment=random.randrange(5, 80))
+        made = lance.dataset(path)
+    for version in random.choices([found["version"] for found in made.versions()], k=2):
+        chosen = made.checkout_version(version)
+        expected = chosen.to_table().to_pylist()
+        assert read_rows(chosen) == expected
+        ranks = [make_loader(chosen, 4, shuffle=True, rank=r, world_size=2) for r in range(2)]
+        ids = [i for loader in ranks for i in read_ids(loader)]
+        assert sorted(ids) == sorted(row["id"] for row in expected)
+
+
+def test_random_versions(tmp_path: Path) -> None:
+    paths = (str(tmp_path / f"{i}.lance") for i in range(10**9))
+    check_cases(lambda random: check_random_versions(random, next(paths)), 10)
