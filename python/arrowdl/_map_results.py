@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -113,7 +114,7 @@ def _is_ragged(value: tuple[Any, ...], rows: int) -> bool:
 
 def _read_column(name: str, value: Any, rows: int, options: ResultOptions) -> _core.DeviceArray:
     if _is_arrow(value):
-        return _core.from_arrow(value)
+        return _copy(_core.from_arrow(value), options)
     if isinstance(value, list):
         return _read_list(name, value, options)
     if isinstance(value, tuple):
@@ -138,10 +139,33 @@ def _read_tensor(value: Any, options: ResultOptions) -> _core.DeviceArray:
         value = value.detach()  # no_grad has no effect on parameters
         if value.dim() == 0:
             _refuse_scalar()
+        if options.copy and not value.is_nested and value.device.type != "cpu":
+            # On torch's stream, whose later work comes after the copy.
+            value = value.clone(memory_format=torch.contiguous_format)
+            return _convert(value, options)
     elif getattr(value, "shape", None) == ():
         _refuse_scalar()
-    copy = True if options.copy else None
+    elif type(value).__module__.startswith("jax"):  # nobody writes to JAX's arrays
+        return _convert(value, options)
+    return _settle(_convert(value, options, copy=options.copy or None), options)
+
+
+def _convert(value: Any, options: ResultOptions, copy: bool | None = None) -> _core.DeviceArray:
     return _core.to_arrow_device(value, copy=copy, layout=options.layout, bool_as=options.bool_as)
+
+
+def _copy(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
+    return _settle(deepcopy(column), options) if options.copy else column
+
+
+def _settle(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
+    """Wait for a copy on a device: the next call of the model may write to what is copied.
+
+    The copy runs on a stream of arrowdl, and the library's stream does not wait for it.
+    """
+    if options.copy and not _core.is_host_readable(column.device):
+        column[:1].to("cpu")
+    return column
 
 
 def _refuse_scalar() -> NoReturn:
@@ -160,14 +184,10 @@ def _read_list(name: str, values: Sequence[Any], options: ResultOptions) -> _cor
         raise ValueError(f"its tensors have {sorted(shapes)} dimensions: give all as many")
     # A tensor without dimensions becomes an array of one row.
     parts = [
-        _core.to_arrow_device(
-            value.detach() if hasattr(value, "detach") else value,
-            layout=options.layout,
-            bool_as=options.bool_as,
-        ).to("cpu")
+        _convert(value.detach() if hasattr(value, "detach") else value, options).to("cpu")
         for value in values
     ]
-    items = _core.concatenate(parts)
+    items = _core.concatenate(parts) if len(parts) > 1 else deepcopy(parts[0])
     if shapes == {0}:
         return items
     offsets = array("q", accumulate(map(len, parts), initial=0))

@@ -27,6 +27,7 @@
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
 #include "support/gil.hpp"
+#include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 #include "support/read_lock.hpp"
 #include "support/signals.hpp"
@@ -109,18 +110,7 @@ class DeviceStream {
   }
 
   /// Opens the stream; the caller holds the lock. Raises ValueError if it is closed.
-  void open() {
-    if (opener_ != nullptr) {
-      require_gil([this] { call_opener(); });
-      opener_.reset();
-    }
-    if (stream_ == nullptr) {
-      raise_value_error(
-          "this DeviceStream is closed, or an adaptor or a consumer has taken it: a stream can be "
-          "read once, continue with what was made of it");
-    }
-  }
-
+  void open();
   void call_opener();
 
   std::shared_ptr<const ParsedSchema> schema_;
@@ -138,6 +128,18 @@ ARROWDL_CAST_BY_VALUE(arrowdl::python::DeviceStream)
 
 namespace arrowdl::python {
 namespace {
+
+void DeviceStream::open() {
+  if (opener_ != nullptr) {
+    require_gil([this] { call_opener(); });
+    opener_.reset();
+  }
+  if (stream_ == nullptr) {
+    raise_value_error(
+        "this DeviceStream is closed, or an adaptor or a consumer has taken it: a stream can be "
+        "read once, continue with what was made of it");
+  }
+}
 
 void DeviceStream::call_opener() {
   try {
@@ -164,8 +166,9 @@ py::object read_arrays(const py::object& iterator, const py::object& schema, int
   return wrap(iterate(iterator, parsed, device_type));
 }
 
-py::object map_batches(const py::object& self, const py::object& model, const py::kwargs& options) {
-  return find_hook(Hook::kMap)(self, model, **options);
+py::object map_batches(const py::object& self, const py::args& model, const py::kwargs& options) {
+  const py::tuple given = py::make_tuple(self) + model;
+  return checked(PyObject_Call(find_hook(Hook::kMap).ptr(), given.ptr(), options.ptr()));
 }
 
 py::object from_arrow_stream(const py::object& object) {
@@ -381,7 +384,7 @@ void define_adaptors(py::class_<DeviceStream>& type) {
            py::arg("resume_from") = py::make_tuple(0, 0, 0), stream_docs::kPack)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
            py::arg("allocator") = py::none(), stream_docs::kTo)
-      .def("map", &map_batches, py::arg("model"), stream_docs::kMap)
+      .def("map", &map_batches, stream_docs::kMap)
       .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, stream_docs::kPrefetch);
 }
 

@@ -199,13 +199,23 @@ def test_a_model_may_reuse_the_memory_of_its_results(prefetch: int) -> None:
 
     def model(x: Any) -> Any:
         buffer[: len(x)] = x
-        return {"whole": buffer[: len(x)], "rows": [buffer[i : i + 1] for i in range(len(x))]}
+        return {
+            "whole": buffer[: len(x)],
+            "rows": [buffer[i : i + 1] for i in range(len(x))],
+            "arrow": pa.array(buffer[: len(x)]),
+            "struct": {"field": buffer[: len(x)]},
+            "pair": (buffer[: len(x)], np.arange(len(x) + 1)),
+        }
 
-    arrays = list(run(model, columns="x", prefetch=prefetch, keep=()))
-    assert pa.concat_tables([pa.table(array) for array in arrays]).to_pydict() == {
-        "whole": [i / 2 for i in IDS],
-        "rows": [[i / 2] for i in IDS],
-    }
+    for size in (4, 1):
+        arrays = list(run(model, columns="x", prefetch=prefetch, keep=(), batch_size=size))
+        assert pa.concat_tables([pa.table(array) for array in arrays]).to_pydict() == {
+            "whole": [i / 2 for i in IDS],
+            "rows": [[i / 2] for i in IDS],
+            "arrow": [i / 2 for i in IDS],
+            "struct": [{"field": i / 2} for i in IDS],
+            "pair": [[i / 2] for i in IDS],
+        }
 
 
 def test_memory_is_shared_if_nobody_writes() -> None:
