@@ -113,8 +113,8 @@ def map(
         output_type=stream.device_type if output is None else output.type,
     )
     if template is not None:
-        made.set_types(template)
-    needed = [name for name in known if name in kept or name == fed or name in feed.names]
+        made.set_types(_split(template))
+    needed = [name for name in known if name in kept or name in feed.names]
     arrays = stream.select(needed)
     if batch_size is not None:
         arrays = arrays.rebatch(batch_size)
@@ -151,8 +151,8 @@ def _make_empty(schema: Any) -> _core.DeviceArray:
 
     Raises
     ------
-    TypeError
-        `schema` is no Arrow schema.
+    TypeError, ValueError
+        `schema` is no Arrow schema of columns.
     """
     if not hasattr(schema, "__arrow_c_schema__"):
         raise TypeError(
@@ -162,6 +162,8 @@ def _make_empty(schema: Any) -> _core.DeviceArray:
     empty = _core.from_arrow(_core.read_arrays(iter(()), schema, _CPU))
     if empty.schema.format != "+s":
         raise TypeError(f"schema={schema!r} is of {empty.type}, not of columns")
+    if not empty.field_names:
+        raise ValueError("schema= has no columns: list those that the model makes")
     return empty
 
 
@@ -286,7 +288,9 @@ class _Map:
     types: dict[str, str] = field(default_factory=dict)
     known_by: str = ""
 
-    def set_types(self, template: _core.DeviceArray, known_by: str = "schema= has") -> None:
+    def set_types(
+        self, columns: Mapping[str, _core.DeviceArray], known_by: str = "schema= has"
+    ) -> None:
         """Require columns of these names and types from now on.
 
         Raises
@@ -294,13 +298,13 @@ class _Map:
         ValueError
             A column has the name of one that is kept.
         """
-        for i, name in enumerate(template.field_names):
+        for name, column in columns.items():
             if name in self.keep:
                 raise ValueError(
                     f'the model makes a column "{name}", and the stream has one that is kept: name '
                     "it otherwise, or list the columns to keep in keep="
                 )
-            self.types[name] = template.field(i).type
+            self.types[name] = column.type
         self.known_by = known_by
 
     def feed_batches(
@@ -365,8 +369,7 @@ class _Map:
         if self.types:
             columns = self.check_types(columns)
         else:
-            made = _core.make_struct(list(columns), list(columns.values()))
-            self.set_types(made, f"those of rows {batch.start} to {batch.end - 1} are")
+            self.set_types(columns, f"those of rows {batch.start} to {batch.end - 1} are")
         target = batch.device if self.output is None else self.output
         copied = _copy_all(columns, target)
         kept = [part if part.device == target else part.to(target) for part in batch.kept]
@@ -428,8 +431,12 @@ def _copy_all(
         return columns
     if len(devices) > 1:
         return {name: column.to(target) for name, column in columns.items()}
-    made = _core.make_struct(list(columns), list(columns.values())).to(target)
-    return {name: made.field(i) for i, name in enumerate(columns)}
+    return _split(_core.make_struct(list(columns), list(columns.values())).to(target))
+
+
+def _split(array: _core.DeviceArray) -> dict[str, _core.DeviceArray]:
+    """Return the fields of a struct by name."""
+    return {name: array.field(i) for i, name in enumerate(array.field_names)}
 
 
 def _no_grad() -> AbstractContextManager[Any]:
@@ -461,8 +468,8 @@ class _Opener:
         made = work.join(_read_ahead(ran, token.schema, work.depth), results)
         if template is not None:
             kept = work.select_kept(_make_empty(work.source))
-            own = [template.field(i) for i in range(len(template.field_names))]
-            schema = _core.make_struct([*work.keep, *template.field_names], [*kept, *own]).schema
+            own = _split(template)
+            schema = _core.make_struct([*work.keep, *own], [*kept, *own.values()]).schema
             return _core.read_arrays(made, schema, work.output_type)
         first = next(made, None)
         if first is None:

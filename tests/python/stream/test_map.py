@@ -520,6 +520,7 @@ def test_a_stream_without_rows() -> None:
         ({"writable": 1}, TypeError, "writable=1"),
         ({"layout": "rows"}, ValueError, "rows"),
         ({"schema": {"y": "int8"}}, TypeError, "give an Arrow schema"),
+        ({"schema": pa.schema([])}, ValueError, "no columns"),
         ({"schema": pa.schema({"x": pa.int8()})}, ValueError, "that is kept"),
         ({"device": "gpu"}, ValueError, "gpu"),
         ({"depth": 1}, TypeError, r"map() got an unexpected keyword argument 'depth'"),
