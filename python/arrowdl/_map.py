@@ -114,6 +114,7 @@ def map(
     )
     if template is not None:
         made.set_types(_split(template))
+        made.casts = True
     needed = [name for name in known if name in kept or name in feed.names]
     arrays = stream.select(needed)
     if batch_size is not None:
@@ -287,6 +288,8 @@ class _Map:
     output_type: int
     types: dict[str, str] = field(default_factory=dict)
     known_by: str = ""
+    schemas: dict[str, _core.Schema] = field(default_factory=dict)
+    casts: bool = False
 
     def set_types(
         self, columns: Mapping[str, _core.DeviceArray], known_by: str = "schema= has"
@@ -305,6 +308,7 @@ class _Map:
                     "it otherwise, or list the columns to keep in keep="
                 )
             self.types[name] = column.type
+            self.schemas[name] = column.schema
         self.known_by = known_by
 
     def feed_batches(
@@ -376,7 +380,7 @@ class _Map:
         return _core.make_struct([*self.keep, *copied], [*kept, *copied.values()])
 
     def check_types(self, columns: dict[str, _core.DeviceArray]) -> dict[str, _core.DeviceArray]:
-        """Return the columns in the order of the first batch.
+        """Return the columns in the order of the first batch or of the schema, cast to that.
 
         Raises
         ------
@@ -388,14 +392,23 @@ class _Map:
                 f"the model returned the columns {sorted(columns)}, and {self.known_by} "
                 f"{sorted(self.types)}: a stream has one schema"
             )
-        for name, column in columns.items():
-            if column.type != self.types[name]:
+        made = {}
+        for name, kind in self.types.items():
+            column = columns[name]
+            if self.casts and column.type != kind:
+                try:
+                    column = _core.from_arrow(_Cast(column, self.schemas[name]))
+                except ValueError as error:
+                    error.add_note(f'in the column "{name}" that the model returned')
+                    raise
+            if column.type != kind:
                 raise ValueError(
-                    f'the model returned {column.type} for "{name}", and {self.known_by} '
-                    f"{self.types[name]}: a stream has one schema, return one type (a list if the "
-                    "rows have several lengths)"
+                    f'the model returned {columns[name].type} for "{name}", and {self.known_by} '
+                    f"{kind}: a stream has one schema, return one type (a list if the rows have "
+                    "several lengths)"
                 )
-        return {name: columns[name] for name in self.types}
+            made[name] = column
+        return made
 
     def make_empty(self) -> _core.DeviceArray:
         """Call the model with a batch without rows; return what a stream of its type has.
@@ -420,6 +433,17 @@ class _Map:
     def select_kept(self, array: _core.DeviceArray) -> list[_core.DeviceArray]:
         """Return the columns of a batch that are kept."""
         return [array.field(name) for name in self.keep]
+
+
+@dataclass
+class _Cast:
+    """An array that is exported with a requested schema, which is a cast where it is cheap."""
+
+    array: _core.DeviceArray
+    schema: _core.Schema
+
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **_: Any) -> Any:
+        return self.array.__arrow_c_device_array__(self.schema.__arrow_c_schema__())
 
 
 def _copy_all(

@@ -343,8 +343,9 @@ names : str or sequence of str
     The name of the column if the model returns one tensor; the names of those of a tuple.
 schema : Arrow schema, optional
     The columns that the model makes. With it the model is not called before an array is read, and
-    lists become columns of these types. Without it, the first batch decides; of a stream without
-    rows, the model is called with a batch without rows.
+    columns are cast to these types as by ``__arrow_c_stream__``, such as rows of a matrix to lists.
+    Without it, the first batch decides; of a stream without rows, the model is called with a batch
+    without rows.
 prefetch : int
     Batches that are ready ahead of the model, and results ahead of the consumer. 0 uses no thread:
     the model runs in the thread that reads the stream.

@@ -481,12 +481,32 @@ def test_a_schema_is_known_before_the_model_is_called() -> None:
     made = pa.table(stream)
     assert made["t"].to_pylist() == [None] * 4 + ["a"] * 6
     assert calls == [4, 4, 2]
-    wrong = run(model, columns="x", schema=pa.schema({"y": pa.int8(), "t": pa.large_string()}))
-    with pytest.raises(ValueError, match='float32 for "y", and schema= has int8'):
+    kinds = pa.schema({"y": pa.binary(), "t": pa.large_string()})
+    wrong = run(model, columns="x", schema=kinds, prefetch=0)
+    with pytest.raises(ValueError, match="float32 is requested as binary") as caught:
         next(wrong)
-    wrong = run(model, columns="x", schema=pa.schema({"y": pa.float32()}))
+    assert caught.value.__notes__[0] == 'in the column "y" that the model returned'
+    kinds = pa.schema({"y": pa.int8(), "t": pa.large_string()})
+    with pytest.raises(ValueError, match='float32 for "y", and schema= has int8'):
+        next(run(model, columns="x", schema=kinds))
+    wrong = run(model, columns="x", schema=pa.schema({"y": pa.float32()}), prefetch=0)
     with pytest.raises(ValueError, match=r"\['t', 'y'\], and schema= has \['y'\]"):
         next(wrong)
+
+
+def test_results_are_cast_to_a_schema() -> None:
+    schema = pa.schema({"m": pa.list_(pa.float64()), "n": pa.int64(), "b": pa.int8()})
+    made = pa.table(
+        run(
+            lambda x: {"b": x.astype("i1"), "n": x.astype("i1"), "m": np.stack([x, -x], 1)},
+            columns="x",
+            keep=(),
+            schema=schema,
+        )
+    )
+    assert made.schema.equals(schema)
+    assert made["m"].to_pylist() == [[i / 2, -i / 2] for i in IDS]
+    assert made["n"].to_pylist() == [i // 2 for i in IDS]
 
 
 def test_a_stream_without_rows() -> None:
