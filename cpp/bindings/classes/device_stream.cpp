@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <array>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@
 #include "schema/copy_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
+#include "support/gil.hpp"
+#include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 #include "support/read_lock.hpp"
 #include "support/signals.hpp"
@@ -36,34 +39,43 @@ namespace {
 namespace py = pybind11;
 namespace stream_docs = device_stream_docs;
 
-/// A stream and its lock. An adaptor or a consumer takes the stream over.
+/// A stream and its lock. An adaptor or a consumer takes the stream over. It may be opened by a
+/// Python function, when it is first used.
 class DeviceStream {
  public:
   DeviceStream() = default;  ///< holds nothing yet
+  explicit DeviceStream(std::shared_ptr<const void> opener) : opener_(std::move(opener)) {}
   explicit DeviceStream(OwnedStream stream)
       : schema_(stream->schema()),
         device_type_(stream->device_type()),
+        is_typed_(true),
         stream_(std::move(stream)) {}
   DeviceStream(DeviceStream&& other) noexcept
       : schema_(std::move(other.schema_)),
         device_type_(other.device_type_),
-        stream_(std::move(other.stream_)) {}
+        is_typed_(other.is_typed_.load()),
+        stream_(std::move(other.stream_)),
+        opener_(std::move(other.opener_)) {}
   DeviceStream& operator=(DeviceStream&& other) noexcept {
     schema_ = std::move(other.schema_);
     device_type_ = other.device_type_;
+    is_typed_ = other.is_typed_.load();
     stream_ = std::move(other.stream_);
+    opener_ = std::move(other.opener_);
     return *this;
   }
 
-  const ParsedSchema& schema() const noexcept { return *schema_; }
-  int32_t device_type() const noexcept { return device_type_; }
+  const ParsedSchema& schema() { return *opened().schema_; }
+  int32_t device_type() { return opened().device_type_; }
+  /// Whether `schema` opens nothing.
+  bool is_typed() const noexcept { return is_typed_; }
 
   py::object next() {
     DeviceArray array;
     {
       const py::gil_scoped_release release;
       const ReadLock lock(mutex_);
-      require_open();
+      open();
       array = stream_->next();
     }
     if (!array) throw py::stop_iteration();
@@ -76,7 +88,7 @@ class DeviceStream {
   auto consume(const Use& use) {
     const py::gil_scoped_release release;
     const ReadLock lock(mutex_);
-    require_open();
+    open();
     return use(std::move(stream_));
   }
 
@@ -84,21 +96,29 @@ class DeviceStream {
     const py::gil_scoped_release release;
     const ReadLock lock(mutex_);
     stream_.reset();
+    opener_.reset();
   }
 
  private:
-  void require_open() const {
-    if (stream_ == nullptr) {
-      raise_value_error(
-          "this DeviceStream is closed, or an adaptor or a consumer has taken it: a stream can be "
-          "read once, continue with what was made of it");
-    }
+  /// This object, with its type known. A stream that was taken still has its type.
+  DeviceStream& opened() {
+    if (is_typed_) return *this;  // without the lock: another thread may read for long
+    const py::gil_scoped_release release;
+    const ReadLock lock(mutex_);
+    if (!is_typed_) open();
+    return *this;
   }
+
+  /// Opens the stream; the caller holds the lock. Raises ValueError if it is closed.
+  void open();
+  void call_opener();
 
   std::shared_ptr<const ParsedSchema> schema_;
   int32_t device_type_ = 0;
+  std::atomic<bool> is_typed_{false};  ///< whether the two above are known; they stay
   ReadMutex mutex_;
   OwnedStream stream_;
+  std::shared_ptr<const void> opener_;  ///< a Python function without arguments
 };
 
 }  // namespace
@@ -108,6 +128,48 @@ ARROWDL_CAST_BY_VALUE(arrowdl::python::DeviceStream)
 
 namespace arrowdl::python {
 namespace {
+
+void DeviceStream::open() {
+  if (opener_ != nullptr) {
+    require_gil([this] { call_opener(); });
+    opener_.reset();
+  }
+  if (stream_ == nullptr) {
+    raise_value_error(
+        "this DeviceStream is closed, or an adaptor or a consumer has taken it: a stream can be "
+        "read once, continue with what was made of it");
+  }
+}
+
+void DeviceStream::call_opener() {
+  try {
+    const py::object made = py::reinterpret_borrow<py::object>(
+        static_cast<PyObject*>(const_cast<void*>(opener_.get())))();
+    auto& other = made.cast<DeviceStream&>();
+    stream_ = other.consume([](OwnedStream&& stream) { return std::move(stream); });
+  } catch (const py::error_already_set& error) {
+    throw PassingError(error);
+  }
+  schema_ = stream_->schema();
+  device_type_ = stream_->device_type();
+  is_typed_ = true;
+}
+
+/// Of a stream that `opener`, which returns another DeviceStream, opens when it is first used.
+DeviceStream open_later(const py::object& opener) {
+  return DeviceStream(share_object(opener.ptr()));
+}
+
+/// Of the arrays of a Python iterator, none of which is read before it is requested.
+py::object read_arrays(const py::object& iterator, const py::object& schema, int32_t device_type) {
+  const auto parsed = read_requested_schema(schema.attr("__arrow_c_schema__")().ptr());
+  return wrap(iterate(iterator, parsed, device_type));
+}
+
+py::object map_batches(const py::object& self, const py::args& model, const py::kwargs& options) {
+  const py::tuple given = py::make_tuple(self) + model;
+  return checked(PyObject_Call(find_hook(Hook::kMap).ptr(), given.ptr(), options.ptr()));
+}
 
 py::object from_arrow_stream(const py::object& object) {
   if (py::isinstance<DeviceStream>(object)) return object;
@@ -251,12 +313,13 @@ DeviceStream mix_streams(const std::vector<py::object>& streams,
   return DeviceStream(mix(take_streams(streams), std::move(read)));
 }
 
-std::string repr_stream(const DeviceStream& self) {
+std::string repr_stream(DeviceStream& self) {
+  if (!self.is_typed()) return "<arrowdl.DeviceStream, not opened>";
   return concat("<arrowdl.DeviceStream of ", to_string(self.schema().type), ", ",
                 device_type_name(self.device_type()), ">");
 }
 
-py::object make_schema(const DeviceStream& self) {
+py::object make_schema(DeviceStream& self) {
   return py::cast(Schema(copy_schema(*self.schema().schema.get())));
 }
 
@@ -273,7 +336,7 @@ py::object make_dataframe(DeviceStream& self, bool nan_as_null, bool allow_copy)
                                          py::arg("allow_copy") = allow_copy);
 }
 
-py::object stream_arrow_c_schema(const DeviceStream& self) {
+py::object stream_arrow_c_schema(DeviceStream& self) {
   return make_schema(self).attr("__arrow_c_schema__")();
 }
 
@@ -297,7 +360,7 @@ void define_protocols(py::class_<DeviceStream>& type) {
            py::arg("allow_copy") = true, stream_docs::kDataFrame)
       .def_property_readonly("schema", &make_schema, "The Arrow schema of every array.")
       .def_property_readonly(
-          "device_type", [](const DeviceStream& self) { return self.device_type(); },
+          "device_type", [](DeviceStream& self) { return self.device_type(); },
           "The device type of every array, a number of `DeviceType`.")
       .def("close", &DeviceStream::close,
            "close(self, /)\n--\n\nRelease what the stream holds, its threads included. Arrays that "
@@ -321,6 +384,7 @@ void define_adaptors(py::class_<DeviceStream>& type) {
            py::arg("resume_from") = py::make_tuple(0, 0, 0), stream_docs::kPack)
       .def("to", &copy_to_device, py::arg("device"), py::kw_only(), py::arg("pin_memory") = true,
            py::arg("allocator") = py::none(), stream_docs::kTo)
+      .def("map", &map_batches, stream_docs::kMap)
       .def("prefetch", &prefetch_arrays, py::arg("depth") = 2, stream_docs::kPrefetch);
 }
 
@@ -345,6 +409,12 @@ void register_device_stream(py::module_& m) {
   m.def("mix", &mix_streams, py::arg("streams"), py::arg("phases"),
         "mix(streams, phases)\n--\n\nReturn a stream of the rows of DeviceStreams in turn, in new "
         "memory. A phase is a list: its rows, and the index, weight and progress of each stream.");
+  m.def("open_later", &open_later, py::arg("opener"),
+        "open_later(opener)\n--\n\nReturn a stream that `opener`, which returns a DeviceStream, "
+        "opens when the stream or its type is first used.");
+  m.def("read_arrays", &read_arrays, py::arg("iterator"), py::arg("schema"), py::arg("device_type"),
+        "read_arrays(iterator, schema, device_type)\n--\n\nReturn a stream of the arrays of an "
+        "iterator, none of which is read before it is requested.");
   m.def("permute", &permute, py::arg("count"), py::arg("seed"),
         "permute(count, seed)\n--\n\nReturn the numbers 0 to count - 1 in an order that depends "
         "only on `seed` and `count`.");

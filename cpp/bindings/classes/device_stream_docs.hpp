@@ -307,6 +307,73 @@ BufferError
     The blocks have 2**31 tokens or more, or the host cannot read the memory: call it before
     `to`.)";
 
+constexpr const char* kMap = R"(map(self, /, model, **options)
+--
+
+Call `model` with the tensors of each batch of rows, and add the tensors that it returns as columns.
+
+The result has the columns that are kept and those of the model, in the order of the rows. The model
+is called when the stream is read: for the first batch as soon as the stream, its schema or an
+adaptor of it is used. It runs on a native thread of the stream, always the same one, under
+``torch.no_grad()`` if torch is loaded. Meanwhile other threads read, convert and copy the next
+batches, and copy the results back.
+
+Parameters
+----------
+model : callable
+    Takes a batch as a `Loader` makes it: a dict of tensors by column. Returns a tensor, a dict of
+    them by the name of a new column, or a tuple of them (see `names`). The first dimension of a
+    tensor is the rows of the batch. A torch jagged tensor, or a pair (values, offsets), becomes a
+    column of lists. A list has a value for each row: a text, a number, a tensor of any length.
+    Arrow arrays are columns. Gradients are dropped.
+columns : str or sequence of str, optional
+    The columns that the model gets, all by default. It gets the tensor of one column for a str, and
+    a dict for a sequence.
+keep : sequence of str, optional
+    The columns of the source that the result has too, all by default. They are not copied.
+batch_size : int, optional
+    Rows of a batch, as of `rebatch`; the last one may have fewer. None: the arrays as they are.
+device : device, optional
+    Copies the batches there, as in `Loader`. None: where the arrays are.
+output_device : device, optional
+    Where the arrays of the result are. None: where those of the source are.
+framework : {'torch', 'jax', 'numpy'}
+    Whose tensors the model gets. It may return those of any library.
+names : str or sequence of str
+    The name of the column if the model returns one tensor; the names of those of a tuple.
+schema : Arrow schema, optional
+    The columns that the model makes. With it the model is not called before an array is read, and
+    columns are cast to these types as by ``__arrow_c_stream__``, such as rows of a matrix to lists.
+    Without it, the first batch decides; of a stream without rows, the model is called with a batch
+    without rows.
+prefetch : int
+    Batches that are ready ahead of the model, and results ahead of the consumer. 0 uses no thread:
+    the model runs in the thread that reads the stream.
+writable : bool
+    Whether the model may write to its batch, and again to the memory of what it returned. For that,
+    rows of shared memory are copied, and so are results. With False, neither is, and neither may
+    be written to.
+nulls, ragged, dtype, pad_value, max_length, pad_to_multiple, stack
+    How columns become tensors, as in `Loader`.
+layout, bool_as
+    How tensors become columns, as in `to_arrow_device`; but bools become Arrow's booleans.
+
+Returns
+-------
+DeviceStream
+
+Raises
+------
+TypeError
+    The arrays are not structs, or an option has a wrong type. While reading: the model returned
+    something else.
+ValueError
+    A column is missing, or an option has a wrong value. While reading: the model returned another
+    number of rows, other columns or types than for the first batch, or a column that is kept.
+Exception
+    While reading: what the model or a conversion raises, with the rows as a note. Consumers of the
+    exported stream get its type, text and notes as the message.)";
+
 constexpr const char* kTo = R"(to(self, /, device, *, pin_memory=True, allocator=None)
 --
 

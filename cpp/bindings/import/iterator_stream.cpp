@@ -21,6 +21,9 @@ class IteratorStream final : public ArrayStream {
       : ArrayStream(share_schema(first.export_schema()), first.device().type),
         iterator_(share_object(iterator.ptr())),
         first_(std::move(first)) {}
+  IteratorStream(const py::object& iterator, std::shared_ptr<const ParsedSchema> schema,
+                 int32_t device_type)
+      : ArrayStream(std::move(schema), device_type), iterator_(share_object(iterator.ptr())) {}
 
   DeviceArray next(int64_t) override {
     if (first_) return std::exchange(first_, DeviceArray());
@@ -60,6 +63,11 @@ class IteratorStream final : public ArrayStream {
 };
 
 }  // namespace
+
+OwnedStream iterate(const py::object& iterator, std::shared_ptr<const ParsedSchema> schema,
+                    int32_t device_type) {
+  return std::make_unique<IteratorStream>(iterator, std::move(schema), device_type);
+}
 
 OwnedStream iterate(const py::object& object) {
   const auto iterator = py::reinterpret_steal<py::object>(PyObject_GetIter(object.ptr()));

@@ -32,6 +32,7 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks.jax_streams", "is_stream"},
     {"arrowdl._frameworks.jax_streams", "order_after_compute"},
     {"arrowdl._processes", "prepare"},
+    {"arrowdl._map", "map"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");
 

@@ -23,6 +23,7 @@ enum class Hook {
   kIsStreamOfJax,  ///< (device type, device id, stream) -> bool
   kOrderAfterJax,  ///< (device type, device id, stream) -> None
   kPrepareToShare,  ///< () -> None
+  kMap,             ///< (DeviceStream, model, the options of map) -> DeviceStream
   kCount,
 };
 

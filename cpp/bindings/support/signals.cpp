@@ -9,11 +9,24 @@ namespace {
 
 namespace py = pybind11;
 
-std::string describe(PyObject* error) {
-  const auto text = py::reinterpret_steal<py::object>(PyObject_Str(error));
+std::string text_of(PyObject* object) {
+  const auto text = py::reinterpret_steal<py::object>(PyObject_Str(object));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
   if (utf8 == nullptr) PyErr_Clear();
-  return concat(Py_TYPE(error)->tp_name, ": ", utf8 == nullptr ? "(str() of it fails)" : utf8);
+  return utf8 == nullptr ? "(str() of it fails)" : utf8;
+}
+
+/// Its type, text and notes (PEP 678), as a traceback shows them.
+std::string describe(PyObject* error) {
+  std::string text = concat(Py_TYPE(error)->tp_name, ": ", text_of(error));
+  const auto notes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(error, "__notes__"));
+  if (!notes) PyErr_Clear();
+  if (!notes || PyList_Check(notes.ptr()) == 0) return text;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(notes.ptr()); ++i) {
+    const auto note = py::reinterpret_borrow<py::object>(PyList_GET_ITEM(notes.ptr(), i));
+    text += concat("\n", text_of(note.ptr()));
+  }
+  return text;
 }
 
 }  // namespace

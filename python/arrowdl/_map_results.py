@@ -1,0 +1,203 @@
+"""What a model returned for a batch, as Arrow columns of as many rows."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NoReturn
+
+from arrowdl import _core
+
+_EXPECTED = (
+    "return a tensor, a dict of tensors by column name, a tuple of them with names=[...], or Arrow "
+    "columns"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """How results become columns.
+
+    Attributes
+    ----------
+    names : str or list of str
+        Of one tensor, or of those of a tuple.
+    copy : bool
+        Copy the tensors: the model may write to their memory again.
+    layout, bool_as : str
+        As of `to_arrow_device`.
+    types : dict of str to pyarrow.DataType
+        Of lists of Python values, by column: those that are known. The first list adds its own.
+    """
+
+    names: str | list[str]
+    copy: bool
+    layout: Any
+    bool_as: Any
+    types: dict[str, Any]
+
+
+def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _core.DeviceArray]:
+    """Return the columns that a model made for a batch.
+
+    Parameters
+    ----------
+    made : object
+        What the model returned.
+    rows : int
+        Of the batch.
+    options : ResultOptions
+
+    Raises
+    ------
+    TypeError
+        `made` is no tensor, nor something that has tensors.
+    ValueError
+        A column has another number of rows.
+    BufferError
+        Arrow cannot represent a tensor.
+    """
+    columns = {}
+    for name, value in _name_values(made, rows, options.names).items():
+        if not isinstance(name, str):
+            raise TypeError(f"the model returned the key {name!r}: columns are named by str")
+        try:
+            column = _read_column(name, value, rows, options)
+        except (BufferError, TypeError, ValueError) as error:
+            error.add_note(f'in the column "{name}" that the model returned')
+            raise
+        if len(column) != rows:
+            raise ValueError(
+                f'the model returned {len(column)} rows in "{name}" for a batch of {rows} rows: '
+                "return one for each row of the batch, in the first dimension"
+            )
+        columns[name] = column
+    if not columns:
+        raise TypeError(f"the model returned no column: {_EXPECTED}")
+    return columns
+
+
+def _name_values(made: Any, rows: int, names: str | list[str]) -> Mapping[Any, Any]:
+    if isinstance(made, Mapping) or (hasattr(made, "keys") and hasattr(made, "items")):
+        return dict(made.items())
+    if hasattr(made, "_asdict"):  # a named tuple
+        return dict(made._asdict())
+    if _is_arrow(made):
+        column = _core.from_arrow(made)
+        if column.schema.format == "+s":
+            return {name: column.field(i) for i, name in enumerate(column.field_names)}
+    if not isinstance(made, tuple) or (isinstance(names, str) and _is_ragged(made, rows)):
+        made = (made,)
+    if isinstance(names, str):
+        names = [names]
+    if len(made) != len(names):
+        raise ValueError(
+            f"the model returned {len(made)} tensors, and names={names!r} has {len(names)}: give a "
+            "name to each, or return a dict of tensors by column name"
+        )
+    return dict(zip(names, made, strict=True))
+
+
+def _is_arrow(value: Any) -> bool:
+    # Of torch's and NumPy's tensors, none has Arrow's protocol.
+    return any(hasattr(value, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
+
+
+def _is_ragged(value: tuple[Any, ...], rows: int) -> bool:
+    """Whether a tuple is (values, offsets), with the ends of each row in one tensor of values."""
+    return len(value) == 2 and tuple(getattr(value[1], "shape", ())) == (rows + 1,)
+
+
+def _read_column(name: str, value: Any, rows: int, options: ResultOptions) -> _core.DeviceArray:
+    if _is_arrow(value):
+        return _copy(_core.from_arrow(value), options)
+    if isinstance(value, list):
+        return _read_list(name, value, options)
+    if isinstance(value, tuple):
+        if not _is_ragged(value, rows):
+            _refuse(name, value)
+        values, offsets = (_read_tensor(part, options) for part in value)
+        return _core.make_list(values, offsets)
+    if getattr(getattr(value, "dtype", None), "kind", "") in tuple("OSUMm"):  # NumPy's
+        return _make_array(name, value, options)
+    if value is None or isinstance(value, (str, bytes, int, float)):
+        _refuse(name, value)
+    return _read_tensor(value, options)
+
+
+def _refuse(name: str, value: Any) -> NoReturn:
+    raise TypeError(f'the model returned {type(value).__name__} for "{name}": {_EXPECTED}')
+
+
+def _read_tensor(value: Any, options: ResultOptions) -> _core.DeviceArray:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach()  # no_grad has no effect on parameters
+        if value.dim() == 0:
+            _refuse_scalar()
+        if options.copy and not value.is_nested and value.device.type != "cpu":
+            # On torch's stream, whose later work comes after the copy.
+            value = value.clone(memory_format=torch.contiguous_format)
+            return _convert(value, options)
+    elif getattr(value, "shape", None) == ():
+        _refuse_scalar()
+    elif type(value).__module__.startswith("jax"):  # nobody writes to JAX's arrays
+        return _convert(value, options)
+    return _settle(_convert(value, options, copy=options.copy or None), options)
+
+
+def _convert(value: Any, options: ResultOptions, copy: bool | None = None) -> _core.DeviceArray:
+    return _core.to_arrow_device(value, copy=copy, layout=options.layout, bool_as=options.bool_as)
+
+
+def _copy(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
+    return _settle(deepcopy(column), options) if options.copy else column
+
+
+def _settle(column: _core.DeviceArray, options: ResultOptions) -> _core.DeviceArray:
+    """Wait for a copy on a device: the next call of the model may write to what is copied.
+
+    The copy runs on a stream of arrowdl, and the library's stream does not wait for it.
+    """
+    if options.copy and not _core.is_host_readable(column.device):
+        column[:1].to("cpu")
+    return column
+
+
+def _refuse_scalar() -> NoReturn:
+    raise ValueError(
+        "it is a tensor without dimensions, and a column has a value for each row: expand() it to "
+        "the rows of the batch"
+    )
+
+
+def _read_list(name: str, values: Sequence[Any], options: ResultOptions) -> _core.DeviceArray:
+    """Return a list with a value for each row: tensors of any length, or Python values."""
+    if not values or not all(hasattr(value, "__dlpack__") for value in values):
+        return _make_array(name, values, options)
+    shapes = {len(value.shape) for value in values}
+    if len(shapes) > 1:
+        raise ValueError(f"its tensors have {sorted(shapes)} dimensions: give all as many")
+    # A tensor without dimensions becomes an array of one row.
+    parts = [
+        _convert(value.detach() if hasattr(value, "detach") else value, options).to("cpu")
+        for value in values
+    ]
+    items = _core.concatenate(parts) if len(parts) > 1 else deepcopy(parts[0])
+    if shapes == {0}:
+        return items
+    offsets = array("q", accumulate(map(len, parts), initial=0))
+    return _core.make_list(items, _core.to_arrow_device(offsets))
+
+
+def _make_array(name: str, values: Any, options: ResultOptions) -> _core.DeviceArray:
+    import pyarrow as pa
+
+    made = pa.array(values, options.types.get(name))
+    if not pa.types.is_null(made.type):
+        options.types.setdefault(name, made.type)
+    return _core.from_arrow(made)
