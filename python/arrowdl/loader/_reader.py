@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
+from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import count_batches
 from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
-from arrowdl.loader._options import Options, Step, require_int
+from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._skipped import Skipped

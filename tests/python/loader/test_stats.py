@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import time
+from fractions import Fraction
 from typing import Any
 
 import arrowdl
+import numpy as np
 import pyarrow as pa
 import pytest
 from arrowdl.loader import Stats
@@ -167,6 +169,8 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
     [
         ({"report_every": 0}, "report_every=0: give seconds"),
         ({"report_every": "1"}, "report_every='1': give seconds"),
+        ({"report_every": True}, "report_every=True: give seconds"),
+        ({"report_every": float("nan")}, "report_every=nan: give seconds"),
         ({"report_every": 1, "report": 3}, "report=3: give a function"),
         ({"report": print}, "needs report_every="),
     ],
@@ -174,6 +178,17 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         arrowdl.Loader(TABLE, 8, **options)
+
+
+@pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), Fraction(5)])
+def test_seconds_of_any_number(seconds: Any, clock: list[float]) -> None:
+    seen: list[Stats] = []
+    loader = arrowdl.Loader(
+        TABLE, 50, framework="numpy", report_every=seconds, report=lambda stats: seen.append(stats)
+    )
+    for _ in loader:
+        clock[0] += 6
+    assert len(seen) == 2
 
 
 def test_workers_get_no_report() -> None:
