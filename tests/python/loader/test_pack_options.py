@@ -258,6 +258,9 @@ def test_lengths_are_read_once_and_a_resume_reads_the_rest(
     for _ in range(2):
         read_blocks(loader)
     assert reads == [(["tokens"], list(range(30))), *[(None, list(range(30)))] * 2]
+    reads.clear()
+    read_blocks(loader.map(dict))
+    assert reads == [(None, list(range(30)))]
     blocks = read_blocks(loader, 300)
     state = loader.state_dict()
     position = loader._pipeline.find_source(loader._position)._plan.find(600)  # type: ignore[union-attr]

@@ -53,6 +53,27 @@ def test_a_row_of_another_rank_is_padding() -> None:
     assert (loader.stats().rows, loader.stats().padding_rows) == (4, 1)
 
 
+@pytest.mark.parametrize("filters", [False, True])
+def test_padding_of_worker_processes_is_counted(filters: bool) -> None:
+    counts = []
+    for workers in (0, 2):
+        options: dict[str, Any] = {"pad_last": True, "rank": 1, "world_size": 3}
+        with arrowdl.Loader(
+            TABLE.slice(0, 49), 4, framework="numpy", num_workers=workers, **options
+        ) as loader:
+            chain = loader.filter(is_small) if filters else loader
+            valid = [(chain.valid_rows, batch["valid"].tolist()) for batch in chain]
+            chain.close()
+            assert all(mask == [True] * own + [False] * (4 - own) for own, mask in valid)
+            stats = chain.stats()
+            counts.append((stats.batches, stats.rows, stats.padding_rows, stats.filtered_rows))
+    assert counts[0] == counts[1] == ((5, 4, 16, 12) if filters else (5, 16, 4, 0))
+
+
+def is_small(batch: dict[str, Any]) -> Any:
+    return batch["id"] < 21
+
+
 def test_a_line_for_people() -> None:
     assert str(Stats()) == "no batches yet"
     stats = Stats(1000, 64_000, 5_000_000, 6.0, 1.0, 2.0, 1.0)
