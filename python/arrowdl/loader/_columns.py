@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from arrowdl import _core
+from arrowdl.loader._checks import require_int
 from arrowdl.loader._types import Nulls, Ragged
 
 _DEFAULTS = {"nulls": "raise", "ragged": "jagged"}
@@ -161,12 +162,7 @@ def _choose(name: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
 
 def _count(name: str) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ValueError(f"{name}={value!r}: expected an int of at least 1")
-        number = operator.index(value)
-        if not 1 <= number < 2**63:
-            raise ValueError(f"{name}={value!r}: expected an int of at least 1")
-        return number
+        return require_int(name, value, 1, 2**63 - 1)
 
     return read
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._mix import open_mixture
-from arrowdl.loader._options import (
-    Options,
-    Step,
-    choose_splits,
-    require_bool,
-    require_function,
-    require_int,
-)
+from arrowdl.loader._options import Options, Step, choose_splits
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.map_dataset import MapDataset

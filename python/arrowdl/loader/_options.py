@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, cast, get_args
 
 from arrowdl import _core
+from arrowdl.loader._checks import require_bool, require_int
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._stats import Stats
@@ -183,8 +184,10 @@ class Options:
 
     def _check_report(self) -> None:
         seconds, report = self.report_every, self.report
-        if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
-            raise ValueError(f"report_every={seconds!r}: give seconds, more than 0")
+        if seconds is not None:
+            is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
+            if not (is_number and seconds > 0):
+                raise ValueError(f"report_every={seconds!r}: give seconds, more than 0")
         if report is not None and not callable(report):
             raise TypeError(f"report={report!r}: give a function that takes the Stats")
         if report is not None and seconds is None:
@@ -461,24 +464,6 @@ def choose_splits(
     return max(i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0)
 
 
-def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """`value` as an int; NumPy's integers are accepted.
-
-    Raises
-    ------
-    ValueError
-        `value` is no integer, or is less than `least` or more than `most`.
-    """
-    limits = "" if least is None else f" of at least {least}"
-    limits += "" if most is None else f" and at most {most}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ValueError(f"{name}={value!r}: expected an int{limits}")
-    number = operator.index(value)
-    if (least is not None and number < least) or (most is not None and number > most):
-        raise ValueError(f"{name}={value!r}: expected an int{limits}")
-    return number
-
-
 def check_mask_name(names: Sequence[str]) -> None:
     """Raise ValueError if a column has the name of the mask that `pad_last` adds."""
     if MASK in names:
@@ -486,21 +471,6 @@ def check_mask_name(names: Sequence[str]) -> None:
             f'pad_last=True adds a column "{MASK}", and the source has one: rename it, or leave it '
             "out with columns="
         )
-
-
-def require_bool(name: str, value: Any) -> bool:
-    """`value` as a bool; NumPy's bools are accepted.
-
-    Raises
-    ------
-    TypeError
-        `value` is no bool.
-    """
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
-        return bool(value)
-    is_seed = name == "shuffle" and hasattr(value, "__index__")
-    advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""
-    raise TypeError(f"{name}={value!r}: expected True or False{advice}")
 
 
 def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
@@ -512,16 +482,3 @@ def _read_stack(stack: Any) -> bool | dict[str, list[str]]:
         if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
             raise TypeError(f"stack={stack!r}: give a list of at least one column as {name!r}")
     return {name: list(columns) for name, columns in stack.items()}
-
-
-def require_function(name: str, value: Any) -> Callable[[Any], Any]:
-    """`value` as a function of one batch.
-
-    Raises
-    ------
-    TypeError
-        `value` cannot be called.
-    """
-    if not callable(value):
-        raise TypeError(f"{name}({value!r}): give a function of one batch")
-    return cast("Callable[[Any], Any]", value)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from arrowdl.loader._checks import require_int, require_names
+
 Strategy = Literal["concat", "best_fit"]
 Long = Literal["split", "truncate", "drop", "raise"]
 _DECIDING = ("column", "length", "strategy", "buffer_size", "long")
@@ -15,7 +17,7 @@ _DECIDING = ("column", "length", "strategy", "buffer_size", "long")
 class Pack:
     """Blocks of `length` tokens, for ``Loader(pack=...)``: the arguments of `DeviceStream.pack`.
 
-    They are checked when a Loader is made, or, for streams, when it is iterated.
+    Their values are checked when a Loader is made, or, for streams, when it is iterated.
 
     Parameters
     ----------
@@ -38,8 +40,9 @@ class Pack:
 
     Raises
     ------
-    ValueError
-        `add` has ``"resume_from"``: the states of a Loader take its place.
+    TypeError, ValueError
+        An argument has an unsupported type; or `add` has ``"resume_from"``, whose place the states
+        of a Loader take.
     """
 
     column: str
@@ -53,6 +56,13 @@ class Pack:
     add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens")
 
     def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise TypeError(f"column={self.column!r}: give the name of a column")
+        for name in ("length", "buffer_size"):  # states have them: plain ints
+            object.__setattr__(self, name, require_int(name, getattr(self, name)))
+        if self.aligned is not None:
+            require_names("aligned", self.aligned)
+        require_names("add", self.add)
         if "resume_from" in self.add:
             raise ValueError(
                 'add= has "resume_from": a Loader resumes by its own state, see Loader.state_dict; '

@@ -6,8 +6,10 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from functools import partial
+from operator import sub
 from typing import Any
 
 from arrowdl import _core
@@ -56,9 +58,9 @@ class Pipeline:
     source : Source
     options : Options
     plan : Plan, optional
-        If the steps depend on the lengths of the rows.
+        If the steps depend on the lengths of the rows; by default a new one.
     packing : Packing, optional
-        Of `options.pack`, if another pipeline of the same source has it already.
+        Of `options.pack`; by default a new one.
     """
 
     def __init__(
@@ -89,6 +91,17 @@ class Pipeline:
         if self._packing is not None:
             self._packing.prepare()
 
+    def with_options(self, options: Options) -> Pipeline:
+        """Return a pipeline of the same rows, whose lengths it does not read again.
+
+        Parameters
+        ----------
+        options : Options
+            Which give each step the same rows.
+        """
+        # Copies, without the steps that were planned: they share the lengths of the rows.
+        return Pipeline(self.source, options, copy(self.plan), copy(self._packing))
+
     def for_workers(self) -> Pipeline:
         """Return the pipeline of a worker process: it reads, converts and calls `transform`.
 
@@ -112,7 +125,7 @@ class Pipeline:
         )
         if self._packing is not None:
             self._packing.prepare()
-        return Pipeline(self.source, reduced, self.plan, self._packing)
+        return self.with_options(reduced)
 
     def find_source(self, position: Position) -> Source:
         """Return the source whose rows the ranks share: of `pack`, the blocks of the epoch.
@@ -147,7 +160,7 @@ class Pipeline:
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any, Counts, Outcome | None]]:
+    ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None]]:
         """Read the batches of one worker process.
 
         Parameters
@@ -159,9 +172,11 @@ class Pipeline:
 
         Yields
         ------
-        rows : int
+        valid : int
             Rows of the batch that belong to the rank.
         batch : object
+        rows : int
+            All rows of the batch.
         padding : (int, int)
             Of `Padding.count`.
         outcome : Outcome or None
@@ -172,12 +187,14 @@ class Pipeline:
         position = Position.at(place, sharding.splits, is_tokens=is_tokens)
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
-        received, before = Received(), (0, 0)
+        received, before = Received(), (0, 0, 0)
         stats = received.stats
         for batch in iterate(self, reader, received, NoBar, Reporter(stats, None, None)):
-            padding = stats.values - before[0], stats.padding_values - before[1]
-            before = stats.values, stats.padding_values
-            yield received.valid_rows, batch, padding, received.outcome
+            counts = stats.padding_rows, stats.values, stats.padding_values
+            others, *padding = map(sub, counts, before)
+            before = counts
+            valid = received.valid_rows
+            yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome
             del batch
         self.check_read()
 
@@ -518,11 +535,13 @@ class WorkerPipeline:
         if pool is not None:
             pool.close()
 
-    def _convert(self, message: Message) -> Any:
+    def _convert(self, message: Message) -> Outcome:
         batch = self._pipeline.finish(message.read())
         if message.outcome is None:
-            return batch
-        return replace(pickle.loads(message.outcome), batch=batch)
+            return Outcome(batch, message.rows, message.valid)
+        outcome: Outcome = pickle.loads(message.outcome)
+        outcome.batch = batch
+        return outcome
 
     def _read(self, reader: Reader) -> Iterator[Message]:
         options, position = self._pipeline.options, reader.position

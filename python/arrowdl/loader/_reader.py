@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
+from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import count_batches
 from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
-from arrowdl.loader._options import Options, Step, require_int
+from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._skipped import Skipped
@@ -42,27 +43,30 @@ class EpochReader:
         if options.shuffle and isinstance(source, IndexedSource):
             source = source.cut_for_shuffle()
         self._source = source
-        self._use(options)
+        self._use(Pipeline(source, options))
+        self._left_out: tuple[Skipped, ...] = ()
         self._position = Position()
         self._received = Received()
         self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
         self._is_closed = False
 
-    def _use(self, options: Options) -> None:
-        self._options = options
-        self._pipeline = Pipeline(self._source, options)
-        self._workers = WorkerPipeline(self._pipeline) if options.num_workers else None
+    def _use(self, pipeline: Pipeline) -> None:
+        self._options = pipeline.options
+        self._pipeline = pipeline
+        self._workers = WorkerPipeline(pipeline) if self._options.num_workers else None
 
     def _note_skipped(self, entries: Iterable[Skipped]) -> None:
-        """Log files that cannot be opened, and name them in `stats`."""
+        """Log files that cannot be opened, and name them in `stats`, also in that of copies."""
         for entry in entries:
             name_entry(self._received.stats, entry)
+        self._left_out = self._received.stats.skipped
 
     def _with_step(self, step: Step) -> Self:
         """Return a Loader at the same position that calls one step more."""
         made = copy.copy(self)
-        made._use(replace(self._options, chain=(*self._options.chain, step)))
+        options = replace(self._options, chain=(*self._options.chain, step))
+        made._use(self._pipeline.with_options(options))
         return made
 
     @property
@@ -453,7 +457,7 @@ class EpochReader:
             **kept,
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
-            "_received": Received(valid_rows=self.valid_rows),
+            "_received": Received(Stats(skipped=self._left_out), self.valid_rows),
             "_reporter": None,
         }
 

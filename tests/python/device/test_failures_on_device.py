@@ -44,7 +44,13 @@ for name, (source, options) in SOURCES.items():
         loader = arrowdl.Loader(
             source, 100, framework="numpy", on_error="skip", max_skipped_rows=100, transform=fail,
             ragged="padded", **options, **more)
-        read = [batch["id"].tolist()[:loader.valid_rows] for batch in loader]
+        read = []
+        for batch in loader:
+            valid = loader.valid_rows
+            if "valid" in batch:
+                mask = [True] * valid + [False] * (100 - valid)
+                assert batch["valid"].tolist() == mask, (name, more)
+            read.append(batch["id"].tolist()[:valid])
         stats = loader.stats()
         assert len(read) == 9, (name, more)
         assert stats.rows == 800 and stats.skipped_rows == 100, (name, more)

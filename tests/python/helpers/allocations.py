@@ -410,6 +410,20 @@ def streams_packed() -> Use:
 
 
 @use
+def streams_joined() -> Use:
+    batches = TABLE.to_batches(max_chunksize=1)
+
+    def run() -> Any:
+        first, second, third, fourth = (
+            arrowdl.from_arrow_stream(pa.Table.from_batches(batches)) for _ in range(4)
+        )
+        both = _core.interleave([first, second], 1)
+        return list(both), list(_core.mix([third, fourth], [[0, 0, 1, 0, 1, 2, 0]]))
+
+    return run
+
+
+@use
 def rows_by_number() -> Use:
     """Of more and of fewer arrays than rows."""
     arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches(max_chunksize=1)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+from hypothesis import strategies as st
 
 Steps = list[list[int]]
 
@@ -56,6 +58,32 @@ class Ranks:
                 return
             reader.position.give(turn + 1)
             yield item[1]["id"][: item[0]].tolist()
+
+
+def worlds(ranks: Sequence[int]) -> st.SearchStrategy[list[tuple[int, int, int]]]:
+    """Ranks, workers of each and steps, up to the next stop."""
+    world = st.tuples(st.sampled_from(ranks), st.integers(0, 3), st.sampled_from([0, 1, 2, 3, 5]))
+    return st.lists(world, min_size=1, max_size=3)
+
+
+def read_with_stops(
+    make: Callable[[int, int], Ranks], worlds: Iterable[tuple[int, int, int]], rows: int
+) -> Steps:
+    """Some steps of each of `worlds`, a stop after each, and the others of one rank.
+
+    `make` takes ranks and workers. An epoch has `rows` rows.
+    """
+    read: Steps = []
+    state = None
+    for ranks, workers, steps in [*worlds, (1, 0, None)]:
+        if read and sum(map(len, read)) == rows:
+            break
+        world = make(ranks, workers)
+        if state is not None:
+            world.load(state)
+        now, state = world.read(steps)
+        read += now
+    return read
 
 
 def divisors(number: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import arrowdl
 import pyarrow as pa
+from arrowdl import _core
 
 from helpers.arrow import ArrowArray, ArrowDeviceArray, ArrowSchema
 from helpers.capsules import capsule_address
@@ -87,13 +88,21 @@ class Reader:
 
 
 def make_batches(count: int = 5) -> list[pa.RecordBatch]:
-    return [pa.record_batch({"a": [i, i + 1, i + 2], "b": ["x", None, "z"]}) for i in range(count)]
+    return [
+        pa.record_batch({"a": [i, i + 1, i + 2], "b": ["x", None, "z"], "c": [[i], [], [i, i]]})
+        for i in range(count)
+    ]
 
 
 def yield_batches() -> Iterator[pa.RecordBatch]:
     for batch in make_batches():
         sum(range(100))  # gives other threads a chance to ask for the lock
         yield batch
+
+
+def from_batches() -> arrowdl.DeviceStream:
+    """A second stream, for adaptors of several."""
+    return arrowdl.from_arrow_stream(yield_batches())
 
 
 # Each needs the interpreter lock somewhere: to run, or to be released.
@@ -114,6 +123,11 @@ ADAPTORS: dict[str, Callable[[Any], Any]] = {
     "shard": lambda stream: stream.shard(2, 1),
     "to": lambda stream: stream.to("cpu"),
     "prefetch": lambda stream: stream.prefetch(),
+    "pack": lambda stream: stream.pack("c", 4),
+    "pack by best_fit": lambda stream: stream.pack("c", 4, "best_fit", buffer_size=2),
+    "chain": lambda stream: _core.chain(list(stream)),
+    "interleave": lambda stream: _core.interleave([stream, from_batches()], 2, 1),
+    "mix": lambda stream: _core.mix([stream, from_batches()], [[0, 0, 1, 0, 1, 2, 0]]),
     "all": lambda stream: (
         stream.prefetch(1)
         .select(["a"])

@@ -61,6 +61,8 @@ def to_list(array: Any) -> list[int]:
         pa.map_(pa.int8(), pa.int8()),
         pa.string(),
         pa.large_binary(),
+        pa.string_view(),
+        pa.binary_view(),
         pa.uint16(),
     ],
     ids=str,
@@ -69,8 +71,10 @@ def test_types_and_nulls(kind: pa.DataType) -> None:
     def make(n: int | None) -> Any:
         if n is None or pa.types.is_integer(kind):
             return n
-        if pa.types.is_string(kind) or pa.types.is_large_binary(kind):
-            return b"x" * n if pa.types.is_large_binary(kind) else "x" * n
+        if kind in (pa.string(), pa.string_view()):
+            return "\u00e4" * (n // 2) + "x" * (n % 2)  # its bytes count
+        if kind in (pa.large_binary(), pa.binary_view()):
+            return b"x" * n
         if pa.types.is_map(kind):
             return [(i, i) for i in range(n)]
         return [[]] * n if pa.types.is_list(getattr(kind, "value_type", pa.null())) else [0] * n

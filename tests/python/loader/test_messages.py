@@ -31,7 +31,7 @@ def write(tree: Any) -> Message:
     block.write(memory)
     others = pickle.loads(pickle.dumps({i: leaves[i] for i in block.left_out}))
     layout = pickle.loads(pickle.dumps(layout))
-    return Message(1, layout, arrowdl.to_arrow_device(memory), block.table, others)
+    return Message(1, 1, layout, arrowdl.to_arrow_device(memory), block.table, others)
 
 
 def count_pickled(tree: Any) -> int:

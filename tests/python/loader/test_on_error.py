@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -157,7 +158,11 @@ def test_a_file_without_a_footer_is_left_out(
         loader = open_skipping(source)
         (message,) = read_messages(caplog)
         assert message.startswith(f"skipped all of {str(folder / '1.parquet')!r}: ")
-        assert [entry.ranges for entry in loader.stats().skipped] == [()]
+        (entry,) = loader.stats().skipped
+        assert (entry.path, entry.ranges) == (str(folder / "1.parquet"), ())
+        for other in (loader.map(dict), loader.filter(len).map(dict), copy.copy(loader)):
+            assert other.stats().skipped == (entry,), "it lacks the file as well"
+        assert read_messages(caplog) == []
         assert len(loader) == 20
         assert flatten(read(loader)) == all_but(range(100, 200))
         with pytest.raises(ValueError, match="another dataset"):

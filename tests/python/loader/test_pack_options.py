@@ -139,6 +139,33 @@ def test_resume_from_is_refused() -> None:
         arrowdl.Pack("tokens", 4, add=["resume_from"])
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"column": 3}, TypeError, "column=3: give the name of a column"),
+        ({"length": 4.5}, ValueError, "length=4.5: expected an int"),
+        ({"buffer_size": "8"}, ValueError, "buffer_size='8': expected an int"),
+        ({"aligned": "labels"}, TypeError, "aligned='labels': give a list of names"),
+        ({"add": None}, TypeError, "add=None: give a list of names"),
+        ({"add": "position_ids"}, TypeError, "add='position_ids': give a list of names"),
+        ({"add": [3]}, TypeError, r"add=\[3\]: give a list of names"),
+    ],
+)
+def test_arguments_of_other_types(options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=f"^{message}$"):
+        arrowdl.Pack(**{"column": "tokens", "length": 4, **options})
+
+
+def test_sizes_of_numpy() -> None:
+    """They are in states, which are of JSON types."""
+    pack = arrowdl.Pack("tokens", np.int64(4), buffer_size=np.int32(2))  # type: ignore[arg-type]
+    loader = make_loader(make_documents(5), pack=pack)
+    next(iter(loader))
+    make_loader(make_documents(5), pack=pack).load_state_dict(
+        json.loads(json.dumps(loader.state_dict()))
+    )
+
+
 def test_what_is_refused_later() -> None:
     with pytest.raises(TypeError, match="a block of pack= has several"):
         make_loader().map_dataset()
@@ -231,6 +258,9 @@ def test_lengths_are_read_once_and_a_resume_reads_the_rest(
     for _ in range(2):
         read_blocks(loader)
     assert reads == [(["tokens"], list(range(30))), *[(None, list(range(30)))] * 2]
+    reads.clear()
+    read_blocks(loader.map(dict))
+    assert reads == [(None, list(range(30)))]
     blocks = read_blocks(loader, 300)
     state = loader.state_dict()
     position = loader._pipeline.find_source(loader._position)._plan.find(600)  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 from helpers.random_cases import choose_examples
-from helpers.ranks import Ranks, divisors
+from helpers.ranks import Ranks, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,14 +129,12 @@ def cases(draw: st.DrawFn, with_splits: bool = True) -> dict[str, Any]:
         "buffer_size": draw(st.sampled_from([1, 7, 16, 60, 1000])),
         "prefetch": draw(st.sampled_from([0, 2])),
     }
-    ranks = divisors(splits or 12)
-    worlds = st.tuples(st.sampled_from(ranks), st.integers(0, 3), st.sampled_from([0, 1, 2, 3, 5]))
     return {
         "kind": draw(st.sampled_from(KINDS)),
         "lengths": draw(st.lists(st.sampled_from([0, 1, 2, 3, 5, 9, 40]), max_size=80)),
         "cut": draw(st.sampled_from([1, 4, 13, 50])),
         "options": options,
-        "worlds": draw(st.lists(worlds, min_size=1, max_size=3)),
+        "worlds": draw(worlds(divisors(splits or 12))),
     }
 
 
@@ -162,24 +160,11 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
     with open_source(case["kind"], table, case["cut"]) as (source, more):
         options = case["options"] | more
         expected, _ = World(source, 1, 0, options).read()
-        read = read_with_stops(source, options, case["worlds"], sum(map(len, expected)))
+        blocks = sum(map(len, expected))
+        read = read_with_stops(
+            lambda ranks, workers: World(source, ranks, workers, options), case["worlds"], blocks
+        )
         assert read == expected
-
-
-def read_with_stops(
-    source: Any, options: dict[str, Any], worlds: Any, blocks: int
-) -> list[list[Block]]:
-    read: Any = []
-    state = None
-    for ranks, workers, stop in [*worlds, (1, 0, None)]:
-        if read and sum(map(len, read)) == blocks:
-            break
-        world = World(source, ranks, workers, options)
-        if state is not None:
-            world.load(state)
-        now, state = world.read(stop)
-        read += now
-    return read
 
 
 @given(cases(with_splits=False))
@@ -192,7 +177,11 @@ def test_random_ranks_without_splits_have_each_block_once(
     with open_source(case["kind"], table, case["cut"]) as (source, more):
         options = case["options"] | more
         blocks = sorted(pack_rows(source, options, 0))
-        read = read_with_stops(source, options, case["worlds"], len(blocks))
+        read = read_with_stops(
+            lambda ranks, workers: World(source, ranks, workers, options),
+            case["worlds"],
+            len(blocks),
+        )
         assert sorted(itertools.chain(*read)) == blocks
 
 
@@ -215,13 +204,10 @@ def mixtures(draw: st.DrawFn) -> dict[str, Any]:
         "shuffle": draw(st.booleans()),
         "buffer_size": draw(st.sampled_from([1, 7, 60])),
     }
-    worlds = st.tuples(
-        st.sampled_from(divisors(splits)), st.integers(0, 2), st.sampled_from([0, 1, 2, 3])
-    )
     return {
         "lengths": [[1, *draw(lengths)], [1, *draw(lengths)]],
         "options": options,
-        "worlds": draw(st.lists(worlds, min_size=1, max_size=3)),
+        "worlds": draw(worlds(divisors(splits))),
     }
 
 
@@ -317,5 +303,9 @@ def test_a_document_of_many_blocks() -> None:
     }  # fmt: skip
     expected = deal(pack_rows(table, options, 0), options)
     for ranks in (1, 4):
-        read = read_with_stops(table, options, [(ranks, 0, 50)], sum(map(len, expected)))
+        read = read_with_stops(
+            lambda ranks, workers: World(table, ranks, workers, options),
+            [(ranks, 0, 50)],
+            sum(map(len, expected)),
+        )
         assert read == expected

@@ -24,7 +24,7 @@ from arrowdl.loader._sources.base import UnitOrder
 from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.mapped import MappedSource
 from helpers.random_cases import choose_examples
-from helpers.ranks import Ranks, Steps, divisors
+from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +71,12 @@ class World(Ranks):
             return arrowdl.Loader(source, framework="numpy", **rank, **options)
 
         super().__init__(make, ranks, workers)
+        self.splits = options.get("splits")
+
+    def read(self, steps: int | None = None) -> tuple[Steps, Any]:
+        read, state = super().read(steps)
+        assert self.splits is None or state["splits"] == self.splits
+        return read, state
 
 
 @st.composite
@@ -92,17 +98,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "rows": draw(st.integers(0, 120)),
         "cut": draw(st.sampled_from([1, 4, 13, 50, 1000])),
         "options": options,
-        "worlds": draw(
-            st.lists(
-                st.tuples(
-                    st.sampled_from(divisors(splits)),
-                    st.integers(0, 3),
-                    st.sampled_from([0, 1, 2, 3, 5]),
-                ),
-                min_size=1,
-                max_size=3,
-            )
-        ),
+        "worlds": draw(worlds(divisors(splits))),
     }
 
 
@@ -138,17 +134,10 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, _):
         options = case["options"] | more
         expected, _ = World(source, 1, 0, options).read()
-        read: Steps = []
-        state = None
-        for ranks, workers, steps in [*case["worlds"], (1, 0, None)]:
-            if len(read) == len(expected) and read:
-                break
-            world = World(source, ranks, workers, options)
-            if state is not None:
-                world.load(state)
-            now, state = world.read(steps)
-            read += now
-            assert state["splits"] == options["splits"]
+        rows = sum(map(len, expected))
+        read = read_with_stops(
+            lambda ranks, workers: World(source, ranks, workers, options), case["worlds"], rows
+        )
         assert read == expected
 
 
@@ -157,19 +146,14 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
 def test_random_global_batches_read_each_row_once(case: dict[str, Any], sizes: list[int]) -> None:
     with open_source(case["kind"], case["rows"], case["cut"]) as (source, more, ids):
         options = case["options"] | more | {"drop_last": False, "pad_last": False}
-        seen: list[int] = []
-        state = None
-        worlds = [*case["worlds"], (1, 0, None)]
-        for (ranks, workers, steps), size in zip(worlds, sizes, strict=False):
-            if len(seen) == len(ids) and seen:
-                break
-            options["global_batch_size"] = size * options["splits"]
-            world = World(source, ranks, workers, options)
-            if state is not None:
-                world.load(state)
-            now, state = world.read(steps)
-            seen += itertools.chain(*now)
-        assert sorted(seen) == ids
+        left = iter(sizes)
+
+        def make(ranks: int, workers: int) -> World:
+            size = next(left) * options["splits"]
+            return World(source, ranks, workers, {**options, "global_batch_size": size})
+
+        steps = read_with_stops(make, case["worlds"], len(ids))
+        assert sorted(itertools.chain(*steps)) == ids
 
 
 def test_the_example_of_the_issue() -> None:

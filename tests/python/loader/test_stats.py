@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import time
+from fractions import Fraction
 from typing import Any
 
 import arrowdl
+import numpy as np
 import pyarrow as pa
 import pytest
 from arrowdl.loader import Stats
@@ -49,6 +51,27 @@ def test_a_row_of_another_rank_is_padding() -> None:
     loader = arrowdl.Loader(table, 4, framework="numpy", rank=1, world_size=2)
     assert [len(batch["id"]) for batch in loader] == [4, 1]
     assert (loader.stats().rows, loader.stats().padding_rows) == (4, 1)
+
+
+@pytest.mark.parametrize("filters", [False, True])
+def test_padding_of_worker_processes_is_counted(filters: bool) -> None:
+    counts = []
+    for workers in (0, 2):
+        options: dict[str, Any] = {"pad_last": True, "rank": 1, "world_size": 3}
+        with arrowdl.Loader(
+            TABLE.slice(0, 49), 4, framework="numpy", num_workers=workers, **options
+        ) as loader:
+            chain = loader.filter(is_small) if filters else loader
+            valid = [(chain.valid_rows, batch["valid"].tolist()) for batch in chain]
+            chain.close()
+            assert all(mask == [True] * own + [False] * (4 - own) for own, mask in valid)
+            stats = chain.stats()
+            counts.append((stats.batches, stats.rows, stats.padding_rows, stats.filtered_rows))
+    assert counts[0] == counts[1] == ((5, 4, 16, 12) if filters else (5, 16, 4, 0))
+
+
+def is_small(batch: dict[str, Any]) -> Any:
+    return batch["id"] < 21
 
 
 def test_a_line_for_people() -> None:
@@ -167,6 +190,8 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
     [
         ({"report_every": 0}, "report_every=0: give seconds"),
         ({"report_every": "1"}, "report_every='1': give seconds"),
+        ({"report_every": True}, "report_every=True: give seconds"),
+        ({"report_every": float("nan")}, "report_every=nan: give seconds"),
         ({"report_every": 1, "report": 3}, "report=3: give a function"),
         ({"report": print}, "needs report_every="),
     ],
@@ -174,6 +199,17 @@ def test_a_report_that_fails_reaches_the_training(clock: list[float]) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         arrowdl.Loader(TABLE, 8, **options)
+
+
+@pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), Fraction(5)])
+def test_seconds_of_any_number(seconds: Any, clock: list[float]) -> None:
+    seen: list[Stats] = []
+    loader = arrowdl.Loader(
+        TABLE, 50, framework="numpy", report_every=seconds, report=lambda stats: seen.append(stats)
+    )
+    for _ in loader:
+        clock[0] += 6
+    assert len(seen) == 2
 
 
 def test_workers_get_no_report() -> None:

@@ -17,7 +17,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from helpers.random_cases import choose_examples
-from helpers.ranks import Ranks, Steps, divisors
+from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,17 +101,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "cut": draw(st.sampled_from([1, 4, 13, 1000])),
         "planned": draw(st.sampled_from([1, 5, 1000])),  # rows together
         "options": options,
-        "worlds": draw(
-            st.lists(
-                st.tuples(
-                    st.sampled_from(divisors(splits)),
-                    st.integers(0, 3),
-                    st.sampled_from([0, 1, 2, 3, 5]),
-                ),
-                min_size=1,
-                max_size=3,
-            )
-        ),
+        "worlds": draw(worlds(divisors(splits))),
     }
 
 
@@ -233,16 +223,10 @@ def test_random_stops_on_other_ranks(case: dict[str, Any]) -> None:
         patch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", case["planned"])
         options = case["options"] | more
         expected, _ = World(source, 1, 0, options).read()
-        read: Steps = []
-        state = None
-        for ranks, workers, steps in [*case["worlds"], (1, 0, None)]:
-            if len(read) == len(expected) and read:
-                break
-            world = World(source, ranks, workers, options)
-            if state is not None:
-                world.load(state)
-            now, state = world.read(steps)
-            read += now
+        rows = sum(map(len, expected))
+        read = read_with_stops(
+            lambda ranks, workers: World(source, ranks, workers, options), case["worlds"], rows
+        )
         assert read == expected
 
 

@@ -208,6 +208,7 @@ def test_lengths_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(3):
         assert len(read(loader)) == lengths[-1]
         lengths.append(len(loader))
+    assert len(read(loader.map(dict))) == lengths[-1]
     assert calls == [1]
     assert len(set(lengths)) > 1, "an epoch's order decides on its number of steps"
 

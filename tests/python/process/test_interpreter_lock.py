@@ -6,11 +6,14 @@ Every test runs in a process of its own, which ends itself where it hangs.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
+import arrowdl
 import pytest
 from helpers.processes import run_python
+from helpers.streams import ADAPTORS
 
 PREAMBLE = """
 import faulthandler
@@ -30,6 +33,22 @@ sys.setswitchinterval(1e-4)  # threads that want the lock get it soon
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     return lambda code: run_python(PREAMBLE + code)
+
+
+def test_every_adaptor_is_here() -> None:
+    """What a new method makes is to be read, and released, as the streams of the others."""
+    stub = ast.parse((Path(arrowdl.__file__).parent / "_core.pyi").read_text())
+    (cls,) = (
+        node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "DeviceStream"
+    )
+    made = {
+        method.name
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef)
+        and method.returns is not None
+        and ast.unparse(method.returns) == "DeviceStream"
+    }
+    assert made - {"__iter__"} <= set(ADAPTORS)
 
 
 caller = pytest.mark.parametrize("caller", ["with the lock", "without the lock"])

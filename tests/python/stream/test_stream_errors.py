@@ -10,6 +10,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl import _core
 from helpers.capsules import capsule_address
 
 SCHEMA = pa.schema({"x": pa.int64()})
@@ -24,6 +25,10 @@ def failing(error: BaseException, batches: int = 1) -> pa.RecordBatchReader:
         raise error
 
     return pa.RecordBatchReader.from_batches(SCHEMA, read())
+
+
+def give_rows() -> arrowdl.DeviceStream:
+    return arrowdl.from_arrow_stream(pa.table({"x": range(10)}, schema=SCHEMA))
 
 
 class ArrowArrayStream(ctypes.Structure):
@@ -97,6 +102,8 @@ ADAPTORS: dict[str, Callable[[arrowdl.DeviceStream], arrowdl.DeviceStream]] = {
     "shard": lambda stream: stream.shard(1, 0),
     "to": lambda stream: stream.to("cpu"),
     "prefetch": lambda stream: stream.prefetch(2),
+    "interleave": lambda stream: _core.interleave([stream, give_rows()], 1),
+    "mix": lambda stream: _core.mix([give_rows(), stream], [[0, 0, 1, 0, 1, 1, 0]]),
 }
 ERRORS = [
     NotImplementedError("not in this life"),

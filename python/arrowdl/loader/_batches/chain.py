@@ -242,9 +242,14 @@ class Chain:
         return made
 
     def _try(self, content: Content) -> Outcome:
-        if isinstance(content, _core.DeviceArray) and self._batch_size is not None:
+        if self._batch_size is None:
+            return self._run(Item(content, 0, None), self._convert(content))
+        if isinstance(content, _core.DeviceArray):
             content = pad_rows(drop_mask(content), 0, self._batch_size)
-        return self._run(Item(content, 0, None), self._convert(content))
+        batch = self._convert(content)
+        if isinstance(content, Message):
+            batch[MASK] = batch[MASK] & False
+        return self._run(Item(content, 0, None), batch)
 
 
 class Substitutes:

@@ -46,7 +46,8 @@ class Message:
 
     Attributes
     ----------
-    rows : int
+    rows, valid : int
+        Rows of the batch, and those of this rank, which come first.
     layout : Layout
     block : DeviceArray
         The bytes of the tensors.
@@ -61,6 +62,7 @@ class Message:
     """
 
     rows: int
+    valid: int
     layout: Layout
     block: _core.DeviceArray
     table: bytes
@@ -110,7 +112,7 @@ def pack(tree: Any, rows: int, padding: Counts) -> Message:
     block.write(memory)
     others = {i: leaves[i] for i in block.left_out}
     block_array = _core.to_arrow_device(memory)
-    return Message(rows, layout, block_array, block.table, others, padding)
+    return Message(rows, rows, layout, block_array, block.table, others, padding)
 
 
 def flatten(tree: Any) -> tuple[Layout, list[Any]]:

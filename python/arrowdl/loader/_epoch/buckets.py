@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._epoch.mixed_sequences import MixedSequences
-from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import Window
 from arrowdl.loader._sources.lengths import measure_rows
 
 
-class Buckets:
-    """The sequences of an epoch, as `Sequences`, with rows of like lengths in each batch.
+class Buckets(EpochSequences):
+    """The sequences of an epoch, with rows of like lengths in each batch.
 
     Parameters
     ----------
-    epoch : Sequences or MixedSequences
+    epoch : EpochSequences
     column : str
         Of which the lengths are sorted.
     total : int
@@ -36,7 +35,7 @@ class Buckets:
 
     def __init__(
         self,
-        epoch: Sequences | MixedSequences,
+        epoch: EpochSequences,
         column: str,
         total: int,
         splits: int,
@@ -50,18 +49,13 @@ class Buckets:
         self._rows = rows
         self._find_window = find_window
 
-    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        """Open a stream for each sequence that has rows to read, or one without rows."""
-        wanted = [(index, span) for index, span in wanted if span]
-        if not wanted:
-            return self._epoch.open([])
+    def _open_none(self) -> _core.DeviceStream:
+        (stream,) = self._epoch.open([])
+        return stream
+
+    def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         opened = self._epoch.open([(index, self._widen(index, span)) for index, span in wanted])
         return [self._sort(stream, span) for (_, span), stream in zip(wanted, opened, strict=True)]
-
-    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
-        """Return a copy of one row of a sequence."""
-        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
-        return copy.deepcopy(array)
 
     def _widen(self, index: int, span: Span) -> Span:
         """Return the rows of the windows that have rows of `span`."""

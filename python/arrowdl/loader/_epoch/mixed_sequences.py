@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 
 from arrowdl import _core
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import Sequences
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.shares import Turns
@@ -15,7 +14,7 @@ from arrowdl.loader._sources.shares import Turns
 _EPOCHS = 2**32  # of a source in an epoch of the mixture
 
 
-class MixedSequences:
+class MixedSequences(EpochSequences):
     """The sequences of an epoch of a mixture: as `Sequences`, for `MixedSource`.
 
     Parameters
@@ -28,18 +27,11 @@ class MixedSequences:
         self._source = source
         self._epoch = epoch
 
-    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        """Open a stream for each sequence that has rows to read, or one without rows.
+    def _open_none(self) -> _core.DeviceStream:
+        return self._source.read([])
 
-        Parameters
-        ----------
-        wanted : sequence of (int, Span)
-            Index of each sequence, and its rows to read.
-        """
+    def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         source = self._source
-        wanted = [(index, span) for index, span in wanted if span]
-        if not wanted:
-            return [source.read([])]
         turns = {index: Turns(source.phases, index, source.splits) for index, _ in wanted}
         counts = {i: (turns[i].count(span.start), turns[i].count(span.stop)) for i, span in wanted}
         members = []
@@ -53,11 +45,6 @@ class MixedSequences:
             )
             for index, span in wanted
         ]
-
-    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
-        """Return a copy of one row of a sequence."""
-        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
-        return copy.deepcopy(array)
 
 
 class _Epochs:

@@ -7,7 +7,6 @@ process knows the lengths of all sequences, and so where every block begins: it 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from arrowdl import _core
 from arrowdl.loader._epoch.block_plan import BlockPlan
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import EpochRows, Order
+from arrowdl.loader._epoch.sequences import EpochSequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
@@ -181,7 +181,7 @@ def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:
     return rows.read(Span(row, stop)).rebatch(_ROWS)
 
 
-class PackedMixture(_Blocks):
+class PackedMixture(_Blocks, EpochSequences):
     """The blocks of an epoch of a mixture, whose sequences are packed each by itself.
 
     All have as many blocks: if the mixture ends with a source, those of the shortest sequence, and
@@ -220,17 +220,10 @@ class PackedMixture(_Blocks):
             self._count = max(plan.count_until(source.length) for plan in self._plans)
         self.units: list[int] = [self._count] * source.splits
 
-    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        """Open a stream for each sequence that has blocks to read, or one without blocks.
+    def _open_none(self) -> _core.DeviceStream:
+        return self.read([])
 
-        Parameters
-        ----------
-        wanted : sequence of (int, Span)
-            Index of each sequence, and its blocks to read.
-        """
-        wanted = [(index, span) for index, span in wanted if span]
-        if not wanted:
-            return [self.read([])]
+    def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         places = [self._plans[index].find(span.start) for index, span in wanted]
         ends = [self._plans[index].find_end(span.stop) for index, span in wanted]
         rows = [
@@ -242,11 +235,6 @@ class PackedMixture(_Blocks):
             stream.pack(**self._pack, resume_from=place).slice(0, len(span))
             for stream, place, (_, span) in zip(streams, places, wanted, strict=True)
         ]
-
-    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
-        """Return a copy of one block of a sequence."""
-        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
-        return copy.deepcopy(array)
 
 
 def _open_sequence(sequences: MixedSequences, index: int, end: int, row: int) -> _core.DeviceStream:

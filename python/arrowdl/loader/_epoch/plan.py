@@ -12,7 +12,7 @@ from arrowdl import _core
 from arrowdl.loader._epoch.buckets import Buckets
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
 from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fill_steps
 from arrowdl.loader._options import Options
@@ -132,12 +132,12 @@ class Plan:
 
     def sort(
         self,
-        sequences: Sequences | MixedSequences,
+        sequences: EpochSequences,
         rows: int,
         epoch: int,
         steps: Steps,
         sharding: Sharding,
-    ) -> Sequences | MixedSequences | Buckets:
+    ) -> EpochSequences:
         """Return the sequences with their rows in the order of `steps`."""
         if self._options.bucket_by is None:
             return sequences
@@ -240,7 +240,7 @@ class Plan:
         ends = [len(locate_sequence(i, splits, lengths.num_rows)) for i in range(splits)]
         if self._options.drop_last:
             ends = [shortest] * splits
-        sequences: Sequences | MixedSequences
+        sequences: EpochSequences
         if isinstance(lengths, MixedSource):
             sequences = MixedSequences(lengths, epoch)
         else:

@@ -13,12 +13,12 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from arrowdl import _core
-from arrowdl.loader._epoch.buckets import Buckets, cut_rows
+from arrowdl.loader._epoch.buckets import cut_rows
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.plan import Plan, find_even_steps
 from arrowdl.loader._epoch.read import Order, Reader
-from arrowdl.loader._epoch.sequences import Sequences, locate_sequence
+from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, count_turns
 from arrowdl.loader._epoch.steps import Steps
 from arrowdl.loader._sources.base import IndexedSource
@@ -55,7 +55,7 @@ def read_splits(
         steps = plan.find_steps(rows, number, stages, sharding)
     turns = _Turns(source, reader, steps)
     is_joined = copies_rows(sharding)
-    epoch: Sequences | MixedSequences | PackedMixture | Buckets
+    epoch: EpochSequences
     if isinstance(source, PackedMixture):
         epoch = source
     elif isinstance(source, MixedSource):

@@ -1,12 +1,14 @@
-"""`Sequences`: the rows of an epoch in `splits` sequences, each a stream.
+"""`EpochSequences`: the rows of an epoch in `splits` sequences, each a stream.
 
-A row group that two sequences share comes last in both: a process with both decodes it once.
+Of a source they are `Sequences`. A row group that two of these share comes last in both: a process
+with both decodes it once.
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -30,7 +32,35 @@ def locate_sequence(index: int, splits: int, rows: int) -> Span:
     return Span(index * rows // splits, (index + 1) * rows // splits)
 
 
-class Sequences:
+class EpochSequences(ABC):
+    """The sequences of an epoch, each a stream of rows."""
+
+    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence that has rows to read, or one without rows.
+
+        Parameters
+        ----------
+        wanted : sequence of (int, Span)
+            Index of each sequence, and its rows to read.
+        """
+        wanted = [(index, span) for index, span in wanted if span]
+        return self._open(wanted) if wanted else [self._open_none()]
+
+    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
+        """Return a copy of one row of a sequence."""
+        ((array,),) = (stream.rebatch(1) for stream in self.open([(index, Span(row, row + 1))]))
+        return copy.deepcopy(array)
+
+    @abstractmethod
+    def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open a stream for each sequence; all have rows to read, and there is one or more."""
+
+    @abstractmethod
+    def _open_none(self) -> _core.DeviceStream:
+        """Return a stream without rows."""
+
+
+class Sequences(EpochSequences):
     """The sequences of an epoch of a source.
 
     Parameters
@@ -68,17 +98,10 @@ class Sequences:
         size = order.buffer_size
         self._window = None if size is None else -(-size // splits)
 
-    def open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        """Open a stream for each sequence that has rows to read, or one without rows.
+    def _open_none(self) -> _core.DeviceStream:
+        return self._source.read_rows(0, 0, self._units)
 
-        Parameters
-        ----------
-        wanted : sequence of (int, Span)
-            Index of each sequence, and its rows to read.
-        """
-        wanted = [(index, span) for index, span in wanted if span]
-        if not wanted:
-            return [self._source.read_rows(0, 0, self._units)]
+    def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
         parts = [list(self._find(index, self._widen(index, span))) for index, span in wanted]
         shared = None
         if self._shares_units:
@@ -88,13 +111,6 @@ class Sequences:
             self._shuffle(index, span, self._read_parts(found, shared, readers))
             for (index, span), found in zip(wanted, parts, strict=True)
         ]
-
-    def copy_row(self, index: int, row: int) -> _core.DeviceArray:
-        """Return a copy of one row of a sequence."""
-        span = Span(row, row + 1)
-        found = list(self._find(index, self._widen(index, span)))
-        (array,) = self._shuffle(index, span, self._read_parts(found, None, 1)).rebatch(1)
-        return copy.deepcopy(array)
 
     def _widen(self, index: int, span: Span) -> Span:
         """Return the rows of the sequence's shuffle windows that have rows of `span`."""

@@ -172,6 +172,8 @@ def _measure(column: _core.DeviceArray, name: str) -> pa.Array:
         lengths = pc.subtract(offsets[1:], offsets[:-1])
         valid = column.validity
         return lengths if valid is None else pc.if_else(pa.array(valid.to("cpu")), lengths, 0)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pc.binary_length(_to_plain(column).cast(pa.large_binary()))
     measured = (types.is_list_view, types.is_large_list_view, types.is_fixed_size_list)
     if any(check(kind) for check in measured):
         return pc.list_value_length(_to_plain(column))

@@ -126,6 +126,7 @@ class Worker:
     def _open(
         self,
         descriptor: int | None,
+        valid: int,
         rows: int,
         padding: Counts,
         number: int,
@@ -143,7 +144,7 @@ class Worker:
         assert self._layout is not None
         self._give_back(1)
         left = pickle.loads(others) if others else {}
-        return Message(rows, self._layout, block, table, left, padding, outcome)
+        return Message(rows, valid, self._layout, block, table, left, padding, outcome)
 
     def _describe_exit(self) -> str:
         self._process.join(5)

@@ -1,0 +1,67 @@
+"""Checks of single options."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+
+def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """`value` as an int; NumPy's integers are accepted.
+
+    Raises
+    ------
+    ValueError
+        `value` is no integer, or is less than `least` or more than `most`.
+    """
+    limits = "" if least is None else f" of at least {least}"
+    limits += "" if most is None else f" and at most {most}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    number = operator.index(value)
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r}: expected an int{limits}")
+    return number
+
+
+def require_bool(name: str, value: Any) -> bool:
+    """`value` as a bool; NumPy's bools are accepted.
+
+    Raises
+    ------
+    TypeError
+        `value` is no bool.
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    is_seed = name == "shuffle" and hasattr(value, "__index__")
+    advice = f"; the seed of the shuffle is seed={value!r}" if is_seed else ""
+    raise TypeError(f"{name}={value!r}: expected True or False{advice}")
+
+
+def require_function(name: str, value: Any) -> Callable[[Any], Any]:
+    """`value` as a function of one batch.
+
+    Raises
+    ------
+    TypeError
+        `value` cannot be called.
+    """
+    if not callable(value):
+        raise TypeError(f"{name}({value!r}): give a function of one batch")
+    return cast("Callable[[Any], Any]", value)
+
+
+def require_names(name: str, value: Any) -> Sequence[str]:
+    """`value` as names of columns.
+
+    Raises
+    ------
+    TypeError
+        It is no sequence of strings, or a single one.
+    """
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or not all(isinstance(own, str) for own in value):
+        raise TypeError(f"{name}={value!r}: give a list of names")
+    return cast("Sequence[str]", value)
