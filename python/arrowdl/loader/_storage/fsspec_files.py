@@ -10,6 +10,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
 from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.transient import is_transient
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
@@ -41,7 +42,9 @@ class FsspecHandler(ReadingHandler):
     def _ask(self, path: str) -> fs.FileInfo:
         try:
             info = self._find(path)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if is_transient(error):
+                raise
             return fs.FileInfo(path, fs.FileType.NotFound)
         return _make_info(path, info)
 

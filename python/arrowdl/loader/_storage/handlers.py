@@ -95,14 +95,14 @@ class _NativeReader:
 
     def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
         self._file = filesystem.open_input_file(path)
-        size, told = self._file.size(), self._file.metadata()
-        mtime = _read_time(told.get(b"Last-Modified"))
-        etag = told.get(b"ETag")
+        size = self._file.size()
+        told = {name.lower(): text.decode() for name, text in self._file.metadata().items()}
+        mtime, etag = _read_time(told.get("last-modified")), told.get("etag")
         if mtime is None and etag is None:
             info = filesystem.get_file_info(path)
             size = size if info.size is None else info.size
             mtime = None if info.mtime_ns is None else info.mtime_ns // 10**9
-        self._stamp = Stamp(size, mtime, None if etag is None else etag.decode())
+        self._stamp = Stamp(size, mtime, etag)
 
     def stamp(self) -> Stamp:
         return self._stamp
@@ -114,13 +114,13 @@ class _NativeReader:
         self._file.close()
 
 
-def _read_time(text: bytes | None) -> int | None:
+def _read_time(text: str | None) -> int | None:
     """Return the seconds since 1970 of a date of HTTP or of ISO 8601."""
     if not text:
         return None
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
-            return int(parse(text.decode()).timestamp())
+            return int(parse(text).timestamp())
         except ValueError:
             continue
     return None

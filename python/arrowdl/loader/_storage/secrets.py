@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+from arrowdl.loader._storage.transient import PassingError, is_transient
+
 T = TypeVar("T")
 
 _SHOWN = "***"
@@ -68,11 +70,17 @@ class Secrets:
         """Return `error`, or an exception with its text if that or what it is chained to has one.
 
         The exception has the same type if it is a built-in one, otherwise it is an OSError: others
-        keep requests, URLs and headers in their attributes.
+        keep requests, URLs and headers in their attributes. It may pass if `error` may.
         """
         text = _describe_chain(error)
         if self.hide(text) == text:
             return error
+        made = self._copy(error)
+        if is_transient(error) and not is_transient(made):
+            return PassingError(f"{type(error).__name__}: {made}")
+        return made
+
+    def _copy(self, error: Exception) -> Exception:
         shown = self.hide(str(error))
         kind = type(error)
         if kind.__module__ != "builtins":

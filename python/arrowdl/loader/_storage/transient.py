@@ -64,6 +64,10 @@ class ShortReadError(OSError):
     """A file system returned fewer bytes than the file has."""
 
 
+class PassingError(OSError):
+    """An error that may pass, without the secrets of the one that it stands for."""
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later.
 
@@ -74,7 +78,9 @@ def is_transient(error: BaseException) -> bool:
     """
     if isinstance(error, FileChangedError) or not isinstance(error, Exception):
         return False
-    if isinstance(error, (ShortReadError, *_TYPES)) or _is_listed(type(error)):
+    if isinstance(error, FileNotFoundError):  # fsspec says so of every failure on the web
+        return error.__cause__ is not None and is_transient(error.__cause__)
+    if isinstance(error, (ShortReadError, PassingError, *_TYPES)) or _is_listed(type(error)):
         return True
     status = _find_status(error)
     if status is not None:
