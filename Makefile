@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-PEERS ?= tensorflow paddle mlx modin oneapi opencl training
+PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
 
@@ -117,7 +117,7 @@ test-slow: fake-drivers  ## ends and forks of processes, long loops
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
-test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, each in an environment of its own
+test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, stores, each in an environment of its own
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl

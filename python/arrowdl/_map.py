@@ -21,8 +21,8 @@ from arrowdl import _core
 from arrowdl._map_results import ResultOptions, read_results
 from arrowdl.loader._batches.convert import CONVERTERS, can_convert_on_device, choose_converter
 from arrowdl.loader._batches.pack import Message, pack
+from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._columns import ColumnOptions
-from arrowdl.loader._options import require_bool, require_function, require_int
 
 _CPU = 1
 

@@ -1,0 +1,346 @@
+"""S3 (moto 5.2) through a proxy with faults, and the web by fsspec: rows are those of the files."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import random
+import runpy
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow.dataset as ds
+import pytest
+from arrowdl.loader import Retries
+from helpers.fault_proxy import Schedule, run_proxy
+from helpers.random_cases import check_cases
+from helpers.s3_server import KEYS, S3Server, make_options
+from helpers.stores import IPC, PARQUET, ROWS, dump
+
+ALL = list(range(3 * ROWS))
+FILES = {f"bucket/{path}": data for path, data in {**PARQUET, **IPC}.items()}
+PATIENT = Retries(tries=400, deadline=60.0, first_wait=0.001, most_wait=0.02)
+HELPERS = str(Path(__file__).parents[1] / "python")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    server = S3Server()
+    server.put(FILES)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def proxy(server: S3Server) -> Iterator[Any]:
+    with run_proxy(server.port) as proxy:
+        yield proxy
+
+
+def load(source: Any, port: int, **options: Any) -> arrowdl.Loader:
+    options = {"storage_options": make_options(port), "retries": PATIENT, **options}
+    return arrowdl.Loader(source, 16, framework="numpy", columns=["id"], **options)
+
+
+def read(source: Any, port: int, **options: Any) -> list[int]:
+    loader = load(source, port, **options)
+    try:
+        return [i for batch in loader for i in batch["id"].tolist()]
+    finally:
+        loader.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("s3://bucket/b", ALL),
+        ("s3://bucket/b/*/*.parquet", ALL),
+        ("s3://bucket/**/*.arrow", ALL),
+        (["s3://bucket/b/k=2/2.parquet", "s3://bucket/b/k=0/"], ALL[80:] + ALL[:40]),
+    ],
+)
+def test_objects_prefixes_and_patterns(server: S3Server, source: Any, expected: list[int]) -> None:
+    assert read(source, server.port) == expected
+
+
+def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) -> None:
+    for path, data in PARQUET.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    for options in (
+        {"filter": ds.field("k") == 1},
+        {"filter": ds.field("id") > 70, "num_workers": 2},
+        {"shuffle": True, "seed": 3, "splits": 4, "num_workers": 2},
+    ):
+        local = arrowdl.Loader(
+            tmp_path / "b",
+            16,
+            framework="numpy",
+            columns=["id"],
+            **options,  # type: ignore[arg-type]
+        )
+        rows = [i for batch in local for i in batch["id"].tolist()]
+        local.close()
+        assert read("s3://bucket/b", server.port, **options) == rows
+
+
+def test_random_faults_of_the_network(proxy: Any) -> None:
+    def check(random: random.Random) -> None:
+        source = random.choice(["s3://bucket/b", "s3://bucket/c/*.arrow"])
+        proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))
+        tries = random.choice([2, 400, 400])
+        retries = Retries(tries=tries, deadline=60.0, first_wait=0.001, most_wait=0.01)
+        try:
+            rows, failure = read(source, proxy.server_port, retries=retries), ""
+        except OSError as error:
+            rows, failure = [], str(error)
+        if failure and tries == 2:
+            assert "failed 2 times" in failure
+        else:
+            assert (rows, failure) == (ALL, "")
+
+    check_cases(check, 12)
+
+
+@pytest.mark.parametrize("fault", ["reset", "truncate", "500", "503", "429"])
+def test_tries_do_not_multiply(proxy: Any, fault: str) -> None:
+    """pyarrow's S3 client tries nothing again itself."""
+    loader = load("s3://bucket/b", proxy.server_port, retries=Retries(tries=3, first_wait=0.001))
+    proxy.schedule = Schedule(0, 1.0, (fault,))
+    proxy.requests.clear()
+    with pytest.raises(OSError, match=r"'s3://bucket/b/k=0/0.parquet'.* failed 3 times"):
+        list(loader)
+    if fault != "truncate":  # HEAD has nothing to truncate
+        # Of three files at a time; curl itself repeats what it sent on a kept connection, once.
+        assert proxy.requests["HEAD"] <= 3 * 3 * (2 if fault == "reset" else 1)
+
+
+def test_an_object_that_changed_is_an_error(server: S3Server) -> None:
+    server.put({"changing/a.parquet": dump(0), "changing/b.parquet": dump(ROWS)})
+    loader = load("s3://changing", server.port)
+    server.put({"changing/b.parquet": dump(7)})
+    with pytest.raises(OSError, match=r"'s3://changing/b.parquet' has changed .*ETag \S+ before"):
+        list(loader)
+
+
+def test_the_server_is_killed_and_comes_back() -> None:
+    server = S3Server()
+    server.put(FILES)
+    again: list[S3Server] = []
+
+    def restart() -> None:
+        again.append(S3Server())
+        again[0].put(FILES)
+        proxy.port = again[0].port
+
+    with run_proxy(server.port) as proxy:
+        loader = load("s3://bucket/b", proxy.server_port)
+        batches = iter(loader)
+        rows = next(batches)["id"].tolist()
+        server.kill()
+        thread = threading.Thread(target=restart)
+        thread.start()
+        try:
+            rows += [i for batch in batches for i in batch["id"].tolist()]
+        finally:
+            thread.join()
+            again[0].kill()
+        assert rows == ALL
+        with pytest.raises(OSError, match="failed 2 times"):
+            load("s3://bucket/b", proxy.server_port, retries=Retries(tries=2, first_wait=0.0))
+
+
+def test_an_epoch_that_failed_goes_on_where_it_was(proxy: Any) -> None:
+    loader = load("s3://bucket/b", proxy.server_port, retries=Retries(tries=2, first_wait=0.0))
+    batches = iter(loader)
+    rows = next(batches)["id"].tolist()
+    proxy.schedule = Schedule(0, 1.0, ("503",))
+    failures = 0
+    try:
+        for batch in batches:
+            rows += batch["id"].tolist()
+    except OSError:
+        failures = 1
+    proxy.schedule = Schedule(0, 0.0)
+    again = load("s3://bucket/b", proxy.server_port)
+    again.load_state_dict(loader.state_dict())
+    rows += [i for batch in again for i in batch["id"].tolist()]
+    assert (rows, failures) == (ALL, 1)
+
+
+RANK = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import arrowdl
+from helpers.s3_server import make_options
+_, _, port, rank, world, state = sys.argv
+loader = arrowdl.Loader("s3://bucket/b", global_batch_size=8, splits=4, framework="numpy",
+                        columns=["id"], shuffle=True, rank=int(rank), world_size=int(world),
+                        storage_options=make_options(int(port)))
+if state:
+    loader.load_state_dict(json.loads(state))
+for batch in loader:
+    ids = batch["id"][:loader.valid_rows].tolist()
+    print(json.dumps([ids, loader.state_dict()]), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start_rank(server: S3Server, rank: int, world: int, state: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(RANK),
+            HELPERS,
+            str(server.port),
+            str(rank),
+            str(world),
+            state,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def step(rank: subprocess.Popen[str]) -> Any:
+    assert rank.stdout is not None
+    line = rank.stdout.readline()
+    return json.loads(line) if line else None
+
+
+def go_on(rank: subprocess.Popen[str]) -> None:
+    assert rank.stdin is not None
+    rank.stdin.write("\n")
+    rank.stdin.flush()
+
+
+def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
+    """Two ranks; one is killed in mid-epoch; one rank goes on from the last common state."""
+    ranks = [start_rank(server, rank, 2) for rank in range(2)]
+    rows: list[int] = []
+    for i in range(5):
+        results = [step(rank) for rank in ranks]
+        rows += [row for ids, _ in results for row in ids]
+        state = results[0][1]
+        assert state == results[1][1]
+        if i < 4:
+            for rank in ranks:
+                go_on(rank)
+    for rank in ranks:
+        os.kill(rank.pid, signal.SIGKILL)
+        rank.communicate()
+    last = start_rank(server, 0, 1, json.dumps(state))
+    while (result := step(last)) is not None:
+        rows += result[0]
+        go_on(last)
+    last.communicate()
+    assert last.returncode == 0
+    assert sorted(rows) == ALL
+
+
+def test_the_example(server: S3Server, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEYS["access_key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEYS["secret_key"])
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    path = Path(__file__).parents[2] / "examples/object_store.py"
+    runpy.run_path(str(path))["main"]("s3://example/train")
+    output = capsys.readouterr().out
+    assert "4 files, planned once: True" in output
+    assert "stopped after 5 steps, 35 more: True" in output
+    assert "learned: True" in output
+
+
+# ---- the web, by fsspec
+
+
+class _Web(http.server.BaseHTTPRequestHandler):
+    """Files of a dict with ranges and ETags; a signature is asked for."""
+
+    protocol_version = "HTTP/1.1"
+    server: Any
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+    def do_HEAD(self) -> None:
+        self._serve(with_body=False)
+
+    def do_GET(self) -> None:
+        self._serve(with_body=True)
+
+    def _serve(self, *, with_body: bool) -> None:
+        path, _, query = self.path.partition("?")
+        data = self.server.files.get(path.lstrip("/"))
+        status = 404 if data is None else 200 if query == self.server.query else 403
+        data = data if status == 200 else b""
+        size, headers = len(data), {"ETag": f'"{hash(data)}"', "Accept-Ranges": "bytes"}
+        if status == 200 and (wanted := self.headers.get("Range")):
+            start, _, stop = wanted.removeprefix("bytes=").partition("-")
+            data, status = data[int(start) : int(stop) + 1], 206
+            headers["Content-Range"] = f"bytes {start}-{stop}/{size}"
+        self.send_response(status)
+        for name, text in headers.items():
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(data)
+
+
+@pytest.fixture
+def web() -> Iterator[Any]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Web) as server:
+        server.daemon_threads = True
+        server.files, server.query = dict(FILES), ""  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        with run_proxy(server.server_port) as proxy:
+            yield server, proxy
+        server.shutdown()
+        thread.join()
+
+
+def test_random_faults_of_the_web(web: Any) -> None:
+    _, proxy = web
+    urls = [f"http://127.0.0.1:{proxy.server_port}/bucket/b/k={i}/{i}.parquet" for i in range(3)]
+
+    def check(random: random.Random) -> None:
+        proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))
+        loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], retries=PATIENT)
+        assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+
+    check_cases(check, 5)
+
+
+def test_signed_urls_are_shown_without_their_signatures(web: Any) -> None:
+    server, _ = web
+    server.query = "X-Amz-Signature=hunter2secret"
+    base = f"http://127.0.0.1:{server.server_port}/bucket/b"
+    urls = [f"{base}/k={i}/{i}.parquet?{server.query}" for i in range(3)]
+    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], num_workers=1)
+    assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+    loader.close()
+    shown = [repr(loader), str(loader.state_dict()), str(loader.stats())]
+    options: dict[str, Any] = {"on_error": "skip", "max_skipped_rows": 60}
+    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], **options)
+    server.files["bucket/b/k=1/1.parquet"] = b"other"
+    list(loader)
+    assert loader.stats().skipped[0].path == f"{base}/k=1/1.parquet"
+    shown.append(str(loader.stats()))
+    server.query = "another"  # now it is refused
+    with pytest.raises(Exception, match=r"40[34]|No such file|no file|has changed") as caught:
+        list(arrowdl.Loader(urls, 16))
+    shown += traceback.format_exception(caught.value)
+    assert not [text for text in shown if "hunter2secret" in text]

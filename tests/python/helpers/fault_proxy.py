@@ -1,0 +1,169 @@
+"""An HTTP proxy in front of a store, which delays, resets, truncates, throttles and answers 500."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_HOP = {"connection", "transfer-encoding", "keep-alive", "content-length", "server", "date"}
+FAULTS = ("delay", "reset", "truncate", "500", "503", "429", "outage")
+_OUTAGE = 4  # requests that are answered 500 in a row
+
+
+class Schedule:
+    """Which fault each request gets, drawn from a seed.
+
+    Attributes
+    ----------
+    seen : Counter of str
+        Requests by fault; "" for none.
+    """
+
+    def __init__(self, seed: int, share: float, faults: tuple[str, ...] = FAULTS) -> None:
+        self._random = random.Random(seed)
+        self._share = share
+        self._faults = faults
+        self._lock = threading.Lock()
+        self._outage = 0
+        self.seen: Counter[str] = Counter()
+
+    def draw(self) -> str:
+        with self._lock:
+            fault = self._draw()
+            self.seen[fault] += 1
+            return fault
+
+    def _draw(self) -> str:
+        if self._outage:
+            self._outage -= 1
+            return "500"
+        if self._random.random() >= self._share:
+            return ""
+        fault = self._random.choice(self._faults)
+        if fault == "outage":
+            self._outage = self._random.randrange(_OUTAGE)
+            return "500"
+        return fault
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        fault = self.server.schedule.draw()
+        self.server.requests[self.command] += 1
+        if fault == "delay":
+            self.server.pause.wait(0.02)
+        if fault == "reset":
+            self._reset()
+        elif fault.isdecimal():
+            self._answer(int(fault), [("Retry-After", "0")], b"<Error/>")
+        else:
+            self._forward(body, is_cut=fault == "truncate")
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+
+    def _forward(self, body: bytes, *, is_cut: bool) -> None:
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        try:
+            upstream.request(self.command, self.path, body, dict(self.headers))
+            response = upstream.getresponse()
+            data = response.read()
+        except OSError:  # the store is down
+            self._reset()
+            return
+        finally:
+            upstream.close()
+        headers = [(name, text) for name, text in response.getheaders() if name.lower() not in _HOP]
+        length = len(data) if self.command != "HEAD" else response.getheader("Content-Length")
+        self._answer(response.status, headers, data, length, is_cut=is_cut)
+
+    def _answer(
+        self,
+        status: int,
+        headers: list[tuple[str, str]],
+        data: bytes,
+        length: object = None,
+        *,
+        is_cut: bool = False,
+    ) -> None:
+        self.send_response(status)
+        for name, text in headers:
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(data) if length is None else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data[: len(data) // 2] if is_cut else data)
+        if is_cut:
+            self.wfile.flush()
+            self._reset()
+
+    def _reset(self) -> None:
+        """Close the connection with RST."""
+        self.close_connection = True
+        linger = struct.pack("ii", 1, 0)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.connection.close()
+        self.wfile = _Nowhere()  # type: ignore[assignment]
+
+
+class _Nowhere:
+    """The output of a connection that was reset."""
+
+    closed = True
+
+    def flush(self) -> None:
+        """Nothing is left."""
+
+    def write(self, data: bytes) -> None:
+        """Nobody reads it."""
+
+    def close(self) -> None:
+        """It is."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.port = port
+        self.schedule = Schedule(0, 0.0)
+        self.requests: Counter[str] = Counter()
+        self.pause = threading.Event()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """The client went away."""
+
+    def shutdown_request(self, request: object) -> None:
+        try:
+            super().shutdown_request(request)  # type: ignore[arg-type]
+        except OSError:  # it was reset
+            return
+
+
+@contextmanager
+def run_proxy(port: int) -> Iterator[_Server]:
+    """Run a proxy in front of the server at `port` of this machine; its port is ``server_port``."""
+    with _Server(port) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.pause.set()
+            server.shutdown()
+            thread.join()
