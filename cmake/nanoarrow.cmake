@@ -63,3 +63,5 @@ target_include_directories(
 target_compile_definitions(arrowdl_nanoarrow PUBLIC NANOARROW_DLL=)
 set_target_properties(arrowdl_nanoarrow PROPERTIES POSITION_INDEPENDENT_CODE ON
                                                    C_VISIBILITY_PRESET hidden)
+# It builds and reads schemas; loops over rows are our own.
+target_compile_options(arrowdl_nanoarrow PRIVATE $<$<CONFIG:Release>:-Os>)
