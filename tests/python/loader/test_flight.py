@@ -116,7 +116,8 @@ def test_the_server_stops_sending_when_an_epoch_is_left(
     server: Server, client: flight.FlightClient, prefetch: int
 ) -> None:
     server.ended.clear()
-    loader = make_loader(lambda: client.do_get(flight.Ticket(b"endless")), prefetch=prefetch)
+    stream = client.do_get(flight.Ticket(b"endless"))  # dropping it would end the call, too
+    loader = make_loader(stream, prefetch=prefetch)
     batches = iter(loader)
     assert next(batches)["id"].tolist() == IDS[:64]
     batches.close()
