@@ -311,6 +311,25 @@ def test_deletion_vectors(tmp_path: Path) -> None:
     assert sorted(int(rows[i]["id"]) for i in range(len(rows))) == expected
 
 
+def test_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    """An error names the file and the version; on_error="skip" leaves its row group out."""
+    table = write_deleted(tmp_path, 25, [[0], [3], []])
+    path = tmp_path / "1.parquet"
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(data)
+    with pytest.raises((OSError, RuntimeError)) as caught:
+        read_ids(make_loader(table))
+    notes = "".join(caught.value.__notes__)
+    assert '1.parquet\', row group 0, column "id"' in notes
+    assert "version 0. If its files" in notes
+    loader = make_loader(table, on_error="skip", max_skipped_rows=20)
+    ids = read_ids(loader)
+    assert sorted(ids) == [i for i in range(75) if i != 0 and not 25 <= i < 35]
+
+
 def test_widened_types(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"id": pa.array(range(9), pa.int32()), "x": pa.array([1.5] * 9, pa.float32())}),

@@ -205,6 +205,25 @@ def test_schema_evolution(table: Any) -> None:
     check_epochs(table, [row["id"] for row in expected] + [200])
 
 
+def test_a_name_that_is_used_again_is_another_column(catalog: SqlCatalog) -> None:
+    rows = make_table(0, 20).select(["id", "text", "x"])
+    table = catalog.create_table(f"rows.t{next(numbers)}", schema=rows.schema)
+    table.append(rows)
+    with table.update_schema() as update:
+        update.delete_column("text")
+    with table.update_schema() as update:
+        update.add_column("text", StringType())
+    expected = [{"id": i, "x": i / 2, "text": None} for i in range(20)]
+    assert read_rows(table) == expected == read_iceberg(table.scan())
+    assert read_rows(table, ["id"], ds.field("text") == "text 9") == []
+    with table.update_schema() as update:
+        update.rename_column("x", "y")
+    with table.update_schema() as update:
+        update.rename_column("id", "x")
+        update.rename_column("y", "id")
+    assert read_rows(table, ["x", "id"]) == [{"x": i, "id": i / 2} for i in range(20)]
+
+
 def test_files_without_field_ids(table: Any, tmp_path: Path) -> None:
     """They are read by the names that the table's name mapping has."""
     path = tmp_path / "added.parquet"

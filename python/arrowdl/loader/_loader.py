@@ -594,8 +594,7 @@ class Loader(EpochReader):
                     "map_dataset() reads rows in any order, and this source is a stream, which is "
                     "read from its start: give the Loader a table of its rows "
                     "(pyarrow.table(source)), or write them to Arrow IPC files if they do not fit "
-                    "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
-                    "a table again by flatten_indices()"
+                    "into memory"
                 )
             pipeline = Pipeline(collect(pipeline.source), self._options)
         return MapDataset(pipeline, self.batch_size if self._options.pad_last else 1, number)

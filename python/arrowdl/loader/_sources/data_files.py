@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import groupby
@@ -110,7 +110,9 @@ class DataFilesSource(DatasetSource):
 
         self._version = version
         self._files = {file.path: file for file in version.files}
+        self._fields = {field.name: field for field in version.fields}
         self._plans: dict[str, _FilePlan] = {}
+        self._layouts: dict[Any, _Layout] = {}
         schema, format = version.make_schema(), ds.ParquetFileFormat()
         fragments = [
             format.make_fragment(file.path, version.filesystem, _make_expression(file, schema))
@@ -134,7 +136,13 @@ class DataFilesSource(DatasetSource):
         """Return how a file is read, after its footer was read."""
         plan = self._plans.get(fragment.path)
         if plan is None:
-            plan = _FilePlan.make(self._version, self._files[fragment.path], fragment)
+            file, schema = self._files[fragment.path], fragment.physical_schema
+            constants = frozenset(file.constants)
+            defaults = frozenset(name for name, own in file.defaults.items() if own is not None)
+            key = schema.serialize().to_pybytes(), constants, defaults
+            if key not in self._layouts:
+                self._layouts[key] = _Layout.make(self._version, schema, constants, defaults)
+            plan = _FilePlan(self._fields, self._layouts[key], schema, file)
             self._plans[fragment.path] = plan
         return plan
 
@@ -241,64 +249,84 @@ class _Stamps(FileStamps):
 
 
 @dataclass(frozen=True)
+class _Layout:
+    """Where the columns of a table are in files of one schema.
+
+    Attributes
+    ----------
+    stored : dict of str to pyarrow.Field
+        The columns of the files, with field ids, by the names in the table. Those that the files
+        lack, and constants, are left out.
+    unchanged : set of str
+        Columns that need no conversion.
+    is_plain : bool
+        Whether a scan by the names of the table returns the right values.
+    """
+
+    stored: Mapping[str, pa.Field]
+    unchanged: set[str]
+    is_plain: bool
+
+    @classmethod
+    def make(
+        cls, version: TableVersion, schema: pa.Schema, constants: Set[str], defaults: Set[str]
+    ) -> _Layout:
+        """Find the columns in `schema`, for files with values of `constants` and `defaults`."""
+        stored = list(schema)
+        if version.field_ids is not None and all(get_field_id(own) is None for own in stored):
+            stored = set_field_ids(stored, version.field_ids)
+        found, same, unchanged = {}, set(), set()
+        for own in version.fields:
+            field = None if own.name in constants else own.find_in(stored)
+            if field is not None:
+                found[own.name] = field
+            if (with_default(own, True) if own.name in defaults else own).is_as_in(stored):
+                same.add(own.name)
+                if field is not None and field.type == own.type:
+                    unchanged.add(own.name)
+        # A constant is read from its partition expression, if the file has no such column.
+        constant = constants - set(schema.names)
+        return cls(found, unchanged, {own.name for own in version.fields} <= same | constant)
+
+
+@dataclass(frozen=True)
 class _FilePlan:
     """How the columns of a table are read from one file.
 
     Attributes
     ----------
     fields : dict of str to TableField
-    stored : dict of str to pyarrow.Field
-        The columns of the file, with field ids, by the names in the table. Those that the file
-        lacks, and constants, are left out.
-    unchanged : set of str
-        Columns that need no conversion.
+    layout : _Layout
     schema : pyarrow.Schema
         Of the file.
-    is_plain : bool
-        Whether a scan by the names of the table returns the right rows.
-    deleted : pyarrow.Array, optional
-        As in `DataFile`.
+    file : DataFile
     """
 
     fields: Mapping[str, TableField]
-    stored: Mapping[str, pa.Field]
-    unchanged: set[str]
+    layout: _Layout
     schema: pa.Schema
-    is_plain: bool
-    deleted: pa.Array | None
+    file: DataFile
 
-    @classmethod
-    def make(cls, version: TableVersion, file: DataFile, fragment: ds.Fragment) -> _FilePlan:
-        schema = fragment.physical_schema
-        stored = list(schema)
-        if version.field_ids is not None and all(get_field_id(own) is None for own in stored):
-            stored = set_field_ids(stored, version.field_ids)
-        values = {**file.defaults, **file.constants}
-        fields = {
-            own.name: with_default(own, values[own.name]) if own.name in values else own
-            for own in version.fields
-        }
-        found = {
-            name: None if name in file.constants else own.find_in(stored)
-            for name, own in fields.items()
-        }
-        columns = {name: field for name, field in found.items() if field is not None}
-        same = {name for name, own in fields.items() if own.is_as_in(stored)}
-        unchanged = {
-            name for name in same & set(columns) if columns[name].type == fields[name].type
-        }
-        # A constant is read from its partition expression, if the file has no such column.
-        constant = set(file.constants) - set(schema.names)
-        is_plain = file.deleted is None and set(fields) <= same | constant
-        return cls(fields, columns, unchanged, schema, is_plain, file.deleted)
+    @property
+    def is_plain(self) -> bool:
+        """Whether a scan by the names of the table returns the right rows."""
+        return self.file.deleted is None and self.layout.is_plain
 
     def name(self, columns: set[str]) -> list[str]:
         """List the columns of the file that have the values of `columns`."""
-        return [field.name for name, field in self.stored.items() if name in columns]
+        return [field.name for name, field in self.layout.stored.items() if name in columns]
 
     def lacks(self, column: str) -> bool:
         """Whether the rows of this file are null in a column because the file lacks it."""
-        return column not in self.stored and self.fields[column].default is None
+        return column not in self.layout.stored and self._find_field(column).default is None
+
+    def _find_field(self, column: str) -> TableField:
+        """Return a column with the value that it has in this file, if the file lacks it."""
+        own = self.fields[column]
+        for values in (self.file.constants, self.file.defaults):
+            if column in values:
+                return with_default(own, values[column])
+        return own
 
     def find_start(self, fragment: ds.Fragment) -> int:
         """Return the number of the first row of some row groups of the file."""
@@ -308,16 +336,16 @@ class _FilePlan:
 
     def count_deleted(self, fragment: ds.Fragment) -> int:
         """Count the deleted rows of some row groups of the file, which follow each other."""
-        if self.deleted is None:
+        if self.file.deleted is None:
             return 0
         start = self.find_start(fragment)
         return len(self._find_deleted(start, sum(g.num_rows for g in fragment.row_groups)))
 
     def _find_deleted(self, start: int, rows: int) -> memoryview:
-        if self.deleted is None:
+        deleted = self.file.deleted
+        if deleted is None:
             return memoryview(b"").cast("q")
-        values = memoryview(self.deleted.buffers()[1]).cast("q")
-        values = values[self.deleted.offset :][: len(self.deleted)]
+        values = memoryview(deleted.buffers()[1]).cast("q")[deleted.offset :][: len(deleted)]
         return values[bisect_left(values, start) : bisect_left(values, start + rows)]
 
     def convert(self, batch: pa.RecordBatch, start: int, columns: Sequence[str]) -> pa.RecordBatch:
@@ -337,11 +365,11 @@ class _FilePlan:
             mask, rows = mask.cast(pa.bool_()), rows - len(deleted)
         arrays, fields = [], []
         for name in columns:
-            own, stored = self.fields[name], self.stored.get(name)
+            own, stored = self._find_field(name), self.layout.stored.get(name)
             column = None if stored is None else batch.column(stored.name)
             if column is not None and mask is not None:
                 column = column.filter(mask)
-            is_unchanged = column is not None and name in self.unchanged
+            is_unchanged = column is not None and name in self.layout.unchanged
             arrays.append(column if is_unchanged else own.read(column, stored, rows))
             fields.append((name, own.type))
         if not arrays:  # a batch without columns has no rows

@@ -29,6 +29,8 @@ class SelectedSource(RangeSource):
     columns : list of str, optional
     """
 
+    decodes_units = True
+
     def __init__(self, dataset: Any, columns: list[str] | None) -> None:
         self._dataset = dataset.with_format("arrow", columns=dataset.format["columns"])
         self._columns = columns
