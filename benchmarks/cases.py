@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +104,29 @@ def _make_bools() -> Names:
     }
 
 
+def _make_model() -> Names:
+    """A model of one thread that takes 10 ms for a batch of 4,096 x 32 floats; ten batches."""
+    matrix = np.random.default_rng(0).normal(size=(40_960, 32)).astype("float32")
+    batches = np.split(matrix, 10)
+
+    def model(batch: Any) -> Any:
+        made = batch
+        for _ in range(calls):
+            made = np.sin(made)
+        return made
+
+    calls = 20
+    seconds = min(timeit.repeat(lambda: model(batches[0]), number=1, repeat=20))
+    calls = max(1, round(calls * 0.010 / seconds))
+    column = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), 32)
+    return {
+        "table": pa.table({"id": np.arange(len(matrix)), "x": column}),
+        "model": model,
+        "batches": batches,
+        "from_arrow_stream": arrowdl.from_arrow_stream,
+    }
+
+
 CASES = [
     Case(
         "torch-from-dlpack",
@@ -180,5 +204,13 @@ CASES = [
         "matrix.clone()",
         1.7,
         _make_wide_names,
+    ),
+    Case(
+        "map",
+        'for _ in from_arrow_stream(table).map(model, columns="x", batch_size=4096, '
+        'framework="numpy"): pass',
+        "for batch in batches: model(batch)",
+        1.05,
+        _make_model,
     ),
 ]

@@ -464,9 +464,17 @@ def _split(array: _core.DeviceArray) -> dict[str, _core.DeviceArray]:
 
 
 def _no_grad() -> AbstractContextManager[Any]:
-    """torch's, which is of one thread. A model may enable_grad, which inference_mode forbids."""
-    no_grad = getattr(sys.modules.get("torch"), "no_grad", None)
-    return nullcontext() if no_grad is None else no_grad()
+    """Set this thread up for torch, if it is loaded; return what turns gradients off.
+
+    A model may ``enable_grad``, which ``inference_mode`` would forbid.
+    """
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "no_grad"):  # another thread may be importing it
+        return nullcontext()
+    # Matrix products in a new thread ignore set_num_threads until torch has read it there.
+    torch.get_num_threads()
+    context: AbstractContextManager[Any] = torch.no_grad()
+    return context
 
 
 class _Opener:

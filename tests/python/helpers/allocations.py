@@ -462,6 +462,14 @@ def streams_prefetched() -> Use:
 
 
 @use
+def streams_mapped() -> Use:
+    def apply(stream: Any) -> Any:
+        return stream.map(lambda a: a, columns="a", framework="numpy", prefetch=0)
+
+    return read(apply)
+
+
+@use
 def streams_of_python() -> Use:
     arrays = [arrowdl.from_arrow(batch) for batch in TABLE.to_batches()]
     return lambda: list(_core.from_arrow_stream(iter(arrays)))

@@ -31,6 +31,12 @@ SAYS = {
     "pyarrow_jax": ["totals: [4.0, 0.0, 4.0]", "[0.0, 0.0]", "bfloat16 (3, 4)"],
     "pyarrow_numpy": ["zero-copy: True", "writeable: False", "masked: [1.0, None, 3.0]"],
     "pyarrow_torch": ["(3, 2) torch.float32 zero-copy: True", "valid: [True, False, True]"],
+    "predict_table": [
+        "20000 rows: id, score, embedding",
+        "DuckDB: 7922 above 0.5, embeddings of FLOAT[8]",
+        "the same: True",
+        "polars: True",
+    ],
     "recommender_torch": [
         "{'clicks': 256, 'ratings': 0} then {'clicks': 128, 'ratings': 128}",
         "a step of two ranks is that of one: True",
@@ -43,7 +49,7 @@ SAYS = {
 
 
 def test_every_example_is_tested() -> None:
-    in_test_training = {"tabular_lightning", "tabular_ray"}
+    in_test_training = {"predict_ray", "predict_spark", "tabular_lightning", "tabular_ray"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAYS, *in_test_training, "flights"}
 
 

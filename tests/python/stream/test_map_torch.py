@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import arrowdl
@@ -85,6 +88,29 @@ def test_an_output_of_transformers_is_a_dict() -> None:
 
     made = run(lambda x: ModelOutput(logits=x, last=x[:, :1]), columns="x", keep=())
     assert made.column_names == ["logits", "last"]
+
+
+def test_the_number_of_threads_is_the_callers() -> None:
+    """OpenMP's is of a thread, and torch's matrix products in a new one ignored set_num_threads."""
+    maps = Path("/proc/self/maps")
+    found = re.search(r"/\S*/libgomp\S*", maps.read_text()) if maps.exists() else None
+    if found is None:
+        pytest.skip("torch does not use libgomp here")
+    library = ctypes.CDLL(found[0])
+    seen = []
+
+    def model(x: Any) -> Any:
+        seen.append(library.omp_get_max_threads())
+        return x
+
+    before = torch.get_num_threads()
+    try:
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            run(model, columns="x", keep=())
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 1, 3, 3]
 
 
 def test_consumers_call_from_threads_of_their_own() -> None:
