@@ -494,6 +494,8 @@ class Loader(EpochReader):
         ------
         TypeError
             `function` cannot be called.
+        ValueError
+            `sharding` was given without `pad_last`: all processes need as many rows.
         """
         return self._with_step(Step(require_function("filter", function), True))
 

@@ -376,6 +376,12 @@ class Options:
             raise ValueError(f"framework={self.framework!r}: expected one of {expected}")
         if self.sharding is not None and (self.framework != "jax" or self.device is not None):
             raise ValueError('sharding= needs framework="jax", and replaces device=')
+        if self.sharding is not None and not self.pad_last and (self.skips or self.filters):
+            what = "on_error='skip'" if self.skips else "filter()"
+            raise ValueError(
+                "sharding= makes global arrays, to which all processes give as many rows of each "
+                f"batch, and {what} drops rows of some: give pad_last=True"
+            )
         if self.pin_memory and self.framework != "torch":
             raise ValueError(f'pin_memory=True needs framework="torch", not {self.framework!r}')
 

@@ -233,6 +233,24 @@ def test_where_a_chain_cannot_be() -> None:
     assert sorted(flatten(read(mixed.filter(is_even)))) == list(range(0, ROWS, 2))
 
 
+def test_global_arrays_need_batches_of_one_size() -> None:
+    """Processes that drop other numbers of rows would not agree on the shape of an array."""
+    import jax
+
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    options: dict[str, Any] = {"framework": "jax", "sharding": sharding, "dtype": "int32"}
+    table = make_table().select(["id"])
+    loader = arrowdl.Loader(table, 10, **options)
+    message = r"sharding= .* as many rows .* {} of some: give pad_last=True"
+    with pytest.raises(ValueError, match=message.format(r"filter\(\) drops rows")):
+        loader.map(dict).filter(is_even)
+    with pytest.raises(ValueError, match=message.format("on_error='skip' drops rows")):
+        arrowdl.Loader(table, 10, on_error="skip", **options)
+    assert len(list(loader.map(dict))) == 10
+    chain = arrowdl.Loader(table, 10, pad_last=True, on_error="skip", **options).filter(is_even)
+    assert {batch["id"].shape for batch in chain} == {(10,)}
+
+
 def test_batches_may_be_written_to() -> None:
     table = make_table().select(["id"])
 

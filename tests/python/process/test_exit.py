@@ -4,6 +4,8 @@ Until Python 3.13 a thread that asks for the interpreter lock by then is ended w
 forced unwind of its stack: cpp/bindings/support/park.cpp. What pyarrow's own frames make of that is
 pyarrow's (version 26: its RecordBatchReader aborts the process where it is dropped by such a
 thread), so that threads here do not use up readers of pyarrow in a loop.
+The same holds for torch 2.13 and JAX 0.10, where a thread is in their own code (``tensor + 1`` in a
+loop): to_torch and to_jax are not called in a loop here.
 """
 
 from __future__ import annotations

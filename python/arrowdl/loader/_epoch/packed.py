@@ -20,7 +20,7 @@ from arrowdl.loader._epoch.sequences import EpochSequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
-from arrowdl.loader._sources.lengths import LengthsSource
+from arrowdl.loader._sources.lengths import open_lengths
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 
 _ROWS = 65_536  # whose lengths are packed at a time
@@ -61,7 +61,7 @@ class Packing:
     def prepare(self) -> None:
         """Read the lengths of all sequences, which each worker process would read again."""
         if isinstance(self._source, IndexedSource) and self._lengths is None:
-            lengths = _open_lengths(self._source, self.pack.column)
+            lengths = open_lengths(self._source, self.pack.column)
             lengths.prepare()
             self._lengths = lengths
 
@@ -80,12 +80,6 @@ class Packing:
 
 def _is_indexed(source: Source) -> bool:
     return isinstance(source, IndexedSource)
-
-
-def _open_lengths(source: IndexedSource, column: str) -> IndexedSource:
-    if not isinstance(source, MixedSource):
-        return LengthsSource(source, column)
-    return source.with_sources([LengthsSource(member.source, column) for member in source.members])
 
 
 def check_pack(source: Source, pack: Pack) -> list[str] | None:

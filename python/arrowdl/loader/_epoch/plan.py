@@ -17,7 +17,7 @@ from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
 from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fill_steps
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.lengths import LENGTH, LengthsSource
+from arrowdl.loader._sources.lengths import LENGTH, LengthsSource, open_lengths
 from arrowdl.loader._sources.mixture import MixedSource
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Plan:
                 f"{list(names)}"
             )
         self._is_padded = options.columns.may_pad(self._column)
-        self._lengths = _measure(source, self._column) if options.counts_tokens else None
+        self._lengths = open_lengths(source, self._column) if options.counts_tokens else None
         self._kept: dict[tuple[int, int, int, int], TokenSteps] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -313,13 +313,6 @@ def find_even_steps(rows: int, stages: Sequence[Stage], sharding: Sharding) -> E
     assert sharding.splits is not None
     sizes = (stage.batches * stage.sharding.global_batch_size for stage in stages)
     return EvenSteps(rows, sum(size // sharding.splits for size in sizes), sharding)
-
-
-def _measure(source: IndexedSource, column: str) -> IndexedSource:
-    """Return the lengths of the rows of a source, or of those of a mixture, in its units."""
-    if not isinstance(source, MixedSource):
-        return LengthsSource(source, column)
-    return source.with_sources([LengthsSource(own.source, column) for own in source.members])
 
 
 def _find_longest(lengths: IndexedSource) -> tuple[int, int, str]:

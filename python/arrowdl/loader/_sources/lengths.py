@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.mixture import MixedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,10 +58,8 @@ class LengthsSource(IndexedSource):
 
         Raises
         ------
-        TypeError
-            The column has no lengths.
-        ValueError
-            A length is negative, or does not fit into int32.
+        TypeError, ValueError
+            Of `measure_rows`.
         OSError
             A file has changed.
         """
@@ -113,6 +112,13 @@ class LengthsSource(IndexedSource):
                 "was made: a file has changed, make a new Loader"
             )
         return pa.record_batch([found], names=[LENGTH])
+
+
+def open_lengths(source: IndexedSource, column: str) -> IndexedSource:
+    """Return the lengths of the rows of a source, or the mixture of those of a mixture."""
+    if not isinstance(source, MixedSource):
+        return LengthsSource(source, column)
+    return source.with_sources([LengthsSource(member.source, column) for member in source.members])
 
 
 def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:
