@@ -26,6 +26,8 @@ from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect, open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
+from arrowdl.loader._storage.access import Access
+from arrowdl.loader._storage.retries import Retries
 from arrowdl.loader._tally import check_left_out
 from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, SourceLike
 
@@ -42,7 +44,7 @@ class Loader(EpochReader):
     Parameters
     ----------
     source : object
-        For many epochs: paths and globs of Parquet or Arrow IPC files or of directories of them,
+        For many epochs: paths, URLs and globs of Parquet or Arrow IPC files or directories of them,
         open file objects, a ``pyarrow.dataset.Dataset``, a pyarrow table, a polars frame or lazy
         frame (collected once), a pandas frame, a DuckDB relation, a Lance or Hugging Face dataset,
         a list of record batches, a function that makes an Arrow stream. For one epoch: an Arrow
@@ -194,6 +196,16 @@ class Loader(EpochReader):
     max_skipped_rows : int, optional
         Rows that `on_error` may skip in an epoch on this rank. Then the error is raised. By default
         a tenth of the rows of the source; of a stream, 10,000.
+    filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
+        What has the paths of `source`. By default the local file system, and for URLs the one that
+        they name: ``s3://``, ``gs://``, ``abfss://``, ``az://`` and ``hdfs://`` of pyarrow, all
+        others (``https://``, ``hf://``, ...) of fsspec.
+    storage_options : mapping of str to object, optional
+        Options of the file system that a URL names: keywords of ``pyarrow.fs.S3FileSystem``,
+        ``GcsFileSystem``, ``AzureFileSystem`` and ``HadoopFileSystem``, or of fsspec's. For URLs of
+        several schemes, such a mapping for each scheme.
+    retries : Retries, optional
+        How often and how long requests to a store are tried again.
 
     Raises
     ------
@@ -261,6 +273,9 @@ class Loader(EpochReader):
         pack: Pack | None = None,
         on_error: OnError = "raise",
         max_skipped_rows: int | None = None,
+        filesystem: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+        retries: Retries | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -303,7 +318,8 @@ class Loader(EpochReader):
         )
         maps = require_bool("memory_map", memory_map)
         left_out: list[Skipped] | None = [] if options.skips else None
-        opened = open_source(source, columns, filter, maps, vocabulary, left_out)
+        access = Access(filesystem, storage_options, retries)
+        opened = open_source(source, columns, filter, maps, vocabulary, left_out, access)
         if left_out:
             check_left_out(left_out, opened, options.max_skipped_rows)
         names = opened.column_names if pack is None else check_pack(opened, pack)
@@ -331,6 +347,9 @@ class Loader(EpochReader):
         shuffle: bool = False,
         seed: int = 0,
         buffer_size: int = 65_536,
+        filesystem: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+        retries: Retries | None = None,
         **options: Any,
     ) -> Self:
         """Make a Loader of rows of several sources, by their weights.
@@ -363,7 +382,7 @@ class Loader(EpochReader):
             Name of a column of int32 with the index of each row's source.
         splits : int or "auto"
             As in `Loader`.
-        columns, filter, memory_map, vocabulary
+        columns, filter, memory_map, vocabulary, filesystem, storage_options, retries
             As in `Loader`, for the sources that are not Loaders.
         shuffle, seed, buffer_size
             As in `Loader`, for the sources that are not Loaders: these share the buffer.
@@ -404,12 +423,13 @@ class Loader(EpochReader):
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)
         left_out: list[Skipped] | None = [] if options.get("on_error") == "skip" else None
+        access = Access(filesystem, storage_options, retries)
         mixture: Any = open_mixture(
             sources,
             weights,
             stop,
             origin,
-            lambda source: open_source(source, columns, filter, maps, vocabulary, left_out),
+            lambda source: open_source(source, columns, filter, maps, vocabulary, left_out, access),
             Order(number, buffer if shuffle else None),
             size,
             sequences,

@@ -1,4 +1,4 @@
-"""Opening sources: file objects, URLs, home directories, other files beside data, schemas."""
+"""Opening sources: file objects, home directories, other files beside data, schemas."""
 
 from __future__ import annotations
 
@@ -118,12 +118,6 @@ def test_a_damaged_file_object_is_named() -> None:
 # ---- URLs and paths
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs", "hf", "hdfs"])
-def test_a_url_of_pyarrow_is_sent_to_pyarrow(scheme: str) -> None:
-    with pytest.raises(ValueError, match=rf"a URL.*pyarrow.dataset.dataset\('{scheme}://b/x'"):
-        arrowdl.Loader(f"{scheme}://b/x", 4)
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -141,28 +135,10 @@ def server(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_url_of_the_web_is_sent_to_what_works(server: str, tmp_path: Path) -> None:
+def test_a_response_of_the_web_is_read_into_memory(server: str, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet")
-    url = f"{server}/a.parquet"
-    with pytest.raises(ValueError, match=r"arrowdl.Loader\(urllib.request.urlopen\('http://1"):
-        arrowdl.Loader(url, 4)
-    with urllib.request.urlopen(url) as response:
+    with urllib.request.urlopen(f"{server}/a.parquet") as response:
         assert read(response) == list(range(10))
-
-
-def test_a_url_of_fsspec_is_sent_to_what_works() -> None:
-    import fsspec
-
-    filesystem = fsspec.filesystem("memory")
-    with filesystem.open("bucket/a.parquet", "wb") as file:
-        pq.write_table(TABLE, file)
-    with pytest.raises(ValueError, match="a URL") as caught:
-        arrowdl.Loader("memory://bucket/a.parquet", 4)
-    advice = str(caught.value).split("give it a dataset, ")[1]
-    assert advice.startswith(
-        "pyarrow.dataset.dataset('bucket/a.parquet', filesystem=fsspec.filesys"
-    )
-    assert read(eval(advice, {"pyarrow": pa, "fsspec": fsspec})) == list(range(10))
 
 
 def test_a_url_of_a_local_file_is_its_path(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
+from arrowdl.loader._storage.retries import RetriedError
+from arrowdl.loader._storage.transient import FileChangedError
 
 T = TypeVar("T")
 
@@ -32,6 +34,7 @@ class FileStamps:
         self._machine = platform.node()
         self._filesystems: dict[str, Any] = {}  # None for the local one
         self._stamps: dict[str, Stamp | None] = {}  # None for a file that did not exist
+        self._checked: dict[str, Any] = {}  # file systems that compare files themselves
 
     def add_paths(self, paths: Iterable[str]) -> None:
         """Add files of the local file system."""
@@ -39,11 +42,17 @@ class FileStamps:
 
     def add_fragments(self, fragments: Iterable[Any]) -> bool:
         """Add the files of a pyarrow dataset; return whether one of them is new."""
+        found = {
+            fragment.path: fragment.filesystem
+            for fragment in fragments
+            if getattr(fragment, "filesystem", None) is not None
+        }
+        self._checked.update((path, own) for path, own in found.items() if _is_checked(own))
         return self._add(
             {
-                fragment.path: None if is_local(fragment.filesystem) else fragment.filesystem
-                for fragment in fragments
-                if getattr(fragment, "filesystem", None) is not None
+                path: None if is_local(own) else own
+                for path, own in found.items()
+                if path not in self._checked
             }
         )
 
@@ -106,7 +115,7 @@ class FileStamps:
 
         If reading fails because a file has changed, the OSError that says so is raised instead.
         """
-        local = [path for path in paths if self._is_local(path)]
+        local = [path for path in paths if self._is_local(path) and path not in self._checked]
         self.check(local)
         before: list[T] = []
         try:
@@ -114,11 +123,26 @@ class FileStamps:
                 yield from before
                 before = [batch]
                 del batch
-        except Exception:
+        except RetriedError:
+            raise
+        except Exception as error:
             self.check(local)
+            self._check_remote(paths, error)
             raise
         self.check(local)
+        self._check_remote(paths)
         yield from before
+
+    def _check_remote(self, paths: Sequence[str], error: Exception | None = None) -> None:
+        """Compare files of stores; after an error, only a change is raised in its place."""
+        for path in dict.fromkeys(paths):
+            if path not in self._checked:
+                continue
+            try:
+                self._checked[path].handler.check_unchanged(path)
+            except Exception as found:
+                if error is None or isinstance(found, FileChangedError):
+                    raise
 
     def _is_local(self, path: str) -> bool:
         return self._filesystems.get(path) is None
@@ -142,6 +166,11 @@ class FileStamps:
         if _differ(before.inode, now.inode):
             changes.append("another file of the same name")
         return changes
+
+
+def _is_checked(filesystem: Any) -> bool:
+    """Whether a file system compares its files itself, whenever one is opened."""
+    return hasattr(getattr(filesystem, "handler", None), "check_unchanged")
 
 
 def check_footers(fragments: Iterable[Any]) -> None:

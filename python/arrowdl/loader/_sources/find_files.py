@@ -5,14 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
-_SCHEMES_OF_PYARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "hf"}
 # What people and tools leave beside data.
 _DOCUMENTS = {
     *(".md", ".txt", ".rst", ".html", ".pdf", ".json", ".yaml", ".yml", ".toml", ".xml", ".log"),
@@ -23,10 +22,41 @@ _LEVEL_OF_USER = 8  # the caller of Loader(), for warnings
 
 
 class Root(NamedTuple):
-    """Files below a directory; directories between them that are named key=value are columns."""
+    """Files below a directory; directories between them that are named key=value are columns.
+
+    Attributes
+    ----------
+    base : str
+    files : list of str
+    filesystem : pyarrow.fs.FileSystem, optional
+        None for the local one.
+    """
 
     base: str
     files: list[str]
+    filesystem: Any = None
+
+
+def list_paths(source: Any) -> list[str] | None:
+    """List the paths that a user gave; None if `source` is no path and no list of paths.
+
+    Raises
+    ------
+    ValueError
+        An empty list.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        source = [source]
+    if not isinstance(source, (list, tuple)):
+        return None
+    if not source:
+        raise ValueError(
+            f"{source!r} is empty: give a list of files or of record batches (glob.glob() returns "
+            "an empty list if no file matches; the Loader also takes the pattern itself)"
+        )
+    if not all(isinstance(path, (str, os.PathLike)) for path in source):
+        return None
+    return [os.fspath(path) for path in source]
 
 
 def expand_paths(source: Any) -> list[Root] | None:
@@ -42,23 +72,15 @@ def expand_paths(source: Any) -> list[Root] | None:
     FileNotFoundError
         No file matches.
     ValueError
-        An empty list, or a URL.
+        An empty list.
     """
-    if isinstance(source, (str, os.PathLike)):
-        source = [source]
-    if not isinstance(source, (list, tuple)):
+    given = list_paths(source)
+    if given is None:
         return None
-    if not source:
-        raise ValueError(
-            f"{source!r} is empty: give a list of files or of record batches (glob.glob() returns "
-            "an empty list if no file matches; the Loader also takes the pattern itself)"
-        )
-    if not all(isinstance(path, (str, os.PathLike)) for path in source):
-        return None
-    paths = [_read_path(os.fspath(path)) for path in source]
+    paths = [read_path(path) for path in given]
     base = _find_shared_directory([path for path in paths if os.path.isfile(path)])
     roots = [
-        Root(base, [_make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
+        Root(base, [make_absolute(path)]) if os.path.isfile(path) else _expand_path(path)
         for path in paths
     ]
     return [
@@ -68,38 +90,23 @@ def expand_paths(source: Any) -> list[Root] | None:
 
 
 def _find_shared_directory(files: Sequence[str]) -> str:
-    directories = [os.path.dirname(_make_absolute(file)) for file in files]
+    directories = [os.path.dirname(make_absolute(file)) for file in files]
     return os.path.commonpath(directories) if directories else ""
 
 
-def _make_absolute(path: str) -> str:
+def make_absolute(path: str) -> str:
     """Make a path absolute without resolving "link/..", as os.path.abspath does."""
     return str(Path(path).absolute())
 
 
-def _read_path(path: str) -> str:
+def read_path(path: str) -> str:
     """Return the path that a URL of a file names, or `path` with "~" as the home directory."""
     scheme, separator, rest = path.partition("://")
     if not separator:
         return path if os.path.lexists(path) else os.path.expanduser(path)
     if scheme == "file":
         return url2pathname(rest)
-    raise ValueError(f"{path!r} is a URL, and a Loader takes paths: {_advise(path, scheme, rest)}")
-
-
-def _advise(url: str, scheme: str, rest: str) -> str:
-    """Say how a Loader reads what is at a URL."""
-    if scheme in _SCHEMES_OF_PYARROW:
-        return f'give it a dataset, pyarrow.dataset.dataset({url!r}, format="parquet")'
-    if scheme in ("http", "https", "ftp"):
-        return (
-            "download the file and give its path, or read it into memory, "
-            f"arrowdl.Loader(urllib.request.urlopen({url!r}), ...)"
-        )
-    return (
-        f"give it a dataset, pyarrow.dataset.dataset({rest!r}, filesystem=fsspec.filesystem("
-        f'{scheme!r}), format="parquet")'
-    )
+    raise AssertionError(f"{scheme}:// is opened by `find_remote`")
 
 
 def _expand_path(path: str) -> Root:
@@ -111,30 +118,39 @@ def _expand_path(path: str) -> Root:
         base, files = _find_base(path), _match(path)
         if not files:
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
-    return Root(_make_absolute(base), sorted(map(_make_absolute, _skip_documents(path, files))))
+    return Root(make_absolute(base), sorted(map(make_absolute, skip_documents(path, files))))
 
 
-def _skip_documents(path: str, files: Sequence[str]) -> Sequence[str]:
+def _read_start(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(6)
+
+
+def skip_documents(
+    path: str,
+    files: Sequence[str],
+    read_start: Callable[[str], bytes] = _read_start,
+    level: int = _LEVEL_OF_USER,
+) -> Sequence[str]:
     """Leave out files such as README.md that were found beside data, with a warning."""
-    documents = [file for file in sorted(files) if _is_document(file)]
+    documents = [file for file in sorted(files) if _is_document(file, read_start)]
     if not documents or len(documents) == len(files):
         return files
     more = f" and {len(documents) - 1} other files" if len(documents) > 1 else ""
     warnings.warn(
         f"the Loader skips {documents[0]!r}{more} in {path!r}: neither Parquet nor Arrow IPC, by "
         "name and content. A pattern, such as '*.parquet', chooses the files",
-        stacklevel=_LEVEL_OF_USER,
+        stacklevel=level,
     )
     return [file for file in files if file not in documents]
 
 
-def _is_document(path: str) -> bool:
+def _is_document(path: str, read_start: Callable[[str], bytes]) -> bool:
     """Whether a file is text or an image by its name, and neither Parquet nor Arrow IPC inside."""
     name = Path(path)
     if name.suffix.lower() not in _DOCUMENTS and name.name not in _DOCUMENT_NAMES:
         return False
-    with open(path, "rb") as file:
-        return not file.read(6).startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"))
+    return not read_start(path).startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"))
 
 
 def _find_base(pattern: str) -> str:
@@ -149,7 +165,7 @@ def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
         return []
     files = []
     for entry in os.scandir(path):
-        if _is_hidden(entry.name):
+        if is_hidden(entry.name):
             continue
         if entry.is_dir():
             files += _list_directory(entry.path, (*above, real))
@@ -161,12 +177,12 @@ def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
 def _match(pattern: str) -> list[str]:
     """List the files that match, and the files in directories that match."""
     base = _find_base(pattern)
-    written = [part for part in Path(pattern).parts if _is_hidden(part)]
+    written = [part for part in Path(pattern).parts if is_hidden(part)]
     found = []
     for path in glob.glob(pattern, recursive=True):
         parts = Path(os.path.relpath(path, base)).parts
         way = list(accumulate(parts, os.path.join, initial=base))
-        if _has_marker(parts, written) or _leads_back(way):
+        if has_marker(parts, written) or _leads_back(way):
             continue
         if os.path.isdir(path):
             found += _list_directory(path, tuple(map(os.path.realpath, way[:-1])))
@@ -175,10 +191,10 @@ def _match(pattern: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
+def has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
     """Whether one of `parts` is hidden, unless the pattern names it in `written`."""
     return any(
-        _is_hidden(part) and not any(fnmatchcase(part, name) for name in written) for part in parts
+        is_hidden(part) and not any(fnmatchcase(part, name) for name in written) for part in parts
     )
 
 
@@ -190,6 +206,6 @@ def _leads_back(way: Sequence[str]) -> bool:
     )
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Whether a file is a marker or metadata, by the convention of Spark and others."""
     return name.startswith(("_", "."))

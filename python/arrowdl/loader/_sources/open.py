@@ -10,7 +10,8 @@ from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
-from arrowdl.loader._sources.find_files import expand_paths
+from arrowdl.loader._sources.find_files import expand_paths, list_paths
+from arrowdl.loader._sources.find_remote import expand_urls
 from arrowdl.loader._sources.libraries import (
     find_batch,
     find_device_arrays,
@@ -22,6 +23,7 @@ from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.paths import open_paths
 from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._storage.access import Access
 
 
 def open_source(
@@ -31,6 +33,7 @@ def open_source(
     memory_map: bool = True,
     vocabulary: Mapping[str, Any] | None = None,
     left_out: list[Skipped] | None = None,
+    access: Access | None = None,
 ) -> Source:
     """Open what a `Loader` was given.
 
@@ -48,6 +51,8 @@ def open_source(
         Values of columns that are read as codes.
     left_out : list of Skipped, optional
         Files that cannot be opened are added, and left out. None: their errors are raised.
+    access : Access, optional
+        How paths are reached.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def open_source(
         return source
     names = None if columns is None else _read_names(columns)
     tables = Vocabulary.of_user(vocabulary)
-    found = _open_files(source, names, filter, memory_map, left_out)
+    found = _open_files(source, names, filter, memory_map, left_out, access or Access())
     if found is None and filter is not None:
         raise ValueError(
             f"filter= works on files and pyarrow datasets, not on {type(source).__name__}: filter "
@@ -127,14 +132,21 @@ def _open_files(
     filter: Any,
     memory_map: bool,
     left_out: list[Skipped] | None,
+    access: Access,
 ) -> Source | None:
     if (files := list_file_objects(source)) is not None:
         source = find_paths(files)
         if source is None:
             return TableSource(read_tables(files, columns, filter), columns)
-    paths = expand_paths(source)
-    if paths is not None:
-        return open_paths(paths, columns, filter, memory_map, left_out)
+    if (paths := list_paths(source)) is not None:
+        is_remote = access.is_remote(paths)
+        roots = expand_urls(paths, access) if is_remote else expand_paths(source)
+        return open_paths(roots or [], columns, filter, memory_map, left_out)
+    if access.is_given:
+        raise ValueError(
+            f"filesystem= and storage_options= work on paths and URLs, not on "
+            f"{type(source).__name__}"
+        )
     if is_of(source, "pyarrow._dataset", "Dataset"):
         return open_dataset(source, columns, filter, memory_map, left_out=left_out)
     return None

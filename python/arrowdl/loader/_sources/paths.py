@@ -65,10 +65,12 @@ def _drop_damaged(
 ) -> list[Root] | None:
     """Open each file alone; return those that can be opened, None if all or none can be."""
     count = len(left_out)
+    filesystem = roots[0].filesystem
 
     def find_error(path: str) -> Exception | None:
         try:
-            _open_all([Root(os.path.dirname(path), [path])], None, None, memory_map, None)
+            root = Root(os.path.dirname(path), [path], filesystem)
+            _open_all([root], None, None, memory_map, None)
         except (OSError, ValueError) as error:
             cause = error.__cause__
             if can_skip(error) or (cause is not None and can_skip(cause)):
@@ -82,7 +84,7 @@ def _drop_damaged(
         found = list(zip(root.files, errors, strict=True))
         left_out += [Skipped(path, (), describe(error)) for path, error in found if error]
         if files := [path for path, error in found if error is None]:
-            kept.append(Root(root.base, files))
+            kept.append(Root(root.base, files, filesystem))
     return kept if len(left_out) > count else None
 
 
@@ -95,19 +97,22 @@ def _open_all(
 ) -> Source:
     paths = [path for root in roots for path in root.files]
     stamps = FileStamps()
-    stamps.add_paths(paths)  # before their footers are read
+    filesystem = roots[0].filesystem  # one for all
+    if filesystem is None:
+        stamps.add_paths(paths)  # before their footers are read
     kinds = {_find_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
             "some of the files are Parquet and some Arrow IPC, by their names: make one Loader for "
             "each format"
         )
-    if kinds == {"ipc"} and memory_map and filter is None and not any(map(_has_partitions, roots)):
+    may_map = memory_map and filesystem is None and filter is None
+    if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
         mapped = map_files(paths, columns)
         if mapped is not None:
             return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
-        _check_no_streams(paths)
+        _check_no_streams(paths, filesystem)
     dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
     return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
 
@@ -117,11 +122,21 @@ def _has_partitions(root: Root) -> bool:
     return any("=" in os.path.relpath(directory, root.base) for directory in directories)
 
 
-def _check_no_streams(paths: Sequence[str]) -> None:
-    for path in paths:
-        with open(path, "rb") as file:
-            is_stream = file.read(len(_STREAM_START)) == _STREAM_START
-        if is_stream:
+def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
+    def is_stream(path: str) -> bool:
+        if filesystem is not None:
+            with filesystem.open_input_file(path) as file:
+                return bytes(file.read(len(_STREAM_START))) == _STREAM_START
+        with open(path, "rb") as local:
+            return local.read(len(_STREAM_START)) == _STREAM_START
+
+    for path, found in zip(paths, map_in_threads(is_stream, paths, FILES_AT_ONCE), strict=True):
+        if found and filesystem is not None:
+            raise ValueError(
+                f"{path!r} has the stream format of Arrow IPC, which has no index of its batches: "
+                "write it with pyarrow.ipc.new_file()"
+            )
+        if found:
             raise ValueError(
                 f"{path!r} has the stream format of Arrow IPC, and filter=, memory_map=False, "
                 "compression and columns of key=value directories need the file format: write it "
@@ -168,9 +183,14 @@ def _open_root(root: Root, kind: str) -> ds.FileSystemDataset:
 
     try:
         return ds.dataset(
-            root.files, format=kind, partitioning="hive", partition_base_dir=root.base
+            root.files,
+            filesystem=root.filesystem,
+            format=kind,
+            partitioning="hive",
+            partition_base_dir=root.base,
         )
     except pa.ArrowInvalid:  # names neither the file, which is the first, nor the column
+        filesystem = root.filesystem or fs.LocalFileSystem()
         format = ds.ParquetFileFormat() if kind == "parquet" else ds.IpcFileFormat()
-        check_names(root.files[0], format.inspect(root.files[0], fs.LocalFileSystem()))
+        check_names(root.files[0], format.inspect(root.files[0], filesystem))
         raise

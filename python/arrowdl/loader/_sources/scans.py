@@ -21,6 +21,8 @@ from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage
 from arrowdl.loader._sources.vocabulary import make_empty
+from arrowdl.loader._storage.retries import RetriedError
+from arrowdl.loader._storage.transient import FileChangedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,7 +189,7 @@ def naming_files(
     try:
         yield names
     except Exception as error:
-        if not names:
+        if not names or isinstance(error, (RetriedError, FileChangedError)):  # it names the file
             raise
         if find_damage is not None and (found := find_damage(len(paths) - len(names))):
             error.add_note(f"while arrowdl.Loader read {found}")

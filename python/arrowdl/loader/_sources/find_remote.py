@@ -1,0 +1,171 @@
+"""Files of stores by their URLs: files, patterns and directories, as on the local file system."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from arrowdl.loader._sources.find_files import (
+    Root,
+    has_marker,
+    is_hidden,
+    make_absolute,
+    read_path,
+    skip_documents,
+)
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
+from arrowdl.loader._storage.access import Access
+from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._storage.urls import is_url
+
+if TYPE_CHECKING:
+    import pyarrow.fs as fs
+
+_LEVEL_OF_USER = 6  # the caller of Loader(), for warnings
+
+
+def expand_urls(
+    paths: Sequence[str], access: Access, known: Mapping[str, Stamp] | None = None
+) -> list[Root]:
+    """List the files of a store that `paths` name, in one listing for each directory or pattern.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        URLs, and local paths beside them; of ``access.filesystem``, its own paths.
+    access : Access
+    known : mapping of str to Stamp, optional
+        Files that a plan has.
+
+    Raises
+    ------
+    FileNotFoundError
+        No file matches.
+    """
+    is_own = access.filesystem is not None
+    local = [path if is_own or is_url(path) else make_absolute(read_path(path)) for path in paths]
+    filesystem, found = access.open(local, known)
+    lister = _Lister(filesystem)
+    expanded = map_in_threads(lister.expand, found, FILES_AT_ONCE)
+    shared = _find_shared([path for path, root in zip(found, expanded, strict=True) if not root])
+    roots = []
+    for path, root in zip(found, expanded, strict=True):
+        if root is None:
+            roots.append(Root(shared, [path], filesystem))
+        else:
+            chosen = skip_documents(path, root.files, lister.read_start, _LEVEL_OF_USER)
+            roots.append(Root(root.base, list(chosen), filesystem))
+    return [
+        Root(base, [file for root in same for file in root.files], filesystem)
+        for base, same in groupby(roots, key=lambda root: root.base)
+    ]
+
+
+def _find_shared(files: Sequence[str]) -> str:
+    """Return the directory that files share; empty if they share none."""
+    parts = [path.split("/")[:-1] for path in files]
+    shared = []
+    for names in zip(*parts, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return "/".join(shared)
+
+
+class _Lister:
+    def __init__(self, filesystem: fs.FileSystem) -> None:
+        self._filesystem = filesystem
+
+    def expand(self, path: str) -> Root | None:
+        """List the files of a directory or pattern; None for a single file."""
+        import pyarrow.fs as fs
+
+        if is_pattern := _is_pattern(path):
+            base = _find_base(path)
+            found = self._match(base, path)
+        if not is_pattern or not found:
+            kind = self._find_kind(path)
+            if kind == fs.FileType.File:
+                return None
+            base = path
+            found = self._list_data(path) if kind == fs.FileType.Directory else []
+            is_pattern = is_pattern or kind != fs.FileType.Directory
+        names = [file.path for file in found if file.type == fs.FileType.File]
+        if not names and is_pattern:
+            raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
+        if not names:
+            raise FileNotFoundError(f"no file in the directory {path!r} or below it")
+        return Root(base.rstrip("/"), sorted(set(names)), self._filesystem)
+
+    def _find_kind(self, path: str) -> fs.FileType:
+        import pyarrow.fs as fs
+
+        if _is_of_web(path) and path.endswith("/"):  # a page of links
+            return fs.FileType.Directory
+        return self._filesystem.get_file_info(path).type
+
+    def _list(self, path: str, *, recursive: bool) -> list[fs.FileInfo]:
+        import pyarrow.fs as fs
+
+        selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+        return list(self._filesystem.get_file_info(selector))
+
+    def _list_data(self, path: str) -> list[fs.FileInfo]:
+        """List what is below a directory and not hidden."""
+        below = self._list(path, recursive=True)
+        return [file for file in below if not has_marker(_relate(path, file.path), ())]
+
+    def _match(self, base: str, pattern: str) -> list[fs.FileInfo]:
+        """List the files that match, and the files in directories that match."""
+        import pyarrow.fs as fs
+
+        parts = _relate(base, pattern)
+        written = [part for part in parts if is_hidden(part)]
+        is_flat = len(parts) == 1 and parts != ["**"]
+        found = []
+        for info in self._list(base, recursive=not is_flat):
+            names = _relate(base, info.path)
+            if not _is_below(names, parts) or has_marker(names, written):
+                continue
+            if is_flat and info.type == fs.FileType.Directory:
+                found += self._list_data(info.path)
+            else:
+                found.append(info)
+        return found
+
+    def read_start(self, path: str) -> bytes:
+        """Read the first bytes of a file."""
+        with self._filesystem.open_input_file(path) as file:
+            return bytes(file.read(6))
+
+
+def _relate(base: str, path: str) -> list[str]:
+    """Return the names of a path below `base`."""
+    return path[len(base) :].strip("/").split("/")
+
+
+def _is_of_web(path: str) -> bool:
+    return path.startswith(("http://", "https://"))
+
+
+def _is_pattern(path: str) -> bool:
+    return glob.has_magic(path.partition("?")[0] if _is_of_web(path) else path)
+
+
+def _find_base(pattern: str) -> str:
+    """Return the directories of a pattern before the first wildcard."""
+    parts = pattern.split("/")
+    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return "/".join(parts[:first]) + ("/" if _is_of_web(pattern) else "")
+
+
+def _is_below(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether a path, or a directory above it, matches a pattern; "**" is any directories."""
+    if not parts:
+        return True
+    if parts[0] == "**":
+        return any(_is_below(names[i:], parts[1:]) for i in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], parts[0]) and _is_below(names[1:], parts[1:])

@@ -1,0 +1,1 @@
+"""File systems beyond the local one: URLs, retries, checks of changed files."""

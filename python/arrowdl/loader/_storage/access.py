@@ -1,0 +1,168 @@
+"""`Access`: how a Loader gets to its files, beyond the local file system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._storage.retries import Retries, call_with_retries
+from arrowdl.loader._storage.secrets import Secrets, find_secrets
+from arrowdl.loader._storage.urls import (
+    describe_url,
+    find_url_secrets,
+    is_url,
+    open_store,
+    split_url,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.fs as fs
+
+    from arrowdl.loader._storage.stores import Store
+
+
+@dataclass(frozen=True)
+class Access:
+    """How files are reached.
+
+    Attributes
+    ----------
+    filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
+    storage_options : mapping of str to object, optional
+    retries : Retries, optional
+    """
+
+    filesystem: Any = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    retries: Retries | None = None
+
+    def __post_init__(self) -> None:
+        options = self.storage_options
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(
+                f"storage_options is a {type(options).__name__}: give a mapping of the file "
+                "system's options by name"
+            )
+        if options is not None and self.filesystem is not None:
+            raise ValueError(
+                "storage_options= are options of the file system that a URL names: give those of "
+                "filesystem= to that object itself"
+            )
+        if self.retries is not None and not isinstance(self.retries, Retries):
+            raise TypeError(f"retries={self.retries!r}: give an arrowdl.loader.Retries")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller chose a file system or its options."""
+        return self.filesystem is not None or self.storage_options is not None
+
+    def is_remote(self, paths: Iterable[str]) -> bool:
+        """Whether one of `paths` is not on the local file system."""
+        if self.filesystem is not None:
+            return not _is_local(self.filesystem)
+        return any(map(is_url, paths))
+
+    def open(
+        self, paths: Sequence[str], known: Mapping[str, Stamp] | None = None
+    ) -> tuple[fs.FileSystem, list[str]]:
+        """Make the file system that has `paths`; return it, and the paths there, without secrets.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            URLs, and local paths beside them; of `filesystem`, its own paths.
+        known : mapping of str to Stamp, optional
+            What a plan says of files.
+        """
+        import pyarrow.fs as fs
+
+        from arrowdl.loader._storage.footers import keep_footers
+        from arrowdl.loader._storage.pinned import pin
+        from arrowdl.loader._storage.retrying import retry
+        from arrowdl.loader._storage.stores import StoresHandler
+
+        if self.filesystem is not None:
+            stores = [_wrap(self.filesystem)]
+            found = [path.partition("://")[2] if is_url(path) else path for path in paths]
+        else:
+            stores, found = self._open_stores(paths)
+        made = fs.PyFileSystem(StoresHandler(stores))
+        return keep_footers(retry(pin(made, known or {}), self.retries or Retries())), found
+
+    def _open_stores(self, paths: Sequence[str]) -> tuple[list[Store], list[str]]:
+        from pyarrow.fs import LocalFileSystem
+
+        from arrowdl.loader._storage.stores import Store
+
+        stores: dict[str, Store] = {}
+        keys: dict[str, tuple[str, str]] = {}
+        found = []
+        for path in paths:
+            if not is_url(path):
+                stores.setdefault("", Store("", LocalFileSystem()))
+                found.append(path)
+                continue
+            parts = split_url(path)
+            is_web = parts.scheme in ("http", "https")
+            prefix = f"{parts.scheme}://{parts.host}"
+            key = parts.login, "" if is_web else parts.query
+            if keys.setdefault(prefix, key) != key:
+                raise ValueError(
+                    f"two URLs of {prefix!r} have different logins or options: make a Loader of "
+                    "each, and mix them with Loader.mix, or give filesystem="
+                )
+            if prefix not in stores:
+                stores[prefix] = self._make_store(path, parts.scheme)
+            stores[prefix].secrets |= find_url_secrets(path)
+            found.append(_name(stores[prefix], path) if is_web else describe_url(path, False))
+        return list(stores.values()), found
+
+    def _make_store(self, url: str, scheme: str) -> Store:
+        options = self.storage_options or {}
+        nested = [name for name, value in options.items() if isinstance(value, Mapping)]
+        if nested and len(nested) == len(options) and scheme in options:
+            options = options[scheme]
+        what = f"opening the file system of {describe_url(url)!r}"
+        return call_with_retries(self.retries or Retries(), what, lambda: open_store(url, options))
+
+
+def _name(store: Store, url: str) -> str:
+    """Return a URL of the web without its secrets, and note the one with them."""
+    clean = describe_url(url)
+    if store.signed.setdefault(clean, url) != url:
+        raise ValueError(
+            f"two URLs are {clean!r} without their signatures: give each file once, with one of "
+            "them"
+        )
+    return clean
+
+
+def _wrap(filesystem: Any) -> Store:
+    """Return a store of a file system object, whose paths are its own."""
+    import pyarrow.fs as fs
+
+    from arrowdl.loader._storage.fsspec_files import FsspecHandler
+    from arrowdl.loader._storage.stores import Store
+
+    if isinstance(filesystem, fs.PyFileSystem) and isinstance(filesystem.handler, fs.FSSpecHandler):
+        filesystem = filesystem.handler.fs
+    if isinstance(filesystem, fs.FileSystem):
+        return Store("", filesystem)
+    if not _is_of_fsspec(filesystem):
+        raise TypeError(
+            f"filesystem={type(filesystem).__name__}: give a file system of pyarrow.fs or fsspec"
+        )
+    secrets = Secrets(find_secrets(getattr(filesystem, "storage_options", None) or {}))
+    return Store("", fs.PyFileSystem(FsspecHandler(filesystem)), secrets=secrets)
+
+
+def _is_of_fsspec(filesystem: Any) -> bool:
+    return all(callable(getattr(filesystem, name, None)) for name in ("cat_file", "find", "info"))
+
+
+def _is_local(filesystem: Any) -> bool:
+    return type(filesystem).__name__ == "LocalFileSystem" and type(
+        filesystem
+    ).__module__.startswith("pyarrow")

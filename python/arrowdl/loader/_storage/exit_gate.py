@@ -1,0 +1,66 @@
+"""Requests end before the interpreter does.
+
+pyarrow calls a file system in Python from its own threads. One that is in Python, or comes to it,
+while the interpreter ends would wait for ever, or end the process with an error. So, when the
+program ends, requests that begin fail at once, waits are cut short, and the others are awaited.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_QUIET_SECONDS = 0.05  # without a request: the scans that were left have ended
+_MOST_SECONDS = 5.0  # a request that is answered later is given up
+
+
+class ExitError(OSError):
+    """The program ends."""
+
+
+class ExitGate:
+    """Counts the requests under way."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._begun = 0
+        self._ends = threading.Event()
+        atexit.register(self.close)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call `function`, unless the program ends."""
+        with self._changed:
+            self._begun += 1
+            if self._ends.is_set():
+                raise ExitError("the program ends: nothing more is read")
+            self._running += 1
+        try:
+            return function()
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; the end of the program wakes it."""
+        self._ends.wait(seconds)
+
+    def close(self) -> None:
+        """Refuse requests, and wait for those under way."""
+        self._ends.set()
+        end = time.monotonic() + _MOST_SECONDS
+        with self._changed:
+            while time.monotonic() < end:
+                before = self._begun
+                self._changed.wait(_QUIET_SECONDS)
+                if not self._running and before == self._begun:
+                    break
+
+
+GATE = ExitGate()

@@ -1,0 +1,127 @@
+"""File systems of fsspec under pyarrow's interface: each read is one request for a range."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.handlers import ReadingHandler
+from arrowdl.loader._storage.readers import Reader, Stamp
+
+_ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
+_TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
+
+
+class FsspecHandler(ReadingHandler):
+    """Reads a file system of fsspec.
+
+    pyarrow's own handler opens files with fsspec's read-ahead of whole blocks, and they are read by
+    one thread at a time; ``cat_file`` asks for the range alone.
+
+    Parameters
+    ----------
+    filesystem : fsspec.AbstractFileSystem
+    """
+
+    def __init__(self, filesystem: Any) -> None:
+        super().__init__(fs.PyFileSystem(fs.FSSpecHandler(filesystem)))
+        self.filesystem = filesystem
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FsspecHandler) and self.filesystem == other.filesystem
+
+    __hash__ = ReadingHandler.__hash__
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return [self._ask(path) for path in paths]
+
+    def _ask(self, path: str) -> fs.FileInfo:
+        try:
+            info = self._find(path)
+        except FileNotFoundError:
+            return fs.FileInfo(path, fs.FileType.NotFound)
+        return _make_info(path, info)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        self.filesystem.invalidate_cache(selector.base_dir)
+        depth = None if selector.recursive else 1
+        found = self.filesystem.find(selector.base_dir, depth, withdirs=True, detail=True)
+        base = selector.base_dir.strip("/")
+        infos = [_make_info(path, info) for path, info in found.items() if path.strip("/") != base]
+        if not infos and not selector.allow_not_found and not self.filesystem.exists(base):
+            raise FileNotFoundError(selector.base_dir)
+        return infos
+
+    def _find(self, path: str) -> dict[str, Any]:
+        self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old
+        return dict(self.filesystem.info(path))
+
+    def open_reader(self, path: str) -> Reader:
+        info = self._find(path)
+        if info.get("size") is None:
+            raise ValueError(
+                f"{path!r} has no known size, and Parquet is read from its end: the server has to "
+                "tell Content-Length and serve ranges; download the file, or read it into memory, "
+                "arrowdl.Loader(urllib.request.urlopen(url), ...)"
+            )
+        return _FsspecReader(self.filesystem, path, _read_stamp(info))
+
+    def check_unchanged(self, path: str) -> None:
+        """The layer above compares stamps."""
+
+
+class _FsspecReader:
+    def __init__(self, filesystem: Any, path: str, stamp: Stamp) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._stamp = stamp
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        size = self._stamp.size
+        assert size is not None
+        stop = min(size, offset + nbytes)
+        if stop <= offset:
+            return b""
+        data = self._filesystem.cat_file(self._path, start=offset, end=stop)
+        if len(data) == size > stop - offset:  # the server sent the whole file
+            data = data[offset:stop]
+        return bytes(data)
+
+    def close(self) -> None:
+        """Nothing is open between requests."""
+
+
+def _make_info(path: str, info: dict[str, Any]) -> fs.FileInfo:
+    kinds = {"file": fs.FileType.File, "directory": fs.FileType.Directory}
+    kind = kinds.get(info.get("type", ""), fs.FileType.Unknown)
+    size = info.get("size") if kind == fs.FileType.File else None
+    mtime = _read_stamp(info).mtime
+    return fs.FileInfo(path, kind, size=size, mtime_ns=None if mtime is None else mtime * 10**9)
+
+
+def _read_stamp(info: dict[str, Any]) -> Stamp:
+    times = (_read_time(info[name]) for name in _TIMES if info.get(name) is not None)
+    etags = (str(info[name]) for name in _ETAGS if info.get(name) is not None)
+    return Stamp(info.get("size"), next(times, None), next(etags, None))
+
+
+def _read_time(found: Any) -> int | None:
+    """Return seconds since 1970."""
+    if isinstance(found, (int, float)):
+        return int(found)
+    if isinstance(found, str):
+        for parse in (datetime.fromisoformat, parsedate_to_datetime):
+            try:
+                found = parse(found)
+                break
+            except ValueError:
+                continue
+    if not isinstance(found, datetime):
+        return None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())

@@ -1,0 +1,126 @@
+"""`ReadingHandler`: a file system of ours under ``pyarrow.fs.PyFileSystem``, never written to.
+
+Each concern (retries, checks of changed files) is a function from file system to file system, whose
+handler wraps that of the one below. Between handlers of ours, files are `Reader` objects, which
+read several ranges at a time; pyarrow gets a file that reads one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
+
+
+class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
+    """A file system over another one; a subclass overrides what it does otherwise.
+
+    Parameters
+    ----------
+    inner : pyarrow.fs.FileSystem
+    """
+
+    def __init__(self, inner: fs.FileSystem) -> None:
+        self.inner = inner
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = object.__hash__
+
+    def open_reader(self, path: str) -> Reader:
+        """Open a file."""
+        return open_reader(self.inner, path)
+
+    def check_unchanged(self, path: str) -> None:
+        """Raise OSError if a file is no longer the one that was opened first."""
+        check_unchanged(self.inner, path)
+
+    def get_type_name(self) -> str:
+        return str(self.inner.type_name)
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return list(self.inner.get_file_info(paths))
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        return list(self.inner.get_file_info(selector))
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return make_native_file(self.open_reader(path))
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        return self.open_input_file(path)
+
+    def _refuse(self, *arguments: Any) -> NoReturn:
+        raise NotImplementedError("a Loader reads its files, and writes none")
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+def find_handler(filesystem: Any) -> ReadingHandler | None:
+    """Return the handler of a file system of ours; None for another one."""
+    handler = getattr(filesystem, "handler", None)
+    return handler if isinstance(handler, ReadingHandler) else None
+
+
+def open_reader(filesystem: fs.FileSystem, path: str) -> Reader:
+    """Open a file of any file system of pyarrow."""
+    handler = find_handler(filesystem)
+    if handler is not None:
+        return handler.open_reader(path)
+    return _NativeReader(filesystem, path)
+
+
+def check_unchanged(filesystem: Any, path: str) -> None:
+    """Raise OSError if a file of a file system of ours has changed since it was first opened."""
+    handler = find_handler(filesystem)
+    if handler is not None:
+        handler.check_unchanged(path)
+
+
+class _NativeReader:
+    """A file of a file system of pyarrow's own."""
+
+    def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
+        self._file = filesystem.open_input_file(path)
+        size, told = self._file.size(), self._file.metadata()
+        mtime = _read_time(told.get(b"Last-Modified"))
+        etag = told.get(b"ETag")
+        if mtime is None and etag is None:
+            info = filesystem.get_file_info(path)
+            size = size if info.size is None else info.size
+            mtime = None if info.mtime_ns is None else info.mtime_ns // 10**9
+        self._stamp = Stamp(size, mtime, None if etag is None else etag.decode())
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        return bytes(self._file.read_at(nbytes, offset))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _read_time(text: bytes | None) -> int | None:
+    """Return the seconds since 1970 of a date of HTTP or of ISO 8601."""
+    if not text:
+        return None
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            return int(parse(text.decode()).timestamp())
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,119 @@
+"""`pin`: a file that is not the one that was listed, or first opened, is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.handlers import ReadingHandler
+from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.transient import FileChangedError, ShortReadError
+
+
+def pin(filesystem: fs.FileSystem, known: Mapping[str, Stamp]) -> fs.FileSystem:
+    """Return a file system whose files have to stay as they are known, or first opened.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    known : mapping of str to Stamp
+        What a listing, or a plan, said of files.
+    """
+    return fs.PyFileSystem(PinningHandler(filesystem, known))
+
+
+class PinningHandler(ReadingHandler):
+    """Compares each file that is opened with its stamp; a listing adds stamps."""
+
+    def __init__(self, inner: fs.FileSystem, known: Mapping[str, Stamp]) -> None:
+        super().__init__(inner)
+        self.stamps = dict(known)
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return [self._note(info) for info in super().get_file_info(paths)]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        return [self._note(info) for info in super().get_file_info_selector(selector)]
+
+    def _note(self, info: fs.FileInfo) -> fs.FileInfo:
+        if info.type == fs.FileType.File and info.path not in self.stamps:
+            mtime = None if info.mtime_ns is None else info.mtime_ns // 10**9
+            self.stamps[info.path] = Stamp(info.size, mtime)
+        return info
+
+    def open_reader(self, path: str) -> Reader:
+        reader = super().open_reader(path)
+        stamp = self._check(path, reader.stamp())
+        assert stamp.size is not None
+        return _WholeReader(reader, path, stamp)
+
+    def check_unchanged(self, path: str) -> None:
+        if path in self.stamps:
+            reader = super().open_reader(path)
+            reader.close()
+            self._check(path, reader.stamp())
+
+    def _check(self, path: str, found: Stamp) -> Stamp:
+        before = self.stamps.get(path)
+        if before is not None and (changes := _list_changes(before, found)):
+            raise FileChangedError(
+                f"{path!r} has changed since it was listed ({', '.join(changes)}), so that its "
+                "rows are no longer where the Loader expects them: make a new Loader (and a new "
+                "plan), and write new files under new names while a training reads"
+            )
+        merged = found if before is None else _fill(before, found)
+        self.stamps[path] = merged
+        return merged
+
+
+def _fill(before: Stamp, found: Stamp) -> Stamp:
+    """Add what was unknown before."""
+    return Stamp(
+        found.size if before.size is None else before.size,
+        found.mtime if before.mtime is None else before.mtime,
+        before.etag or found.etag,
+    )
+
+
+def _list_changes(before: Stamp, now: Stamp) -> list[str]:
+    changes = []
+    if _differ(before.size, now.size):
+        changes.append(f"{before.size} bytes before, {now.size} now")
+    if _differ(before.etag, now.etag):
+        changes.append(f"ETag {before.etag} before, {now.etag} now")
+    elif None in (before.etag, now.etag) and _differ(
+        before.mtime, now.mtime
+    ):  # copies may keep the ETag
+        changes.append("written at another time")
+    return changes
+
+
+def _differ(before: int | str | None, now: int | str | None) -> bool:
+    return None not in (before, now) and before != now
+
+
+class _WholeReader:
+    """Raises if a store returns fewer bytes than the file has."""
+
+    def __init__(self, reader: Reader, path: str, stamp: Stamp) -> None:
+        self._reader = reader
+        self._path = path
+        self._stamp = stamp
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> object:
+        assert self._stamp.size is not None
+        expected = max(0, min(nbytes, self._stamp.size - offset))
+        data = self._reader.read_at(nbytes, offset)
+        if len(data) != expected:
+            raise ShortReadError(
+                f"{len(data)} bytes of {self._path!r} arrived, from offset {offset}, where it has "
+                f"{expected}"
+            )
+        return data
+
+    def close(self) -> None:
+        self._reader.close()

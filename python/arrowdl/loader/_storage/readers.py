@@ -1,0 +1,99 @@
+"""`Reader`: an open file that is read at offsets, from any thread; and pyarrow's file over one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Stamp(NamedTuple):
+    """What distinguishes a file from another one of its name; None if unknown.
+
+    Attributes
+    ----------
+    size : int, optional
+        Bytes.
+    mtime : int, optional
+        When it was written, in whole seconds since 1970: some stores have no fractions.
+    etag : str, optional
+    """
+
+    size: int | None
+    mtime: int | None = None
+    etag: str | None = None
+
+
+class Reader(Protocol):
+    """An open file. Reading is safe from several threads at a time."""
+
+    def stamp(self) -> Stamp:
+        """Return what the store said of the file when it was opened."""
+
+    def read_at(self, nbytes: int, offset: int) -> Any:
+        """Return the bytes from `offset`, as bytes or a pyarrow buffer: fewer only at the end."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class _ReaderFile:
+    """A reader as a Python file, for ``pyarrow.PythonFile``, which calls it under a lock."""
+
+    def __init__(self, reader: Reader, size: int) -> None:
+        self._reader = reader
+        self._size = size
+        self._position = 0
+        self.closed = False
+
+    def read_buffer(self, nbytes: int | None = None) -> pa.Buffer:
+        """Read without a copy: what pyarrow calls in place of `read`."""
+        import pyarrow as pa
+
+        data = self.read(nbytes)
+        return data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+
+    def read(self, nbytes: int | None = None) -> Any:
+        rest = max(0, self._size - self._position)
+        count = rest if nbytes is None or nbytes < 0 else min(nbytes, rest)
+        data = self._reader.read_at(count, self._position) if count else b""
+        self._position += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        start = (0, self._position, self._size)[whence]
+        self._position = start + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def size(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._reader.close()
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+
+def make_native_file(reader: Reader) -> pa.NativeFile:
+    """Return pyarrow's file over a reader; it has one position, and reads one range at a time."""
+    import pyarrow as pa
+
+    size = reader.stamp().size
+    assert size is not None
+    return pa.PythonFile(_ReaderFile(reader, size), mode="r")

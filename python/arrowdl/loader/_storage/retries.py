@@ -1,0 +1,103 @@
+"""`Retries`: how often, and how long, requests to a store are tried; and the layer that does it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from arrowdl.loader._storage.exit_gate import GATE, ExitError
+from arrowdl.loader._storage.transient import is_transient
+
+T = TypeVar("T")
+
+_log = logging.getLogger("arrowdl.loader")
+_jitter = random.Random()
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How a `Loader` tries again what a store did not answer.
+
+    A listing, the opening of a file and the reading of a range are tried again after errors that
+    may pass: connections that break, time-outs, throttling (HTTP 429, 503), errors of the server
+    (500, 502, 504), bytes that are missing. Missing files, refused credentials and files that have
+    changed are raised at once.
+
+    Parameters
+    ----------
+    tries : int
+        Of each request, the first one included; 1 tries nothing again.
+    deadline : float
+        Seconds from the first try of a request after which none begins.
+    first_wait, most_wait : float
+        Seconds before the second try, at most; they double with each try up to `most_wait`. The
+        wait is drawn between half of that and all of it, so that many ranks do not ask at once.
+
+    Raises
+    ------
+    ValueError
+        A number is negative, or no number.
+    """
+
+    tries: int = 10
+    deadline: float = 120.0
+    first_wait: float = 0.2
+    most_wait: float = 10.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tries, bool) or not isinstance(self.tries, int) or self.tries < 1:
+            raise ValueError(f"tries={self.tries!r}: give a number of tries, from 1")
+        for name in ("deadline", "first_wait", "most_wait"):
+            value = getattr(self, name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or math.isnan(value) or value < 0:
+                raise ValueError(f"{name}={value!r}: give a number of seconds, from 0")
+
+    def choose_wait(self, tried: int) -> float:
+        """Return how many seconds to wait after so many tries."""
+        most = min(self.most_wait, self.first_wait * 2.0 ** min(tried - 1, 60))
+        return _jitter.uniform(most / 2, most)
+
+
+class RetriedError(OSError):
+    """What a store did not answer, however often it was asked; it names the file."""
+
+
+def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) -> T:
+    """Call `function` until it succeeds, its error is final, or the tries or the time are used up.
+
+    Parameters
+    ----------
+    retries : Retries
+    what : str
+        What is done, for the error: "reading 100 bytes of 's3://b/a.parquet' from offset 0".
+    function : callable
+
+    Raises
+    ------
+    RetriedError
+        After the last try, from its error.
+    """
+    start = time.monotonic()
+    tried = 0
+    while True:
+        tried += 1
+        try:
+            return GATE.call(function)
+        except Exception as error:
+            if isinstance(error, ExitError) or not is_transient(error):
+                raise
+            wait = retries.choose_wait(tried)
+            seconds = time.monotonic() - start
+            if tried >= retries.tries or seconds + wait > retries.deadline:
+                raise RetriedError(
+                    f"{what} failed {tried} {'times' if tried > 1 else 'time'} in {seconds:.1f} s, "
+                    f"at last with {type(error).__name__}: {error}"
+                ) from error
+            _log.info("%s failed: %s; try %d follows in %.1f s", what, error, tried + 1, wait)
+        GATE.sleep(wait)

@@ -1,0 +1,133 @@
+"""`RetryingHandler`: a file system whose listings, opens and reads are tried again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.handlers import ReadingHandler
+from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.retries import RetriedError, Retries, call_with_retries
+
+T = TypeVar("T")
+
+
+def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
+    """Return a file system that tries again what fails.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    retries : Retries
+    """
+    return fs.PyFileSystem(RetryingHandler(filesystem, retries))
+
+
+class RetryingHandler(ReadingHandler):
+    """Tries again by `Retries`.
+
+    A file that failed to the end is asked for once for as long as the deadline is: whoever finds
+    out what is wrong with it, or leaves out its rows, does not wait that long for each of them.
+
+    Parameters
+    ----------
+    inner : pyarrow.fs.FileSystem
+    retries : Retries
+    """
+
+    def __init__(self, inner: fs.FileSystem, retries: Retries) -> None:
+        super().__init__(inner)
+        self.retries = retries
+        self._failed: dict[str, float] = {}  # when a path failed to the end
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_failed": {}}
+
+    def call(self, path: str, what: str, function: Callable[[], T]) -> T:
+        """Call `function`, which asks for the file at `path`, as often as it takes."""
+        retries = self.retries
+        failed = self._failed.get(path)
+        if failed is not None and time.monotonic() - failed < retries.deadline:
+            retries = replace(retries, tries=1)
+        try:
+            result = call_with_retries(retries, what, function)
+        except RetriedError:
+            self._failed.setdefault(path, time.monotonic())
+            raise
+        self._failed.pop(path, None)
+        return result
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        def ask(path: str) -> fs.FileInfo:
+            get = super(RetryingHandler, self).get_file_info
+            return self.call(path, f"asking for {path!r}", lambda: get([path])[0])
+
+        return [ask(path) for path in paths]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        path = selector.base_dir
+        get = super().get_file_info_selector
+        return self.call(path, f"listing {path!r}", lambda: get(selector))
+
+    def open_reader(self, path: str) -> Reader:
+        return _RetryingReader(self, path, self.open_once(path))
+
+    def open_once(self, path: str) -> Reader:
+        """Open a file, as often as it takes, for reads that are tried once."""
+        opening = super().open_reader
+        return self.call(path, f"opening {path!r}", lambda: opening(path))
+
+    def open_inner(self, path: str) -> Reader:
+        """Open a file of the file system below, once."""
+        return super().open_reader(path)
+
+    def check_unchanged(self, path: str) -> None:
+        check = super().check_unchanged
+        self.call(path, f"asking for {path!r}", lambda: check(path))
+
+
+class _RetryingReader:
+    """Reads again what fails, from a file that is opened anew: its connection may be broken."""
+
+    def __init__(self, handler: RetryingHandler, path: str, reader: Reader) -> None:
+        self._handler = handler
+        self._path = path
+        self._lock = threading.Lock()
+        self._reader: Reader | None = reader
+        self._stamp = reader.stamp()
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> Any:
+        what = f"reading {nbytes} bytes of {self._path!r} from offset {offset}"
+        return self._handler.call(self._path, what, lambda: self._try(nbytes, offset))
+
+    def _try(self, nbytes: int, offset: int) -> Any:
+        reader = self._find_reader()
+        try:
+            return reader.read_at(nbytes, offset)
+        except Exception:
+            with self._lock:
+                if self._reader is reader:
+                    self._reader = None
+            raise
+
+    def _find_reader(self) -> Reader:
+        reader = self._reader
+        if reader is None:
+            reader = self._handler.open_inner(self._path)
+            with self._lock:
+                self._reader = reader
+        return reader
+
+    def close(self) -> None:
+        with self._lock:
+            reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()

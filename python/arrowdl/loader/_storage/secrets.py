@@ -1,0 +1,123 @@
+"""`Secrets`: what must be in no error, log or state, taken out of texts and exceptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+T = TypeVar("T")
+
+_SHOWN = "***"
+# Parameters of signed URLs, and others that are passwords by their names.
+_PARAMETER = (
+    r"sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|awsaccesskeyid|googleaccessid|policy|key-pair-id"
+    r"|[\w-]*(?:token|secret|password|passwd|credential|access_?key|api_?key|account_?key)[\w-]*"
+)
+_SIGNED = re.compile(rf"(?i)([?&;])({_PARAMETER})=([^&\s'\"<>)\]]+)")
+_LOGIN = re.compile(r"([A-Za-z][\w+.-]*://)[^\s/@'\"]*:[^\s/@'\"]*@")
+_HEADER = re.compile(
+    r"(?i)(authorization\W{1,4})((?:bearer|basic|aws4-hmac-sha256)?\s*[^\s'\"},]+)"
+)
+_NAME = re.compile(rf"(?i)^(?:{_PARAMETER}|key|pass|user|username|authorization|cookie|sas)$")
+# Shorter ones would hide half of every text.
+_SHORTEST = 4
+
+
+class Secrets:
+    """Texts that are hidden, and what looks like a secret by its place in a URL.
+
+    Parameters
+    ----------
+    values : iterable of str
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        forms = {
+            form for value in values for form in (value, quote(value, safe=""), unquote(value))
+        }
+        chosen = [form for form in forms if len(form) >= _SHORTEST]
+        self._values = sorted(chosen, key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"<{len(self._values)} secrets>"
+
+    def __or__(self, other: Secrets) -> Secrets:
+        return Secrets([*self._values, *other._values])
+
+    def hide(self, text: str) -> str:
+        """Return `text` without the secrets."""
+        for value in self._values:
+            text = text.replace(value, _SHOWN)
+        text = _SIGNED.sub(rf"\1\2={_SHOWN}", text)
+        text = _LOGIN.sub(rf"\1{_SHOWN}@", text)
+        return _HEADER.sub(rf"\1{_SHOWN}", text)
+
+    def guard(self, function: Callable[[], T]) -> T:
+        """Call `function`; its errors have no secrets."""
+        try:
+            return function()
+        except Exception as error:
+            clean = self.clean(error)
+            if clean is error:
+                raise
+        raise clean  # here, so that it is not chained to the one with secrets
+
+    def clean(self, error: Exception) -> Exception:
+        """Return `error`, or an exception with its text if that or what it is chained to has one.
+
+        The exception has the same type if it is a built-in one, otherwise it is an OSError: others
+        keep requests, URLs and headers in their attributes.
+        """
+        text = _describe_chain(error)
+        if self.hide(text) == text:
+            return error
+        shown = self.hide(str(error))
+        kind = type(error)
+        if kind.__module__ != "builtins":
+            return OSError(f"{kind.__name__}: {shown}")
+        if isinstance(error, OSError) and error.errno is not None:
+            return kind(error.errno, self.hide(str(error.strerror)), *_list_names(self, error))
+        return kind(shown)
+
+
+def _list_names(secrets: Secrets, error: OSError) -> list[str]:
+    return [] if error.filename is None else [secrets.hide(str(error.filename))]
+
+
+def _describe_chain(error: BaseException) -> str:
+    """Return the texts of an error, its attributes and those that it is chained to."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        texts += [str(current), repr(current.args), repr(vars(current))]
+        texts += getattr(current, "__notes__", ())
+        current = current.__cause__ or current.__context__
+    return "\n".join(texts)
+
+
+def find_secrets(options: Mapping[str, Any]) -> list[str]:
+    """Return the values of options that are secrets by their names, also in mappings within."""
+    found: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found += find_secrets(value)
+        elif isinstance(value, str) and _NAME.match(str(name)):
+            found.append(value)
+            found += value.split()[1:]  # "Bearer ..." of a header
+    return found
+
+
+def hide_query(query: str) -> tuple[str, list[str]]:
+    """Return the parameters of a URL that are no secrets, and the values of those that are."""
+    shown, hidden = [], []
+    for item in query.split("&") if query else ():
+        name, _, value = item.partition("=")
+        if _NAME.match(unquote(name)):
+            hidden.append(value)
+        else:
+            shown.append(item)
+    return "&".join(shown), hidden

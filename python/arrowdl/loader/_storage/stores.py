@@ -1,0 +1,126 @@
+"""`StoresHandler`: several stores as one file system, whose paths are URLs without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.handlers import ReadingHandler, open_reader
+from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.secrets import Secrets
+
+
+@dataclass
+class Store:
+    """A file system, and the URLs that it has.
+
+    Attributes
+    ----------
+    prefix : str
+        What its URLs begin with, "s3://bucket" for example; empty for all others.
+    filesystem : pyarrow.fs.FileSystem
+    cut : int, optional
+        Characters of a URL before the file system's own path. None: fsspec knows.
+    secrets : Secrets
+    signed : dict of str to str
+        Paths of the file system with secrets in them, by those without.
+    """
+
+    prefix: str
+    filesystem: fs.FileSystem = field(repr=False)
+    cut: int | None = 0
+    secrets: Secrets = field(default_factory=Secrets)
+    signed: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def has(self, path: str) -> bool:
+        """Whether a path is of this store."""
+        end = path[len(self.prefix) :]
+        return path.startswith(self.prefix) and (not self.prefix or end[:1] in ("", "/"))
+
+    def to_own(self, path: str) -> str:
+        """Return the file system's own path."""
+        if path in self.signed:
+            return self.signed[path]
+        if self.cut is None:
+            return str(self.filesystem.handler.filesystem._strip_protocol(path))
+        return path[self.cut :]
+
+    def to_url(self, own: str, asked: str) -> str:
+        """Return the URL of the file system's own path, which was found below the URL `asked`."""
+        above = self.to_own(asked).strip("/")
+        rest = own.strip("/").removeprefix(above).lstrip("/")
+        return f"{asked.rstrip('/')}/{rest}"
+
+
+class StoresHandler(ReadingHandler):
+    """Sends each path to the store whose prefix it has; its errors have no secrets.
+
+    Parameters
+    ----------
+    stores : sequence of Store
+    """
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        super().__init__(stores[0].filesystem)
+        self.stores = sorted(stores, key=lambda store: len(store.prefix), reverse=True)
+
+    def __repr__(self) -> str:
+        return f"<stores of {[store.prefix for store in self.stores]}>"
+
+    def get_type_name(self) -> str:
+        return "arrowdl"
+
+    def _find(self, path: str) -> Store:
+        for store in self.stores:
+            if store.has(path):
+                return store
+        raise ValueError(f"{path!r} is in none of the stores of this Loader")
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return [self._ask(path) for path in paths]
+
+    def _ask(self, path: str) -> fs.FileInfo:
+        store = self._find(path)
+        own = store.to_own(path)
+        return _rename(store.secrets.guard(lambda: store.filesystem.get_file_info(own)), path)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        store = self._find(selector.base_dir)
+        own = fs.FileSelector(
+            store.to_own(selector.base_dir),
+            allow_not_found=selector.allow_not_found,
+            recursive=selector.recursive,
+        )
+        found = store.secrets.guard(lambda: store.filesystem.get_file_info(own))
+        return [_rename(info, store.to_url(info.path, selector.base_dir)) for info in found]
+
+    def open_reader(self, path: str) -> Reader:
+        store = self._find(path)
+        own = store.to_own(path)
+        reader = store.secrets.guard(lambda: open_reader(store.filesystem, own))
+        return _CleanReader(reader, store.secrets)
+
+    def check_unchanged(self, path: str) -> None:
+        """The layer above compares stamps."""
+
+
+class _CleanReader:
+    def __init__(self, reader: Reader, secrets: Secrets) -> None:
+        self._reader = reader
+        self._secrets = secrets
+
+    def stamp(self) -> Stamp:
+        return self._reader.stamp()
+
+    def read_at(self, nbytes: int, offset: int) -> Any:
+        return self._secrets.guard(lambda: self._reader.read_at(nbytes, offset))
+
+    def close(self) -> None:
+        self._secrets.guard(self._reader.close)
+
+
+def _rename(info: fs.FileInfo, path: str) -> fs.FileInfo:
+    return fs.FileInfo(path, info.type, mtime_ns=info.mtime_ns, size=info.size)

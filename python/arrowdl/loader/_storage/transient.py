@@ -1,0 +1,111 @@
+"""Which errors of a file system may pass: the one list of what is tried again."""
+
+from __future__ import annotations
+
+import errno
+import re
+
+# Built-in types. FileNotFoundError, PermissionError and other answers of the store are final.
+_TYPES: tuple[type[BaseException], ...] = (TimeoutError, ConnectionError, EOFError)
+_ERRNOS = {
+    *(errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT),
+    *(errno.EAGAIN, errno.EINTR, errno.EIO, errno.EBUSY, errno.ENETDOWN, errno.ENETUNREACH),
+    *(errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+}
+# HTTP: time-out, too early, too many requests, errors of the server and of gateways.
+_STATUSES = {408, 425, 429, 500, 502, 503, 504, 509}
+# By module and name: none of these libraries is imported for it.
+_CLASSES = {
+    "http.client.IncompleteRead",
+    "http.client.RemoteDisconnected",
+    "http.client.BadStatusLine",
+    "urllib3.exceptions.ProtocolError",
+    "urllib3.exceptions.TimeoutError",
+    "requests.exceptions.ConnectionError",
+    "requests.exceptions.Timeout",
+    "requests.exceptions.ChunkedEncodingError",
+    "aiohttp.client_exceptions.ClientConnectionError",
+    "aiohttp.client_exceptions.ClientPayloadError",
+    "aiohttp.http_exceptions.TransferEncodingError",
+    "asyncio.exceptions.TimeoutError",
+    "fsspec.exceptions.FSTimeoutError",
+    "botocore.exceptions.ConnectionError",
+    "botocore.exceptions.HTTPClientError",
+    "botocore.exceptions.ResponseStreamingError",
+    "botocore.exceptions.IncompleteReadError",
+    "azure.core.exceptions.ServiceRequestError",
+    "azure.core.exceptions.ServiceResponseError",
+    "httpx.TransportError",
+    "httpcore.NetworkError",
+    "httpcore.TimeoutException",
+    "socket.gaierror",
+}
+# In the texts of pyarrow's OSErrors, by AWS's, Google's and Azure's clients.
+_WORDS = re.compile(
+    r"AWS Error (?:NETWORK_CONNECTION|INTERNAL_FAILURE|SERVICE_UNAVAILABLE|SLOW_DOWN|THROTTLING"
+    r"|REQUEST_TIMEOUT|REQUEST_EXPIRED|REQUEST_TIME_TOO_SKEWED|CLIENT_SIGNING_FAILURE_RETRY)\b"
+    r"|curlCode: \d+"
+    r"|SlowDown|RequestTimeout|InternalError|ServiceUnavailable"
+    r"|\b(?:UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|kUnavailable|kDeadlineExceeded)\b"
+    r"|Connection reset|Connection refused|timed out|Timeout was reached|Could not resolve host"
+    r"|truncated"
+)
+_STATUS = re.compile(
+    r"(?:HTTP status|HTTP response code|status code|status=)\D{0,3}(\d{3})\b", re.I
+)
+_FINAL = re.compile(r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH)")
+
+
+class FileChangedError(OSError):
+    """A file is not the one that was listed."""
+
+
+class ShortReadError(OSError):
+    """A file system returned fewer bytes than the file has."""
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request may succeed later.
+
+    Parameters
+    ----------
+    error : BaseException
+        Of a file system: pyarrow's, fsspec's, or one that Python wrote.
+    """
+    if isinstance(error, FileChangedError) or not isinstance(error, Exception):
+        return False
+    if isinstance(error, (ShortReadError, *_TYPES)) or _is_listed(type(error)):
+        return True
+    status = _find_status(error)
+    if status is not None:
+        return status in _STATUSES
+    if not isinstance(error, OSError):
+        return False
+    if error.errno is not None:
+        return error.errno in _ERRNOS
+    text = str(error)
+    if _FINAL.search(text):
+        return False
+    if found := _STATUS.search(text):
+        return int(found[1]) in _STATUSES
+    return type(error) is OSError and bool(_WORDS.search(text))
+
+
+def _is_listed(kind: type) -> bool:
+    return any(f"{base.__module__}.{base.__qualname__}" in _CLASSES for base in kind.__mro__)
+
+
+def _find_status(error: BaseException) -> int | None:
+    """Return the HTTP status that the client of a web server attached to its error."""
+    response = getattr(error, "response", None)
+    candidates = [getattr(error, name, None) for name in ("status", "status_code", "code")]
+    if isinstance(response, dict):  # botocore
+        candidates.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    else:
+        candidates.append(getattr(response, "status_code", None))
+    for found in candidates:
+        if isinstance(found, str) and found.isdecimal():
+            found = int(found)
+        if isinstance(found, int) and 100 <= found < 600:
+            return found
+    return None

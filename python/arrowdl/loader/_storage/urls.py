@@ -1,0 +1,251 @@
+"""URLs as stores: pyarrow's own file systems where it has them, fsspec's for the rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from arrowdl.loader._storage.secrets import Secrets, find_secrets, hide_query
+
+if TYPE_CHECKING:
+    import pyarrow.fs as fs
+
+    from arrowdl.loader._storage.stores import Store
+
+_WEB = ("http", "https")
+# What s3fs, boto and others call the options of pyarrow's S3FileSystem.
+_S3_NAMES = {
+    "key": "access_key",
+    "secret": "secret_key",
+    "token": "session_token",
+    "anon": "anonymous",
+    "endpoint_url": "endpoint_override",
+    "aws_access_key_id": "access_key",
+    "aws_secret_access_key": "secret_key",
+    "aws_session_token": "session_token",
+    "aws_region": "region",
+    "region_name": "region",
+}
+_GCS_NAMES = {"token": "access_token", "anon": "anonymous", "project": "project_id"}
+# Google's client tries again by itself for 15 minutes otherwise.
+_GCS_LIMIT = timedelta(seconds=10)
+
+
+class Url(NamedTuple):
+    """The parts of a URL.
+
+    Attributes
+    ----------
+    scheme : str
+    login : str
+        "user:password", or empty.
+    host : str
+        The bucket, with the port or the account.
+    path : str
+        Begins with a slash, or is empty.
+    query : str
+    """
+
+    scheme: str
+    login: str
+    host: str
+    path: str
+    query: str
+
+
+def is_url(path: str) -> bool:
+    """Whether a path has a scheme other than that of local files."""
+    scheme, separator, _ = path.partition("://")
+    return bool(separator) and scheme.replace("+", "").isalnum() and scheme != "file"
+
+
+def split_url(url: str) -> Url:
+    """Split a URL. A "?" of a pattern stays in the path: a query has names and values."""
+    scheme, _, rest = url.partition("://")
+    query = ""
+    if scheme in _WEB or "=" in rest.partition("?")[2]:
+        rest, _, query = rest.partition("?")
+    authority, slash, path = rest.partition("/")
+    login, _, host = authority.rpartition("@")
+    if login and ":" not in login and scheme not in _WEB:  # abfss://container@account
+        login, host = "", authority
+    return Url(scheme.lower(), login, host, slash + path, query)
+
+
+def describe_url(url: str, with_query: bool = True) -> str:
+    """Return a URL without its secrets, and with or without the rest of its query."""
+    parts = split_url(url)
+    query = hide_query(parts.query)[0] if with_query else ""
+    return f"{parts.scheme}://{parts.host}{parts.path}{f'?{query}' if query else ''}"
+
+
+def find_url_secrets(url: str) -> Secrets:
+    """Return the secrets of a URL: the login, and parameters such as those of a signature."""
+    parts = split_url(url)
+    login = [part for part in parts.login.split(":") if part]
+    values = [parts.login, *login, *map(unquote, login), *hide_query(parts.query)[1]]
+    return Secrets([*values, parts.query] if hide_query(parts.query)[1] else values)
+
+
+def open_store(url: str, options: Mapping[str, Any]) -> Store:
+    """Make the file system that has a URL.
+
+    Parameters
+    ----------
+    url : str
+    options : mapping of str to object
+        Of the file system.
+
+    Raises
+    ------
+    ValueError
+        The file system does not take an option.
+    ImportError
+        A library is missing.
+    """
+    from arrowdl.loader._storage.stores import Store
+
+    parts = split_url(url)
+    secrets = find_url_secrets(url) | Secrets(find_secrets(options))
+    make = _PYARROW.get(parts.scheme)
+    prefix = f"{parts.scheme}://{parts.host}"
+    filesystem = None if make is None else secrets.guard(lambda: make(parts, dict(options)))
+    if filesystem is not None:
+        if make in _OF_BUCKETS:
+            cut = len(parts.scheme) + len("://")
+        else:
+            cut = len(prefix) + (make is _open_azure)  # whose paths begin without a slash
+        return Store(prefix, filesystem, cut, secrets)
+    filesystem = secrets.guard(lambda: _open_fsspec(url, parts, dict(options)))
+    return Store(prefix, filesystem, 0 if parts.scheme in _WEB else None, secrets)
+
+
+def _open_s3(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:
+    try:
+        from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
+    except ImportError:  # a build of pyarrow without it
+        return None
+    chosen = {**_read_query(parts), **_rename(options, _S3_NAMES)}
+    if parts.login:
+        key, _, secret = parts.login.partition(":")
+        chosen = {"access_key": unquote(key), "secret_key": unquote(secret), **chosen}
+    endpoint = chosen.get("endpoint_override")
+    if isinstance(endpoint, str) and "://" in endpoint:
+        scheme, _, chosen["endpoint_override"] = endpoint.partition("://")
+        chosen.setdefault("scheme", scheme)
+    is_known = any(os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION"))
+    is_elsewhere = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"))
+    if not (endpoint or is_known or is_elsewhere or chosen.get("region")):
+        _make(S3FileSystem, {**chosen, "region": "us-east-1"})  # a wrong option needs no request
+        chosen["region"] = resolve_s3_region(parts.host)
+    # The Loader tries again itself.
+    chosen.setdefault("retry_strategy", AwsStandardS3RetryStrategy(max_attempts=1))
+    return _make(S3FileSystem, chosen)
+
+
+def _open_gcs(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:
+    try:
+        from pyarrow.fs import GcsFileSystem
+    except ImportError:
+        return None
+    chosen = {"retry_time_limit": _GCS_LIMIT, **_read_query(parts), **_rename(options, _GCS_NAMES)}
+    return _make(GcsFileSystem, chosen)
+
+
+def _open_azure(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:
+    try:
+        from pyarrow.fs import AzureFileSystem, SubTreeFileSystem
+    except ImportError:
+        return None
+    chosen = {**_read_query(parts), **options}
+    if "connection_string" in chosen or not ("account_name" in chosen or "@" in parts.host):
+        return None  # fsspec's adlfs has these
+    container, _, account = parts.host.partition("@")
+    if account:
+        chosen.setdefault("account_name", account.partition(".")[0])
+    return SubTreeFileSystem(container, _make(AzureFileSystem, chosen))
+
+
+def _open_hdfs(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:
+    from pyarrow.fs import HadoopFileSystem
+
+    host, _, port = parts.host.partition(":")
+    chosen: dict[str, Any] = {"host": host or "default", **_read_query(parts), **options}
+    if port:
+        chosen.setdefault("port", int(port))
+    return _make(HadoopFileSystem, chosen)
+
+
+_Make = Callable[[Url, dict[str, Any]], "fs.FileSystem | None"]
+_PYARROW: dict[str, _Make] = {
+    "s3": _open_s3,
+    "s3a": _open_s3,
+    "s3n": _open_s3,
+    "gs": _open_gcs,
+    "gcs": _open_gcs,
+    "abfs": _open_azure,
+    "abfss": _open_azure,
+    "az": _open_azure,
+    "hdfs": _open_hdfs,
+    "viewfs": _open_hdfs,
+}
+_OF_BUCKETS = (_open_s3, _open_gcs)  # their paths begin with the bucket
+
+
+def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**options)
+    except TypeError as error:
+        names = ", ".join(sorted(options))
+        raise ValueError(
+            f"pyarrow's {kind.__name__} does not take one of storage_options {names} ({error}): "
+            f"see pyarrow.fs.{kind.__name__}, or make a file system with your options, filesystem="
+        ) from None
+
+
+def _rename(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in options.items()}
+
+
+def _read_query(parts: Url) -> dict[str, Any]:
+    values: dict[str, Any] = dict(parse_qsl(parts.query))
+    words = {"true": True, "false": False}
+    return {name: words.get(str(value).lower(), value) for name, value in values.items()}
+
+
+def _open_fsspec(url: str, parts: Url, options: dict[str, Any]) -> fs.FileSystem:
+    import pyarrow.fs as fs
+
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError(
+            f"{describe_url(url)!r}: pyarrow has no file system for {parts.scheme}://, and fsspec "
+            "is not installed, which may have one: pip install fsspec"
+        ) from None
+    from arrowdl.loader._storage.fsspec_files import FsspecHandler
+
+    try:
+        kind = fsspec.get_filesystem_class(parts.scheme)
+    except (ImportError, ValueError) as error:  # an unknown protocol, or a missing library
+        raise type(error)(f"{describe_url(url)!r}: {error}") from None
+    own = {} if parts.scheme in _WEB else kind._get_kwargs_from_urls(url)
+    if parts.scheme in _WEB:
+        options = _limit_waiting(options)
+    made = fsspec.filesystem(
+        parts.scheme,
+        **{"skip_instance_cache": True, "use_listings_cache": False, **own, **options},
+    )
+    return fs.PyFileSystem(FsspecHandler(made))
+
+
+def _limit_waiting(options: dict[str, Any]) -> dict[str, Any]:
+    """Add time-outs of a connection and of each read: aiohttp would wait for five minutes."""
+    import aiohttp
+
+    waits = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30)
+    client = {"timeout": waits, **options.get("client_kwargs", {})}
+    return {**options, "client_kwargs": client}
