@@ -29,7 +29,7 @@ DATA = Path(__file__).parents[2] / "build/benchmark-data"
 LATENCY = 0.05
 BANDWIDTH = 200e6
 TARGET = 0.9  # of the bandwidth
-FILES, GROUPS, GROUP_ROWS, WIDTH = 4, 12, 8_192, 256
+FILES, GROUPS, GROUP_ROWS, WIDTH = 8, 12, 8_192, 256
 BATCH_ROWS = 1_024
 _THREADS, _RANGE = 16, 2**23  # of the pass that decodes nothing
 
@@ -37,7 +37,7 @@ Pass = Callable[[], object]
 
 
 def write_files(folder: Path) -> list[str]:
-    """Write 400 MB of embeddings, in row groups of 8 MB; return their paths below `folder`."""
+    """Write 800 MB of embeddings, in row groups of 8 MB; return their paths below `folder`."""
     paths = [f"network/emb-{i}.parquet" for i in range(FILES)]
     (folder / "network").mkdir(parents=True, exist_ok=True)
     for seed, path in enumerate(paths):
@@ -64,7 +64,7 @@ def make_passes(paths: list[str], server: Server) -> Iterator[tuple[str, Pass]]:
     yield "pyarrow-scanner", lambda: sum(1 for _ in dataset.to_batches())
     urls = [f"http://{server.address}/{path}" for path in paths]
     if importlib.util.find_spec("aiohttp") is not None:
-        import fsspec  # type: ignore[import-untyped]
+        import fsspec
 
         http = fsspec.filesystem("http")
         over_http = ds.dataset(urls, filesystem=http)
