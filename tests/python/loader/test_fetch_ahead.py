@@ -138,6 +138,35 @@ def test_each_range_of_an_epoch_is_read_once_and_no_other(
     assert sorted(files.reads) == sorted(expected)
 
 
+def test_rows_are_counted_and_dictionaries_read_from_fetched_ranges(
+    files: CountedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 0)
+    schema = pq.read_schema(files.root / "part-0.parquet")
+    words = schema.set(2, pa.field("word", pa.dictionary(pa.int32(), pa.string())))
+    format = ds.ParquetFileFormat(dictionary_columns=["word"])
+    dataset = open_dataset(files, format=format, schema=words)
+    expected = {
+        (unit.path, *part)
+        for fragment in dataset.get_fragments()
+        for unit in fragment.split_by_row_group()
+        for part in (*list_ranges(unit, ["x"]).ranges, *list_ranges(unit, ["word"]).ranges)
+    }
+    files.forget()
+    condition = ds.field("x") > 0.5
+    loader = arrowdl.Loader(dataset, 100, columns=["word"], filter=condition, framework="numpy")
+    assert loader.vocabulary("word").to_pylist() == [f"word {i}" for i in range(7)]
+    footers = {read for read in files.reads if read[1] + read[2] > 0 and read not in expected}
+    assert {offset for _, offset, _ in footers} <= set(find_ends(files))
+    assert expected <= set(files.reads)
+
+
+def find_ends(files: CountedFiles) -> list[int]:
+    """Where pyarrow reads the footers."""
+    sizes = [path.stat().st_size for path in files.root.glob("*.parquet")]
+    return [max(0, size - 2**16) for size in sizes]
+
+
 def test_row_groups_are_fetched_in_the_order_of_the_epoch(files: CountedFiles) -> None:
     loader = make_loader(files, columns=["id"], shuffle=True, buffer_size=GROUP, prefetch=0)
     files.forget()
