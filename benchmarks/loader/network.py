@@ -78,8 +78,8 @@ def make_passes(paths: list[str], server: Server, cache: str) -> Iterator[tuple[
             import datasets
 
             rows = datasets.load_dataset("parquet", data_files=urls, streaming=True, split="train")
-            batches = rows.with_format("arrow").iter(BATCH_ROWS)
-            yield "hugging-face-streaming", lambda: sum(1 for _ in batches)
+            tables = rows.with_format("arrow")
+            yield "hugging-face-streaming", lambda: sum(1 for _ in tables.iter(BATCH_ROWS))
 
 
 def _make_loader(dataset: Any, **options: Any) -> Pass:
