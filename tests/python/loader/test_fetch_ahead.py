@@ -264,6 +264,51 @@ def test_program_ends_although_the_store_hangs(folder: Path) -> None:
     assert (done.stdout, done.returncode) == ("ends\n", 0), done.stderr
 
 
+# Interrupts, as Ctrl-C does, an epoch that waits for a store that hangs; the epoch is abandoned.
+INTERRUPTED = """
+import gc, os, signal, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import arrowdl, pyarrow.dataset as ds, pyarrow.fs as fs
+from arrowdl.loader._sources import scan_limits
+from arrowdl.loader._storage import fetch_ahead
+from helpers.counted_files import CountedFiles
+fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000
+dataset_sources = sys.modules["arrowdl.loader._sources.dataset"]
+dataset_sources.FETCHED = dataset_sources.FETCHED._replace(nbytes=4_000)
+for options in ({"prefetch": 0}, {"shuffle": True, "buffer_size": 500}):
+    files, go, once = CountedFiles(Path(sys.argv[1])), threading.Event(), threading.Lock()
+    dataset = ds.dataset(["part-0.parquet"], filesystem=fs.PyFileSystem(files))
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **options)
+    def hang(path, offset, nbytes):
+        if len(files.reads) > 12:
+            if once.acquire(blocking=False):
+                os.kill(os.getpid(), signal.SIGINT)
+            go.wait()
+    files.reads.clear()
+    files.before = hang
+    batches = iter(loader)
+    try:
+        print("complete", len(list(batches)))
+    except KeyboardInterrupt:
+        pass
+    del batches
+    gc.collect()
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "arrowdl-fetch":
+            thread.join()
+    print(len(files.reads) < 48, threading.active_count(), flush=True)  # 48: of the whole epoch
+"""
+
+
+def test_epoch_that_waits_for_a_store_that_hangs_can_be_abandoned(folder: Path) -> None:
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", INTERRUPTED, str(folder), tests]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("True 1\nTrue 1\n", 0), done.stderr
+
+
 def test_local_files_are_not_fetched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_ahead, "FetchAhead", None)
     dataset = ds.dataset(str(folder))
