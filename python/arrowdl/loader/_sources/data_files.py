@@ -17,6 +17,7 @@ from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.fragments import measure
 from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.locate import Candidate, describe_missing
+from arrowdl.loader._sources.network import Arrival
 from arrowdl.loader._sources.scans import NotePath, Query, scan
 from arrowdl.loader._sources.snapshots import naming_snapshot
 from arrowdl.loader._sources.table_fields import (
@@ -154,11 +155,14 @@ class DataFilesSource(DatasetSource):
                 for unit, rows in zip(self._fragments, self.units, strict=True)
             ]
 
-    def _count_filtered(self, fragment: ds.Fragment) -> int:
-        plan = self._plan(fragment)
-        if plan.is_plain:
-            return super()._count_filtered(fragment)
-        return sum(batch.num_rows for batch in self._scan_file(fragment, self._query, {}, []))
+    def _scan_each(
+        self, units: Sequence[ds.Fragment], query: Query
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
+        for unit in units:
+            if self._plan(unit).is_plain:
+                yield from super()._scan_each([unit], query)
+            else:
+                yield self._scan_file(unit, query, {}, [])
 
     def _scan_fragments(
         self,
@@ -168,7 +172,9 @@ class DataFilesSource(DatasetSource):
         note: NotePath | None = None,
         *,
         ahead: int,
+        arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
+        assert arrival is None, "files of tables are not fetched ahead"
         with naming_snapshot(self.snapshot):
             for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
                 some = list(group)

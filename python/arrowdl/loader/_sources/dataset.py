@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
@@ -19,10 +19,34 @@ from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionarie
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.filters import check_filter
-from arrowdl.loader._sources.fragments import count_rows, find_group, join_fragments, measure
+from arrowdl.loader._sources.fragments import (
+    choose_options,
+    count_rows,
+    find_group,
+    is_memory_new,
+    join_fragments,
+    measure,
+)
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
-from arrowdl.loader._sources.scan_limits import BATCH_BYTES, LOCAL, REMOTE, SCAN_BYTES, ScanLimits
+from arrowdl.loader._sources.network import (
+    Arrival,
+    find_fetching,
+    open_over_network,
+    read_from_memory,
+    scan_units,
+    start_fetching,
+)
+from arrowdl.loader._sources.scan_limits import (
+    BATCH_BYTES,
+    DECODE_ROWS,
+    FETCHED,
+    LOCAL,
+    REMOTE,
+    SCAN_BYTES,
+    ScanLimits,
+    count_batch_rows,
+)
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -43,13 +67,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from arrowdl.loader._storage.disk_cache import DiskCache
+    from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
+
 T = TypeVar("T")
 
-# Decoding more rows at once is hardly faster, and takes more memory.
-DECODE_ROWS = 131_072
-# Each column of a batch costs some microseconds: batches of many narrow columns are larger.
-_WIDE_BATCH_ROWS = 8_192
-_NARROW_COLUMN = 64
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
 
@@ -85,11 +107,15 @@ class DatasetSource(IndexedSource):
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
+        self._fetching = find_fetching(dataset)
         self._read_footers()
-        self._limits = LOCAL if is_local(dataset.filesystem) else REMOTE
-        self._options = _choose_options(dataset)
+        if is_local(dataset.filesystem):
+            self._limits = LOCAL
+        else:
+            self._limits = REMOTE if self._fetching is None else FETCHED
+        self._options = choose_options(dataset)
         self._use(query)
-        self.is_shared = not _is_memory_new(dataset, self._fragments)
+        self.is_shared = not is_memory_new(dataset, self._fragments)
 
     def _use(self, query: Query) -> None:
         self._query = query
@@ -189,12 +215,17 @@ class DatasetSource(IndexedSource):
         with naming_files([unit.path for unit in units]):
             if self._query.filter is None:
                 return list(map(count_rows, units))
-            return [self._try(self._count_filtered, unit, 0, find_group(unit)) for unit in units]
+            # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
+            query = replace(self._query, columns=[])
+            return [
+                self._try(partial(_count_filtered, batches), unit, 0, find_group(unit))
+                for unit, batches in zip(units, self._scan_each(units, query), strict=True)
+            ]
 
-    def _count_filtered(self, fragment: ds.Fragment) -> int:
-        """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
-        query = replace(self._query, columns=[])
-        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
+    def _scan_each(
+        self, units: Sequence[ds.Fragment], query: Query
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
+        return scan_units(self._fetching, units, query, self._stamps.check, _SCANS_AT_ONCE)
 
     def prepare(self) -> None:
         self._find_codes()
@@ -262,7 +293,12 @@ class DatasetSource(IndexedSource):
 
         paths = [fragment.path for fragment in fragments]
         query = replace(self._query, columns=list(builders), filter=None)
-        batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        if self._fetching is None:
+            batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        else:
+            units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
+            check = self._stamps.check
+            batches = chain.from_iterable(scan_units(self._fetching, units, query, check, 1))
         for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
@@ -300,6 +336,8 @@ class DatasetSource(IndexedSource):
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         scans = self._cut(units, limits)
+        if self._fetching is not None and scans:
+            return _core.from_arrow_stream(self._read_fetched(self._fetching, scans, limits))
         return (
             self._open(units, limits)
             if len(scans) <= 1
@@ -322,8 +360,23 @@ class DatasetSource(IndexedSource):
             room -= self._bytes[unit]
         return scans
 
+    def _read_fetched(
+        self, handler: FetchHandler, scans: Sequence[Sequence[int]], limits: ScanLimits
+    ) -> Iterator[_core.DeviceArray]:
+        """Fetch row groups ahead, and scan each when it has arrived."""
+        units = [self._fragments[unit] for scan in scans for unit in scan]
+        fetched = start_fetching(handler, units, self._query, limits.readers)
+        try:
+            yield self._make_empty()  # who asks for the schema waits for no row
+            yield from self._read_ahead(scans, limits, fetched)
+        finally:
+            fetched.close()
+
     def _read_ahead(
-        self, scans: Sequence[Sequence[int]], limits: ScanLimits
+        self,
+        scans: Sequence[Sequence[int]],
+        limits: ScanLimits,
+        fetched: FetchAhead | None = None,
     ) -> Iterator[_core.DeviceArray]:
         """Read one scan after another, and start the next ones before the first has ended.
 
@@ -331,14 +384,20 @@ class DatasetSource(IndexedSource):
         beginning, all readers wait for the first rows of each other.
         """
         waiting = deque(scans)
+        begin = 0
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
 
         def start(*, may_be_more: bool) -> None:
+            nonlocal begin
             while waiting and (may_be_more or not opened):
                 nbytes = self._measure_scan(waiting[0])
                 if not limits.has_room([size for _, size in opened], nbytes):
                     break
-                opened.append((self._open(waiting.popleft(), limits), nbytes))
+                units = waiting.popleft()
+                end = begin + len(units)
+                arrival = None if fetched is None else Arrival(fetched, begin, end)
+                begin = end
+                opened.append((self._open(units, limits, arrival), nbytes))
 
         if limits.readers > 1:
             start(may_be_more=False)
@@ -364,13 +423,21 @@ class DatasetSource(IndexedSource):
         sizes = [self._bytes[unit] for unit in units]
         return sum(sizes) if all(sizes) else SCAN_BYTES
 
-    def _open(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
+    def _open(
+        self,
+        units: Sequence[int],
+        limits: ScanLimits,
+        arrival: Arrival | None = None,
+    ) -> _core.DeviceStream:
         fragments = join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
+        guarded = paths if arrival is None else []  # those were checked when their bytes arrived
         if not codes.concerns(schema):
-            batches = self._scan_fragments(fragments, paths, self._query, ahead=limits.ahead)
-            return read_in_thread(self._stamps.guard(paths, batches), schema)
+            batches = self._scan_fragments(
+                fragments, paths, self._query, ahead=limits.ahead, arrival=arrival
+            )
+            return read_in_thread(self._stamps.guard(guarded, batches), schema)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
             fragments,
@@ -378,9 +445,10 @@ class DatasetSource(IndexedSource):
             self._query,
             lambda path: latest.__setitem__(0, path),
             ahead=limits.ahead,
+            arrival=arrival,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
-        return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
+        return read_in_thread(self._stamps.guard(guarded, encoded), codes.encode_schema(schema))
 
     def _scan_fragments(
         self,
@@ -390,10 +458,14 @@ class DatasetSource(IndexedSource):
         note: NotePath | None = None,
         *,
         ahead: int,
+        arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
-        options = self._make_options(ahead)
+        options = {
+            **self._make_options(ahead),
+            **({} if arrival is None else read_from_memory()),
+        }
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -401,12 +473,14 @@ class DatasetSource(IndexedSource):
         scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
         candidates = list(map(Candidate, paths, fragments))
         find = partial(query.find_damage, candidates)
-        return scan(scanner, paths, self._stamps.check, find, note)
+        if arrival is None:
+            return scan(scanner, paths, self._stamps.check, find, note)
+        return arrival.use(scan(scanner, paths, lambda paths: None, find, note))
 
     def _make_options(self, ahead: int) -> dict[str, Any]:
         """Return the options of a scanner that decodes `ahead` batches in parallel."""
         budget = ahead * BATCH_BYTES
-        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
+        rows = count_batch_rows(self._row_bytes, self._columns, budget)
         return {
             "batch_size": rows,
             # So many row groups are decoded in parallel.
@@ -420,55 +494,14 @@ class DatasetSource(IndexedSource):
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
 
 
+def _count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
 def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
     """Read a file's footer; return its units."""
     with naming_files([fragment.path]):
         return split_row_groups(fragment)
-
-
-def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
-    """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
-    rows = BATCH_BYTES / max(1.0, row_bytes)
-    if row_bytes < _NARROW_COLUMN * columns:
-        rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
-    return max(1, min(DECODE_ROWS, int(rows)))
-
-
-def _choose_options(dataset: ds.FileSystemDataset) -> dict[str, Any]:
-    import pyarrow.dataset as ds
-
-    options: dict[str, Any] = {}
-    is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
-    if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
-        # Fetching all bytes of a scan at once does not help for local files.
-        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
-            pre_buffer=False, use_buffered_stream=True
-        )
-    return options
-
-
-def _is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
-    """Whether a scan always returns new memory. Columns of directories are made for each batch."""
-    import pyarrow.dataset as ds
-
-    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded on every file system
-        return not _is_mapped(dataset.filesystem)
-    return all(map(is_ipc, fragments))  # mapped privately or copied for each scan
-
-
-def _is_mapped(filesystem: Any) -> bool:
-    """Whether files are read through memory maps."""
-    import pyarrow.fs as fs
-
-    return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
-
-
-def _is_plain(format: ds.ParquetFileFormat) -> bool:
-    """Whether the format has default scan options."""
-    import pyarrow.dataset as ds
-
-    plain = ds.ParquetFileFormat().default_fragment_scan_options
-    return bool(format.default_fragment_scan_options.equals(plain))
 
 
 class Scan:
@@ -534,6 +567,7 @@ def open_dataset(
     memory_map: bool,
     stamps: FileStamps | None = None,
     left_out: list[Skipped] | None = None,
+    kept: DiskCache | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
@@ -548,6 +582,8 @@ def open_dataset(
     left_out : list of Skipped, optional
         Files and row groups that cannot be read now are added, and left out. None: their errors are
         raised.
+    kept : DiskCache, optional
+        Keeps what is read over a network.
 
     Raises
     ------
@@ -561,5 +597,6 @@ def open_dataset(
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
+        dataset = open_over_network(dataset, kept)
         return DatasetSource(dataset, query, stamps or FileStamps(), left_out)
     return StreamSource(Scan(dataset, query), True, query.column_names)

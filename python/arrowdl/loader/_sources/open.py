@@ -176,7 +176,9 @@ def _open_files(
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(source, columns, filter, memory_map, left_out=left_out)
+        return open_dataset(
+            source, columns, filter, memory_map, left_out=left_out, kept=access.cache
+        )
     return None
 
 
