@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.share_plan import open_shared
 from arrowdl.loader._mix import open_mixture
 from arrowdl.loader._options import (
     Options,
@@ -21,7 +23,8 @@ from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.map_dataset import MapDataset
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import StreamSource
+from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.file_plan import FilePlan, read_plan
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect, open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
@@ -206,6 +209,10 @@ class Loader(EpochReader):
         several schemes, such a mapping for each scheme.
     retries : Retries, optional
         How often and how long requests to a store are tried again.
+    plan : FilePlan, path or "share", optional
+        What `Loader.plan` of a Loader of the same files returned, or the file that it was saved to:
+        nothing is listed, and no footer is read before its rows are. "share": with a process group
+        of ``torch.distributed``, rank 0 lists the files and reads the footers for all ranks.
 
     Raises
     ------
@@ -276,6 +283,7 @@ class Loader(EpochReader):
         filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None,
         retries: Retries | None = None,
+        plan: FilePlan | str | os.PathLike[str] | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -319,7 +327,14 @@ class Loader(EpochReader):
         maps = require_bool("memory_map", memory_map)
         left_out: list[Skipped] | None = [] if options.skips else None
         access = Access(filesystem, storage_options, retries)
-        opened = open_source(source, columns, filter, maps, vocabulary, left_out, access)
+
+        def open_with(plan: FilePlan | None) -> Source:
+            return open_source(source, columns, filter, maps, vocabulary, left_out, access, plan)
+
+        if plan == "share":
+            opened = open_shared(open_with)
+        else:
+            opened = open_with(None if plan is None else read_plan(plan))
         if left_out:
             check_left_out(left_out, opened, options.max_skipped_rows)
         names = opened.column_names if pack is None else check_pack(opened, pack)
@@ -533,6 +548,24 @@ class Loader(EpochReader):
                 "Loader(vocabulary=) to read codes"
             )
         return values
+
+    def plan(self) -> FilePlan:
+        """Return what was found out about the files: for ``Loader(plan=)``, on any machine.
+
+        Returns
+        -------
+        FilePlan
+            The files with their sizes, times and ETags, their schema and the rows of their row
+            groups. It has no passwords. Its ``save(path)`` writes a file.
+
+        Raises
+        ------
+        TypeError
+            The source has no files, or maps them into memory, or is a mixture.
+        """
+        if isinstance(self._source, StreamSource):
+            raise TypeError("a stream has no plan: it has no files that are read in any order")
+        return self._source.make_plan()
 
     def torch_dataset(self) -> TorchDataset:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.

@@ -14,13 +14,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
-from arrowdl.loader._sources.fragments import count_rows, find_group, join_fragments, measure
+from arrowdl.loader._sources.fragments import (
+    count_rows,
+    count_rows_before,
+    find_group,
+    find_shares,
+    join_fragments,
+    measure,
+)
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
+from arrowdl.loader._sources.planned import (
+    list_files,
+    list_partitions,
+    make_units,
+    materialize,
+)
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, LOCAL, REMOTE, SCAN_BYTES, ScanLimits
 from arrowdl.loader._sources.scans import (
     NotePath,
@@ -64,6 +78,8 @@ class DatasetSource(IndexedSource):
         Of files whose footers have been read; those of the others are added.
     left_out : list of Skipped, optional
         As of `open_dataset`.
+    plan : FilePlan, optional
+        Of the files, none of which is opened then; `dataset` has none of them.
 
     Raises
     ------
@@ -79,12 +95,13 @@ class DatasetSource(IndexedSource):
         query: Query,
         stamps: FileStamps,
         left_out: list[Skipped] | None = None,
+        plan: FilePlan | None = None,
     ) -> None:
         self._left_out = left_out
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
-        self._read_footers()
+        self._read_footers() if plan is None else self._follow(plan)
         self._limits = LOCAL if is_local(dataset.filesystem) else REMOTE
         self._options = _choose_options(dataset)
         self._use(query)
@@ -113,7 +130,7 @@ class DatasetSource(IndexedSource):
             wait_for(lambda: self._check_footers(found))
         line = OpeningLine("reads the footers", len(found))
         files = map_in_threads(self._open_file, found, FILES_AT_ONCE, line)
-        self._fragments = [fragment for file in files for fragment in file]
+        self._fragments: list[Any] = [fragment for file in files for fragment in file]
         if self._query.filter is None and all(
             hasattr(unit, "row_groups") for unit in self._fragments
         ):
@@ -122,6 +139,32 @@ class DatasetSource(IndexedSource):
         line = OpeningLine("counts the rows", len(files))
         counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
+
+    def _follow(self, plan: FilePlan) -> None:
+        """Take the units from a plan."""
+        units = make_units(plan, self._dataset)
+        self._fragments = units
+        self._stamps.add_fragments(units)
+        if str(self._query.filter) == str(plan.filter):
+            self.units = [rows for file in plan.files for rows in file.counts]
+            return
+        line = OpeningLine("counts the rows", len(units))
+        counts = map_in_threads(self._count_file, [[unit] for unit in units], _SCANS_AT_ONCE, line)
+        self.units = [rows for file in counts for rows in file]
+
+    def make_plan(self) -> FilePlan:
+        query = self._query
+        files = list_files(self._fragments, self.units, self._stamps.find)
+        return FilePlan(
+            fingerprint(self),
+            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
+            self._dataset.schema,
+            files,
+            list_partitions(self._fragments),
+            None if query.roots is None else tuple(query.roots),
+            None if query.filter is None else str(query.filter),
+            find_shares(self._fragments),
+        )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         return self._try(_open_file, fragment, [])
@@ -158,10 +201,7 @@ class DatasetSource(IndexedSource):
         fragment = self._fragments[unit]
         start = self._unit_starts[unit]
         if self._query.filter is None and (group := self.find_group(unit)) is not None:
-            metadata = fragment.metadata
-            return fragment.path, row - start + sum(
-                metadata.row_group(i).num_rows for i in range(group)
-            )
+            return fragment.path, row - start + count_rows_before(fragment, group)
         while unit and self._fragments[unit - 1].path == fragment.path:
             unit -= 1
         return fragment.path, row - self._unit_starts[unit]
@@ -193,7 +233,8 @@ class DatasetSource(IndexedSource):
     def _count_filtered(self, fragment: ds.Fragment) -> int:
         """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
         query = replace(self._query, columns=[])
-        return sum(batch.num_rows for batch in query.scan_each([fragment], self._stamps.check))
+        chosen = [materialize(fragment)]
+        return sum(batch.num_rows for batch in query.scan_each(chosen, self._stamps.check))
 
     def prepare(self) -> None:
         self._find_codes()
@@ -392,6 +433,7 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
+        fragments = list(map(materialize, fragments))
         budget = ahead * BATCH_BYTES
         rows = _count_batch_rows(self._row_bytes, self._columns, budget)
         options = {
@@ -529,6 +571,7 @@ def open_dataset(
     memory_map: bool,
     stamps: FileStamps | None = None,
     left_out: list[Skipped] | None = None,
+    plan: FilePlan | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
@@ -543,6 +586,8 @@ def open_dataset(
     left_out : list of Skipped, optional
         Files and row groups that cannot be read now are added, and left out. None: their errors are
         raised.
+    plan : FilePlan, optional
+        Of the files, of which `dataset` has none.
 
     Raises
     ------
@@ -563,5 +608,5 @@ def open_dataset(
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
-        return DatasetSource(dataset, query, stamps or FileStamps(), left_out)
+        return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
     return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.dataset import open_dataset
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
@@ -58,6 +59,35 @@ def open_paths(
         if left_out is None or not (rest := _drop_damaged(roots, memory_map, left_out)):
             raise
     return _open_all(rest, columns, filter, memory_map, left_out)
+
+
+def open_planned(
+    plan: FilePlan,
+    filesystem: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None = None,
+) -> Source:
+    """Open the files of a plan; `filesystem` is None for local ones.
+
+    Raises
+    ------
+    OSError
+        A local file has changed since the plan was made. Others are compared when they are read.
+    """
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    stamps = FileStamps()
+    if filesystem is None:
+        stamps.add_paths(file.path for file in plan.files)
+        stamps.compare({file.path: file.stamp for file in plan.files})
+    format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()
+    dataset = ds.FileSystemDataset(
+        [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
+    )
+    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out, plan)
 
 
 def _drop_damaged(
