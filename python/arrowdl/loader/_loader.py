@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.share_plan import open_shared
-from arrowdl.loader._mix import open_mixture
+from arrowdl.loader._mix import open_mixture, read_sizes
 from arrowdl.loader._options import (
     Options,
     Step,
+    check_cache,
     choose_splits,
     require_bool,
     require_function,
     require_int,
 )
 from arrowdl.loader._packing import Pack
-from arrowdl.loader._pipeline import Pipeline
-from arrowdl.loader._random_access.map_dataset import MapDataset
+from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
-from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.open import collect, open_source
+from arrowdl.loader._sources.open import open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._storage.access import Access
+from arrowdl.loader._storage.disk_cache import open_cache
 from arrowdl.loader._storage.retries import Retries
 from arrowdl.loader._tally import check_left_out
 from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, SourceLike
@@ -213,6 +214,14 @@ class Loader(EpochReader):
         What `Loader.plan` of a Loader of the same files returned, or the file that it was saved to:
         nothing is listed, and no footer is read before its rows are. "share": with a process group
         of ``torch.distributed``, rank 0 lists the files and reads the footers for all ranks.
+    cache : str or PathLike, optional
+        Folder on a local disk that keeps what was read over a network, for later epochs and
+        Loaders of the same files. Processes share it, and may end at any time. What has changed in
+        the store, or is damaged in the folder, is read again. If the folder cannot be written to,
+        the logger "arrowdl.loader" warns once, and it is not used. Not on Windows.
+    cache_bytes : int, optional
+        The most bytes in `cache`, of all its users together: what was not used for longest goes
+        first. Give both or none.
 
     Raises
     ------
@@ -283,7 +292,9 @@ class Loader(EpochReader):
         filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None,
         retries: Retries | None = None,
-        plan: FilePlan | str | os.PathLike[str] | None = None,
+        plan: FilePlan | str | PathLike[str] | None = None,
+        cache: str | PathLike[str] | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
         options = Options(
             batch_size=batch_size,
@@ -323,18 +334,19 @@ class Loader(EpochReader):
             pack=pack,
             on_error=on_error,
             max_skipped_rows=max_skipped_rows,
+            cache=cache,
+            cache_bytes=cache_bytes,
         )
         maps = require_bool("memory_map", memory_map)
         left_out: list[Skipped] | None = [] if options.skips else None
-        access = Access(filesystem, storage_options, retries)
+        kept = open_cache(options.cache, options.cache_bytes)
+        access = Access(filesystem, storage_options, retries, kept)
 
-        def open_with(plan: FilePlan | None) -> Source:
-            return open_source(source, columns, filter, maps, vocabulary, left_out, access, plan)
-
+        given = source, columns, filter, maps, vocabulary, left_out, access
         if plan == "share":
-            opened = open_shared(open_with)
+            opened = open_shared(partial(open_source, *given))
         else:
-            opened = open_with(None if plan is None else read_plan(plan))
+            opened = open_source(*given, None if plan is None else read_plan(plan))
         if left_out:
             check_left_out(left_out, opened, options.max_skipped_rows)
         names = opened.column_names if pack is None else check_pack(opened, pack)
@@ -416,29 +428,14 @@ class Loader(EpochReader):
             The sources have other columns or types, or fewer rows than `splits`; or the weights do
             not fit them.
         """
-        size = global_batch_size
-        if options.get("batch_tokens") is not None:
-            raise ValueError(
-                f"batch_tokens={options['batch_tokens']!r}: a mixture has the same steps on any "
-                "number of ranks, give it global_batch_tokens="
-            )
-        if size is not None:
-            size = require_int("global_batch_size", size, 1, 2**40)
-        elif global_batch_tokens is None:
-            raise TypeError(
-                "give global_batch_size=, the rows of a step on all ranks, or "
-                "global_batch_tokens=, its tokens"
-            )
-        if splits is None:
-            raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
-        sequences = require_int(
-            "splits", choose_splits(splits, size, global_batch_tokens), 1, 2**32
-        )
+        tokens = global_batch_tokens, options.get("batch_tokens")
+        size, sequences = read_sizes(global_batch_size, *tokens, splits)
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)
         left_out: list[Skipped] | None = [] if options.get("on_error") == "skip" else None
-        access = Access(filesystem, storage_options, retries)
+        kept = open_cache(*check_cache(options.get("cache"), options.get("cache_bytes")))
+        access = Access(filesystem, storage_options, retries, kept)
         mixture: Any = open_mixture(
             sources,
             weights,
@@ -614,29 +611,9 @@ class Loader(EpochReader):
         number = require_int("cache_bytes", cache_bytes, 0)
         if self._is_closed:
             raise RuntimeError("this Loader was closed: make a new one")
-        pipeline = self._pipeline
-        if self._options.pack is not None:
-            raise TypeError(
-                "map_dataset() reads rows by their numbers, and a block of pack= has "
-                "several of them: iterate the Loader, or make one without pack="
-            )
-        if isinstance(pipeline.source, MixedSource):
-            raise TypeError(
-                "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
-                "weights: join the map datasets of its sources, for PyTorch by "
-                "torch.utils.data.ConcatDataset, and let a sampler weigh them"
-            )
-        if isinstance(pipeline.source, StreamSource):
-            if not pipeline.source.is_in_memory:
-                raise TypeError(
-                    "map_dataset() reads rows in any order, and this source is a stream, which is "
-                    "read from its start: give the Loader a table of its rows "
-                    "(pyarrow.table(source)), or write them to Arrow IPC files if they do not fit "
-                    "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
-                    "a table again by flatten_indices()"
-                )
-            pipeline = Pipeline(collect(pipeline.source), self._options)
-        return MapDataset(pipeline, self.batch_size if self._options.pad_last else 1, number)
+        return open_map_dataset(
+            self._pipeline, self.batch_size if self._options.pad_last else 1, number
+        )
 
     def grain_dataset(self) -> GrainDataset:
         """Return a ``grain.IterDataset`` of whole batches, whose iterators have states.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from arrowdl.loader._epoch.read import Order
-from arrowdl.loader._options import Options
+from arrowdl.loader._options import Options, choose_splits, require_int
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.mixture import Member, MixedSource, read_stop
@@ -119,3 +119,32 @@ def _cut(member: Member) -> Member:
     if member.buffer_size is None:
         return member
     return replace(member, source=member.source.cut_for_shuffle())
+
+
+def read_sizes(
+    global_batch_size: Any, global_batch_tokens: Any, batch_tokens: Any, splits: Any
+) -> tuple[int | None, int]:
+    """Return the rows of a step of a mixture, None with a budget of tokens, and its sequences.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A mixture has no such steps.
+    """
+    if batch_tokens is not None:
+        raise ValueError(
+            f"batch_tokens={batch_tokens!r}: a mixture has the same steps on any "
+            "number of ranks, give it global_batch_tokens="
+        )
+    size = global_batch_size
+    if size is not None:
+        size = require_int("global_batch_size", size, 1, 2**40)
+    elif global_batch_tokens is None:
+        raise TypeError(
+            "give global_batch_size=, the rows of a step on all ranks, or "
+            "global_batch_tokens=, its tokens"
+        )
+    if splits is None:
+        raise ValueError('splits=None: a mixture has sequences, give their number or "auto"')
+    number = choose_splits(splits, size, global_batch_tokens)
+    return size, require_int("splits", number, 1, 2**32)

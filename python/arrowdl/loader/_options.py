@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ class Options:
     pack: Pack | None = None
     on_error: OnError = "raise"
     max_skipped_rows: int | None = None
+    cache: str | os.PathLike[str] | None = None
+    cache_bytes: int | None = None
     chain: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
@@ -125,6 +128,7 @@ class Options:
             raise TypeError(f"transform={self.transform!r}: give a function of one batch")
         self.stack = _read_stack(self.stack)
         self._check_pack()
+        _, self.cache_bytes = check_cache(self.cache, self.cache_bytes)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise ValueError unless a source with columns `names` has what the options name."""
@@ -477,6 +481,34 @@ def require_int(name: str, value: Any, least: int | None = None, most: int | Non
     if (least is not None and number < least) or (most is not None and number > most):
         raise ValueError(f"{name}={value!r}: expected an int{limits}")
     return number
+
+
+def check_cache(cache: Any, cache_bytes: Any) -> tuple[Any, int | None]:
+    """Return a folder, and the most bytes that it may have; None without one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `cache` is no path, or one of both is missing.
+    NotImplementedError
+        On Windows.
+    """
+    if (cache is None) != (cache_bytes is None):
+        raise ValueError(
+            f"cache={cache!r}, cache_bytes={cache_bytes!r}: give both, a folder on a local disk "
+            "and the most bytes that it may have, or none"
+        )
+    if cache is None:
+        return None, None
+    if not isinstance(cache, (str, os.PathLike)) or "://" in os.fsdecode(cache):
+        raise TypeError(f"cache={cache!r}: give the path of a folder on a local disk")
+    number = require_int("cache_bytes", cache_bytes, 1)
+    if sys.platform == "win32":
+        raise NotImplementedError(
+            f"cache={cache!r}: processes share the folder by locks of Unix, which Windows does not "
+            "have: leave cache= out"
+        )
+    return cache, number
 
 
 def check_mask_name(names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from arrowdl.loader._sources.dataset import DECODE_ROWS, _count_batch_rows
+from arrowdl.loader._sources.scan_limits import DECODE_ROWS, count_batch_rows
 
 MEBIBYTE = 2**20
 
@@ -25,9 +25,9 @@ BUDGET = 128 * MEBIBYTE
     ],
 )
 def test_batches_are_bounded(row_bytes: float, columns: int, rows: int) -> None:
-    assert _count_batch_rows(row_bytes, columns, BUDGET) == rows
+    assert count_batch_rows(row_bytes, columns, BUDGET) == rows
 
 
 def test_several_readers_share_the_memory() -> None:
-    assert _count_batch_rows(4096, 1000, BUDGET // 2) == 4096
-    assert _count_batch_rows(4096, 1000, BUDGET // 16) == 2048  # as of other tables
+    assert count_batch_rows(4096, 1000, BUDGET // 2) == 4096
+    assert count_batch_rows(4096, 1000, BUDGET // 16) == 2048  # as of other tables

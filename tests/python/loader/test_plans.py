@@ -162,7 +162,7 @@ def test_ten_thousand_files_are_listed_once_and_opened_once() -> None:
     assert not store.requests
     next(iter(loader))
     assert store.count("list") == 0
-    assert store.count("read") < 100
+    assert store.count("read") < 5_000  # row groups that are fetched ahead
 
 
 def share(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,10 @@ OF_A_FRAMEWORK = {
     # Subclasses of pyarrow's handlers of file systems.
     **{
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
-        for stem in ("footers", "fsspec_files", "handlers", "pinned", "retrying", "stores")
+        for stem in (
+            *("cached", "fetch_ahead", "footers", "fsspec_files", "handlers"),
+            *("pinned", "retrying", "stores"),
+        )
     },
 }
 

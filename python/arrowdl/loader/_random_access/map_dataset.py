@@ -14,7 +14,9 @@ from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
 from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
-from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.base import IndexedSource, StreamSource
+from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.open import collect
 
 Convert = Callable[[_core.DeviceArray], Any]
 
@@ -217,3 +219,35 @@ def _require_host(options: Options) -> None:
 
 def _describe_batch(index: int) -> str:
     return "a batch of a map dataset"
+
+
+def open_map_dataset(pipeline: Pipeline, batch_size: int, cache_bytes: int) -> MapDataset:
+    """Make what `Loader.map_dataset` returns.
+
+    Raises
+    ------
+    TypeError
+        As there.
+    """
+    if pipeline.options.pack is not None:
+        raise TypeError(
+            "map_dataset() reads rows by their numbers, and a block of pack= has "
+            "several of them: iterate the Loader, or make one without pack="
+        )
+    if isinstance(pipeline.source, MixedSource):
+        raise TypeError(
+            "map_dataset() reads rows by their numbers, and a mixture chooses rows by its "
+            "weights: join the map datasets of its sources, for PyTorch by "
+            "torch.utils.data.ConcatDataset, and let a sampler weigh them"
+        )
+    if isinstance(pipeline.source, StreamSource):
+        if not pipeline.source.is_in_memory:
+            raise TypeError(
+                "map_dataset() reads rows in any order, and this source is a stream, which is "
+                "read from its start: give the Loader a table of its rows "
+                "(pyarrow.table(source)), or write them to Arrow IPC files if they do not fit "
+                "into memory. A Hugging Face dataset after shuffle(), select() or filter() is "
+                "a table again by flatten_indices()"
+            )
+        pipeline = Pipeline(collect(pipeline.source), pipeline.options)
+    return MapDataset(pipeline, batch_size, cache_bytes)

@@ -20,22 +20,40 @@ from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.fragments import (
+    choose_options,
     count_rows,
     count_rows_before,
     find_group,
     find_shares,
+    is_memory_new,
     join_fragments,
     measure,
 )
 from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
+from arrowdl.loader._sources.network import (
+    Arrival,
+    find_fetching,
+    open_over_network,
+    read_from_memory,
+    start_fetching,
+)
 from arrowdl.loader._sources.planned import (
     list_files,
     list_partitions,
     make_units,
     materialize,
 )
-from arrowdl.loader._sources.scan_limits import BATCH_BYTES, LOCAL, REMOTE, SCAN_BYTES, ScanLimits
+from arrowdl.loader._sources.scan_limits import (
+    BATCH_BYTES,
+    DECODE_ROWS,
+    FETCHED,
+    LOCAL,
+    REMOTE,
+    SCAN_BYTES,
+    ScanLimits,
+    count_batch_rows,
+)
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -56,13 +74,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from arrowdl.loader._storage.disk_cache import DiskCache
+    from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
+
 T = TypeVar("T")
 
-# Decoding more rows at once is hardly faster, and takes more memory.
-DECODE_ROWS = 131_072
-# Each column of a batch costs some microseconds: batches of many narrow columns are larger.
-_WIDE_BATCH_ROWS = 8_192
-_NARROW_COLUMN = 64
 # Each scan that counts rows holds decoded row groups.
 _SCANS_AT_ONCE = 4
 
@@ -102,10 +118,14 @@ class DatasetSource(IndexedSource):
         self._query = query
         self._stamps = stamps
         self._read_footers() if plan is None else self._follow(plan)
-        self._limits = LOCAL if is_local(dataset.filesystem) else REMOTE
-        self._options = _choose_options(dataset)
+        self._fetching = find_fetching(dataset)
+        if is_local(dataset.filesystem):
+            self._limits = LOCAL
+        else:
+            self._limits = REMOTE if self._fetching is None else FETCHED
+        self._options = choose_options(dataset)
         self._use(query)
-        self.is_shared = not _is_memory_new(dataset, self._fragments)
+        self.is_shared = not is_memory_new(dataset, self._fragments)
 
     def _use(self, query: Query) -> None:
         self._query = query
@@ -340,6 +360,8 @@ class DatasetSource(IndexedSource):
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
         scans = self._cut(units, limits)
+        if self._fetching is not None and scans:
+            return _core.from_arrow_stream(self._read_fetched(self._fetching, scans, limits))
         return (
             self._open(units, limits)
             if len(scans) <= 1
@@ -362,8 +384,23 @@ class DatasetSource(IndexedSource):
             room -= self._bytes[unit]
         return scans
 
+    def _read_fetched(
+        self, handler: FetchHandler, scans: Sequence[Sequence[int]], limits: ScanLimits
+    ) -> Iterator[_core.DeviceArray]:
+        """Fetch row groups ahead, and scan each when it has arrived."""
+        units = [self._fragments[unit] for scan in scans for unit in scan]
+        fetched = start_fetching(handler, units, self._query, limits.readers)
+        try:
+            yield self._make_empty()  # who asks for the schema waits for no row
+            yield from self._read_ahead(scans, limits, fetched)
+        finally:
+            fetched.close()
+
     def _read_ahead(
-        self, scans: Sequence[Sequence[int]], limits: ScanLimits
+        self,
+        scans: Sequence[Sequence[int]],
+        limits: ScanLimits,
+        fetched: FetchAhead | None = None,
     ) -> Iterator[_core.DeviceArray]:
         """Read one scan after another, and start the next ones before the first has ended.
 
@@ -371,14 +408,20 @@ class DatasetSource(IndexedSource):
         beginning, all readers wait for the first rows of each other.
         """
         waiting = deque(scans)
+        begin = 0
         opened: deque[tuple[_core.DeviceStream, float]] = deque()
 
         def start(*, may_be_more: bool) -> None:
+            nonlocal begin
             while waiting and (may_be_more or not opened):
                 nbytes = self._measure_scan(waiting[0])
                 if not limits.has_room([size for _, size in opened], nbytes):
                     break
-                opened.append((self._open(waiting.popleft(), limits), nbytes))
+                units = waiting.popleft()
+                end = begin + len(units)
+                arrival = None if fetched is None else Arrival(fetched, begin, end)
+                begin = end
+                opened.append((self._open(units, limits, arrival), nbytes))
 
         if limits.readers > 1:
             start(may_be_more=False)
@@ -404,13 +447,21 @@ class DatasetSource(IndexedSource):
         sizes = [self._bytes[unit] for unit in units]
         return sum(sizes) if all(sizes) else SCAN_BYTES
 
-    def _open(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
+    def _open(
+        self,
+        units: Sequence[int],
+        limits: ScanLimits,
+        arrival: Arrival | None = None,
+    ) -> _core.DeviceStream:
         fragments = join_fragments([self._fragments[unit] for unit in units])
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
+        guarded = paths if arrival is None else []  # those were checked when their bytes arrived
         if not codes.concerns(schema):
-            batches = self._scan_fragments(fragments, paths, self._query, ahead=limits.ahead)
-            return read_in_thread(self._stamps.guard(paths, batches), schema)
+            batches = self._scan_fragments(
+                fragments, paths, self._query, ahead=limits.ahead, arrival=arrival
+            )
+            return read_in_thread(self._stamps.guard(guarded, batches), schema)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
             fragments,
@@ -418,9 +469,10 @@ class DatasetSource(IndexedSource):
             self._query,
             lambda path: latest.__setitem__(0, path),
             ahead=limits.ahead,
+            arrival=arrival,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
-        return read_in_thread(self._stamps.guard(paths, encoded), codes.encode_schema(schema))
+        return read_in_thread(self._stamps.guard(guarded, encoded), codes.encode_schema(schema))
 
     def _scan_fragments(
         self,
@@ -430,18 +482,20 @@ class DatasetSource(IndexedSource):
         note: NotePath | None = None,
         *,
         ahead: int,
+        arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
         fragments = list(map(materialize, fragments))
         budget = ahead * BATCH_BYTES
-        rows = _count_batch_rows(self._row_bytes, self._columns, budget)
+        rows = count_batch_rows(self._row_bytes, self._columns, budget)
         options = {
             "batch_size": rows,
             # So many row groups are decoded in parallel.
             "batch_readahead": max(1, int(budget / max(BATCH_BYTES, rows * self._row_bytes))),
             "fragment_readahead": 2,
             **self._options,
+            **({} if arrival is None else read_from_memory()),
         }
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
@@ -450,7 +504,9 @@ class DatasetSource(IndexedSource):
         scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
         candidates = list(map(Candidate, paths, fragments))
         find = partial(query.find_damage, candidates)
-        return scan(scanner, paths, self._stamps.check, find, note)
+        if arrival is None:
+            return scan(scanner, paths, self._stamps.check, find, note)
+        return arrival.use(scan(scanner, paths, lambda paths: None, find, note))
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
@@ -461,51 +517,6 @@ def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
     """Read a file's footer; return its units."""
     with naming_files([fragment.path]):
         return split_row_groups(fragment)
-
-
-def _count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
-    """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
-    rows = BATCH_BYTES / max(1.0, row_bytes)
-    if row_bytes < _NARROW_COLUMN * columns:
-        rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
-    return max(1, min(DECODE_ROWS, int(rows)))
-
-
-def _choose_options(dataset: ds.FileSystemDataset) -> dict[str, Any]:
-    import pyarrow.dataset as ds
-
-    options: dict[str, Any] = {}
-    is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
-    if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
-        # Fetching all bytes of a scan at once does not help for local files.
-        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
-            pre_buffer=False, use_buffered_stream=True
-        )
-    return options
-
-
-def _is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
-    """Whether a scan always returns new memory. Columns of directories are made for each batch."""
-    import pyarrow.dataset as ds
-
-    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded on every file system
-        return not _is_mapped(dataset.filesystem)
-    return all(map(is_ipc, fragments))  # mapped privately or copied for each scan
-
-
-def _is_mapped(filesystem: Any) -> bool:
-    """Whether files are read through memory maps."""
-    import pyarrow.fs as fs
-
-    return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
-
-
-def _is_plain(format: ds.ParquetFileFormat) -> bool:
-    """Whether the format has default scan options."""
-    import pyarrow.dataset as ds
-
-    plain = ds.ParquetFileFormat().default_fragment_scan_options
-    return bool(format.default_fragment_scan_options.equals(plain))
 
 
 class Scan:
@@ -572,6 +583,7 @@ def open_dataset(
     stamps: FileStamps | None = None,
     left_out: list[Skipped] | None = None,
     plan: FilePlan | None = None,
+    kept: DiskCache | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
@@ -588,6 +600,8 @@ def open_dataset(
         raised.
     plan : FilePlan, optional
         Of the files, of which `dataset` has none.
+    kept : DiskCache, optional
+        Keeps what is read over a network.
 
     Raises
     ------
@@ -608,5 +622,6 @@ def open_dataset(
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
+        dataset = open_over_network(dataset, kept)
         return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
     return StreamSource(Scan(dataset, query), True, query.column_names)

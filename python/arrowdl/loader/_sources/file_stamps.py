@@ -202,8 +202,7 @@ def check_footers(fragments: Iterable[Any]) -> None:
     for fragment in fragments:
         if not (isinstance(fragment, ds.ParquetFileFragment) and is_local(fragment.filesystem)):
             continue
-        *_, groups = fragment.__reduce__()[1]
-        if groups is None or _is_of_metadata_file(fragment):
+        if not _has_footer(fragment) or is_of_metadata_file(fragment):
             continue
         if not copy(fragment).metadata.equals(fragment.metadata):
             raise OSError(
@@ -212,8 +211,18 @@ def check_footers(fragments: Iterable[Any]) -> None:
             )
 
 
-def _is_of_metadata_file(fragment: Any) -> bool:
+def _has_footer(fragment: Any) -> bool:
+    """Whether a fragment of a Parquet file has read its footer."""
+    *_, groups = fragment.__reduce__()[1]
+    return groups is not None
+
+
+def is_of_metadata_file(fragment: Any) -> bool:
     """Whether a fragment's footer comes from a separate metadata file."""
+    import pyarrow.dataset as ds
+
+    if not (isinstance(fragment, ds.ParquetFileFragment) and _has_footer(fragment)):
+        return False
     metadata = fragment.metadata
     if not metadata.num_row_groups or not metadata.num_columns:
         return False

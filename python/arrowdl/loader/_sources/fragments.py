@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from arrowdl.loader._sources.file_stamps import is_local
+from arrowdl.loader._sources.ipc import is_ipc
+
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
@@ -92,3 +95,40 @@ def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
             joined.append(fragment)
             groups = new
     return joined
+
+
+def is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
+    """Whether a scan always returns new memory. Columns of directories are made for each batch."""
+    import pyarrow.dataset as ds
+
+    if isinstance(dataset.format, ds.ParquetFileFormat):  # decoded on every file system
+        return not _is_mapped(dataset.filesystem)
+    return all(map(is_ipc, fragments))  # mapped privately or copied for each scan
+
+
+def _is_mapped(filesystem: Any) -> bool:
+    """Whether files are read through memory maps."""
+    import pyarrow.fs as fs
+
+    return is_local(filesystem) and not filesystem.equals(fs.LocalFileSystem())
+
+
+def choose_options(dataset: ds.FileSystemDataset) -> dict[str, Any]:
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {}
+    is_parquet = isinstance(dataset.format, ds.ParquetFileFormat)
+    if is_local(dataset.filesystem) and is_parquet and _is_plain(dataset.format):
+        # Fetching all bytes of a scan at once does not help for local files.
+        options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+            pre_buffer=False, use_buffered_stream=True
+        )
+    return options
+
+
+def _is_plain(format: ds.ParquetFileFormat) -> bool:
+    """Whether the format has default scan options."""
+    import pyarrow.dataset as ds
+
+    plain = ds.ParquetFileFormat().default_fragment_scan_options
+    return bool(format.default_fragment_scan_options.equals(plain))

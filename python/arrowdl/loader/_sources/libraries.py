@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
-from arrowdl.loader._sources.dataset import DECODE_ROWS, Scan
+from arrowdl.loader._sources.dataset import Scan
 from arrowdl.loader._sources.fields import find_paths, select_stream
+from arrowdl.loader._sources.scan_limits import DECODE_ROWS
 from arrowdl.loader._sources.scans import Query
 
 if TYPE_CHECKING:

@@ -156,7 +156,9 @@ def _open_files(
             f"{type(source).__name__}"
         )
     if is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(source, columns, filter, memory_map, left_out=left_out)
+        return open_dataset(
+            source, columns, filter, memory_map, left_out=left_out, kept=access.cache
+        )
     return None
 
 

@@ -83,6 +83,8 @@ def open_planned(
     if filesystem is None:
         stamps.add_paths(file.path for file in plan.files)
         stamps.compare({file.path: file.stamp for file in plan.files})
+    elif plan.format == "parquet":
+        filesystem = _fetch_ahead(filesystem)
     format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()
     dataset = ds.FileSystemDataset(
         [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
@@ -136,6 +138,9 @@ def _open_all(
             "some of the files are Parquet and some Arrow IPC, by their names: make one Loader for "
             "each format"
         )
+    if filesystem is not None and kinds == {"parquet"}:
+        filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
+        roots = [root._replace(filesystem=filesystem) for root in roots]
     may_map = memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
         mapped = map_files(paths, columns)
@@ -145,6 +150,12 @@ def _open_all(
         _check_no_streams(paths, filesystem)
     dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
     return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
+
+
+def _fetch_ahead(filesystem: Any) -> Any:
+    from arrowdl.loader._storage.fetch_ahead import fetch_ahead
+
+    return fetch_ahead(filesystem)
 
 
 def _has_partitions(root: Root) -> bool:

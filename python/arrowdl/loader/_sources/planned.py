@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,15 +22,46 @@ class PlannedGroup(NamedTuple):
     total_byte_size: int
 
 
+class _Handle:
+    """pyarrow's fragment of a file, made and read once for all its units."""
+
+    def __init__(self, path: str, dataset: Any, partition: Any) -> None:
+        self.dataset = dataset
+        self.path = path
+        self.partition = partition
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.dataset, self.path, self.partition
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dataset, self.path, self.partition = state
+        self._forget()
+
+    def load(self) -> Any:
+        """Return the fragment, whose footer has been read if it is of Parquet."""
+        with self._lock:
+            if self._made is None:
+                made = self.dataset.format.make_fragment(
+                    self.path, self.dataset.filesystem, partition_expression=self.partition
+                )
+                if hasattr(made, "ensure_complete_metadata"):
+                    made.ensure_complete_metadata()
+                self._made = made
+            return self._made
+
+
 class PlannedUnit:
     """Row groups of a file, or a whole file, as a fragment whose footer has not been read.
 
     Parameters
     ----------
     file : PlannedFile
-    dataset : pyarrow.dataset.FileSystemDataset
-        Whose format and file system the file has.
-    partition : pyarrow.dataset.Expression
+    handle : _Handle
     groups : tuple of int
         Of the file; empty for a file without row groups.
     shares : mapping of str to float
@@ -37,22 +69,18 @@ class PlannedUnit:
     """
 
     def __init__(
-        self, file: PlannedFile, dataset: Any, partition: Any, groups: tuple[int, ...], shares: Any
+        self, file: PlannedFile, handle: _Handle, groups: tuple[int, ...], shares: Any
     ) -> None:
         self.file = file
         self.path = file.path
         self.shares = shares
-        self.partition_expression = partition
-        self._dataset = dataset
+        self.partition_expression = handle.partition
+        self._handle = handle
         self._groups = groups
-        self._made: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": None}
 
     def __getattr__(self, name: str) -> Any:
         """What the plan does not know is asked of pyarrow's fragment."""
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         if name == "row_groups" and self._groups:
             known = zip(self.file.groups, self.file.rows, self.file.nbytes, strict=True)
@@ -62,29 +90,21 @@ class PlannedUnit:
     @property
     def filesystem(self) -> Any:
         """Where the file is."""
-        return self._dataset.filesystem
+        return self._handle.dataset.filesystem
 
     @property
     def format(self) -> Any:
         """How the file is read."""
-        return self._dataset.format
+        return self._handle.dataset.format
 
     def subset(self, row_group_ids: Sequence[int]) -> PlannedUnit:
         """Return other row groups of the file."""
-        groups = tuple(row_group_ids)
-        return PlannedUnit(self.file, self._dataset, self.partition_expression, groups, self.shares)
+        return PlannedUnit(self.file, self._handle, tuple(row_group_ids), self.shares)
 
     def make(self) -> ds.Fragment:
-        """Make pyarrow's fragment."""
-        if self._made is None:
-            chosen = {"row_groups": list(self._groups)} if self._groups else {}
-            self._made = self.format.make_fragment(
-                self.path,
-                self.filesystem,
-                partition_expression=self.partition_expression,
-                **chosen,
-            )
-        return self._made
+        """Make pyarrow's fragment; the first of a file reads its footer."""
+        whole = self._handle.load()
+        return whole.subset(row_group_ids=list(self._groups)) if self._groups else whole
 
 
 def materialize(fragment: Any) -> ds.Fragment:
@@ -103,7 +123,8 @@ def make_units(plan: FilePlan, dataset: ds.FileSystemDataset) -> list[PlannedUni
     for file in plan.files:
         partition = partitioning.parse(file.path) if fields else ds.scalar(True)
         groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
-        units += [PlannedUnit(file, dataset, partition, own, plan.shares) for own in groups]
+        handle = _Handle(file.path, dataset, partition)
+        units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
     return units
 
 

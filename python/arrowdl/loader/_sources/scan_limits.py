@@ -11,6 +11,12 @@ from typing import NamedTuple
 SCAN_BYTES = 2**27
 BATCH_BYTES = 2**23
 
+# Decoding more rows at once is hardly faster, and takes more memory.
+DECODE_ROWS = 131_072
+# Each column of a batch costs some microseconds: batches of many narrow columns are larger.
+_WIDE_BATCH_ROWS = 8_192
+_NARROW_COLUMN = 64
+
 
 class ScanLimits(NamedTuple):
     """What one scan reads at most, and how many are open if they are small."""
@@ -44,3 +50,13 @@ class ScanLimits(NamedTuple):
 LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2)
 # A scan may open one file after another, as it does on a file system in Python.
 REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
+# Row groups that were fetched: small scans begin early, and release their bytes early.
+FETCHED = ScanLimits(SCAN_BYTES // 16, 1, 8)
+
+
+def count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
+    """Count the rows of a batch of a scan that holds about `budget` bytes of batches."""
+    rows = BATCH_BYTES / max(1.0, row_bytes)
+    if row_bytes < _NARROW_COLUMN * columns:
+        rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
+    return max(1, min(DECODE_ROWS, int(rows)))

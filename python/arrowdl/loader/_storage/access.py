@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.retries import Retries, call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
@@ -32,11 +33,13 @@ class Access:
     filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
     storage_options : mapping of str to object, optional
     retries : Retries, optional
+    cache : DiskCache, optional
     """
 
     filesystem: Any = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     retries: Retries | None = None
+    cache: DiskCache | None = None
 
     def __post_init__(self) -> None:
         options = self.storage_options
@@ -78,6 +81,7 @@ class Access:
         """
         import pyarrow.fs as fs
 
+        from arrowdl.loader._storage.cached import cache
         from arrowdl.loader._storage.footers import keep_footers
         from arrowdl.loader._storage.pinned import pin
         from arrowdl.loader._storage.retrying import retry
@@ -88,8 +92,11 @@ class Access:
             found = [path.partition("://")[2] if is_url(path) else path for path in paths]
         else:
             stores, found = self._open_stores(paths)
-        made = fs.PyFileSystem(StoresHandler(stores))
-        return keep_footers(retry(pin(made, known or {}), self.retries or Retries())), found
+        made = pin(fs.PyFileSystem(StoresHandler(stores)), known or {})
+        made = retry(made, self.retries or Retries())
+        if self.cache is not None:
+            made = cache(made, self.cache)
+        return keep_footers(made), found
 
     def _open_stores(self, paths: Sequence[str]) -> tuple[list[Store], list[str]]:
         from pyarrow.fs import LocalFileSystem

@@ -1,0 +1,186 @@
+"""Datasets over a network: their files through the layers that keep and fetch ranges ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
+from arrowdl.loader._sources.ipc import find_columns
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    from arrowdl.loader._sources.scans import Query
+    from arrowdl.loader._storage.disk_cache import DiskCache
+    from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler, UnitRanges
+
+T = TypeVar("T")
+
+_LOCAL_PROTOCOLS = {"file", "local", "memory"}
+
+
+def is_network(filesystem: Any) -> bool:
+    """Whether a pyarrow file system reads over a network, as far as can be known."""
+    import pyarrow.fs as fs
+
+    if isinstance(filesystem, fs.SubTreeFileSystem):
+        return is_network(filesystem.base_fs)
+    if not isinstance(filesystem, fs.PyFileSystem):
+        return not is_local(filesystem) and filesystem.type_name != "mock"
+    own = getattr(filesystem.handler, "fs", None)
+    protocols = getattr(own, "protocol", ())
+    return _LOCAL_PROTOCOLS.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
+
+
+def open_over_network(
+    dataset: ds.FileSystemDataset, kept: DiskCache | None
+) -> ds.FileSystemDataset:
+    """Return a dataset whose files are read through our layers; a local one as it is.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.FileSystemDataset
+    kept : DiskCache, optional
+        Keeps what is read.
+    """
+    import pyarrow.dataset as ds
+
+    filesystem = dataset.filesystem
+    if not is_network(filesystem):
+        return dataset
+    fragments = list(dataset._get_fragments(None))
+    if kept is None and any(map(is_of_metadata_file, fragments)):
+        return dataset  # moved, each file's own footer would be read
+    layered = _add_layers(filesystem, kept, isinstance(dataset.format, ds.ParquetFileFormat))
+    if layered is filesystem:
+        return dataset
+    moved = [_move_fragment(fragment, dataset.format, layered) for fragment in fragments]
+    return ds.FileSystemDataset(moved, dataset.schema, dataset.format, layered)
+
+
+def _add_layers(filesystem: fs.FileSystem, kept: DiskCache | None, fetches: bool) -> fs.FileSystem:
+    import pyarrow.fs as fs
+
+    from arrowdl.loader._storage.cached import cache
+    from arrowdl.loader._storage.fetch_ahead import FetchHandler, fetch_ahead
+    from arrowdl.loader._storage.fsspec_files import FsspecHandler
+    from arrowdl.loader._storage.handlers import find_handler
+    from arrowdl.loader._storage.pinned import pin
+
+    handler = find_handler(filesystem)
+    if handler is None and (fetches or kept is not None):
+        own = getattr(filesystem, "handler", None)
+        if isinstance(own, fs.FSSpecHandler):
+            filesystem = fs.PyFileSystem(FsspecHandler(own.fs))
+        filesystem = pin(filesystem, {})
+        filesystem = filesystem if kept is None else cache(filesystem, kept)
+    is_ready = isinstance(handler, FetchHandler) or not fetches
+    return filesystem if is_ready else fetch_ahead(filesystem)
+
+
+def _move_fragment(
+    fragment: ds.Fragment, format: ds.FileFormat, filesystem: fs.FileSystem
+) -> ds.Fragment:
+    expression = fragment.partition_expression
+    if not hasattr(fragment, "subset"):
+        return format.make_fragment(fragment.path, filesystem, expression)
+    *_, groups = fragment.__reduce__()[1]  # None if the footer was not read; asking reads it
+    chosen = {} if groups is None else {"row_groups": groups}
+    return format.make_fragment(fragment.path, filesystem, expression, **chosen)
+
+
+def find_fetching(dataset: ds.FileSystemDataset) -> FetchHandler | None:
+    """Return what holds the ranges of the files of a dataset; None if none are fetched."""
+    handler = getattr(dataset.filesystem, "handler", None)
+    return handler if type(handler).__name__ == "FetchHandler" else None
+
+
+class Arrival(NamedTuple):
+    """Units `first` to `stop` of those that are fetched."""
+
+    fetched: FetchAhead
+    first: int
+    stop: int
+
+    def use(self, batches: Iterator[T]) -> Iterator[T]:
+        """Yield the batches of the units, when their bytes have arrived; release these then."""
+        try:
+            self.fetched.wait(self.first, self.stop)
+            yield from batches
+        finally:
+            self.fetched.release(self.first, self.stop)
+
+
+def read_from_memory() -> dict[str, Any]:
+    """Return the options of a scanner whose bytes have arrived: it has nothing to read ahead."""
+    import pyarrow.dataset as ds
+
+    return {"fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False)}
+
+
+def start_fetching(
+    handler: FetchHandler,
+    units: Sequence[ds.Fragment],
+    query: Query,
+    readers: int,
+) -> FetchAhead:
+    """Fetch what `query` reads of row groups, in their order.
+
+    Parameters
+    ----------
+    handler : FetchHandler
+    units : sequence of pyarrow.dataset.Fragment
+    query : Query
+    readers : int
+        That fetch side by side, and share the memory and the requests.
+    """
+    from arrowdl.loader._storage.fetch_ahead import FETCH_BYTES, REQUESTS_AT_ONCE, FetchAhead
+
+    prefixes = _list_prefixes(query)
+    fetched = FetchAhead(
+        handler,
+        len(units),
+        lambda index: list_ranges(units[index], prefixes),
+        FETCH_BYTES // readers,
+        max(2, REQUESTS_AT_ONCE // readers),
+    )
+    fetched.start()
+    return fetched
+
+
+def _list_prefixes(query: Query) -> list[str] | None:
+    if query.columns is None:
+        return None
+    paths = [".".join(path) for path in find_paths(query.columns, query.schema)]
+    return [*paths, *find_columns(query.schema.names, [], query.filter)]
+
+
+def list_ranges(unit: ds.Fragment, prefixes: Sequence[str] | None) -> UnitRanges:
+    """Return where the column chunks of row groups are.
+
+    Parameters
+    ----------
+    unit : pyarrow.dataset.ParquetFileFragment
+    prefixes : sequence of str, optional
+        Paths of columns and of fields, joined by dots. None: all columns.
+    """
+    from arrowdl.loader._storage.fetch_ahead import Range, UnitRanges, join_ranges
+
+    def find() -> Iterator[Range]:
+        for number in (group.id for group in unit.row_groups):
+            group = unit.metadata.row_group(number)
+            for chunk in map(group.column, range(group.num_columns)):
+                if prefixes is None or _is_below(chunk.path_in_schema, prefixes):
+                    begin = chunk.data_page_offset
+                    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                        begin = min(begin, chunk.dictionary_page_offset)
+                    yield Range(begin, chunk.total_compressed_size)
+
+    return UnitRanges(unit.path, join_ranges(find()))
+
+
+def _is_below(path: str, prefixes: Sequence[str]) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)

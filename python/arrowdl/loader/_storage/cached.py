@@ -1,0 +1,138 @@
+"""`cache`: ranges of files are kept on the local disk.
+
+What is kept is the ranges as they are asked for. A Loader asks for the same column chunks in each
+epoch, so these are found again; of a file of which few columns are read, few are kept; and neither
+the layers above nor those below need to know. Whole files would have to be read before their first
+row, and blocks of one size would be read around each range.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow.fs as fs
+
+from arrowdl.loader._storage.disk_cache import DiskCache
+from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
+from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.stores import StoresHandler
+
+# What says which store paths are of; credentials, which change, do not.
+_PLACES = ("scheme", "endpoint_override", "endpoint_url", "region", "base_url", "host", "port")
+_ACCOUNTS = ("account_name", "account_host", "project", "repo_id", "endpoint")
+
+
+def cache(filesystem: fs.FileSystem, kept: DiskCache) -> fs.FileSystem:
+    """Return a file system that keeps what is read in a folder.
+
+    A file is known by its path, size, time and ETag when it was first opened: what is kept of
+    another version is never returned. A file of which the store tells neither time nor ETag is not
+    kept.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+        Raises an error from ``check_unchanged`` if a file is not the one that was first opened.
+    kept : DiskCache
+    """
+    return fs.PyFileSystem(CacheHandler(filesystem, kept))
+
+
+class CacheHandler(ReadingHandler):
+    """Reads ranges from a `DiskCache`, and those that it lacks from the file system below."""
+
+    def __init__(self, inner: fs.FileSystem, kept: DiskCache) -> None:
+        super().__init__(inner)
+        self.kept = kept
+        self._store = name_store(inner)
+        self._stamps: dict[str, Stamp] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CacheHandler):
+            return False
+        return self.inner == other.inner and self.kept.folder == other.kept.folder
+
+    __hash__ = ReadingHandler.__hash__
+
+    def open_reader(self, path: str) -> Reader:
+        reader = None
+        if path not in self._stamps:
+            reader = super().open_reader(path)
+            self._stamps[path] = reader.stamp()
+        return _CachedReader(self, path, self._stamps[path], reader)
+
+    def check_unchanged(self, path: str) -> None:
+        """Every range was checked when it was read from below."""
+
+    def open_below(self, path: str) -> Reader:
+        """Open a file without the cache."""
+        return super().open_reader(path)
+
+    def make_key(self, path: str, stamp: Stamp) -> str | None:
+        """Return what names this version of a file; None if nothing does."""
+        if stamp.etag is None and stamp.mtime is None:
+            return None
+        return "\0".join(map(str, (self._store, path, *stamp)))
+
+
+class _CachedReader:
+    def __init__(
+        self, handler: CacheHandler, path: str, stamp: Stamp, below: Reader | None
+    ) -> None:
+        self._handler = handler
+        self._path = path
+        self._stamp = stamp
+        self._below = below
+        self._lock = threading.Lock()
+        self._key = handler.make_key(path, stamp)
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> Any:
+        if self._stamp.size is not None:
+            nbytes = max(0, min(nbytes, self._stamp.size - offset))
+        if self._key is None or not nbytes:
+            return self._read_below(nbytes, offset)
+        key = f"{self._key}\0{offset}\0{nbytes}"
+        return self._handler.kept.read(key, nbytes, lambda: self._read_below(nbytes, offset))
+
+    def _read_below(self, nbytes: int, offset: int) -> Any:
+        with self._lock:
+            if self._below is None:
+                self._below = self._handler.open_below(self._path)
+        data = self._below.read_at(nbytes, offset)
+        check_unchanged(self._handler.inner, self._path)
+        return data
+
+    def close(self) -> None:
+        below, self._below = self._below, None
+        if below is not None:
+            below.close()
+
+
+def name_store(filesystem: fs.FileSystem) -> str:
+    """Return what distinguishes a store from others, without credentials."""
+    handler = find_handler(filesystem)
+    if handler is None:
+        return f"{filesystem.type_name} {_list_options(_find_options(filesystem))}"
+    if isinstance(handler, StoresHandler):
+        return " ".join(f"{own.prefix} {name_store(own.filesystem)}" for own in handler.stores)
+    own = getattr(handler, "filesystem", None)
+    if own is None:
+        return name_store(handler.inner)
+    options = dict(own.storage_options)
+    nested = options.get("client_kwargs")
+    return f"{own.protocol} {_list_options(options | (nested if isinstance(nested, dict) else {}))}"
+
+
+def _find_options(filesystem: fs.FileSystem) -> dict[str, Any]:
+    """Return the options that pyarrow pickles a file system with."""
+    _, arguments, *_ = filesystem.__reduce__()
+    return next((found for found in arguments if isinstance(found, dict)), {})
+
+
+def _list_options(options: dict[str, Any]) -> list[tuple[str, str]]:
+    chosen = (name for name in (*_PLACES, *_ACCOUNTS) if options.get(name))
+    return [(name, str(options[name])) for name in chosen]

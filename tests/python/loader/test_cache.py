@@ -1,0 +1,192 @@
+"""`Loader(cache=..., cache_bytes=...)`: what was read over a network is read once."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._storage.cached import name_store
+from helpers.counted_files import CountedFiles
+
+ROWS = 1_000
+NAMES = ["a.parquet", "b.parquet"]
+
+
+def write(path: Path, start: int, rows: int = ROWS) -> None:
+    table = pa.table({"id": range(start, start + rows), "x": [i / 7 for i in range(rows)]})
+    pq.write_table(table, path, row_group_size=100)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> CountedFiles:
+    root = tmp_path / "store"
+    root.mkdir()
+    for number, name in enumerate(NAMES):
+        write(root / name, number * ROWS)
+    return CountedFiles(root)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> dict[str, Any]:
+    return {"cache": tmp_path / "cache", "cache_bytes": 10**7}
+
+
+def make_loader(files: CountedFiles, **options: Any) -> arrowdl.Loader:
+    dataset = ds.dataset(NAMES, filesystem=fs.PyFileSystem(files))
+    return arrowdl.Loader(dataset, 100, framework="numpy", **options)
+
+
+def read_ids(batches: Any) -> list[int]:
+    return [int(value) for batch in batches for value in batch["id"]]
+
+
+def test_second_epoch_asks_the_store_for_nothing(
+    files: CountedFiles, cache: dict[str, Any]
+) -> None:
+    loader = make_loader(files, shuffle=True, buffer_size=300, **cache)
+    first = read_ids(loader)
+    assert sorted(first) == list(range(2 * ROWS))
+    files.forget()
+    second = read_ids(loader)
+    assert sorted(second) == sorted(first)
+    assert second != first
+    assert (files.reads, files.asked) == ([], 0)
+    again = pickle.loads(pickle.dumps(loader._pipeline.source))  # as workers get it
+    assert sum(map(len, again.read(range(len(again.units))))) == 2 * ROWS
+
+
+def test_second_loader_reads_footers_and_rows_from_the_cache(
+    files: CountedFiles, cache: dict[str, Any]
+) -> None:
+    read_ids(make_loader(files, columns=["id"], **cache))
+    dataset = ds.dataset(NAMES, filesystem=fs.PyFileSystem(files))  # reads a footer itself
+    files.forget()
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **cache)
+    assert read_ids(loader) == list(range(2 * ROWS))
+    assert files.reads == []
+
+
+def test_by_url_and_path(files: CountedFiles, cache: dict[str, Any]) -> None:
+    filesystem = fs.PyFileSystem(files)
+    loader = arrowdl.Loader(NAMES, 100, framework="numpy", filesystem=filesystem, **cache)
+    assert read_ids(loader) == list(range(2 * ROWS))
+    files.forget()
+    assert read_ids(loader) == list(range(2 * ROWS))
+    assert files.reads == []
+    mixed = arrowdl.Loader.mix(
+        {name: name for name in NAMES},
+        100,
+        weights=dict.fromkeys(NAMES, 1),
+        framework="numpy",
+        filesystem=filesystem,
+        **cache,
+    )
+    assert sorted(read_ids(mixed)) == list(range(2 * ROWS))
+    assert files.reads == []
+
+
+def test_ipc_files(tmp_path: Path, cache: dict[str, Any]) -> None:
+    files = CountedFiles(tmp_path)
+    table = pa.table({"id": range(ROWS)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    dataset = ds.dataset(["a.arrow"], filesystem=fs.PyFileSystem(files), format="ipc")
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", **cache)
+    assert read_ids(loader) == list(range(ROWS))
+    files.forget()
+    assert read_ids(loader) == list(range(ROWS))
+    assert files.reads == []
+
+
+def test_changed_file_is_never_served_stale(files: CountedFiles, cache: dict[str, Any]) -> None:
+    before = make_loader(files, **cache)
+    assert read_ids(before) == list(range(2 * ROWS))
+    write(files.root / "b.parquet", 5_000)
+    os.utime(files.root / "b.parquet", (9, 9))
+    assert read_ids(before) == list(range(2 * ROWS))  # wholly of the version that it was made for
+    after = make_loader(files, **cache)
+    assert read_ids(after) == [*range(ROWS), *range(5_000, 5_000 + ROWS)]
+    for path in (cache["cache"]).glob("*.range"):
+        path.unlink()
+    with pytest.raises(OSError, match=r"b.parquet.*changed"):
+        read_ids(before)
+    files.forget()
+    assert read_ids(after)[ROWS] == 5_000  # nothing of the new file was kept as of the old one
+
+
+def test_bytes_of_a_file_that_changes_while_it_is_read_are_not_kept(
+    files: CountedFiles, cache: dict[str, Any]
+) -> None:
+    loader = make_loader(files, **cache)
+    kept = list(cache["cache"].glob("*.range"))
+
+    def change(path: str, offset: int, nbytes: int) -> None:
+        os.utime(files.root / path, (9, 9))
+
+    files.before = change
+    with pytest.raises(OSError, match="changed"):
+        read_ids(loader)
+    assert list(cache["cache"].glob("*.range")) == kept
+
+
+def test_stays_within_its_bytes(files: CountedFiles, cache: dict[str, Any]) -> None:
+    loader = make_loader(files, **(cache | {"cache_bytes": 5_000}))
+    for _ in range(2):
+        assert read_ids(loader) == list(range(2 * ROWS))
+        assert sum(path.stat().st_size for path in cache["cache"].iterdir()) <= 5_000
+
+
+def test_file_without_time_or_etag_is_not_kept(
+    files: CountedFiles, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(self: CountedFiles, path: str) -> fs.FileInfo:
+        return fs.FileInfo(path, fs.FileType.File, size=(self.root / path).stat().st_size)
+
+    monkeypatch.setattr(CountedFiles, "_describe", describe)
+    assert read_ids(make_loader(files, **cache)) == list(range(2 * ROWS))
+    assert not cache["cache"].exists()
+
+
+def test_local_files_are_not_kept(files: CountedFiles, cache: dict[str, Any]) -> None:
+    paths = [files.root / name for name in NAMES]
+    loader = arrowdl.Loader(paths, 100, framework="numpy", **cache)
+    assert read_ids(loader) == list(range(2 * ROWS))
+    assert not cache["cache"].exists()
+
+
+def test_stores_have_names_without_credentials() -> None:
+    def name(**options: Any) -> str:
+        return name_store(fs.S3FileSystem(region="eu-central-1", **options))
+
+    signed = name(access_key="AKIA", secret_key="hidden", endpoint_override="host:9000")
+    assert "hidden" not in signed
+    assert "AKIA" not in signed
+    assert signed != name(endpoint_override="host:9001", anonymous=True)
+    assert signed == name(endpoint_override="host:9000", anonymous=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"cache": "x"}, ValueError, "give both"),
+        ({"cache_bytes": 5}, ValueError, "give both"),
+        ({"cache": 5, "cache_bytes": 5}, TypeError, "path of a folder"),
+        ({"cache": "s3://x", "cache_bytes": 5}, TypeError, "on a local disk"),
+        ({"cache": "x", "cache_bytes": 0}, ValueError, "at least 1"),
+        ({"cache": "x", "cache_bytes": 1.5}, ValueError, "expected an int"),
+    ],
+)
+def test_options(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    table = pa.table({"id": [1]})
+    with pytest.raises(error, match=text):
+        arrowdl.Loader(table, 1, **options)
+    with pytest.raises(error, match=text):
+        arrowdl.Loader.mix({"a": table}, 1, weights={"a": 1}, **options)
