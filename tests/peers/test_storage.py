@@ -177,6 +177,27 @@ def test_an_epoch_that_failed_goes_on_where_it_was(proxy: Any) -> None:
     assert (rows, failures) == (ALL, 1)
 
 
+LEFT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import arrowdl
+from helpers.s3_server import make_options
+loaders = [arrowdl.Loader(source, 4, framework="numpy", storage_options=make_options(sys.argv[2]))
+           for source in ("s3://bucket/b", "s3://bucket/c")]
+batches = [iter(loader) for loader in loaders]
+for iterator in batches:
+    next(iterator)
+print("left")
+"""
+
+
+def test_a_program_ends_in_mid_epoch(proxy: Any) -> None:
+    proxy.schedule = Schedule(0, 1.0, ("delay",))
+    command = [sys.executable, "-c", LEFT, HELPERS, str(proxy.server_port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
+
+
 RANK = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
