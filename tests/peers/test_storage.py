@@ -354,6 +354,10 @@ def test_signed_urls_are_shown_without_their_signatures(web: Any) -> None:
     assert [i for batch in loader for i in batch["id"].tolist()] == ALL
     loader.close()
     shown = [repr(loader), str(loader.state_dict()), str(loader.stats())]
+    plan = loader.plan()
+    shown += [repr(plan), str(plan.files)]
+    loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], plan=plan)
+    assert [i for batch in loader for i in batch["id"].tolist()] == ALL
     options: dict[str, Any] = {"on_error": "skip", "max_skipped_rows": 60}
     loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], **options)
     server.files["bucket/b/k=1/1.parquet"] = b"other"

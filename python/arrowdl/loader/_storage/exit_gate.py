@@ -71,8 +71,8 @@ class ExitGate:
         with self._changed:
             while time.monotonic() < end:
                 before = self._begun
-                self._changed.wait(_QUIET_SECONDS)
-                if not self._running and before == self._begun:
+                is_quiet = not self._changed.wait(_QUIET_SECONDS)
+                if is_quiet and not self._running and before == self._begun:
                     break
 
 
