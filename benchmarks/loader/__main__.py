@@ -12,6 +12,7 @@ from benchmarks.loader import peers, shapes
 from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
+from benchmarks.loader.network import measure_network, to_markdown
 from benchmarks.loader.random_rows import make_random_cases, make_random_peers
 from benchmarks.loader.worker_batches import measure_rows
 from benchmarks.machine import describe_machine
@@ -50,8 +51,9 @@ def main() -> None:
     calls = measure_calls(DATA) if is_whole else []
     rounds = 2 if arguments.quick else shapes.ROUNDS
     found = shapes.measure_shapes(rounds=rounds) if is_whole else []
+    network = [] if arguments.names else measure_network(2 if arguments.quick else 5)
     machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
-    data = {"machine": machine, "rows": rows, "calls": calls, "shapes": found}
+    data = {"machine": machine, "rows": rows, "calls": calls, "shapes": found, "network": network}
     table = _to_markdown(data)
     print(f"\n{table}")
     if not arguments.names and not arguments.quick:
@@ -103,6 +105,8 @@ def _to_markdown(data: dict[str, Any]) -> str:
         )
     if data["shapes"]:
         lines += ["", *shapes.to_markdown(data["shapes"])]
+    if data["network"]:
+        lines += ["", *to_markdown(data["network"])]
     lines += ["", ", ".join(f"{key} {value}" for key, value in data["machine"].items()) + "."]
     return "\n".join(lines) + "\n"
 

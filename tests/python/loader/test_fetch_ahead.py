@@ -138,6 +138,35 @@ def test_each_range_of_an_epoch_is_read_once_and_no_other(
     assert sorted(files.reads) == sorted(expected)
 
 
+def test_rows_are_counted_and_dictionaries_read_from_fetched_ranges(
+    files: CountedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 0)
+    schema = pq.read_schema(files.root / "part-0.parquet")
+    words = schema.set(2, pa.field("word", pa.dictionary(pa.int32(), pa.string())))
+    format = ds.ParquetFileFormat(dictionary_columns=["word"])
+    dataset = open_dataset(files, format=format, schema=words)
+    expected = {
+        (unit.path, *part)
+        for fragment in dataset.get_fragments()
+        for unit in fragment.split_by_row_group()
+        for part in (*list_ranges(unit, ["x"]).ranges, *list_ranges(unit, ["word"]).ranges)
+    }
+    files.forget()
+    condition = ds.field("x") > 0.5
+    loader = arrowdl.Loader(dataset, 100, columns=["word"], filter=condition, framework="numpy")
+    assert loader.vocabulary("word").to_pylist() == [f"word {i}" for i in range(7)]
+    footers = {read for read in files.reads if read[1] + read[2] > 0 and read not in expected}
+    assert {offset for _, offset, _ in footers} <= set(find_ends(files))
+    assert expected <= set(files.reads)
+
+
+def find_ends(files: CountedFiles) -> list[int]:
+    """Where pyarrow reads the footers."""
+    sizes = [path.stat().st_size for path in files.root.glob("*.parquet")]
+    return [max(0, size - 2**16) for size in sizes]
+
+
 def test_row_groups_are_fetched_in_the_order_of_the_epoch(files: CountedFiles) -> None:
     loader = make_loader(files, columns=["id"], shuffle=True, buffer_size=GROUP, prefetch=0)
     files.forget()
@@ -233,6 +262,51 @@ def test_program_ends_although_the_store_hangs(folder: Path) -> None:
     command = [sys.executable, "-c", HANGING, str(folder), tests]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.returncode) == ("ends\n", 0), done.stderr
+
+
+# Interrupts, as Ctrl-C does, an epoch that waits for a store that hangs; the epoch is abandoned.
+INTERRUPTED = """
+import gc, os, signal, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+import arrowdl, pyarrow.dataset as ds, pyarrow.fs as fs
+from arrowdl.loader._sources import scan_limits
+from arrowdl.loader._storage import fetch_ahead
+from helpers.counted_files import CountedFiles
+fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000
+dataset_sources = sys.modules["arrowdl.loader._sources.dataset"]
+dataset_sources.FETCHED = dataset_sources.FETCHED._replace(nbytes=4_000)
+for options in ({"prefetch": 0}, {"shuffle": True, "buffer_size": 500}):
+    files, go, once = CountedFiles(Path(sys.argv[1])), threading.Event(), threading.Lock()
+    dataset = ds.dataset(["part-0.parquet"], filesystem=fs.PyFileSystem(files))
+    loader = arrowdl.Loader(dataset, 100, framework="numpy", columns=["id"], **options)
+    def hang(path, offset, nbytes):
+        if len(files.reads) > 12:
+            if once.acquire(blocking=False):
+                os.kill(os.getpid(), signal.SIGINT)
+            go.wait()
+    files.reads.clear()
+    files.before = hang
+    batches = iter(loader)
+    try:
+        print("complete", len(list(batches)))
+    except KeyboardInterrupt:
+        pass
+    del batches
+    gc.collect()
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "arrowdl-fetch":
+            thread.join()
+    print(len(files.reads) < 48, threading.active_count(), flush=True)  # 48: of the whole epoch
+"""
+
+
+def test_epoch_that_waits_for_a_store_that_hangs_can_be_abandoned(folder: Path) -> None:
+    tests = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", INTERRUPTED, str(folder), tests]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("True 1\nTrue 1\n", 0), done.stderr
 
 
 def test_local_files_are_not_fetched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

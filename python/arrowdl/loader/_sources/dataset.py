@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
@@ -36,6 +36,7 @@ from arrowdl.loader._sources.network import (
     find_fetching,
     open_over_network,
     read_from_memory,
+    scan_units,
     start_fetching,
 )
 from arrowdl.loader._sources.planned import (
@@ -117,8 +118,8 @@ class DatasetSource(IndexedSource):
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
-        self._read_footers() if plan is None else self._follow(plan)
         self._fetching = find_fetching(dataset)
+        self._read_footers() if plan is None else self._follow(plan)
         if is_local(dataset.filesystem):
             self._limits = LOCAL
         else:
@@ -248,13 +249,13 @@ class DatasetSource(IndexedSource):
         with naming_files([unit.path for unit in units]):
             if self._query.filter is None:
                 return list(map(count_rows, units))
-            return [self._try(self._count_filtered, unit, 0, find_group(unit)) for unit in units]
-
-    def _count_filtered(self, fragment: ds.Fragment) -> int:
-        """Count by a scan: pyarrow counts by statistics, which is wrong for casts and NaN."""
-        query = replace(self._query, columns=[])
-        chosen = [materialize(fragment)]
-        return sum(batch.num_rows for batch in query.scan_each(chosen, self._stamps.check))
+            # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
+            query = replace(self._query, columns=[])
+            scans = scan_units(self._fetching, units, query, self._stamps.check, _SCANS_AT_ONCE)
+            return [
+                self._try(partial(_count_filtered, batches), unit, 0, find_group(unit))
+                for unit, batches in zip(units, scans, strict=True)
+            ]
 
     def prepare(self) -> None:
         self._find_codes()
@@ -322,7 +323,12 @@ class DatasetSource(IndexedSource):
 
         paths = [fragment.path for fragment in fragments]
         query = replace(self._query, columns=list(builders), filter=None)
-        batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        if self._fetching is None:
+            batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
+        else:
+            units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
+            check = self._stamps.check
+            batches = chain.from_iterable(scan_units(self._fetching, units, query, check, 1))
         for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
@@ -511,6 +517,10 @@ class DatasetSource(IndexedSource):
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
+
+
+def _count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
+    return sum(batch.num_rows for batch in batches)
 
 
 def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from arrowdl.loader._sources.fields import find_paths
@@ -10,6 +10,7 @@ from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
 from arrowdl.loader._sources.ipc import find_columns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
@@ -149,6 +150,38 @@ def start_fetching(
     )
     fetched.start()
     return fetched
+
+
+def scan_units(
+    handler: FetchHandler | None,
+    units: Sequence[ds.Fragment],
+    query: Query,
+    check: Callable[[Sequence[str]], None],
+    readers: int,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Yield the batches of each of `units`, whose ranges are fetched ahead over a network.
+
+    Parameters
+    ----------
+    handler : FetchHandler, optional
+        None: nothing is fetched ahead.
+    units : sequence of pyarrow.dataset.Fragment
+    query : Query
+    check : callable
+        Takes paths, and raises if a file has changed that is not fetched.
+    readers : int
+        As in `start_fetching`.
+    """
+    if handler is None:
+        yield from (query.scan_each([unit], check) for unit in units)
+        return
+    fetched = start_fetching(handler, units, query, readers)
+    try:
+        for index, unit in enumerate(units):
+            batches = query.scan_each([unit], lambda paths: None, **read_from_memory())
+            yield Arrival(fetched, index, index + 1).use(batches)
+    finally:
+        fetched.close()
 
 
 def _list_prefixes(query: Query) -> list[str] | None:
