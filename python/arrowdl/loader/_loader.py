@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.share_plan import open_shared
 from arrowdl.loader._mix import open_mixture, read_sizes
 from arrowdl.loader._options import Options, Step, check_cache, choose_splits
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.base import StreamSource
+from arrowdl.loader._sources.file_plan import FilePlan, read_plan
 from arrowdl.loader._sources.open import open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
@@ -200,6 +204,10 @@ class Loader(EpochReader):
         several schemes, such a mapping for each scheme.
     retries : Retries, optional
         How often and how long requests to a store are tried again.
+    plan : FilePlan, path or "share", optional
+        What `Loader.plan` of a Loader of the same files returned, or the file that it was saved to:
+        nothing is listed, and no footer is read before its rows are. "share": with a process group
+        of ``torch.distributed``, rank 0 lists the files and reads the footers for all ranks.
     cache : str or PathLike, optional
         Folder on a local disk that keeps what was read over a network, for later epochs and
         Loaders of the same files. Processes share it, and may end at any time. What has changed in
@@ -278,6 +286,7 @@ class Loader(EpochReader):
         filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None,
         retries: Retries | None = None,
+        plan: FilePlan | str | PathLike[str] | None = None,
         cache: str | PathLike[str] | None = None,
         cache_bytes: int | None = None,
     ) -> None:
@@ -326,7 +335,12 @@ class Loader(EpochReader):
         left_out: list[Skipped] | None = [] if options.skips else None
         kept = open_cache(options.cache, options.cache_bytes)
         access = Access(filesystem, storage_options, retries, kept)
-        opened = open_source(source, columns, filter, maps, vocabulary, left_out, access)
+
+        given = source, columns, filter, maps, vocabulary, left_out, access
+        if plan == "share":
+            opened = open_shared(partial(open_source, *given))
+        else:
+            opened = open_source(*given, None if plan is None else read_plan(plan))
         if left_out:
             check_left_out(left_out, opened, options.max_skipped_rows)
         names = opened.column_names if pack is None else check_pack(opened, pack)
@@ -527,6 +541,24 @@ class Loader(EpochReader):
                 "Loader(vocabulary=) to read codes"
             )
         return values
+
+    def plan(self) -> FilePlan:
+        """Return what was found out about the files: for ``Loader(plan=)``, on any machine.
+
+        Returns
+        -------
+        FilePlan
+            The files with their sizes, times and ETags, their schema and the rows of their row
+            groups. It has no passwords. Its ``save(path)`` writes a file.
+
+        Raises
+        ------
+        TypeError
+            The source has no files, or maps them into memory, or is a mixture.
+        """
+        if isinstance(self._source, StreamSource):
+            raise TypeError("a stream has no plan: it has no files that are read in any order")
+        return self._source.make_plan()
 
     def torch_dataset(self) -> TorchDataset:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.

@@ -105,7 +105,9 @@ def test_reference_has_all_names() -> None:
     documented = set(re.findall(r"\.\. auto(?:function|class|data):: ([\w.]+)", text))
     public = {name for name in arrowdl.__all__ if name != "__version__"}
     of_modules = {f"arrowdl.debug.{name}" for name in debug.__all__} | {
+        "arrowdl.loader.FilePlan",
         "arrowdl.loader.MapDataset",
+        "arrowdl.loader.Retries",
         "arrowdl.loader.Skipped",
         "arrowdl.loader.Stats",
         "arrowdl._config.Config",

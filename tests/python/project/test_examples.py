@@ -49,8 +49,8 @@ SAYS = {
 
 
 def test_every_example_is_tested() -> None:
-    in_test_training = {"predict_ray", "predict_spark", "tabular_lightning", "tabular_ray"}
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAYS, *in_test_training, "flights"}
+    in_peers = {"predict_ray", "predict_spark", "tabular_lightning", "tabular_ray", "object_store"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SAYS, *in_peers, "flights"}
 
 
 @pytest.mark.parametrize("name", SAYS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -123,6 +124,20 @@ class IndexedSource(ABC):
     def find_vocabulary(self, column: str) -> pa.Array | None:
         """Return the values of a dictionary column, in the order of the codes; None for others."""
         return None
+
+    def make_plan(self) -> FilePlan:
+        """Return what was found out about the files.
+
+        Raises
+        ------
+        TypeError
+            The source has no files, or maps them.
+        """
+        raise TypeError(
+            f"{type(self).__name__} has no plan: only Parquet files, and Arrow IPC files that are "
+            "not mapped (memory_map=False, or of a store), have footers that are read when a "
+            "Loader is made"
+        )
 
     def check_unchanged(self) -> None:
         """Raise OSError if a file has changed; called before each epoch."""

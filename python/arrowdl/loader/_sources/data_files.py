@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.fields import select_fields
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.fragments import measure
 from arrowdl.loader._sources.ipc import find_columns
@@ -154,6 +155,12 @@ class DataFilesSource(DatasetSource):
                 rows - self._plan(unit).count_deleted(unit)
                 for unit, rows in zip(self._fragments, self.units, strict=True)
             ]
+
+    def make_plan(self) -> FilePlan:
+        raise TypeError(
+            f"{self.snapshot} has no plan: its files are listed by the table, and a Loader of one "
+            "version reads the same rows on every rank"
+        )
 
     def _scan_each(
         self, units: Sequence[ds.Fragment], query: Query

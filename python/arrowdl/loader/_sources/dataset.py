@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.fragments import (
     choose_options,
     count_rows,
+    count_rows_before,
     find_group,
+    find_shares,
     is_memory_new,
     join_fragments,
     measure,
@@ -37,9 +40,14 @@ from arrowdl.loader._sources.network import (
     scan_units,
     start_fetching,
 )
+from arrowdl.loader._sources.planned import (
+    list_files,
+    list_partitions,
+    make_units,
+    materialize,
+)
 from arrowdl.loader._sources.scan_limits import (
     BATCH_BYTES,
-    DECODE_ROWS,
     FETCHED,
     LOCAL,
     REMOTE,
@@ -47,6 +55,7 @@ from arrowdl.loader._sources.scan_limits import (
     ScanLimits,
     count_batch_rows,
 )
+from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -87,6 +96,8 @@ class DatasetSource(IndexedSource):
         Of files whose footers have been read; those of the others are added.
     left_out : list of Skipped, optional
         As of `open_dataset`.
+    plan : FilePlan, optional
+        Of the files, none of which is opened then; `dataset` has none of them.
 
     Raises
     ------
@@ -102,13 +113,14 @@ class DatasetSource(IndexedSource):
         query: Query,
         stamps: FileStamps,
         left_out: list[Skipped] | None = None,
+        plan: FilePlan | None = None,
     ) -> None:
         self._left_out = left_out
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
         self._fetching = find_fetching(dataset)
-        self._read_footers()
+        self._read_footers() if plan is None else self._follow(plan)
         if is_local(dataset.filesystem):
             self._limits = LOCAL
         else:
@@ -140,7 +152,7 @@ class DatasetSource(IndexedSource):
             wait_for(lambda: self._check_footers(found))
         line = OpeningLine("reads the footers", len(found))
         files = map_in_threads(self._open_file, found, FILES_AT_ONCE, line)
-        self._fragments = [fragment for file in files for fragment in file]
+        self._fragments: list[Any] = [fragment for file in files for fragment in file]
         if self._query.filter is None and all(
             hasattr(unit, "row_groups") for unit in self._fragments
         ):
@@ -149,6 +161,32 @@ class DatasetSource(IndexedSource):
         line = OpeningLine("counts the rows", len(files))
         counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
+
+    def _follow(self, plan: FilePlan) -> None:
+        """Take the units from a plan."""
+        units = make_units(plan, self._dataset)
+        self._fragments = units
+        self._stamps.add_fragments(units)
+        if str(self._query.filter) == str(plan.filter):
+            self.units = [rows for file in plan.files for rows in file.counts]
+            return
+        line = OpeningLine("counts the rows", len(units))
+        counts = map_in_threads(self._count_file, [[unit] for unit in units], _SCANS_AT_ONCE, line)
+        self.units = [rows for file in counts for rows in file]
+
+    def make_plan(self) -> FilePlan:
+        query = self._query
+        files = list_files(self._fragments, self.units, self._stamps.find)
+        return FilePlan(
+            fingerprint(self),
+            "ipc" if any(map(is_ipc, self._fragments)) else "parquet",
+            self._dataset.schema,
+            files,
+            list_partitions(self._fragments),
+            None if query.roots is None else tuple(query.roots),
+            None if query.filter is None else str(query.filter),
+            find_shares(self._fragments),
+        )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
         return self._try(_open_file, fragment, [])
@@ -185,10 +223,7 @@ class DatasetSource(IndexedSource):
         fragment = self._fragments[unit]
         start = self._unit_starts[unit]
         if self._query.filter is None and (group := self.find_group(unit)) is not None:
-            metadata = fragment.metadata
-            return fragment.path, row - start + sum(
-                metadata.row_group(i).num_rows for i in range(group)
-            )
+            return fragment.path, row - start + count_rows_before(fragment, group)
         while unit and self._fragments[unit - 1].path == fragment.path:
             unit -= 1
         return fragment.path, row - self._unit_starts[unit]
@@ -462,6 +497,7 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as ds
 
+        fragments = list(map(materialize, fragments))
         options = {
             **self._make_options(ahead),
             **({} if arrival is None else read_from_memory()),
@@ -504,62 +540,6 @@ def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
         return split_row_groups(fragment)
 
 
-class Scan:
-    """Opens streams of a dataset that is not made of files, or has scan options of its own.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    query : Query
-    """
-
-    def __init__(self, dataset: ds.Dataset, query: Query) -> None:
-        self._dataset = dataset
-        self._query = query
-        self._stamps = FileStamps()
-        wait_for(self._take_stamps)
-
-    def __call__(self, epoch: int) -> _core.DeviceStream:
-        fragments = self._list_fragments()
-        paths = [fragment.path for fragment in fragments if hasattr(fragment, "path")]
-        batches = self._stamps.guard(paths, self._scan(fragments, paths))
-        return read_in_thread(batches, self._query.project(self._dataset))
-
-    def _take_stamps(self) -> None:
-        fragments = self._list_fragments()
-        self._stamps.add_fragments(fragments)
-        check_footers(fragments)
-
-    def _list_fragments(self) -> list[ds.Fragment]:
-        if not _is_of_pyarrow(self._dataset):
-            return []
-        return list(self._dataset._get_fragments(None))  # works for datasets with scan options
-
-    def _scan(
-        self, fragments: Sequence[ds.Fragment], paths: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
-        query = self._query
-        options: dict[str, Any] = {"batch_size": DECODE_ROWS}
-        if any(map(is_ipc, fragments)):
-            combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
-            return replace(query, filter=combined).scan_each(
-                fragments, self._stamps.check, **options
-            )
-        scanner = self._dataset.scanner(columns=query.projection, filter=query.filter, **options)
-        if not _is_of_pyarrow(self._dataset):
-            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
-        found = [fragment for fragment in fragments if hasattr(fragment, "path")]
-        candidates = list(map(Candidate, paths, found))
-        return scan(scanner, paths, self._stamps.check, partial(query.find_damage, candidates))
-
-
-def _is_of_pyarrow(dataset: ds.Dataset) -> bool:
-    """Return False for a subclass written in Python, such as Lance's: it holds no C++ dataset, and
-    pyarrow's own methods on it, unless overridden, read a null pointer.
-    """
-    return type(dataset).__module__.startswith("pyarrow.")
-
-
 def open_dataset(
     dataset: Any,
     columns: list[str] | None,
@@ -567,6 +547,7 @@ def open_dataset(
     memory_map: bool,
     stamps: FileStamps | None = None,
     left_out: list[Skipped] | None = None,
+    plan: FilePlan | None = None,
     kept: DiskCache | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
@@ -582,6 +563,8 @@ def open_dataset(
     left_out : list of Skipped, optional
         Files and row groups that cannot be read now are added, and left out. None: their errors are
         raised.
+    plan : FilePlan, optional
+        Of the files, of which `dataset` has none.
     kept : DiskCache, optional
         Keeps what is read over a network.
 
@@ -596,7 +579,7 @@ def open_dataset(
     if columns is not None:
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
-    if hasattr(dataset, "filesystem") and _is_of_pyarrow(dataset) and not dataset._scan_options:
+    if hasattr(dataset, "filesystem") and is_of_pyarrow(dataset) and not dataset._scan_options:
         dataset = open_over_network(dataset, kept)
-        return DatasetSource(dataset, query, stamps or FileStamps(), left_out)
+        return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
     return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
+from arrowdl.loader._storage.readers import Stamp as StoredStamp
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -61,6 +62,24 @@ class FileStamps:
         new = [path for path in filesystems if path not in self._stamps]
         self._stamps.update(zip(new, self._take(new), strict=True))
         return bool(new)
+
+    def find(self, path: str) -> StoredStamp:
+        """Return the stamp of a file, for a plan."""
+        if path in self._checked:
+            return cast("StoredStamp", self._checked[path].handler.find_stamp(path))
+        stamp = self._stamps.get(path) or Stamp(None, None)
+        return StoredStamp(stamp.size, None if stamp.mtime_ns is None else stamp.mtime_ns // 10**9)
+
+    def compare(self, known: Mapping[str, StoredStamp]) -> None:
+        """Raise OSError if a local file is not the one of a plan."""
+        for path, stamp in known.items():
+            now = self.find(path)
+            if now[0] is None:
+                raise FileNotFoundError(f"{path!r}, which the plan has, is gone: make a new one")
+            if now[:2] != stamp[:2]:
+                raise FileChangedError(
+                    f"{path!r} has changed since the plan was made: make a new one"
+                )
 
     def get_size(self, path: str) -> int:
         """Return the bytes of a file, 0 if unknown."""

@@ -27,9 +27,23 @@ if TYPE_CHECKING:
 _LEVEL_OF_USER = 6  # the caller of Loader(), for warnings
 
 
-def expand_urls(
-    paths: Sequence[str], access: Access, known: Mapping[str, Stamp] | None = None
-) -> list[Root]:
+def open_filesystem(
+    paths: Sequence[str], access: Access, known: Mapping[str, Stamp]
+) -> fs.FileSystem:
+    """Make the file system that has `paths` and the files that are known of a plan."""
+    filesystem, _ = access.open(_name_local(paths, access), known)
+    for path in known:
+        filesystem.normalize_path(path)  # raises if it is in none of the stores
+    return filesystem
+
+
+def _name_local(paths: Sequence[str], access: Access) -> list[str]:
+    if access.filesystem is not None:
+        return list(paths)
+    return [path if is_url(path) else make_absolute(read_path(path)) for path in paths]
+
+
+def expand_urls(paths: Sequence[str], access: Access) -> list[Root]:
     """List the files of a store that `paths` name, in one listing for each directory or pattern.
 
     Parameters
@@ -37,17 +51,13 @@ def expand_urls(
     paths : sequence of str
         URLs, and local paths beside them; of ``access.filesystem``, its own paths.
     access : Access
-    known : mapping of str to Stamp, optional
-        Files that a plan has.
 
     Raises
     ------
     FileNotFoundError
         No file matches.
     """
-    is_own = access.filesystem is not None
-    local = [path if is_own or is_url(path) else make_absolute(read_path(path)) for path in paths]
-    filesystem, found = access.open(local, known)
+    filesystem, found = access.open(_name_local(paths, access))
     lister = _Lister(filesystem)
     expanded = map_in_threads(lister.expand, found, FILES_AT_ONCE)
     shared = _find_shared([path for path, root in zip(found, expanded, strict=True) if not root])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.ipc import is_ipc
@@ -40,13 +40,42 @@ def measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[f
 
 def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
     """Return the share of the bytes that `columns` have."""
+    return sum(part for name, part in _list_shares(fragment).items() if name in columns)
+
+
+def _list_shares(fragment: Any) -> Mapping[str, float]:
+    """Return the share of the bytes that each column has."""
+    if hasattr(fragment, "shares"):  # of a plan
+        return cast("Mapping[str, float]", fragment.shares)
     group = fragment.metadata.row_group(fragment.row_groups[0].id)
     chunks = [group.column(i) for i in range(group.num_columns)]
     sizes = [
         (chunk.path_in_schema.split(".")[0], chunk.total_uncompressed_size) for chunk in chunks
     ]
-    chosen = sum(size for name, size in sizes if name in columns)
-    return float(chosen / max(1, sum(size for _, size in sizes)))
+    total = max(1, sum(size for _, size in sizes))
+    shares: dict[str, float] = {}
+    for name, size in sizes:
+        shares[name] = shares.get(name, 0.0) + size / total
+    return shares
+
+
+def find_shares(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
+    """Return the share of the bytes that each column has in the largest fragment."""
+    sizes = [
+        sum(group.total_byte_size for group in getattr(fragment, "row_groups", ()))
+        for fragment in fragments
+    ]
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    return {} if largest is None or not sizes[largest] else _list_shares(fragments[largest])
+
+
+def count_rows_before(fragment: Any, group: int) -> int:
+    """Count the rows of a file before one of its row groups."""
+    if hasattr(fragment, "file"):  # of a plan, which may lack some
+        known = dict(zip(fragment.file.groups, fragment.file.rows, strict=True))
+        if all(i in known for i in range(group)):
+            return sum(known[i] for i in range(group))
+    return sum(fragment.metadata.row_group(i).num_rows for i in range(group))
 
 
 def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:

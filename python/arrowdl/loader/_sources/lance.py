@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
-from arrowdl.loader._sources.dataset import Scan
 from arrowdl.loader._sources.fields import find_paths, select_stream
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
+from arrowdl.loader._sources.scan_stream import Scan
 from arrowdl.loader._sources.scans import Query
 from arrowdl.loader._sources.snapshots import naming_snapshot, remove_secrets
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads

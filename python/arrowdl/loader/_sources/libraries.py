@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
-from arrowdl.loader._sources.dataset import Scan
 from arrowdl.loader._sources.fields import select_stream
 from arrowdl.loader._sources.scan_limits import DECODE_ROWS
+from arrowdl.loader._sources.scan_stream import Scan
 from arrowdl.loader._sources.scans import Query
 from arrowdl.loader._sources.servers import read_cursor, read_flight
 

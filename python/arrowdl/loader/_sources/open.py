@@ -11,8 +11,9 @@ from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.find_files import expand_paths, list_paths
-from arrowdl.loader._sources.find_remote import expand_urls
+from arrowdl.loader._sources.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._sources.huggingface import SelectedSource, name_revision
 from arrowdl.loader._sources.iceberg import open_iceberg
 from arrowdl.loader._sources.lance import open_lance
@@ -24,7 +25,7 @@ from arrowdl.loader._sources.libraries import (
     is_of,
 )
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.paths import open_paths
+from arrowdl.loader._sources.paths import open_paths, open_planned
 from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.access import Access
@@ -38,6 +39,7 @@ def open_source(
     vocabulary: Mapping[str, Any] | None = None,
     left_out: list[Skipped] | None = None,
     access: Access | None = None,
+    plan: FilePlan | None = None,
 ) -> Source:
     """Open what a `Loader` was given.
 
@@ -57,6 +59,8 @@ def open_source(
         Files that cannot be opened are added, and left out. None: their errors are raised.
     access : Access, optional
         How paths are reached.
+    plan : FilePlan, optional
+        Of the files: they are neither listed nor opened.
 
     Raises
     ------
@@ -71,7 +75,11 @@ def open_source(
         return source
     names = None if columns is None else _read_names(columns)
     tables = Vocabulary.of_user(vocabulary)
-    found = _open_files(source, names, filter, memory_map, left_out, access or Access())
+    found: Source | None
+    if plan is not None:
+        found = _open_planned(source, names, filter, memory_map, left_out, access or Access(), plan)
+    else:
+        found = _open_files(source, names, filter, memory_map, left_out, access or Access())
     if found is None and filter is not None:
         raise ValueError(
             "filter= works on files, pyarrow datasets and tables of Delta Lake, Iceberg and Lance, "
@@ -180,6 +188,24 @@ def _open_files(
             source, columns, filter, memory_map, left_out=left_out, kept=access.cache
         )
     return None
+
+
+def _open_planned(
+    source: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None,
+    access: Access,
+    plan: FilePlan,
+) -> Source:
+    """Open the files of a plan, in the stores that `source` names."""
+    if (paths := list_paths(source)) is None:
+        raise ValueError(f"plan= works on paths and URLs, not on {type(source).__name__}")
+    plan.check(columns, filter)
+    known = {file.path: file.stamp for file in plan.files}
+    filesystem = open_filesystem(paths, access, known) if access.is_remote(paths) else None
+    return open_planned(plan, filesystem, columns, filter, memory_map, left_out)
 
 
 def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.dataset import open_dataset
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
@@ -60,6 +61,37 @@ def open_paths(
     return _open_all(rest, columns, filter, memory_map, left_out)
 
 
+def open_planned(
+    plan: FilePlan,
+    filesystem: Any,
+    columns: list[str] | None,
+    filter: Any,
+    memory_map: bool,
+    left_out: list[Skipped] | None = None,
+) -> Source:
+    """Open the files of a plan; `filesystem` is None for local ones.
+
+    Raises
+    ------
+    OSError
+        A local file has changed since the plan was made. Others are compared when they are read.
+    """
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    stamps = FileStamps()
+    if filesystem is None:
+        stamps.add_paths(file.path for file in plan.files)
+        stamps.compare({file.path: file.stamp for file in plan.files})
+    elif plan.format == "parquet":
+        filesystem = _fetch_ahead(filesystem)
+    format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()
+    dataset = ds.FileSystemDataset(
+        [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
+    )
+    return open_dataset(dataset, columns, filter, memory_map, stamps, left_out, plan)
+
+
 def _drop_damaged(
     roots: Sequence[Root], memory_map: bool, left_out: list[Skipped]
 ) -> list[Root] | None:
@@ -106,6 +138,9 @@ def _open_all(
             "some of the files are Parquet and some Arrow IPC, by their names: make one Loader for "
             "each format"
         )
+    if filesystem is not None and kinds == {"parquet"}:
+        filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
+        roots = [root._replace(filesystem=filesystem) for root in roots]
     may_map = memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
         mapped = map_files(paths, columns)
@@ -115,6 +150,12 @@ def _open_all(
         _check_no_streams(paths, filesystem)
     dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
     return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
+
+
+def _fetch_ahead(filesystem: Any) -> Any:
+    from arrowdl.loader._storage.fetch_ahead import fetch_ahead
+
+    return fetch_ahead(filesystem)
 
 
 def _has_partitions(root: Root) -> bool:

@@ -8,6 +8,7 @@ program ends, requests that begin fail at once, waits are cut short, and the oth
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,15 +28,27 @@ class ExitGate:
     """Counts the requests under way."""
 
     def __init__(self) -> None:
+        self._is_registered = False
+        self._reset()
+        if hasattr(os, "register_at_fork"):  # the threads of the parent hold the lock, and are gone
+            os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
         self._changed = threading.Condition()
         self._running = 0
         self._begun = 0
         self._ends = threading.Event()
-        atexit.register(self.close)
+
+    def _register(self) -> None:
+        """Close at the end, before pyarrow ends its client of S3: what came last goes first."""
+        if not self._is_registered:
+            self._is_registered = True
+            atexit.register(self.close)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call `function`, unless the program ends."""
         with self._changed:
+            self._register()
             self._begun += 1
             if self._ends.is_set():
                 raise ExitError("the program ends: nothing more is read")
@@ -58,8 +71,8 @@ class ExitGate:
         with self._changed:
             while time.monotonic() < end:
                 before = self._begun
-                self._changed.wait(_QUIET_SECONDS)
-                if not self._running and before == self._begun:
+                is_quiet = not self._changed.wait(_QUIET_SECONDS)
+                if is_quiet and not self._running and before == self._begun:
                     break
 
 

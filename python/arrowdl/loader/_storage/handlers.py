@@ -44,11 +44,16 @@ class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Raise OSError if a file is no longer the one that was opened first."""
         check_unchanged(self.inner, path)
 
+    def find_stamp(self, path: str) -> Stamp:
+        """Return what is known of a file."""
+        handler = find_handler(self.inner)
+        return Stamp(None) if handler is None else handler.find_stamp(path)
+
     def get_type_name(self) -> str:
         return str(self.inner.type_name)
 
     def normalize_path(self, path: str) -> str:
-        return path
+        return str(self.inner.normalize_path(path))
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         return list(self.inner.get_file_info(paths))

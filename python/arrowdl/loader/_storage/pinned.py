@@ -48,6 +48,9 @@ class PinningHandler(ReadingHandler):
         assert stamp.size is not None
         return _WholeReader(reader, path, stamp)
 
+    def find_stamp(self, path: str) -> Stamp:
+        return self.stamps.get(path, Stamp(None))
+
     def check_unchanged(self, path: str) -> None:
         if path in self.stamps:
             reader = super().open_reader(path)

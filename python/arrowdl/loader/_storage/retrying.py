@@ -43,7 +43,7 @@ class RetryingHandler(ReadingHandler):
     def __init__(self, inner: fs.FileSystem, retries: Retries) -> None:
         super().__init__(inner)
         self.retries = retries
-        self._failed: dict[str, float] = {}  # when a path failed to the end
+        self._failed: dict[str, tuple[float, str]] = {}  # when a path failed to the end, and how
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_failed": {}}
@@ -51,14 +51,16 @@ class RetryingHandler(ReadingHandler):
     def call(self, path: str, what: str, function: Callable[[], T]) -> T:
         """Call `function`, which asks for the file at `path`, as often as it takes."""
         retries = self.retries
-        failed = self._failed.get(path)
+        failed, before = self._failed.get(path, (None, ""))
         if failed is not None and time.monotonic() - failed < retries.deadline:
             retries = replace(retries, tries=1)
         try:
             result = call_with_retries(retries, what, function)
-        except RetriedError:
-            self._failed.setdefault(path, time.monotonic())
-            raise
+        except RetriedError as error:
+            self._failed.setdefault(path, (time.monotonic(), str(error)))
+            if not before:
+                raise
+            raise RetriedError(f"{error}; before that, {before}") from error.__cause__
         self._failed.pop(path, None)
         return result
 

@@ -77,7 +77,13 @@ class StoresHandler(ReadingHandler):
         for store in self.stores:
             if store.has(path):
                 return store
-        raise ValueError(f"{path!r} is in none of the stores of this Loader")
+        raise ValueError(
+            f"{path!r} is in none of the stores of this Loader, {[s.prefix for s in self.stores]}"
+        )
+
+    def normalize_path(self, path: str) -> str:
+        self._find(path)
+        return path
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         return [self._ask(path) for path in paths]

@@ -104,7 +104,8 @@ def _is_listed(kind: type) -> bool:
 def _find_status(error: BaseException) -> int | None:
     """Return the HTTP status that the client of a web server attached to its error."""
     response = getattr(error, "response", None)
-    candidates = [getattr(error, name, None) for name in ("status", "status_code", "code")]
+    names = ("status", "status_code", "code")  # aiohttp warns of those after the first
+    candidates = [getattr(error, next((name for name in names if hasattr(error, name)), ""), None)]
     if isinstance(response, dict):  # botocore
         candidates.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
     else:

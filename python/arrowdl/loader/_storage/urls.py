@@ -30,6 +30,7 @@ _S3_NAMES = {
     "region_name": "region",
 }
 _GCS_NAMES = {"token": "access_token", "anon": "anonymous", "project": "project_id"}
+_S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # Google's client tries again by itself for 15 minutes otherwise.
 _GCS_LIMIT = timedelta(seconds=10)
 
@@ -132,18 +133,24 @@ def _open_s3(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:
     if parts.login:
         key, _, secret = parts.login.partition(":")
         chosen = {"access_key": unquote(key), "secret_key": unquote(secret), **chosen}
-    endpoint = chosen.get("endpoint_override")
+    # pyarrow reads the variables too, but then asks for the bucket as a part of the host's name.
+    endpoint = chosen.get("endpoint_override") or _find_set(*_S3_ENDPOINTS)
+    if endpoint:
+        chosen["endpoint_override"] = endpoint
     if isinstance(endpoint, str) and "://" in endpoint:
         scheme, _, chosen["endpoint_override"] = endpoint.partition("://")
         chosen.setdefault("scheme", scheme)
-    is_known = any(os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION"))
-    is_elsewhere = any(os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"))
-    if not (endpoint or is_known or is_elsewhere or chosen.get("region")):
+    if not (endpoint or chosen.get("region") or _find_set("AWS_REGION", "AWS_DEFAULT_REGION")):
         _make(S3FileSystem, {**chosen, "region": "us-east-1"})  # a wrong option needs no request
         chosen["region"] = resolve_s3_region(parts.host)
     # The Loader tries again itself.
     chosen.setdefault("retry_strategy", AwsStandardS3RetryStrategy(max_attempts=1))
     return _make(S3FileSystem, chosen)
+
+
+def _find_set(*names: str) -> str:
+    """Return the first variable of the environment that is set."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
 def _open_gcs(parts: Url, options: dict[str, Any]) -> fs.FileSystem | None:

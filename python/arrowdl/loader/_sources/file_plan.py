@@ -1,0 +1,196 @@
+"""`FilePlan`: what a Loader found out about its files, for others that open the same ones."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl.loader._storage.readers import Stamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_VERSION = 1
+
+
+class PlannedFile(NamedTuple):
+    """A file of a plan.
+
+    Attributes
+    ----------
+    path : str
+        A URL without secrets, or a path.
+    stamp : Stamp
+        Its size, and its time and ETag if the file system tells them.
+    rows : tuple of int
+        Of each unit: a row group, or the whole file if it has none.
+    nbytes : tuple of int
+        Uncompressed, of each unit; 0 if unknown.
+    groups : tuple of int
+        The number of each row group; empty for a file that has none.
+    counts : tuple of int
+        Rows of each unit that the filter keeps.
+    """
+
+    path: str
+    stamp: Stamp
+    rows: tuple[int, ...]
+    nbytes: tuple[int, ...]
+    groups: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """The files of a source, their schema and their rows, taken once.
+
+    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files without listing
+    them, and reads no footer before its rows are read. It has no passwords.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Of the order of the rows: the ``"source"`` of the states of its Loaders.
+    format : {'parquet', 'ipc'}
+    schema : pyarrow.Schema
+        Of all files.
+    files : tuple of PlannedFile
+        In their order.
+    partitions : tuple of str
+        Columns that directories named key=value are.
+    columns : tuple of str or None
+        What a Loader of this plan can read; None for all.
+    filter : str or None
+        The text of the filter of `PlannedFile.counts`.
+    shares : mapping of str to float
+        Of a row's bytes in each column.
+    """
+
+    fingerprint: str
+    format: str
+    schema: pa.Schema
+    files: tuple[PlannedFile, ...]
+    partitions: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    filter: str | None
+    shares: Mapping[str, float]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files that the filter keeps."""
+        return sum(sum(file.counts) for file in self.files)
+
+    def __repr__(self) -> str:
+        return (
+            f"<arrowdl FilePlan of {len(self.files)} files, {self.num_rows} rows, "
+            f"{self.fingerprint}>"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a local file, as JSON; a reader sees all of it or none.
+
+        Parameters
+        ----------
+        path : path
+        """
+        schema = base64.b64encode(self.schema.serialize().to_pybytes()).decode()
+        content = {
+            "arrowdl_file_plan": _VERSION,
+            **{name: getattr(self, name) for name in ("fingerprint", "format", "partitions")},
+            **{name: getattr(self, name) for name in ("columns", "filter", "shares")},
+            "schema": schema,
+            "files": self.files,
+        }
+        name = os.fspath(path)
+        written = f"{name}.{os.getpid()}.tmp"
+        with open(written, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(written, name)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FilePlan:
+        """Read a plan that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        FilePlan
+
+        Raises
+        ------
+        ValueError
+            The file is no plan, or one of another version.
+        """
+        import pyarrow as pa
+
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        try:
+            found = json.loads(text)
+            version = found["arrowdl_file_plan"]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(
+                f"{os.fspath(path)!r} is no plan: Loader.plan().save() writes one"
+            ) from None
+        if version != _VERSION:
+            raise ValueError(
+                f"{os.fspath(path)!r} is a plan of version {version}, and this arrowdl reads "
+                f"version {_VERSION}: make it anew, Loader.plan().save()"
+            )
+        return cls(
+            found["fingerprint"],
+            found["format"],
+            pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"]))),
+            tuple(_read_file(*parts) for parts in found["files"]),
+            tuple(found["partitions"]),
+            None if found["columns"] is None else tuple(found["columns"]),
+            found["filter"],
+            found["shares"],
+        )
+
+    def check(self, columns: Sequence[str] | None, filter: Any) -> None:
+        """Raise ValueError if a Loader of `columns` and `filter` cannot use the plan."""
+        if self.filter is not None and self.filter != str(filter):
+            raise ValueError(
+                f"the plan has the rows that {self.filter} keeps, and filter={filter}: give the "
+                "filter of the plan, or make a plan without one"
+            )
+        known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
+        wanted = self.schema.names if columns is None else columns
+        others = [name for name in wanted if known is not None and name.split(".")[0] not in known]
+        if others:
+            raise ValueError(
+                f"the plan was made for columns={list(self.columns or ())}, and the types of "
+                f"{others} were not compared: make a plan with these columns, or with all"
+            )
+
+
+def _read_file(
+    path: str,
+    stamp: Sequence[Any],
+    rows: Sequence[int],
+    nbytes: Sequence[int],
+    groups: Sequence[int],
+    counts: Sequence[int],
+) -> PlannedFile:
+    return PlannedFile(
+        path, Stamp(*stamp), tuple(rows), tuple(nbytes), tuple(groups), tuple(counts)
+    )
+
+
+def read_plan(plan: Any) -> FilePlan:
+    """Return the plan that a user gave, itself or its file."""
+    if isinstance(plan, FilePlan):
+        return plan
+    if isinstance(plan, (str, os.PathLike)):
+        return FilePlan.load(plan)
+    raise TypeError(
+        f'plan={plan!r}: give what Loader.plan() returned, the file of its save(), or "share"'
+    )

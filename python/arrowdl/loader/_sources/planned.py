@@ -1,0 +1,171 @@
+"""Row groups and files of a plan in place of pyarrow's fragments: made when they are read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile
+from arrowdl.loader._storage.readers import Stamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+class PlannedGroup(NamedTuple):
+    """What pyarrow says of a row group."""
+
+    id: int
+    num_rows: int
+    total_byte_size: int
+
+
+class _Handle:
+    """pyarrow's fragment of a file, made and read once for all its units."""
+
+    def __init__(self, path: str, dataset: Any, partition: Any) -> None:
+        self.dataset = dataset
+        self.path = path
+        self.partition = partition
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.dataset, self.path, self.partition
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dataset, self.path, self.partition = state
+        self._forget()
+
+    def load(self) -> Any:
+        """Return the fragment, whose footer has been read if it is of Parquet."""
+        with self._lock:
+            if self._made is None:
+                made = self.dataset.format.make_fragment(
+                    self.path, self.dataset.filesystem, partition_expression=self.partition
+                )
+                if hasattr(made, "ensure_complete_metadata"):
+                    made.ensure_complete_metadata()
+                self._made = made
+            return self._made
+
+
+class PlannedUnit:
+    """Row groups of a file, or a whole file, as a fragment whose footer has not been read.
+
+    Parameters
+    ----------
+    file : PlannedFile
+    handle : _Handle
+    groups : tuple of int
+        Of the file; empty for a file without row groups.
+    shares : mapping of str to float
+        As in `FilePlan`.
+    """
+
+    def __init__(
+        self, file: PlannedFile, handle: _Handle, groups: tuple[int, ...], shares: Any
+    ) -> None:
+        self.file = file
+        self.path = file.path
+        self.shares = shares
+        self.partition_expression = handle.partition
+        self._handle = handle
+        self._groups = groups
+
+    def __getattr__(self, name: str) -> Any:
+        """What the plan does not know is asked of pyarrow's fragment."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name == "row_groups" and self._groups:
+            known = zip(self.file.groups, self.file.rows, self.file.nbytes, strict=True)
+            return [PlannedGroup(*group) for group in known if group[0] in self._groups]
+        return getattr(self.make(), name)
+
+    @property
+    def filesystem(self) -> Any:
+        """Where the file is."""
+        return self._handle.dataset.filesystem
+
+    @property
+    def format(self) -> Any:
+        """How the file is read."""
+        return self._handle.dataset.format
+
+    def subset(self, row_group_ids: Sequence[int]) -> PlannedUnit:
+        """Return other row groups of the file."""
+        return PlannedUnit(self.file, self._handle, tuple(row_group_ids), self.shares)
+
+    def make(self) -> ds.Fragment:
+        """Make pyarrow's fragment; the first of a file reads its footer."""
+        whole = self._handle.load()
+        return whole.subset(row_group_ids=list(self._groups)) if self._groups else whole
+
+
+def materialize(fragment: Any) -> ds.Fragment:
+    """Return pyarrow's fragment of one that may be of a plan."""
+    return fragment.make() if isinstance(fragment, PlannedUnit) else fragment
+
+
+def make_units(plan: FilePlan, dataset: ds.FileSystemDataset) -> list[PlannedUnit]:
+    """Return the units of a plan in the order of its rows; nothing is read."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    fields: list[pa.Field] = [plan.schema.field(name) for name in plan.partitions]
+    partitioning = ds.HivePartitioning(pa.schema(fields))
+    units = []
+    for file in plan.files:
+        partition = partitioning.parse(file.path) if fields else ds.scalar(True)
+        groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
+        handle = _Handle(file.path, dataset, partition)
+        units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
+    return units
+
+
+def list_files(
+    fragments: Sequence[Any], counts: Sequence[int], find_stamp: Callable[[str], Stamp]
+) -> tuple[PlannedFile, ...]:
+    """Return the files of units.
+
+    Parameters
+    ----------
+    fragments : sequence of pyarrow.dataset.Fragment
+        The units.
+    counts : sequence of int
+        Rows of each that the filter keeps.
+    find_stamp : callable
+        Takes a path.
+    """
+    files: dict[str, list[int]] = {}
+    for i, fragment in enumerate(fragments):
+        files.setdefault(fragment.path, []).append(i)
+
+    def plan(path: str, units: Sequence[int]) -> PlannedFile:
+        groups = [group for i in units for group in getattr(fragments[i], "row_groups", ())]
+        kept = tuple(counts[i] for i in units)
+        return PlannedFile(
+            path,
+            find_stamp(path),
+            tuple(group.num_rows for group in groups) or kept,
+            tuple(group.total_byte_size for group in groups) or (0,) * len(units),
+            tuple(group.id for group in groups),
+            kept,
+        )
+
+    return tuple(plan(path, units) for path, units in files.items())
+
+
+def list_partitions(fragments: Sequence[Any]) -> tuple[str, ...]:
+    """Return the columns that directories named key=value are."""
+    import pyarrow.dataset as ds
+
+    found: dict[str, None] = {}
+    for fragment in fragments:
+        found.update(dict.fromkeys(ds.get_partition_keys(fragment.partition_expression)))
+    return tuple(found)

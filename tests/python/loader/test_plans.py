@@ -1,0 +1,253 @@
+"""Plans of files: listed once, footers read once, shared by Loaders, workers and ranks."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader import FilePlan, Retries
+from helpers.processes import run_python
+from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
+
+ALL = list(range(3 * ROWS))
+QUICK = Retries(tries=2, first_wait=0.0)
+
+
+def load(source: Any, store: MemoryStore, **options: Any) -> arrowdl.Loader:
+    options = {"columns": ["id"], "filesystem": store.open(), "retries": QUICK, **options}
+    return arrowdl.Loader(source, 16, framework="numpy", **options)
+
+
+def rows_of(loader: arrowdl.Loader) -> list[int]:
+    rows = [i for batch in loader for i in batch["id"].tolist()]
+    loader.close()
+    return rows
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore({**PARQUET, **IPC})
+
+
+@pytest.mark.parametrize("source", ["b", "c", "b/*/*.parquet"])
+def test_a_plan_opens_without_a_request(source: str, store: MemoryStore, tmp_path: Path) -> None:
+    first = load(source, store)
+    plan = first.plan()
+    plan.save(tmp_path / "plan.json")
+    assert os.listdir(tmp_path) == ["plan.json"]
+    assert FilePlan.load(tmp_path / "plan.json") == plan
+    expected = rows_of(first)
+    for given in (plan, tmp_path / "plan.json", pickle.loads(pickle.dumps(plan))):
+        several: list[dict[str, Any]] = [{}, {"shuffle": True, "seed": 4}]
+        if source == "b" and given is plan:
+            several.append({"num_workers": 1})
+        for options in several:
+            store.requests.clear()
+            loader = load(source, store, plan=given, **options)
+            assert not store.requests
+            assert loader.state_dict()["source"] == first.state_dict()["source"]
+            assert loader.plan() == plan
+            rows = rows_of(loader)
+            assert (sorted(rows) if "shuffle" in options else rows) == expected
+            if "num_workers" not in options:
+                assert store.count("list") == 0
+    assert "3 files, 120 rows" in repr(plan)
+
+
+def test_the_columns_of_directories(store: MemoryStore) -> None:
+    plan = load("b", store, columns=None).plan()
+    loader = load("b", store, columns=["k", "id"], plan=plan)
+    assert [k for batch in loader for k in batch["k"].tolist()][::ROWS] == [0, 1, 2]
+    keeps = ds.field("k") == 1
+    assert rows_of(load("b", store, filter=keeps, plan=plan)) == ALL[40:80]
+
+
+@pytest.mark.parametrize("source", ["b", "c"])
+def test_a_filter_is_counted_once(source: str, store: MemoryStore) -> None:
+    keeps = ds.field("id") > 70
+    first = load(source, store, filter=keeps)
+    plan = first.plan()
+    expected = rows_of(first)
+    assert expected == ALL[71:]
+    store.requests.clear()
+    loader = load(source, store, filter=keeps, plan=plan)
+    assert not store.requests
+    assert rows_of(loader) == expected
+    with pytest.raises(ValueError, match="give the filter of the plan"):
+        load(source, store, plan=plan)
+    whole = load(source, store).plan()
+    assert rows_of(load(source, store, filter=keeps, plan=whole)) == expected
+
+
+def test_what_does_not_fit_a_plan(store: MemoryStore, tmp_path: Path) -> None:
+    plan = load("b", store).plan()
+    with pytest.raises(ValueError, match=r"the types of \['noise'\] were not compared"):
+        load("b", store, columns=["noise"], plan=plan)
+    with pytest.raises(ValueError, match="in none of the stores"):
+        arrowdl.Loader("memory://other/b", 4, columns=["id"], plan=plan)
+    with pytest.raises(ValueError, match="plan= works on paths and URLs"):
+        arrowdl.Loader(pa.table({"id": [1]}), 4, columns=["id"], plan=plan)
+    with pytest.raises(TypeError, match=r"give what Loader\.plan"):
+        load("b", store, plan=3)
+    for text in ("", "{}", "[]", "3"):
+        (tmp_path / "no.json").write_text(text)
+        with pytest.raises(ValueError, match=r"no\.json' is no plan"):
+            FilePlan.load(tmp_path / "no.json")
+    (tmp_path / "no.json").write_text(json.dumps({"arrowdl_file_plan": 99}))
+    with pytest.raises(ValueError, match="a plan of version 99"):
+        FilePlan.load(tmp_path / "no.json")
+    with pytest.raises(TypeError, match="TableSource has no plan"):
+        arrowdl.Loader(pa.table({"id": [1]}), 1).plan()
+    with pytest.raises(TypeError, match="a stream has no plan"):
+        arrowdl.Loader(iter([pa.record_batch({"id": [1]})]), 1).plan()
+
+
+@pytest.mark.parametrize("change", ["size", "time"])
+def test_a_file_that_changed_since_the_plan(change: str, store: MemoryStore) -> None:
+    plan = load("b", store).plan()
+    path = "b/k=2/2.parquet"
+    if change == "size":
+        store.files[path] = dump(0, rows=ROWS + 1)
+    else:
+        store.times[path] = 99
+    with pytest.raises(OSError, match=f"'{path}' has changed since it was listed"):
+        list(load("b", store, plan=plan))
+
+
+def test_local_files(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.parquet").write_bytes(dump(i * ROWS))
+    options: dict[str, Any] = {"framework": "numpy", "columns": ["id"]}
+    first = arrowdl.Loader(tmp_path, 16, **options)
+    plan = first.plan()
+    again = arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+    again.load_state_dict(first.state_dict())
+    assert rows_of(again) == rows_of(first) == ALL
+    os.utime(tmp_path / "1.parquet", (9, 9))
+    with pytest.raises(OSError, match=r"1\.parquet' has changed since the plan"):
+        arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"1\.parquet', which the plan has, is gone"):
+        arrowdl.Loader(tmp_path, 16, plan=plan, **options)
+
+
+def test_unreadable_files_are_skipped(store: MemoryStore) -> None:
+    plan = load("b", store).plan()
+    del store.files["b/k=1/1.parquet"]
+    loader = load("b", store, plan=plan, on_error="skip", max_skipped_rows=60)
+    rows = [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
+    assert set(rows) == set(ALL[:40] + ALL[80:])
+    assert {entry.path for entry in loader.stats().skipped} == {"b/k=1/1.parquet"}
+    assert loader.stats().skipped[0].row_group == 0
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many_files_are_listed_once_and_read_once(count: int) -> None:
+    """A double counts: one request lists, and each footer is read by one."""
+    stub = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2]}), stub)
+    store = MemoryStore({f"n/{i:05}.parquet": stub.getvalue() for i in range(count)})
+    plan = load("n", store).plan()
+    assert plan.num_rows == 2 * count
+    assert store.count("list") == 1
+    reads = [number for (kind, _), number in store.requests.items() if kind == "read"]
+    assert (len(reads), max(reads)) == (count, 1)
+    store.requests.clear()
+    loader = load("n", store, plan=plan)
+    assert not store.requests
+    next(iter(loader))
+    assert store.count("list") == 0
+    assert store.count("read") < 5_000  # row groups that are fetched ahead, at most
+
+
+def share(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give `open_shared` a process group that is a double."""
+    from arrowdl.loader._epoch import share_plan
+
+    class Torch:
+        distributed = group
+
+    monkeypatch.setitem(share_plan.sys.modules, "torch", Torch)
+
+
+class Group:
+    """A double of torch.distributed, of one rank of two."""
+
+    def __init__(self, rank: int, told: list[Any]) -> None:
+        self.rank, self.told = rank, told
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_world_size(self) -> int:
+        return 2
+
+    def get_rank(self) -> int:
+        return self.rank
+
+    def broadcast_object_list(self, objects: list[Any], src: int) -> None:
+        if self.rank == src:
+            self.told += pickle.loads(pickle.dumps(objects))
+        else:
+            objects[:] = self.told
+
+
+def test_rank_0_shares_its_plan(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    options: dict[str, Any] = {"plan": "share", "rank": 0, "world_size": 1}
+    share(Group(0, told), monkeypatch)
+    assert rows_of(load("b", store, **options)) == ALL
+    assert isinstance(told[0], FilePlan)
+    share(Group(1, told), monkeypatch)
+    store.requests.clear()
+    loader = load("b", store, **options)
+    assert not store.requests
+    assert rows_of(loader) == ALL
+    told.clear()
+    share(Group(0, told), monkeypatch)
+    with pytest.raises(FileNotFoundError):
+        load("nothing", store, **options)
+    share(Group(1, told), monkeypatch)
+    with pytest.raises(RuntimeError, match=r"rank 0 could not make the plan.*FileNotFoundError"):
+        load("nothing", store, **options)
+    monkeypatch.undo()
+    assert rows_of(load("b", store, **options)) == ALL  # without a group
+
+
+GLOO = """
+import os, sys
+import torch.distributed as group
+import torch.multiprocessing as processes
+import arrowdl, pyarrow as pa, pyarrow.parquet as pq
+
+def run(rank, folder):
+    group.init_process_group("gloo", f"file://{folder}/group", rank=rank, world_size=2)
+    loader = arrowdl.Loader(f"{folder}/*.parquet", 4, framework="numpy", plan="share")
+    assert ("_dataset" in vars(loader._source)) and loader.plan().num_rows == 20
+    print(sorted(i for batch in loader for i in batch["id"].tolist()), flush=True)
+    group.destroy_process_group()
+
+if __name__ == "__main__":
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        pq.write_table(pa.table({"id": range(20)}), f"{folder}/a.parquet", row_group_size=5)
+        processes.start_processes(run, (folder,), 2, start_method="fork")
+"""
+
+
+@pytest.mark.slow
+def test_a_process_group_of_torch_shares_a_plan() -> None:
+    lines = run_python(GLOO).splitlines()
+    assert sorted(i for line in lines for i in json.loads(line)) == list(range(20))
