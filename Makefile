@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package test-slow test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible test-slow test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -102,7 +102,7 @@ test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
 
 # What the package index would refuse, and the oldest glibc that the wheel runs on.
-check-package: dist/.wheel $(VENV)/.package  ## the metadata, contents and page of the wheel and the sdist
+check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/auditwheel show dist/*.whl
@@ -254,13 +254,34 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
+# The oldest glibc that the wheel runs on: cmake/old_glibc.cmake. Empty: that of this machine.
+GLIBC ?= $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null),2.28)
+# Two builds of a commit give the same files.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+
 # Built as users build it: from the sdist, in isolation. ccache finds the core's object files again:
 # paths and flags are those of the editable install.
 SDIST := $(CURDIR)/build/sdist
+# pybind11 is that of $(VENV): ccache knows no path of an environment that exists for one build.
+BUILD_WHEEL = $(PYTHON) -m pip wheel -qq --no-deps -C build-dir=build/dev \
+  -C cmake.define.ARROWDL_WERROR=ON -C cmake.define.ARROWDL_GLIBC=$(GLIBC) \
+  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
+TAG_WHEEL = $(if $(GLIBC),$(BIN)/wheel tags --remove --platform-tag manylinux_$(subst .,_,$(GLIBC))_$$(uname -m) >/dev/null,:)
 dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
 	rm -rf dist $(SDIST)
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
 	mkdir -p $(SDIST) && tar -xzf dist/*.tar.gz -C $(SDIST) --strip-components=1
-	CCACHE_BASEDIR=$(SDIST) $(PYTHON) -m pip wheel -qq --no-deps --wheel-dir dist \
-	  -C build-dir=build/dev -C cmake.define.ARROWDL_WERROR=ON $(SDIST)
+	CCACHE_BASEDIR=$(SDIST) $(BUILD_WHEEL) --wheel-dir dist $(SDIST)
+	$(TAG_WHEEL) dist/*.whl
 	touch $@
+
+# Elsewhere, in environments of its own. The compiler's part is in ccache, and the same.
+AGAIN := $(CURDIR)/build/again
+check-reproducible: dist/.wheel  ## build the sdist and the wheel a second time, to the same bytes
+	rm -rf $(AGAIN) && mkdir -p $(AGAIN)/sdist
+	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
+	tar -xzf $(AGAIN)/*.tar.gz -C $(AGAIN)/sdist --strip-components=1
+	CCACHE_BASEDIR=$(AGAIN)/sdist $(BUILD_WHEEL) --wheel-dir $(AGAIN) $(AGAIN)/sdist
+	$(TAG_WHEEL) $(AGAIN)/*.whl
+	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
+	sha256sum dist/*.tar.gz dist/*.whl

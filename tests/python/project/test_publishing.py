@@ -103,6 +103,18 @@ def test_read_the_docs_finds_its_files() -> None:
     assert all((ROOT / name).is_file() for name in named)
 
 
+def test_the_wheels_of_a_release_are_of_the_pythons_that_are_named() -> None:
+    """cibuildwheel's list, the classifiers and the workflow of the tests say the same."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    built = {re.sub(r"cp3(\d+)t?-\*", r"3.\1", name) for name in settings["build"]}
+    prefix = "Programming Language :: Python :: 3."
+    named = {name.rpartition(" ")[2] for name in PROJECT["classifiers"] if name.startswith(prefix)}
+    tested = re.search(r"python: \[(.*)\]", (ROOT / ".github/workflows/test.yml").read_text())
+    assert tested is not None
+    assert built == named == set(re.findall(r'"(.+?)t?"', tested[1]))
+    assert (ROOT / settings["test-command"].rpartition("{project}/")[2]).is_file()
+
+
 @pytest.mark.slow
 def test_every_public_type_is_known_to_pyright(tmp_path: Path) -> None:
     """With stand-ins for the libraries whose classes are bases of ours."""
