@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible test-slow test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -106,6 +106,10 @@ check-package: $(VENV)/.package check-reproducible  ## the metadata, contents an
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/auditwheel show dist/*.whl
+
+# RELEASING.md's recipe: index, empty environment, demo.
+rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release against a package index of its own
+	$(BIN)/python tools/rehearse_release.py --notes build/release-notes.md dist/*.tar.gz dist/*.whl
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
