@@ -346,6 +346,16 @@ def check_devel_install(build: Path, folder: Path) -> None:
     run("c++", "-fsyntax-only", f"-I{prefix / 'include'}", folder / "version.cpp")
 
 
+def test_a_big_endian_machine_is_refused(tmp_path: Path) -> None:
+    """As CMake finds it out: `project()` sets the byte order."""
+    found = tmp_path / "found.cmake"
+    found.write_text("set(CMAKE_CXX_BYTE_ORDER BIG_ENDIAN)\n")
+    command = ["cmake", "-S", ROOT, "-B", tmp_path / "build"]
+    done = call(*command, f"-DCMAKE_PROJECT_arrowdl_INCLUDE={found}")
+    assert done.returncode != 0
+    assert "arrowdl supports little-endian machines only" in done.stdout
+
+
 @pytest.mark.parametrize("route", ["extract a bundled", "bundle a present", "download"])
 def test_another_nanoarrow_than_the_pinned_is_refused(route: str, tmp_path: Path) -> None:
     """The archive is sound and has what is looked for, but it is not the one."""
