@@ -61,7 +61,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package test-slow test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -101,15 +101,15 @@ PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
 
-# What the package index would refuse, and the oldest glibc that the wheel runs on. Users build from
-# the sdist, in isolation.
-check-package: dist/.wheel $(VENV)/.package  ## the metadata, contents and page of the wheel and the sdist
+# What the package index would refuse, and the oldest glibc that the wheel runs on.
+check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/auditwheel show dist/*.whl
-	rm -rf build/isolated
-	$(PYTHON) -m pip wheel -qq --no-deps --wheel-dir build/isolated dist/*.tar.gz
-	$(BIN)/python tools/same_files.py dist/*.whl build/isolated/*.whl
+
+# RELEASING.md's recipe: index, empty environment, demo.
+rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release against a package index of its own
+	$(BIN)/python tools/rehearse_release.py --notes build/release-notes.md dist/*.tar.gz dist/*.whl
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
@@ -258,12 +258,32 @@ build/.demo: $(VENV)/.build pyproject.toml requirements/demo.txt requirements/co
 	  built=$$?; wait $$libraries && exit $$built
 	touch $@
 
+# The oldest glibc that the wheel runs on: cmake/old_glibc.cmake. Empty: that of this machine.
+GLIBC ?= $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null),2.28)
+# Two builds of a commit give the same files.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+
+BUILD_WHEEL = -m pip wheel -qq --no-deps -C cmake.define.ARROWDL_WERROR=ON \
+  -C cmake.define.ARROWDL_GLIBC=$(GLIBC)
+TAG_WHEEL = $(if $(GLIBC),$(BIN)/wheel tags --remove --platform-tag manylinux_$(subst .,_,$(GLIBC))_$$(uname -m) >/dev/null,:)
 # Paths below the checkout, depth of the build folder and flags are those of the editable install:
-# ccache finds each object file again. Users' way, from the sdist and in isolation, is
-# `make check-package`'s.
+# ccache finds each object file again. Users' way, from the sdist, is `make check-reproducible`'s.
 dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
 	rm -rf dist
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
-	$(BIN)/python -m pip wheel -qq --no-build-isolation --no-deps --wheel-dir dist \
-	  -C build-dir=build/wheel -C cmake.define.ARROWDL_WERROR=ON .
+	$(BIN)/python $(BUILD_WHEEL) --no-build-isolation --wheel-dir dist -C build-dir=build/wheel .
+	$(TAG_WHEEL) dist/*.whl
 	touch $@
+
+# As users build it, from the sdist and in isolation, but with the pybind11 of $(VENV): ccache knows
+# no path of an environment that exists for one build.
+AGAIN := $(CURDIR)/build/again
+check-reproducible: dist/.wheel  ## build the sdist and the wheel a second time, to the same bytes
+	rm -rf $(AGAIN) && mkdir -p $(AGAIN)/sdist
+	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
+	tar -xzf $(AGAIN)/*.tar.gz -C $(AGAIN)/sdist --strip-components=1
+	CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
+	  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir) $(AGAIN)/sdist
+	$(TAG_WHEEL) $(AGAIN)/*.whl
+	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
+	sha256sum dist/*.tar.gz dist/*.whl

@@ -12,8 +12,10 @@
 #include "export/tensor.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
+#include "import/pyarrow.hpp"
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
+#include "support/names.hpp"
 #include "support/python_hooks.hpp"
 
 namespace py = pybind11;
@@ -36,6 +38,8 @@ PYBIND11_MODULE(_core_of_main, m, py::mod_gil_not_used(),
   if (!is_main_interpreter()) throw py::import_error(kMainOnly);
   m.doc() = "arrowdl's compiled core. Import its public names from `arrowdl`.";
   m.attr("__version__") = arrowdl::version();
+  InternedName::intern_all();
+  prepare_pyarrow();
   register_errors();
   register_wait_guard();
   // Before the interpreter ends: later, no thread of ours may release Python objects.

@@ -2,8 +2,8 @@
 
 Three threads work side by side. One reads, converts and copies batches ahead of the model, one
 calls the model, and the consumer's copies the results back. Between them are native streams of a
-token for each batch, which read ahead, wait, and end with their consumer. The batches are in
-deques.
+token for each batch, which read ahead, wait, and end with their consumer. A deque holds the
+batches of each.
 """
 
 from __future__ import annotations

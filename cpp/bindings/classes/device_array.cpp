@@ -61,13 +61,13 @@ PyObject* release(PyObject* self, PyObject*) noexcept {
 }
 
 PyObject* is_released(PyObject* self, void*) noexcept {
-  return PyBool_FromLong(cast(self)->array ? 0 : 1);
+  return PyBool_FromLong(peek_array(self) ? 0 : 1);
 }
 
 /// multiprocessing calls what `_processes.py` registers instead.
 PyObject* reduce(PyObject* self, PyObject*) noexcept {
   return guarded([&]() -> PyObject* {
-    const DeviceArray& array = cast(self)->array;
+    const DeviceArray array = peek_array(self);
     if (!array || is_host_readable(array.device())) {
       raise_type_error(
           "a DeviceArray cannot be pickled, it refers to memory of this process: send "
@@ -110,8 +110,9 @@ py::object decode(const std::string& text) {
 
 PyObject* repr(PyObject* self) noexcept {
   return guarded([&] {
-    if (!cast(self)->array) return py::str("<arrowdl.DeviceArray (released)>").release().ptr();
-    return decode(describe(get_array(self))).release().ptr();
+    const DeviceArray array = peek_array(self);  // once: another thread may release it in between
+    if (!array) return py::str("<arrowdl.DeviceArray (released)>").release().ptr();
+    return decode(describe(array)).release().ptr();
   });
 }
 

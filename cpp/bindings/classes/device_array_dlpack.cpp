@@ -74,10 +74,10 @@ Device read_dl_device(PyObject* dl_device) {
   return from_dl_device(DLDevice{static_cast<DLDeviceType>(type), number});
 }
 
+const Parameters<4> dlpack_parameters("__dlpack__", {"stream", "max_version", "dl_device", "copy"});
+
 DlpackRequest read_dlpack_arguments(PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  static const Parameters<4> parameters("__dlpack__",
-                                        {"stream", "max_version", "dl_device", "copy"});
-  const auto values = parameters.read(args, n, names);
+  const auto values = dlpack_parameters.read(args, n, names);
   const auto is_given = [&](std::size_t i) { return values[i] != nullptr && values[i] != Py_None; };
   DlpackRequest request;
   request.stream = values[0];

@@ -15,13 +15,15 @@ namespace py = pybind11;
 /// `value`, or None where it was not given.
 py::handle or_none(PyObject* value) { return value == nullptr ? Py_None : value; }
 
+const Parameters<2> array_parameters("__array__", {"dtype", "copy"}, 2);
+const Parameters<2> dataframe_parameters("__dataframe__", {"nan_as_null", "allow_copy"}, 2);
+
 }  // namespace
 
 PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n,
                        PyObject* names) noexcept {
   return guarded([&] {
-    static const Parameters<2> parameters("__array__", {"dtype", "copy"}, 2);
-    const auto [dtype, copy] = parameters.read(args, n, names);
+    const auto [dtype, copy] = array_parameters.read(args, n, names);
     return find_hook(Hook::kToArray)(py::handle(self), or_none(dtype), or_none(copy))
         .release()
         .ptr();
@@ -30,8 +32,7 @@ PyObject* array_method(PyObject* self, PyObject* const* args, Py_ssize_t n,
 
 PyObject* dataframe(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    static const Parameters<2> parameters("__dataframe__", {"nan_as_null", "allow_copy"}, 2);
-    const auto [nan_as_null, allow_copy] = parameters.read(args, n, names);
+    const auto [nan_as_null, allow_copy] = dataframe_parameters.read(args, n, names);
     const bool is_nan_null = nan_as_null != nullptr && read_bool("nan_as_null", nan_as_null);
     const bool may_copy = allow_copy == nullptr || read_bool("allow_copy", allow_copy);
     py::list chunks;

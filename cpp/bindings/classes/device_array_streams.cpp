@@ -30,6 +30,10 @@ PyObject* use_stream(PyObject* self, PyObject* stream, const Use& use) noexcept 
   });
 }
 
+const Parameters<5> to_parameters("to",
+                                  {"device", "stream", "non_blocking", "pin_memory", "allocator"},
+                                  1);
+
 }  // namespace
 
 PyObject* is_ready(PyObject* self, PyObject*) noexcept {
@@ -61,10 +65,8 @@ PyObject* record_stream(PyObject* self, PyObject* stream) noexcept {
 
 PyObject* to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    static const Parameters<5> parameters(
-        "to", {"device", "stream", "non_blocking", "pin_memory", "allocator"}, 1);
     const auto [target, stream, non_blocking, pin_memory, allocator] =
-        parameters.read(args, n, names);
+        to_parameters.read(args, n, names);
     if (target == nullptr) raise_type_error("to() needs a device");
     CopyOptions options;
     if (non_blocking != nullptr) options.non_blocking = read_bool("non_blocking", non_blocking);

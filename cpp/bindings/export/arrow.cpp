@@ -28,11 +28,13 @@ constexpr Method kDeviceArrayMethod{"__arrow_c_device_array__", true};
 constexpr Method kStreamMethod{"__arrow_c_stream__", false};
 constexpr Method kDeviceStreamMethod{"__arrow_c_device_stream__", true};
 
+template <const Method& method>
+const Parameters<1> request_parameters(method.name, {"requested_schema"}, 1);
+
 /// The `requested_schema` of a call, or nullptr.
 template <const Method& method>
 std::shared_ptr<const ParsedSchema> read_request(PyObject* const* args, Py_ssize_t n,
                                                  PyObject* names) {
-  static const Parameters<1> parameters(method.name, {"requested_schema"}, 1);
   if constexpr (method.is_for_devices) {
     const auto refuse = [](PyObject* name, PyObject* value) {
       if (value == Py_None) return;
@@ -40,9 +42,9 @@ std::shared_ptr<const ParsedSchema> read_request(PyObject* const* args, Py_ssize
                    method.name, name);
       throw py::error_already_set();
     };
-    return read_requested_schema(parameters.read(args, n, names, refuse)[0]);
+    return read_requested_schema(request_parameters<method>.read(args, n, names, refuse)[0]);
   } else {
-    return read_requested_schema(parameters.read(args, n, names)[0]);
+    return read_requested_schema(request_parameters<method>.read(args, n, names)[0]);
   }
 }
 

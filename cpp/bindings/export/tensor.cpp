@@ -10,6 +10,7 @@
 #include "export/consumer.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"
+#include "support/gil.hpp"
 
 namespace arrowdl::python {
 
@@ -18,41 +19,57 @@ namespace py = pybind11;
 Tensor::Tensor(OwnedTensor tensor, bool in_place)
     : device_(from_dl_device(tensor->device)),
       dtype_(view_tensor(tensor).dtype),
-      tensor_(std::move(tensor)),
+      content_{nullptr, std::move(tensor)},
       in_place_(in_place) {}
 
 Tensor::Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place)
-    : device_(device), dtype_(&dtype), read_(std::move(read)), in_place_(in_place) {}
+    : device_(device), dtype_(&dtype), content_{std::move(read), {}}, in_place_(in_place) {}
 
-Tensor Tensor::as_bytes() {
+Tensor::Content Tensor::take(PyObject* self) {
+  Content content;
+  {
+    const CriticalSection section(self);
+    std::swap(content, content_);
+  }
+  if (!content.read && !content.tensor) {
+    raise_value_error("this tensor has been consumed already");
+  }
+  return content;
+}
+
+Tensor Tensor::as_bytes(PyObject* self) {
   const auto as_bytes = [](OwnedTensor tensor) {
     TensorView view = view_tensor(tensor);
     view.dtype = find_dtype("uint8");
     return make_tensor(view, std::move(tensor));
   };
-  if (!read_ && !tensor_) raise_value_error("this tensor has been consumed already");
   if (in_place_) {
     raise_buffer_error("copy=False: values of ", dtype_->name,
                        " would be copied from their bytes: allow it with copy=None");
   }
-  if (!read_) return {as_bytes(std::move(tensor_)), false};
+  Content content = take(self);
+  if (!content.read) return {as_bytes(std::move(content.tensor)), false};
   return {device_, *find_dtype("uint8"),
-          [as_bytes, read = std::exchange(read_, nullptr)](const Order& order) {
+          [as_bytes, read = std::move(content.read)](const Order& order) {
             return as_bytes(read(order));
           },
           false};
 }
 
-py::object Tensor::dlpack(const py::object& stream, const py::object& max_version,
-                          const py::object&, const py::object&) {
-  if (read_) {
-    const Order order = read_order(device_, stream.ptr());
-    tensor_ = hold_for_consumer(read_(order), device_, order);
-    read_ = nullptr;
+py::object Tensor::dlpack(PyObject* self, PyObject* stream, bool is_versioned) {
+  Content content = take(self);
+  if (content.read) {
+    try {
+      const Order order = read_order(device_, stream);
+      content.tensor = hold_for_consumer(content.read(order), device_, order);
+    } catch (...) {  // another stream may do
+      const CriticalSection section(self);
+      std::swap(content, content_);
+      throw;
+    }
   }
-  if (!tensor_) raise_value_error("this tensor has been consumed already");
-  if (max_version.is_none()) return make_capsule(to_legacy(std::move(tensor_)));
-  return make_capsule(std::move(tensor_));
+  if (!is_versioned) return make_capsule(to_legacy(std::move(content.tensor)));
+  return make_capsule(std::move(content.tensor));
 }
 
 py::tuple Tensor::dlpack_device() const {
@@ -63,12 +80,19 @@ py::tuple Tensor::dlpack_device() const {
 void register_tensor(py::module_& m) {
   py::class_<Tensor>(m, "Tensor", py::is_final(),
                      "A tensor for one consumer: `__dlpack__` exports it once.")
-      .def("__dlpack__", &Tensor::dlpack, py::kw_only(), py::arg("stream") = py::none(),
-           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
-           py::arg("copy") = py::none())
+      .def(
+          "__dlpack__",
+          [](const py::object& self, const py::object& stream, const py::object& max_version,
+             const py::object&, const py::object&) {
+            return self.cast<Tensor&>().dlpack(self.ptr(), stream.ptr(), !max_version.is_none());
+          },
+          py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+          py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack_device__", &Tensor::dlpack_device)
-      .def("_as_bytes", &Tensor::as_bytes,
-           "The memory of values of less than a byte as uint8, in place of this tensor.")
+      .def(
+          "_as_bytes",
+          [](const py::object& self) { return self.cast<Tensor&>().as_bytes(self.ptr()); },
+          "The memory of values of less than a byte as uint8, in place of this tensor.")
       .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
 }
 

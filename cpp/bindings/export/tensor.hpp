@@ -26,19 +26,27 @@ class Tensor {
   Tensor(OwnedTensor tensor, bool in_place);
   Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place);
 
-  pybind11::object dlpack(const pybind11::object& stream, const pybind11::object& max_version,
-                          const pybind11::object&, const pybind11::object&);
+  /// `self` is the Python object of this tensor, in each function that consumes it.
+  pybind11::object dlpack(PyObject* self, PyObject* stream, bool is_versioned);
   pybind11::tuple dlpack_device() const;
   /// This tensor of elements of one byte as uint8: packed values as their bytes, of which
   /// frameworks that read no packed values make a copy.
-  Tensor as_bytes();
+  Tensor as_bytes(PyObject* self);
   const char* dtype() const { return dtype_->name; }
 
  private:
+  /// What is left to export: a function that makes it, or the tensor.
+  struct Content {
+    ReadTensor read;
+    OwnedTensor tensor;
+  };
+
+  /// For one thread alone. Raises ValueError if another one was first.
+  Content take(PyObject* self);
+
   Device device_;
   const Dtype* dtype_ = nullptr;
-  ReadTensor read_;
-  OwnedTensor tensor_;
+  Content content_;
   bool in_place_ = false;
 };
 

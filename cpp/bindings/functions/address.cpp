@@ -12,6 +12,7 @@
 #include "import/arrow.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -68,8 +69,7 @@ py::object import_stream_at(uintptr_t stream) {
 
 /// The schema of an array, a stream, a type or field, or any object with `__arrow_c_schema__`.
 OwnedSchema find_schema(const py::object& source) {
-  static PyObject* const name = interned("__arrow_c_schema__");
-  const py::object method = find_attribute(source.ptr(), name);
+  const py::object method = find_attribute(source.ptr(), names::arrow_c_schema);
   if (!method || PyType_Check(source.ptr()) != 0) {
     return take_array_of(source.ptr()).export_schema();
   }

@@ -22,11 +22,12 @@ Copy read_sharing(PyObject* value) {
       "copy=False never does");
 }
 
+const Parameters<2> from_arrow_parameters("from_arrow", {"obj", "copy"}, 1, 1);
+
 PyObject* from_arrow(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error("from_arrow() needs an Arrow object");
-    static const Parameters<2> parameters("from_arrow", {"obj", "copy"}, 1, 1);
-    const auto [object, copy] = parameters.read(args, n, names);
+    const auto [object, copy] = from_arrow_parameters.read(args, n, names);
     return wrap(take_array_of(object, read_sharing(copy))).release().ptr();
   });
 }

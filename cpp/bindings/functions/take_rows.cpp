@@ -18,6 +18,7 @@
 #include "support/arguments.hpp"
 #include "support/device_array_object.hpp"
 #include "support/errors.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -82,8 +83,7 @@ py::object read_slice(PyObject* slice, int64_t num_rows) {
 /// Raises TypeError for a tensor of bool, which has `__index__`. `known` is the dtype of the item
 /// before, which most items share.
 void refuse_bool(PyObject* item, py::object* known) {
-  static PyObject* const name = interned("dtype");
-  py::object dtype = find_attribute(item, name);
+  py::object dtype = find_attribute(item, names::dtype);
   if (!dtype || dtype.is(*known)) return;
   const auto text = py::str(dtype).cast<std::string>();
   if (text.find("bool") != std::string::npos)

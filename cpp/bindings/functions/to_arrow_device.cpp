@@ -108,13 +108,16 @@ DeviceArray mask_rows(const DeviceArray& array, PyObject* mask, bool valid) {
   return apply_mask(array, std::move(taken.tensor), valid, std::move(taken.event));
 }
 
+const Parameters<6> to_arrow_parameters("to_arrow_device",
+                                        {"tensor", "copy", "layout", "bool_as", "mask", "stream"},
+                                        1, 1);
+
 PyObject* to_arrow_device(PyObject*, PyObject* const* args, Py_ssize_t n,
                           PyObject* names) noexcept {
   return guarded([&] {
     if (n == 0) raise_type_error("to_arrow_device() needs a tensor");
-    static const Parameters<6> parameters(
-        "to_arrow_device", {"tensor", "copy", "layout", "bool_as", "mask", "stream"}, 1, 1);
-    const auto [tensor, copy, layout, bool_as, mask, stream] = parameters.read(args, n, names);
+    const auto [tensor, copy, layout, bool_as, mask, stream] =
+        to_arrow_parameters.read(args, n, names);
     const ToArrowOptions options = read_options(copy, layout, bool_as);
     const auto [kind, api] = classify(tensor);
     if (kind == Kind::kContainer) return convert_container(args, n, names).release().ptr();

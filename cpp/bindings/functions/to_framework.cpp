@@ -110,6 +110,13 @@ PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOp
 }
 
 template <std::size_t index>
+const Parameters<11> framework_parameters(kFunctionNames[index],
+                                          {"obj", "nulls", "ragged", "stack", "device", "copy",
+                                           "_own", "dtype", "pad_value", "max_length",
+                                           "pad_to_multiple"},
+                                          1, 1);
+
+template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const Framework& framework = find_framework(index);
@@ -118,12 +125,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
       ConvertOptions options;
       return convert_object(framework, args[0], options);
     }
-    static const Parameters<11> parameters(
-        kFunctionNames[index],
-        {"obj", "nulls", "ragged", "stack", "device", "copy", "_own", "dtype", "pad_value",
-         "max_length", "pad_to_multiple"},
-        1, 1);
-    auto values = parameters.read(args, n, names);
+    auto values = framework_parameters<index>.read(args, n, names);
     Mappings mappings;
     mappings.replace(&values);
     ByColumn by_column;

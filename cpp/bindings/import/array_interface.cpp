@@ -16,6 +16,7 @@
 #include "support/array_interface.hpp"
 #include "support/device_streams.hpp"
 #include "support/gil.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 
@@ -25,13 +26,11 @@ namespace {
 namespace py = pybind11;
 
 py::object find_cuda_interface(PyObject* object) {
-  static PyObject* const name = interned(kCuda);
-  return find_attribute(object, name);
+  return find_attribute(object, names::cuda_array_interface);
 }
 
 py::object find_sycl_interface(PyObject* object) {
-  static PyObject* const name = interned(kSycl);
-  return find_attribute(object, name);
+  return find_attribute(object, names::sycl_usm_array_interface);
 }
 
 // ---------------------------------------------------------------- reading a dictionary

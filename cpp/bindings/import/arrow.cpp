@@ -6,6 +6,7 @@
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
 #include "support/errors.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 
@@ -19,27 +20,24 @@ namespace py = pybind11;
 struct Protocol {
   const char* name;
   bool is_stream;
-  PyObject* interned;
+  const InternedName& interned;
 };
 
-Protocol* protocols() {
-  static Protocol table[] = {
-      {"__arrow_c_device_array__", false, interned("__arrow_c_device_array__")},
-      {"__arrow_c_array__", false, interned("__arrow_c_array__")},
-      {"__arrow_c_device_stream__", true, interned("__arrow_c_device_stream__")},
-      {"__arrow_c_stream__", true, interned("__arrow_c_stream__")},
-      {nullptr, false, nullptr},
-  };
-  return table;
-}
+constexpr Protocol kProtocols[] = {
+    {"__arrow_c_device_array__", false, names::arrow_c_device_array},
+    {"__arrow_c_array__", false, names::arrow_c_array},
+    {"__arrow_c_device_stream__", true, names::arrow_c_device_stream},
+    {"__arrow_c_stream__", true, names::arrow_c_stream},
+};
 
 /// The method of the first protocol that `object` has, stored in `*row`; else an empty object.
 /// Searches its class first, then its own attributes and `__getattr__`.
 py::object find_method(PyObject* object, const Protocol** row) {
   for (const bool of_class : {true, false}) {
-    for (*row = protocols(); (*row)->name != nullptr; ++*row) {
-      if (of_class && !has_in_class(object, (*row)->interned)) continue;
-      if (py::object method = find_attribute(object, (*row)->interned)) return method;
+    for (const Protocol& protocol : kProtocols) {
+      if (of_class && !has_in_class(object, protocol.interned)) continue;
+      *row = &protocol;
+      if (py::object method = find_attribute(object, protocol.interned)) return method;
     }
   }
   return {};
@@ -57,9 +55,9 @@ DeviceArray take_pair(PyObject* pair, const char* method) {
 
 /// The stream of `object` by a stream protocol, or nullptr.
 OwnedStream find_own_stream(PyObject* object) {
-  for (const Protocol* row = protocols(); row->name != nullptr; ++row) {
-    if (!row->is_stream) continue;
-    if (const py::object method = find_attribute(object, row->interned)) {
+  for (const Protocol& row : kProtocols) {
+    if (!row.is_stream) continue;
+    if (const py::object method = find_attribute(object, row.interned)) {
       return open_stream(checked(PyObject_CallNoArgs(method.ptr())).ptr());
     }
   }
@@ -76,13 +74,8 @@ OwnedStream find_own_stream(PyObject* object) {
       "to_arrow_device()");
 }
 
-PyObject* dataframe_name() {
-  static PyObject* const name = interned("__dataframe__");
-  return name;
-}
-
 DeviceArray take_dataframe(PyObject* object, Copy copy) {
-  if (!find_attribute(object, dataframe_name())) raise_not_arrow(object);
+  if (!find_attribute(object, names::dataframe)) raise_not_arrow(object);
   const py::handle take = find_hook(Hook::kFromDataFrame);
   return find_array(take(py::handle(object), py::arg("allow_copy") = copy != Copy::kNever).ptr());
 }
@@ -93,7 +86,7 @@ bool is_arrow(PyObject* object) {
   if (find_array(object)) return true;
   if (PyType_Check(object) != 0) return false;
   const Protocol* row = nullptr;
-  return find_method(object, &row) || has_in_class(object, dataframe_name());
+  return find_method(object, &row) || has_in_class(object, names::dataframe);
 }
 
 OwnedStream find_stream(PyObject* object) {

@@ -5,23 +5,23 @@
 #include "import/tensor.hpp"
 #include "support/device_array_object.hpp"
 #include "support/exchange_api.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
 
 Classified classify(PyObject* object) {
-  static PyObject* const items = interned("items");
-  static PyObject* const is_nested = interned("is_nested");
   if (PyDict_Check(object) != 0) return {Kind::kContainer, nullptr};
   const DLPackExchangeAPI* api = find_exchange_api(Py_TYPE(object));
   if (find_array(object)) return {Kind::kArrow, api};
-  if (const auto nested = find_attribute(object, is_nested); nested && nested.ptr() == Py_True) {
+  if (const auto nested = find_attribute(object, names::is_nested);
+      nested && nested.ptr() == Py_True) {
     return {Kind::kContainer, api};
   }
   if (api != nullptr) return {Kind::kTensor, api};
   if (is_arrow(object)) return {Kind::kArrow, nullptr};
   if (is_tensor(object)) return {Kind::kTensor, nullptr};
-  return {find_attribute(object, items) ? Kind::kContainer : Kind::kOther, nullptr};
+  return {find_attribute(object, names::items) ? Kind::kContainer : Kind::kOther, nullptr};
 }
 
 }  // namespace arrowdl::python

@@ -9,12 +9,18 @@
 #include <string_view>
 
 #include "support/capsule.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
 namespace {
 
 namespace py = pybind11;
+
+// Of `prepare_pyarrow`, never freed.
+PyObject* metadata_keyword = nullptr;
+PyObject* version_keyword = nullptr;
+PyObject* newest_version = nullptr;
 
 bool is_true(PyObject* object) { return object == Py_True; }
 
@@ -50,17 +56,14 @@ class SchemaCache {
   };
 
   static bool is_equal(const py::object& known, PyObject* type) {
-    static PyObject* const method = interned("equals");
-    static PyObject* const names =
-        checked(PyTuple_Pack(1, interned("check_metadata"))).release().ptr();
     if (known.ptr() == type) return true;
     PyObject* const arguments[] = {known.ptr(), type, Py_True};
-    return is_true(checked(PyObject_VectorcallMethod(method, arguments, 2, names)).ptr());
+    return is_true(
+        checked(PyObject_VectorcallMethod(names::equals, arguments, 2, metadata_keyword)).ptr());
   }
 
   static std::shared_ptr<const ParsedSchema> export_schema(PyObject* type) {
-    static PyObject* const method = interned("__arrow_c_schema__");
-    return take_schema(checked(PyObject_CallMethodNoArgs(type, method)).ptr());
+    return take_schema(checked(PyObject_CallMethodNoArgs(type, names::arrow_c_schema)).ptr());
   }
 
   Row read(std::size_t i) {
@@ -88,9 +91,7 @@ SchemaCache& schema_cache() {
 
 /// The DataType of an array, the Schema of a record batch.
 py::object find_type(PyObject* object) {
-  static PyObject* const type = interned("type");
-  static PyObject* const schema = interned("schema");
-  return find_attribute(object, has_in_class(object, type) ? type : schema);
+  return find_attribute(object, has_in_class(object, names::type) ? names::type : names::schema);
 }
 
 bool is_numbers(PyObject* object) {
@@ -106,26 +107,31 @@ bool is_numbers(PyObject* object) {
 
 }  // namespace
 
+void prepare_pyarrow() {
+  const auto keyword = [](const char* name) {
+    return py::make_tuple(py::str(name)).release().ptr();
+  };
+  metadata_keyword = keyword("check_metadata");
+  version_keyword = keyword("max_version");
+  newest_version = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
+}
+
 DeviceArray take_pyarrow_array(PyObject* object) {
-  static PyObject* const export_array = interned("_export_to_c_device");
   if (std::strncmp(Py_TYPE(object)->tp_name, "pyarrow.lib.", 12) != 0) return {};
-  if (!has_in_class(object, export_array)) return {};
+  if (!has_in_class(object, names::export_to_c_device)) return {};
   auto schema = schema_cache().find_or_read(Py_TYPE(object), find_type(object).ptr());
   OwnedDeviceArray array;
   const py::int_ address(reinterpret_cast<uintptr_t>(array.get()));
-  checked(PyObject_CallMethodOneArg(object, export_array, address.ptr()));
+  checked(PyObject_CallMethodOneArg(object, names::export_to_c_device, address.ptr()));
   return DeviceArray::import(std::move(schema), std::move(array), release_with_gil);
 }
 
 OwnedTensor take_pyarrow_numbers(PyObject* object) {
-  static PyObject* const method = interned("__dlpack__");
-  static PyObject* const names = checked(PyTuple_Pack(1, interned("max_version"))).release().ptr();
-  static PyObject* const version =
-      py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION).release().ptr();
   if (!is_numbers(object)) return {};
-  PyObject* const arguments[] = {object, version};
+  PyObject* const arguments[] = {object, newest_version};
   try {
-    return take_tensor(checked(PyObject_VectorcallMethod(method, arguments, 1, names)).ptr());
+    return take_tensor(
+        checked(PyObject_VectorcallMethod(names::dlpack, arguments, 1, version_keyword)).ptr());
   } catch (const py::error_already_set& refusal) {
     if (!refusal.matches(PyExc_Exception)) throw;  // KeyboardInterrupt and the like
     return {};

@@ -7,6 +7,9 @@
 
 namespace arrowdl::python {
 
+/// Makes the arguments of calls of pyarrow, when the module is initialised.
+void prepare_pyarrow();
+
 /// A pyarrow array or record batch of a type that was imported before: only the array's C struct is
 /// exported. Empty for other objects: use their protocols.
 DeviceArray take_pyarrow_array(PyObject* object);

@@ -16,6 +16,7 @@
 #include "support/device_streams.hpp"
 #include "support/errors.hpp"
 #include "support/exchange_api.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -38,21 +39,18 @@ bool call_predicate(PyObject* object, PyObject* name) {
 /// A framework's exchange API skips the checks of its `__dlpack__`. These are torch's.
 /// Source: torch.Tensor.__dlpack__.
 void check_exportable(PyObject* object, const DLTensor& tensor) {
-  static PyObject* const requires_grad = interned("requires_grad");
-  static PyObject* const is_conj = interned("is_conj");
-  static PyObject* const is_neg = interned("is_neg");
-  const py::object grad = find_attribute(object, requires_grad);
+  const py::object grad = find_attribute(object, names::requires_grad);
   if (grad && is_true(grad.ptr())) {
     raise_buffer_error(
         "the tensor requires grad, and Arrow data has no gradient: pass "
         "tensor.detach()");
   }
-  if (tensor.dtype.code == kDLComplex && call_predicate(object, is_conj)) {
+  if (tensor.dtype.code == kDLComplex && call_predicate(object, names::is_conj)) {
     raise_buffer_error(
         "the tensor's conjugate bit is set, so its memory holds other values: pass "
         "tensor.resolve_conj()");
   }
-  if (call_predicate(object, is_neg)) {
+  if (call_predicate(object, names::is_neg)) {
     raise_buffer_error(
         "the tensor's negative bit is set, so its memory holds other values: pass "
         "tensor.resolve_neg()");
@@ -68,10 +66,9 @@ bool names_sub_byte_integer(std::string_view name) {
 
 /// torch exports its int1 to int7 and uint1 to uint7 as int8 and uint8.
 void check_whole_bytes(PyObject* object, const DLTensor& tensor) {
-  static PyObject* const name = interned("dtype");
   static std::atomic<PyObject*> known[2];  // the dtype objects of int8 and uint8, never released
   if (tensor.dtype.bits != 8 || tensor.dtype.code > kDLUInt) return;
-  const py::object dtype = find_attribute(object, name);
+  const py::object dtype = find_attribute(object, names::dtype);
   if (!dtype || dtype.ptr() == known[tensor.dtype.code].load(std::memory_order_relaxed)) return;
   const auto text = py::str(dtype).cast<std::string>();
   if (names_sub_byte_integer(text)) {
@@ -95,8 +92,7 @@ void check_memory(PyObject* object, const DLTensor& tensor) {
 
 /// The device that the producer names. paddle returns None as the id.
 Device ask_device(PyObject* object) {
-  static PyObject* const name = interned("__dlpack_device__");
-  const py::object method = find_attribute(object, name);
+  const py::object method = find_attribute(object, names::dlpack_device);
   if (!method) return Device{};
   const py::object pair = checked(PyObject_CallNoArgs(method.ptr()));
   if (PyTuple_Check(pair.ptr()) == 0 || PyTuple_GET_SIZE(pair.ptr()) != 2) {
@@ -152,8 +148,7 @@ TakenTensor take_from_capsule(PyObject* capsule, PyObject* stream) {
 
 /// numpy exports a masked array without its mask: nulls would turn into values.
 void check_unmasked(PyObject* object) {
-  static PyObject* const name = interned("mask");
-  if (!find_attribute(object, name)) return;
+  if (!find_attribute(object, names::mask)) return;
   raise_buffer_error("the ", Py_TYPE(object)->tp_name,
                      " has a mask, which DLPack cannot carry: pass its data, and "
                      "mask=~numpy.ma.getmaskarray(array) beside it");
@@ -198,12 +193,11 @@ TakenTensor check_device(TakenTensor taken, PyObject* object, const Device& told
 
 /// Raises a clear error if `object` is a deleted jax array: jax raises that None has no length.
 void check_not_deleted(PyObject* object) {
-  static PyObject* const name = interned("is_deleted");
   bool is_deleted = false;
   {
     const PendingError cause;
     try {
-      is_deleted = call_predicate(object, name);
+      is_deleted = call_predicate(object, names::is_deleted);
     } catch (py::error_already_set&) {  // the first error is the useful one
     }
   }
@@ -223,17 +217,10 @@ TakenTensor take_ready(PyObject* object, const py::object& method, Copy copy, Py
   return check_device({std::move(tensor), {}}, object, device);
 }
 
-PyObject* dlpack_name() {
-  static PyObject* const name = interned("__dlpack__");
-  return name;
-}
-
 /// The dtype of `object` if a byte has several of its values and it can view bytes, else nullptr.
 const Dtype* find_packed_dtype(PyObject* object) {
-  static PyObject* const name = interned("dtype");
-  static PyObject* const view = interned("view");
-  const py::object found = find_attribute(object, name);
-  const bool is_viewable = found && find_attribute(object, view);
+  const py::object found = find_attribute(object, names::dtype);
+  const bool is_viewable = found && find_attribute(object, names::view);
   const Dtype* dtype = is_viewable ? find_dtype(py::str(found).cast<std::string>()) : nullptr;
   return dtype != nullptr && dtype->values > 1 ? dtype : nullptr;
 }
@@ -260,7 +247,7 @@ TakenTensor take_packed(PyObject* object, const Dtype& dtype, Copy copy, PyObjec
                        "DLPack: allow it with copy=None");
   }
   const py::object bytes = view_bytes(object, dtype);
-  TakenTensor taken = take_ready(bytes.ptr(), bytes.attr(dlpack_name()), copy, stream);
+  TakenTensor taken = take_ready(bytes.ptr(), bytes.attr(names::dlpack), copy, stream);
   TensorView view = view_tensor(taken.tensor);
   if (view.size() * dtype.values != read_int("size", py::handle(object).attr("size").ptr())) {
     raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", dtype.name,
@@ -307,7 +294,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
   py::object method;
   {
     const PendingError refusal;
-    method = find_attribute(object, dlpack_name());
+    method = find_attribute(object, names::dlpack);
   }
   if (method) {
     PyErr_Clear();
@@ -336,7 +323,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   const std::optional<StreamHandle> given = read_stream(device, stream);
   if (device.type == kDLCPU) return {std::move(tensor), {}};
   if (find_stream_backend(device) == nullptr) {
-    const py::object method = find_attribute(object, dlpack_name());
+    const py::object method = find_attribute(object, names::dlpack);
     if (method) return take_by_method(object, method, copy, stream);
     raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
                        " may have pending work, and arrowdl has no runtime for that device to wait "
@@ -351,7 +338,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
 bool is_tensor(PyObject* object) {
   if (is_tensor_capsule(object) || find_exchange_api(Py_TYPE(object)) != nullptr) return true;
   if (PyType_Check(object) != 0) return false;
-  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, dlpack_name()) ||
+  return PyObject_CheckBuffer(object) != 0 || find_attribute(object, names::dlpack) ||
          has_array_interface(object);
 }
 
@@ -363,7 +350,7 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
                            PyObject* stream) {
   if (api != nullptr) return take_by_exchange(*api, object, copy, stream);
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
-  const py::object method = find_attribute(object, dlpack_name());
+  const py::object method = find_attribute(object, names::dlpack);
   if (!method) {
     // Before the buffer protocol, by which dpctl exports memory that may have pending work.
     if (has_array_interface(object)) return take_array_interface(object, stream);

@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/error.hpp"
+#include "support/names.hpp"
 
 namespace arrowdl::python {
 
 /// The parameters of a METH_FASTCALL | METH_KEYWORDS function. Names are interned, as the names in
-/// a caller's code are, and compared by address first.
+/// a caller's code are, and compared by address first. Only for variables of a namespace.
 template <std::size_t n>
 class Parameters {
  public:
@@ -22,9 +24,7 @@ class Parameters {
   /// The first `positional` may be passed by position, the first `positional_only` only so.
   Parameters(const char* function, const char* const (&names)[n], Py_ssize_t positional = 0,
              Py_ssize_t positional_only = 0)
-      : function_(function), positional_(positional), positional_only_(positional_only) {
-    for (std::size_t i = 0; i < n; ++i) names_[i] = PyUnicode_InternFromString(names[i]);
-  }
+      : Parameters(function, names, positional, positional_only, std::make_index_sequence<n>()) {}
 
   /// The arguments in the order of the parameters, nullptr for omitted ones. Raises TypeError for
   /// arguments that the function does not take.
@@ -61,6 +61,14 @@ class Parameters {
   }
 
  private:
+  template <std::size_t... i>
+  Parameters(const char* function, const char* const (&names)[n], Py_ssize_t positional,
+             Py_ssize_t positional_only, std::index_sequence<i...>)
+      : function_(function),
+        positional_(positional),
+        positional_only_(positional_only),
+        names_{InternedName(names[i])...} {}
+
   /// The index of the parameter, or `n`.
   std::size_t find(PyObject* name) const {
     for (auto i = static_cast<std::size_t>(positional_only_); i < n; ++i) {
@@ -75,7 +83,7 @@ class Parameters {
   const char* function_;
   Py_ssize_t positional_;
   Py_ssize_t positional_only_;
-  PyObject* names_[n];
+  InternedName names_[n];
 };
 
 constexpr int kFastCall = METH_FASTCALL | METH_KEYWORDS;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "arrowdl/error.hpp"
+#include "support/gil.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 
@@ -41,6 +42,11 @@ pybind11::object wrap(DeviceArray array) {
   return object;
 }
 
+DeviceArray peek_array(PyObject* self) noexcept {
+  const CriticalSection section(self);
+  return cast(self)->array;
+}
+
 DeviceArray find_array(PyObject* object) {
   return Py_TYPE(object) == device_array_type ? get_array(object) : DeviceArray();
 }
@@ -48,10 +54,7 @@ DeviceArray find_array(PyObject* object) {
 #ifdef Py_GIL_DISABLED
 
 DeviceArray get_array(PyObject* self) {
-  DeviceArray array;
-  Py_BEGIN_CRITICAL_SECTION(self);
-  array = cast(self)->array;
-  Py_END_CRITICAL_SECTION();
+  DeviceArray array = peek_array(self);
   if (!array) raise_released();
   return array;
 }

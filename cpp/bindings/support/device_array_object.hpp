@@ -26,7 +26,11 @@ DeviceArray find_array(PyObject* object);
 /// the object. Raises ValueError if it has been released.
 DeviceArray get_array(PyObject* self);
 
-/// The same, valid until Python code runs. With a GIL this is a reference, without one a copy.
+/// The same, or an empty array if it has been released.
+DeviceArray peek_array(PyObject* self) noexcept;
+
+/// As `get_array`, valid until Python code runs. With a GIL this is a reference, without one a
+/// copy.
 #ifdef Py_GIL_DISABLED
 using BorrowedArray = DeviceArray;
 #else

@@ -4,6 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "support/arguments.hpp"
 #include "support/gil.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
 
@@ -216,8 +217,7 @@ void record_assumed_stream(const DeviceArray& array) {
 }
 
 std::optional<StreamHandle> find_queue(PyObject* object) {
-  static PyObject* const name = interned("sycl_queue");
-  const py::object queue = find_attribute(object, name);
+  const py::object queue = find_attribute(object, names::sycl_queue);
   if (!queue) return {};
   const auto named = read_object(Device{kDLOneAPI, 0}, queue.ptr());
   return named ? std::optional(named->handle) : std::nullopt;

@@ -2,6 +2,7 @@
 #include "support/exchange_api.hpp"
 
 #include "support/capsule.hpp"
+#include "support/names.hpp"
 #include "support/objects.hpp"
 
 namespace arrowdl::python {
@@ -9,8 +10,8 @@ namespace arrowdl::python {
 namespace py = pybind11;
 
 const DLPackExchangeAPI* find_exchange_api(PyTypeObject* type) {
-  static PyObject* const name = interned("__dlpack_c_exchange_api__");
-  const py::object capsule = find_attribute(reinterpret_cast<PyObject*>(type), name);
+  const py::object capsule =
+      find_attribute(reinterpret_cast<PyObject*>(type), names::dlpack_c_exchange_api);
   if (!capsule) return nullptr;
   const DLPackExchangeAPIHeader* header = find_exchange_api_header(capsule.ptr());
   while (header != nullptr && header->version.major != DLPACK_MAJOR_VERSION) {

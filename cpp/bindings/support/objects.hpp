@@ -35,7 +35,4 @@ inline pybind11::object call_if_present(PyObject* object, PyObject* name) {
   return checked(PyObject_CallMethodNoArgs(object, name));
 }
 
-/// An interned string, never freed, for names that are looked up on every call.
-inline PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
-
 }  // namespace arrowdl::python

@@ -114,6 +114,11 @@ SOURCES: dict[str, Callable[[], Any]] = {
     ),
 }
 
+
+def _double(column: Any) -> Any:
+    return column * 2
+
+
 ADAPTORS: dict[str, Callable[[Any], Any]] = {
     "stream": lambda stream: stream,
     "select": lambda stream: stream.select(["b", "a"]),
@@ -127,6 +132,7 @@ ADAPTORS: dict[str, Callable[[Any], Any]] = {
     "pack by best_fit": lambda stream: stream.pack("c", 4, "best_fit", buffer_size=2),
     "chain": lambda stream: _core.chain(list(stream)),
     "interleave": lambda stream: _core.interleave([stream, from_batches()], 2, 1),
+    "map": lambda stream: stream.map(_double, columns="a", framework="numpy"),
     "mix": lambda stream: _core.mix([stream, from_batches()], [[0, 0, 1, 0, 1, 2, 0]]),
     "all": lambda stream: (
         stream.prefetch(1)

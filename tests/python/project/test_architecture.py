@@ -165,6 +165,22 @@ def test_one_place_takes_the_interpreter_lock() -> None:
 PYTHON = sorted(ROOT.glob("python/arrowdl/**/*.py"))
 
 
+MADE_BY_THE_FIRST_CALL = re.compile(
+    r"^[ \t]+static (?:const )?(?:Parameters<|py::|PyObject\*)[^;{]*[=({]", re.MULTILINE
+)
+
+
+def test_no_first_call_makes_python_objects_of_all_calls() -> None:
+    """The C++ runtime's lock around a static variable of a function knows no interpreter: without
+    a GIL, threads that wait for it stop the garbage collector. `support/names.hpp` says what to do.
+    """
+    assert MADE_BY_THE_FIRST_CALL.search('  static PyObject* const name = interned("x");')
+    assert MADE_BY_THE_FIRST_CALL.search('    static const Parameters<1> parameters("f", {"x"});')
+    bindings = [path for path in CPP if path not in CORE]
+    found = {relative(path): MADE_BY_THE_FIRST_CALL.findall(code(path)) for path in bindings}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
 def imported_at_once(tree: ast.Module) -> set[str]:
     """Top-level modules that importing a module imports, TYPE_CHECKING blocks left out."""
     names: set[str] = set()

@@ -194,7 +194,10 @@ def test_commands_work_without_any_library(python: Path) -> None:
 
 def test_module_exports_its_init_function_only(installed: Path) -> None:
     module = next(installed.glob("_core.*.so"))
-    symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", module).splitlines()]
+    symbols = [
+        line.split()[-1]
+        for line in run("nm", "-D", "--defined-only", "--extern-only", module).splitlines()
+    ]
     assert symbols == ["PyInit__core"]
 
 
@@ -203,6 +206,25 @@ def test_module_needs_the_system_libraries_only(installed: Path) -> None:
     needed = re.findall(r"\(NEEDED\).*\[(.+?)\]", run("readelf", "-d", module))
     system = re.compile(r"(lib(c|m|dl|pthread|rt|gcc_s|stdc\+\+)|ld-linux.*)\.so\.\d+")
     assert [name for name in needed if not system.fullmatch(name)] == []
+
+
+def test_the_tag_names_the_oldest_glibc(wheel: Path, installed: Path) -> None:
+    """No symbol of the module is newer, and none but Python's is without a version: such a symbol
+    is found on this machine and missing on an older one. `make` builds such a wheel on Linux."""
+    tag = re.search(r"-manylinux_(\d+)_(\d+)_", wheel.name)
+    if tag is None:
+        pytest.skip("a wheel for this machine alone")
+    oldest = {"GLIBC": (int(tag[1]), int(tag[2])), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11)}
+    oldest["GCC"] = (7,)
+    module = next(installed.glob("_core.*.so"))
+    kinds = [line.split() for line in run("nm", "-D", "--undefined-only", module).splitlines()]
+    symbols = [row[-1].partition("@") for row in kinds if row[-2] == "U"]
+    unversioned = {name for name, at, _ in symbols if not at}
+    assert {name for name in unversioned if not name.startswith(("Py", "_Py"))} == set()
+    versions = {version.rpartition("_")[::2] for _, at, version in symbols if at}
+    assert {kind for kind, _ in versions} <= set(oldest)
+    numbers = {(kind, tuple(map(int, number.split(".")))) for kind, number in versions}
+    assert {row for row in numbers if row[1] > oldest[row[0]]} == set()
 
 
 def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_path: Path) -> None:
@@ -322,6 +344,16 @@ def check_devel_install(build: Path, folder: Path) -> None:
     program = "#include <arrowdl/version.hpp>\nint version[] = {ARROWDL_VERSION_INT};\n"
     (folder / "version.cpp").write_text(program)
     run("c++", "-fsyntax-only", f"-I{prefix / 'include'}", folder / "version.cpp")
+
+
+def test_a_big_endian_machine_is_refused(tmp_path: Path) -> None:
+    """As CMake finds it out: `project()` sets the byte order."""
+    found = tmp_path / "found.cmake"
+    found.write_text("set(CMAKE_CXX_BYTE_ORDER BIG_ENDIAN)\n")
+    command = ["cmake", "-S", ROOT, "-B", tmp_path / "build"]
+    done = call(*command, f"-DCMAKE_PROJECT_arrowdl_INCLUDE={found}")
+    assert done.returncode != 0
+    assert "arrowdl supports little-endian machines only" in done.stdout
 
 
 @pytest.mark.parametrize("route", ["extract a bundled", "bundle a present", "download"])

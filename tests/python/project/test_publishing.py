@@ -20,10 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def load_long_description() -> Any:
-    spec = importlib.util.spec_from_file_location(
-        "long_description", ROOT / "tools/long_description.py"
-    )
+def load_tool(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +29,7 @@ def load_long_description() -> Any:
     return module
 
 
-LONG = load_long_description()
+LONG = load_tool("long_description")
 PAGE = """
 [a](docs/a.rst#part) and [`b`](./b), [web](https://example.com), [here](#part)
 ![plot](docs/plot.png)
@@ -101,6 +99,33 @@ def test_read_the_docs_finds_its_files() -> None:
     named = re.findall(r"(?:requirements|configuration): (\S+)", text)
     assert named == ["requirements/docs.txt", "docs/conf.py"]
     assert all((ROOT / name).is_file() for name in named)
+
+
+def test_a_release_needs_a_section_of_the_changelog() -> None:
+    notes = load_tool("rehearse_release").release_notes
+    changelog = (
+        "# Changelog\n\n## [0.2.0] - 2030-01-02\n\n- new\n\n## [0.1.0] - 2029-01-01\n\n- first\n"
+    )
+    assert notes("0.2.0", changelog) == "- new"
+    assert notes("0.1.0", changelog) == "- first"
+    for version in ("0.3.0", "0.1"):
+        with pytest.raises(SystemExit, match="has no section"):
+            notes(version, changelog)
+    with pytest.raises(SystemExit, match="has no section"):
+        notes("0.2.0", "## [0.2.0] - unreleased\n\n## [0.1.0] - x\n- first\n")
+    assert notes(PROJECT["version"], (ROOT / "CHANGELOG.md").read_text())
+
+
+def test_the_wheels_of_a_release_are_of_the_pythons_that_are_named() -> None:
+    """cibuildwheel's list, the classifiers and the workflow of the tests say the same."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    built = {re.sub(r"cp3(\d+)t?-\*", r"3.\1", name) for name in settings["build"]}
+    prefix = "Programming Language :: Python :: 3."
+    named = {name.rpartition(" ")[2] for name in PROJECT["classifiers"] if name.startswith(prefix)}
+    tested = re.search(r"python: \[(.*)\]", (ROOT / ".github/workflows/test.yml").read_text())
+    assert tested is not None
+    assert built == named == set(re.findall(r'"(.+?)t?"', tested[1]))
+    assert (ROOT / settings["test-command"].rpartition("{project}/")[2]).is_file()
 
 
 @pytest.mark.slow
