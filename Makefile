@@ -273,17 +273,18 @@ dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
 	$(BIN)/python $(BUILD_WHEEL) --no-build-isolation --wheel-dir dist -C build-dir=build/wheel .
 	$(TAG_WHEEL) dist/*.whl
-	touch $@
+	echo $(SOURCE_DATE_EPOCH) > $@
 
 # As users build it, from the sdist and in isolation, but with the pybind11 of $(VENV): ccache knows
 # no path of an environment that exists for one build.
 AGAIN := $(CURDIR)/build/again
+SAME_DATE = SOURCE_DATE_EPOCH=$$(cat dist/.wheel)
 check-reproducible: dist/.wheel  ## build the sdist and the wheel a second time, to the same bytes
 	rm -rf $(AGAIN) && mkdir -p $(AGAIN)/sdist
-	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
+	$(SAME_DATE) $(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('$(AGAIN)')"
 	tar -xzf $(AGAIN)/*.tar.gz -C $(AGAIN)/sdist --strip-components=1
-	CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
+	$(SAME_DATE) CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
 	  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir) $(AGAIN)/sdist
-	$(TAG_WHEEL) $(AGAIN)/*.whl
+	$(SAME_DATE); export SOURCE_DATE_EPOCH; $(TAG_WHEEL) $(AGAIN)/*.whl
 	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
 	sha256sum dist/*.tar.gz dist/*.whl
