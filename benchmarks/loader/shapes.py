@@ -18,7 +18,6 @@ from typing import Any
 
 import arrowdl
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -201,6 +200,8 @@ def _write_files(shape: Shape, folder: Path) -> list[Path]:
 
 
 def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dict[str, Any]]:
+    import polars as pl  # the environment of `make bench-peers` has none
+
     def make_loader(**options: Any) -> arrowdl.Loader:
         return arrowdl.Loader(paths, shape.batch_rows, **shape.options, **options)
 
