@@ -12,6 +12,7 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -486,6 +487,51 @@ def test_other_weights_of_a_budget_hold_from_a_resume_on(bucket: str | None) -> 
     ids = list(itertools.chain(*before, *(step for step in found[0])))
     of_a = [i for i in ids if i < 1000]
     assert len(set(of_a)) == len(of_a), "none is read twice"
+
+
+def test_another_budget_within_a_schedule() -> None:
+    """Weights change at a step, whatever budgets the steps before it had."""
+    weights = {0: {"a": 1, "b": 0}, 4: {"a": 0, "b": 1}}
+    options: dict[str, Any] = {"stop": "repeat", "size": None, "bucket_by": None}
+    options |= {"token_column": "tokens", "weights": weights}
+    steps, state = read_mixture(1, steps=2, global_batch_tokens=480, **options)
+    for ranks, budget, more in ((2, 960, 1), (4, 480, 3)):
+        found, state = read_mixture(ranks, state, more, global_batch_tokens=budget, **options)
+        steps += found
+    assert [{i >= 1000 for i in step} for step in steps] == [{False}] * 4 + [{True}] * 2
+    ids = list(itertools.chain(*steps))
+    assert len(set(ids)) == len(ids)
+    assert [phase[1] for phase in state["phases"]] == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "weights", [{"a": 1, "b": 1}, {0: {"a": 1, "b": 1}, 2**30: {"a": 0, "b": 1}}]
+)
+def test_a_schedule_that_no_epoch_reaches(weights: Any) -> None:
+    options: dict[str, Any] = {"size": None, "bucket_by": None, "token_column": "tokens"}
+    for stop in ("first", "all"):
+        loader = make_mixture(weights, stop=stop, global_batch_tokens=480, **options)
+        assert len(loader) > 20
+        assert len(loader) == len(read(loader))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pack": arrowdl.Pack("tokens", 8), "batch_size": 2},
+        {"batch_tokens": 20, "token_column": "tokens"},
+        {"batch_size": 4, "bucket_by": "tokens"},
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"on_error": "skip"}, {"rank": 1, "world_size": 2}])
+def test_a_filter_that_leaves_no_row(
+    tmp_path: Path, options: dict[str, Any], more: dict[str, Any]
+) -> None:
+    pq.write_table(make_long(), tmp_path / "0.parquet", row_group_size=50)
+    loader = make(tmp_path, columns=["id", "tokens"], filter=ds.field("id") < 0, **options, **more)
+    assert (len(loader), list(loader)) == (0, [])
+    loader.load_state_dict(loader.state_dict())
+    assert loader.epoch == 1
 
 
 def test_an_endless_budget() -> None:

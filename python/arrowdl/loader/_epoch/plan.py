@@ -31,7 +31,7 @@ from arrowdl.loader._sources.lengths import (
     list_lengths,
     open_lengths,
 )
-from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.numbered import Faults
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._sources.stand_ins import find_faults
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK_ROWS = 65_536  # of each sequence, which are planned together
+_ENDLESS_ROWS = 1_024  # the same, if only the first steps may be asked for
 _MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another budget
 
 
@@ -286,23 +287,35 @@ class Plan:
     ) -> TokenSteps:
         assert sharding.tokens is not None
         self._check_longest(sharding)
-        streams = self._open_lengths(source, epoch, sharding, start)
-        most = sharding.tokens // len(streams)
         is_endless = isinstance(source, MixedSource) and source.is_endless
-        find = self._plan_rows if self._options.bucket_by is None else self._plan_windows
-        parts = find(streams, most, epoch, sharding)
+        if self._options.bucket_by is None:
+            parts = self._plan_rows(source, epoch, sharding, start)
+        else:
+            parts = self._plan_windows(source, epoch, sharding, start)
         return TokenSteps(sharding.tokens, TokenPlan(start, parts, is_endless=is_endless))
 
     def _plan_rows(
-        self, streams: Sequence[_core.DeviceStream], most: int, epoch: int, sharding: Sharding
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
     ) -> Iterator[Part]:
-        chunks = map(_align, self._read_tokens(streams, _CHUNK_ROWS))
-        for size in fill_steps(chunks, most, is_padded=self._is_padded):
-            yield (size,), None
+        assert sharding.tokens is not None
+        assert sharding.splits is not None
+        most, rows, cuts = sharding.tokens // sharding.splits, _CHUNK_ROWS, [start]
+        if isinstance(source, MixedSource):
+            # Other rows might fit into the step before, and move the one whose weights they have.
+            cuts += [phase.row for phase in source.phases if phase.row > start]
+            rows = min(rows, _ENDLESS_ROWS) if source.is_endless else rows
+        for begin, end in itertools.pairwise([*cuts, ENDLESS]):
+            streams = self._open_lengths(source, epoch, sharding, begin, end)
+            chunks = map(_align, self._read_tokens(streams, rows))
+            for size in fill_steps(chunks, most, is_padded=self._is_padded):
+                yield (size,), None
 
     def _plan_windows(
-        self, streams: Sequence[_core.DeviceStream], most: int, epoch: int, sharding: Sharding
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
     ) -> Iterator[Part]:
+        streams = self._open_lengths(source, epoch, sharding, start)
+        assert sharding.tokens is not None
+        most = sharding.tokens // len(streams)
         windows = self._read_tokens(streams, self._find_window_rows(sharding))
         for number, parts in enumerate(windows):
             window = self._plan_window(parts, most, epoch, number)
@@ -336,9 +349,14 @@ class Plan:
         return Sequences(lengths, self._order, epoch, splits, shares_units=False)
 
     def _open_lengths(
-        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
+        self,
+        source: IndexedSource,
+        epoch: int,
+        sharding: Sharding,
+        start: int,
+        stop: int = ENDLESS,
     ) -> list[_core.DeviceStream]:
-        """Open the lengths of each sequence from `start` on."""
+        """Open the lengths of the rows of each sequence from `start` to `stop`."""
         splits, rows = sharding.splits, source.num_rows
         assert splits is not None
         ends = [len(locate_sequence(i, splits, rows)) for i in range(splits)]
@@ -346,7 +364,8 @@ class Plan:
             ends = [rows // splits] * splits
         sequences = self._open_sequences(source, epoch, splits)
         return [
-            sequences.open([(i, Span(start, max(start, end)))])[0] for i, end in enumerate(ends)
+            sequences.open([(i, Span(start, max(start, min(stop, end))))])[0]
+            for i, end in enumerate(ends)
         ]
 
     def _count_tokens(self, rows: _core.DeviceArray) -> pa.Array:
