@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any
 
 from arrowdl import _core
+from arrowdl._frameworks.threads import set_up_thread
 from arrowdl._map_results import ResultOptions, read_results
 from arrowdl.loader._batches.convert import CONVERTERS, can_convert_on_device, choose_converter
 from arrowdl.loader._batches.pack import Message, pack
@@ -471,8 +472,7 @@ def _no_grad() -> AbstractContextManager[Any]:
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "no_grad"):  # another thread may be importing it
         return nullcontext()
-    # Matrix products in a new thread ignore set_num_threads until torch has read it there.
-    torch.get_num_threads()
+    set_up_thread()
     context: AbstractContextManager[Any] = torch.no_grad()
     return context
 

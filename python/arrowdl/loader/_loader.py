@@ -7,6 +7,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checks import require_bool, require_function, require_int
 from arrowdl.loader._epoch.packed import check_pack
 from arrowdl.loader._epoch.read import Order
@@ -14,8 +15,6 @@ from arrowdl.loader._epoch.share_plan import open_shared
 from arrowdl.loader._mix import open_mixture, read_sizes
 from arrowdl.loader._options import Options, Step, check_cache, choose_splits
 from arrowdl.loader._packing import Pack
-from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
-from arrowdl.loader._reader import EpochReader
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
@@ -31,11 +30,8 @@ from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arrowdl.loader._integrations.grain import GrainDataset
-    from arrowdl.loader._integrations.torch import TorchDataset
 
-
-class Loader(EpochReader):
+class Loader(AdaptedReader):
     """Batches of tensors from any Arrow source, for training.
 
     Parameters
@@ -181,7 +177,8 @@ class Loader(EpochReader):
         batch has `batch_size` blocks, and ranks, workers, `splits` and states count them. Which
         blocks there are depends on the rows and their order alone (with `splits`, on the smaller
         shuffle buffer), so that every number of ranks trains on the same. The first epoch reads the
-        lengths of all rows once. Of a stream, every rank packs all rows.
+        lengths of all rows once, or a column of integers that has them (`Pack.lengths`). Of a
+        stream, every rank packs all rows.
 
     on_error : {'raise', 'skip'}
         'skip' leaves out what cannot be read, and goes on: a file whose footer cannot be read, with
@@ -190,10 +187,13 @@ class Loader(EpochReader):
         or `filter` raises. Steps, ranks and states stay as they are: a batch has fewer rows, and
         one without a row repeats one, with 0 `valid_rows`. Each error is logged once an epoch, as a
         warning of the logger "arrowdl.loader" with the file and its rows, and is in
-        ``stats().skipped``. Errors of streams, and of options such as `nulls`, are raised.
+        ``stats().skipped``. Errors of streams, and of options such as `nulls`, are raised. With
+        `pack`, blocks are left out that have a document of rows that fail, and documents whose
+        length cannot be read are in no block.
     max_skipped_rows : int, optional
         Rows that `on_error` may skip in an epoch on this rank. Then the error is raised. By default
-        a tenth of the rows of the source; of a stream, 10,000.
+        a tenth of the rows of the source; of a stream, 10,000. With `pack` blocks, and apart from
+        these, documents whose length cannot be read.
     filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
         What has the paths of `source`. By default the local file system, and for URLs the one that
         they name: ``s3://``, ``gs://``, ``abfss://``, ``az://`` and ``hdfs://`` of pyarrow, all
@@ -394,8 +394,8 @@ class Loader(EpochReader):
             mappings, which hold from that step of the epoch on. A loaded state may have been saved
             with other weights: those given here hold from its step on.
         global_batch_tokens : int, optional
-            Tokens of a step on all ranks together, in place of its rows; with weights that stay,
-            and epochs that end. Shares are of rows, not of tokens.
+            Tokens of a step on all ranks together, in place of its rows. Shares are of rows, not of
+            tokens.
         stop : {"first", "all", "repeat"}
             Where an epoch ends: before the first row that would be repeated, when all rows of all
             sources have been read, or never.
@@ -559,65 +559,3 @@ class Loader(EpochReader):
         if isinstance(self._source, StreamSource):
             raise TypeError("a stream has no plan: it has no files that are read in any order")
         return self._source.make_plan()
-
-    def torch_dataset(self) -> TorchDataset:
-        """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
-
-        The worker processes of a DataLoader share the rows of this rank. With workers, each
-        iteration of the DataLoader is the next epoch, counted from where this loader is; the loader
-        itself does not move, and its state does not know theirs. torchdata's
-        ``StatefulDataLoader`` keeps their states.
-
-        Returns
-        -------
-        torch.utils.data.IterableDataset
-        """
-        from arrowdl.loader._integrations.torch import TorchDataset
-
-        return TorchDataset(self)
-
-    def map_dataset(self, *, cache_bytes: int = 2**29) -> MapDataset:
-        """Return the rows by their numbers, as a map-style dataset: for samplers.
-
-        Row numbers are those of the source in its own order, after `filter`. `shuffle`, `rank` and
-        `world_size` of the loader do not apply: a sampler chooses the rows. Batches have as many
-        rows as are asked for.
-
-        Parameters
-        ----------
-        cache_bytes : int
-            Bytes of decoded row groups that each process keeps, of files that are not mapped: the
-            groups that were used last, and at least one; 0 keeps none. Rows in random order, of
-            files with more row groups than that, decode a group for almost every row.
-
-        Returns
-        -------
-        arrowdl.loader.MapDataset
-
-        Raises
-        ------
-        TypeError
-            The source is a stream, whose rows can only be read in order, or a mixture; or the
-            loader packs rows.
-        ValueError
-            `cache_bytes` is no number of bytes.
-        RuntimeError
-            The loader was closed.
-        """
-        number = require_int("cache_bytes", cache_bytes, 0)
-        if self._is_closed:
-            raise RuntimeError("this Loader was closed: make a new one")
-        return open_map_dataset(
-            self._pipeline, self.batch_size if self._options.pad_last else 1, number
-        )
-
-    def grain_dataset(self) -> GrainDataset:
-        """Return a ``grain.IterDataset`` of whole batches, whose iterators have states.
-
-        Returns
-        -------
-        grain.IterDataset
-        """
-        from arrowdl.loader._integrations.grain import GrainDataset
-
-        return GrainDataset(self)

@@ -68,16 +68,10 @@ def open_mixture(
         return Member(name, _require_indexed(name, open(given)), seed, share, False)
 
     schedule = read_schedule(names, weights)
-    if global_batch_size is None and (len(schedule) > 1 or stop == "repeat"):
-        raise ValueError(
-            'weights of several steps, and stop="repeat", need steps of equally many rows: with a '
-            "budget of tokens, the rows of each step are known when a whole epoch was planned. "
-            "Give global_batch_size=, and bucket_by= for rows of like lengths"
-        )
     mixture = MixedSource(
         [_cut(make_member(name, given)) for name, given in sources.items()],
         schedule,
-        1 if global_batch_size is None else global_batch_size // splits,
+        0 if global_batch_size is None else global_batch_size // splits,
         read_stop(stop),
         splits,
         origin,

@@ -14,6 +14,7 @@ from arrowdl import _core
 from arrowdl.loader._checks import require_bool, require_int
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._packing import Pack
+from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, Stack
 
@@ -135,6 +136,8 @@ class Options:
         """Raise ValueError unless a source with columns `names` has what the options name."""
         if self.pad_last:
             check_mask_name(names)
+        if self.skips:
+            check_number_name(names)
         if self.columns.has_names:
             self.columns.check_names(names, self.stack if isinstance(self.stack, Mapping) else ())
         if not isinstance(self.stack, Mapping):
@@ -200,12 +203,6 @@ class Options:
     def _check_skips(self) -> None:
         if self.on_error not in get_args(OnError):
             raise ValueError(f"on_error={self.on_error!r}: expected 'raise' or 'skip'")
-        if self.on_error == "skip" and (self.is_planned or self.pack is not None):
-            plan = self.name_plan() if self.is_planned else "pack="
-            raise ValueError(
-                f"on_error='skip' with {plan}, whose batches depend on the lengths of rows that "
-                "may not be readable: leave damaged files out, or use on_error='raise'"
-            )
         if self.max_skipped_rows is None:
             return
         if self.on_error != "skip":
@@ -388,6 +385,25 @@ class Options:
             )
         if self.pin_memory and self.framework != "torch":
             raise ValueError(f'pin_memory=True needs framework="torch", not {self.framework!r}')
+
+    def check_even(self, rows: int | None, world_size: int) -> None:
+        """Raise ValueError if ranks may have other numbers of rows in a global array of JAX.
+
+        Parameters
+        ----------
+        rows : int, optional
+            That are left of the epoch; None if they are unknown.
+        world_size : int
+        """
+        is_even = self.sharding is None or world_size == 1 or self.pad_last or self.drop_last
+        size = self.find_batch_size(world_size) * world_size
+        if is_even or (rows is not None and size and rows % size == 0):
+            return
+        raise ValueError(
+            "sharding= makes global arrays, to which all processes give as many rows of each "
+            "batch, and in the last step of an epoch some may have fewer: give pad_last=True or "
+            "drop_last=True"
+        )
 
     def _check_device(self) -> None:
         if self.device is None:

@@ -35,6 +35,9 @@ class Pack:
         The padding of the packed columns, or of each of them by name.
     aligned : sequence of str, optional
         The columns with an item for each token. By default all lists of items of a fixed width.
+    lengths : str, optional
+        A column of integers with the number of tokens of each row. It is read before the first
+        epoch in place of the lists; a row that has another number of tokens is an error then.
     add : sequence of str
         Of ``"position_ids"``, ``"segment_ids"`` and ``"cu_seqlens"``.
 
@@ -53,6 +56,7 @@ class Pack:
     long: Long = "split"
     pad_value: float | Mapping[str, float] = 0
     aligned: Sequence[str] | None = None
+    lengths: str | None = None
     add: Sequence[str] = ("position_ids", "segment_ids", "cu_seqlens")
 
     def __post_init__(self) -> None:
@@ -60,6 +64,8 @@ class Pack:
             raise TypeError(f"column={self.column!r}: give the name of a column")
         for name in ("length", "buffer_size"):  # states have them: plain ints
             object.__setattr__(self, name, require_int(name, getattr(self, name)))
+        if not isinstance(self.lengths, str | None):
+            raise TypeError(f"lengths={self.lengths!r}: give the name of a column of integers")
         if self.aligned is not None:
             require_names("aligned", self.aligned)
         require_names("add", self.add)
@@ -71,7 +77,7 @@ class Pack:
 
     def list_arguments(self) -> dict[str, Any]:
         """Return the arguments of `DeviceStream.pack`."""
-        return dict(self.__dict__)
+        return {name: value for name, value in self.__dict__.items() if name != "lengths"}
 
     def list_deciding(self) -> dict[str, Any]:
         """Return the arguments that decide which tokens a block has."""

@@ -42,7 +42,7 @@ from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Convert, Received, iterate
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
-from arrowdl.loader._skipped import detach
+from arrowdl.loader._skipped import Skipped, detach
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.numbered import Numbered, number_source, report_failed
@@ -79,7 +79,9 @@ class Pipeline:
         self._packing = packing
         if options.pack is not None:
             if packing is None:
-                self._packing = Packing(source, self._order, options.splits, options.pack)
+                self._packing = Packing(
+                    source, self._order, options.splits, options.pack, skips=options.skips
+                )
             self._order = Order(options.seed, None)  # blocks are in order, and their rows shuffled
         self._padding: Padding | None = None  # of the stream that was opened last
 
@@ -127,6 +129,15 @@ class Pipeline:
             self._packing.prepare()
         return self.with_options(reduced)
 
+    def describe_pack(self) -> dict[str, Any] | None:
+        """Return what decides on the tokens of blocks, for states; None without `pack`."""
+        return None if self._packing is None else self._packing.describe()
+
+    def list_lost(self) -> list[Skipped]:
+        """Name the documents that are in no block, since their lengths cannot be read."""
+        packing = self._packing
+        return [] if packing is None or not self.options.skips else packing.list_lost()
+
     def find_source(self, position: Position) -> Source:
         """Return the source whose rows the ranks share: of `pack`, the blocks of the epoch.
 
@@ -154,7 +165,7 @@ class Pipeline:
             return None
         if self.plan is not None:
             stages = position.stages
-            return self.plan.find_steps(source.num_rows, position.epoch, stages, sharding).count
+            return self.plan.find_steps(source, position.epoch, stages, sharding).count
         rows = count_rest(source.num_rows, position.stages)
         return count_batches(rows, sharding) or None
 
@@ -219,7 +230,7 @@ class Pipeline:
             source = source.for_writing()
         numbered = None
         if options.skips:
-            source, numbered = number_source(source)
+            source, numbered = self._number(source)
         return self.open_arrays(
             self._read(source, reader),
             _describe_batches(reader),
@@ -228,6 +239,12 @@ class Pipeline:
             is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
             numbered=numbered,
         )
+
+    def _number(self, source: Source) -> tuple[Source, Numbered]:
+        """Return the rows of an epoch with numbers, and what these mean."""
+        if self._packing is not None:
+            return self._packing.number(source)
+        return number_source(source, () if self.plan is None else self.plan.list_faults())
 
     def open_arrays(
         self,

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Reader
-from arrowdl.loader._epoch.sharding import count_batches
+from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
@@ -20,10 +20,10 @@ from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
-from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._stats import Reporter, Stats
-from arrowdl.loader._tally import Tally, find_most, name_entry
+from arrowdl.loader._tally import Tally, check_lost, find_most, name_entry
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -133,20 +133,21 @@ class EpochReader:
                     "the saved state to Loader.load_state_dict, and make the DataLoader then"
                 )
             position.phases = phases
+        if self._options.sharding is not None:
+            own = self._pipeline.find_source(self._position)
+            rows = None if isinstance(own, StreamSource) else own.num_rows
+            left = rows and count_rest(rows, self._position.list_stages())
+            self._options.check_even(left, world_size)
         return Reader(self._position, rank, sharding, worker, step)
 
     def _plan_phases(self, source: MixedSource, position: Position) -> list[Phase]:
         """Return the phases of the epoch of `position`."""
         saved, size = position.phases, self._options.global_batch_size
-        if size is None:  # a budget of tokens, with which weights stay
-            phases = source.plan([], [], source.splits)
-            if saved not in ([], phases):
-                raise ValueError(
-                    "the weights are not those of the state, with which its rows were counted: "
-                    "with a budget of tokens they stay for an epoch, set_epoch starts one with "
-                    "others"
-                )
-            return phases
+        if size is None:  # a budget of tokens
+            plan, sharding = self._pipeline.plan, self._make_sharding()
+            assert plan is not None
+            stages = position.list_stages()
+            return plan.find_phases(source, saved, position.epoch, stages, sharding)
         phases = source.plan(saved, position.count_steps(), size)
         end = self._find_known_end(position)
         known = [[phase for phase in some if phase.row < end] for some in (saved, phases)]
@@ -160,10 +161,16 @@ class EpochReader:
 
     def _find_known_end(self, position: Position) -> int:
         """Return the row of each sequence up to which the order of the rows is settled."""
-        done, plan = position.count_rows(), self._pipeline.plan
+        plan, source = self._pipeline.plan, self._pipeline.find_source(position)
         if plan is None:
-            return done
-        return plan.find_window_end(done, self._pipeline.make_sharding(self._find_world()[1], 1))
+            return position.count_rows()
+        assert isinstance(source, IndexedSource)
+        stages, sharding = position.list_stages(), self._make_sharding()
+        return plan.find_known_end(source, position.epoch, stages, sharding)
+
+    def _make_sharding(self) -> Sharding:
+        """Return how rows are divided, whatever the number of workers."""
+        return self._pipeline.make_sharding(self._find_world()[1], 1)
 
     def _find_next(self) -> Position:
         """Return where the next iterator begins."""
@@ -177,15 +184,27 @@ class EpochReader:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
         received = self._received
-        tally = self._make_tally() if self._options.skips else None
+        tally = None
+        if self._options.skips:
+            self._note_lost()
+            tally = self._make_tally(reader.position)
         yield from iterate(pipeline, reader, received, self._make_bar, self._reporter, tally)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
 
-    def _make_tally(self) -> Tally:
+    def _note_lost(self) -> None:
+        """Log the documents that are in no block, unless there are too many."""
+        entries = [one for one in self._pipeline.list_lost() if one not in self._left_out]
+        if entries:
+            check_lost(entries, self._source, self._options.max_skipped_rows)
+            self._note_skipped(entries)
+
+    def _make_tally(self, position: Position) -> Tally:
         most = self._options.max_skipped_rows
-        return Tally(self._received.stats, find_most(self._source) if most is None else most)
+        if most is None:
+            most = find_most(self._pipeline.find_source(position))
+        return Tally(self._received.stats, most)
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options
@@ -253,12 +272,13 @@ class EpochReader:
             )
         if isinstance(self._source, MixedSource) and self._source.is_endless:
             raise TypeError('a mixture of stop="repeat" has no length: it never ends')
-        _, world_size = self._find_world()
-        sharding = self._pipeline.make_sharding(world_size, 1)
-        source, plan = self._pipeline.find_source(Position(self.epoch)), self._pipeline.plan
+        sharding, plan, position = self._make_sharding(), self._pipeline.plan, Position(self.epoch)
+        if isinstance(self._source, MixedSource) and self._options.counts_tokens:
+            position.phases = self._plan_phases(self._source, position)
+        source = self._pipeline.find_source(position)
         assert isinstance(source, IndexedSource)
         if plan is not None:
-            return plan.find_steps(source.num_rows, self.epoch, [], sharding).count
+            return plan.find_steps(source, self.epoch, [], sharding).count
         return count_batches(source.num_rows, sharding)
 
     def __repr__(self) -> str:
@@ -266,7 +286,7 @@ class EpochReader:
         rows = "" if isinstance(source, StreamSource) else f"{source.num_rows} rows, "
         if isinstance(source, MixedSource):
             names = ", ".join(member.name for member in source.members)
-            rows = f"{names}, " if source.is_endless else f"{rows}{names}, "
+            rows = f"{names}, " if source.length >= ENDLESS else f"{rows}{names}, "
         if options.pack is not None:
             rows += f"packed into blocks of {options.pack.length}, "
         order = f"shuffled with seed {options.seed}" if options.shuffle else "in order"
@@ -315,7 +335,7 @@ class EpochReader:
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
             **self._describe_steps(),
-            **({} if self._options.pack is None else {"pack": self._options.pack.list_deciding()}),
+            **({} if self._options.pack is None else {"pack": self._pipeline.describe_pack()}),
             **position,
         }
 
@@ -324,7 +344,7 @@ class EpochReader:
         options, plan = self._options, self._pipeline.plan
         if plan is None:
             return {} if options.splits is None else {"splits": options.splits}
-        sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
+        sharding = self._make_sharding()
         return {"splits": sharding.splits, "steps": plan.describe(sharding)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -348,7 +368,8 @@ class EpochReader:
         """
         state = find_state(state)
         own = self.state_dict()
-        if state.get("splits") != own.get("splits"):
+        is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
+        if is_alike and state.get("splits") != own.get("splits"):
             raise ValueError(
                 f"the state is of splits={state.get('splits')}, and this Loader has "
                 f"splits={own.get('splits')}: its rows have another order, so that some would "
@@ -357,12 +378,14 @@ class EpochReader:
             )
         if state.get("steps") != own.get("steps"):
             theirs, ours = _list_differences(state.get("steps"), own.get("steps"))
+            _check_unread(state.get("steps"), own.get("steps"))
             raise ValueError(
                 f"the state is of steps with {theirs}, and this Loader has steps with {ours}: "
                 "other rows were read. Make the Loader with the options of the state; set_epoch "
                 "starts an epoch with others"
             )
         if state.get("pack") != own.get("pack"):
+            _check_unread(state.get("pack"), own.get("pack"))
             raise ValueError(
                 f"the state is of pack={state.get('pack')}, and this Loader has "
                 f"pack={own.get('pack')}: its blocks have other tokens, so that some would be lost "
@@ -404,8 +427,7 @@ class EpochReader:
         if plan is None or not self._options.counts_tokens:
             position.check_rows(source.num_rows)
             return
-        sharding = self._pipeline.make_sharding(self._find_world()[1], 1)
-        plan.find_steps(source.num_rows, position.epoch, position.stages, sharding)
+        plan.find_steps(source, position.epoch, position.stages, self._make_sharding())
 
     def _check_mixture(self, source: MixedSource, position: Position) -> None:
         count = len(source.members)
@@ -463,6 +485,19 @@ class EpochReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _check_unread(theirs: Any, ours: Any) -> None:
+    """Raise ValueError if the lengths of other rows could not be read."""
+    if not (isinstance(theirs, Mapping) and isinstance(ours, Mapping)):
+        return
+    then, now = (own.get("unread", "no rows") for own in (theirs, ours))
+    if then != now:
+        raise ValueError(
+            f"when the state was saved, the lengths of {then} could not be read, and now it is "
+            f"{now}: steps have other rows. Restore the files as they were then, or start an epoch "
+            "with set_epoch"
+        )
 
 
 def _list_differences(theirs: Any, ours: Any) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 # The system refuses these to every file.
 _OF_THE_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST_RANGES = 8  # that a line names
+NUMBER = "arrowdl.row_number"  # a column that is added meanwhile: int64, from 0
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -114,10 +115,25 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
+def check_number_name(names: Iterable[str]) -> None:
+    """Raise ValueError if a column has the name of that which is added."""
+    if NUMBER in names:
+        raise ValueError(
+            f'on_error="skip" numbers the rows in a column "{NUMBER}", and the source has one: '
+            "rename it, or leave it out with columns="
+        )
+
+
+def simplify(error: Exception) -> Exception:
+    """Return an error with the text of `error` alone, which any process can load."""
+    kind = type(error)
+    return kind(str(error)) if kind.__module__ == "builtins" else OSError(describe(error))
+
+
 def find_ranges(rows: Iterable[int]) -> Ranges:
     """Return the ranges of consecutive numbers among `rows`, ascending."""
     ranges: list[tuple[int, int]] = []
-    for row in sorted(rows):
+    for row in sorted(set(rows)):
         if ranges and ranges[-1][1] == row:
             ranges[-1] = (ranges[-1][0], row + 1)
         else:

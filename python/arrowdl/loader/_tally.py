@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from arrowdl.loader._skipped import Report, Skipped, renew
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._stats import Stats
 
 _MOST_KEPT = 1_000  # entries of `Stats.skipped`
@@ -91,10 +91,31 @@ def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None
         )
 
 
+def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> None:
+    """Raise OSError if too many documents are in no block, since their lengths cannot be read.
+
+    Parameters
+    ----------
+    lost : sequence of Skipped
+    source : Source
+        All documents.
+    most : int, optional
+        Of `max_skipped_rows`.
+    """
+    rows = sum(stop - start for entry in lost for start, stop in entry.ranges)
+    limit = find_most(source) if most is None else most
+    if rows > limit:
+        raise OSError(
+            f"the lengths of {rows} rows cannot be read, and max_skipped_rows={limit} allows no "
+            f"more. The last are {lost[-1]}"
+        )
+
+
 def find_most(source: Source) -> int:
     """Return the default of `max_skipped_rows`."""
     sources = _list_sources(source)
-    return sum(own.num_rows for own in sources) // _SHARE if sources else _MOST_OF_STREAMS
+    rows = sum(own.num_rows for own in sources)
+    return rows // _SHARE if sources and rows < ENDLESS else _MOST_OF_STREAMS
 
 
 def _list_sources(source: Source) -> list[IndexedSource]:

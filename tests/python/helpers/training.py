@@ -16,7 +16,29 @@ import torch.distributed as dist
 GLOBAL_BATCH = 32
 
 
-def main(folder: Path, data: str, meeting: str, stop: int, end: str) -> None:
+def open_loader(data: str, kind: str) -> Any:
+    """Shuffled rows of files, or blocks of a mixture of them with the documents of another one."""
+    options: dict[str, Any] = {"splits": 4, "shuffle": True, "seed": 5, "buffer_size": 64}
+    if kind == "rows":
+        return arrowdl.Loader(
+            data, global_batch_size=GLOBAL_BATCH, columns=["id", "x", "y"], **options
+        )
+    assert kind == "blocks"
+    sources = {"a": f"{data}/0.parquet", "b": [f"{data}/{i}.parquet" for i in (1, 2)]}
+    pack = arrowdl.Pack("tokens", 8, "best_fit", buffer_size=4)
+    options |= {"columns": ["tokens"], "stop": "all", "weights": {"a": 1, "b": 3}}
+    return arrowdl.Loader.mix(sources, GLOBAL_BATCH, pack=pack, **options)
+
+
+def read_batch(batch: dict[str, torch.Tensor], valid: int) -> tuple[Any, Any, Any]:
+    """What says which rows a batch has, and the inputs and targets of the model."""
+    if "id" in batch:
+        return batch["id"][:valid].tolist(), batch["x"][:valid], batch["y"][:valid]
+    tokens = batch["tokens"][:valid]
+    return tokens.tolist(), tokens.flatten() / 1000, batch["segment_ids"][:valid].flatten()
+
+
+def main(folder: Path, data: str, kind: str, meeting: str, stop: int, end: str) -> None:
     """Train from the state in `folder`, if there is one, and write each step into it.
 
     After `stop` steps of this run, rank 1 (or the only rank) is killed, or all ranks end.
@@ -25,9 +47,7 @@ def main(folder: Path, data: str, meeting: str, stop: int, end: str) -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world_size
     )
-    loader = arrowdl.Loader(
-        data, global_batch_size=GLOBAL_BATCH, splits=4, shuffle=True, seed=5, buffer_size=64
-    )
+    loader = open_loader(data, kind)
     weights = torch.zeros(2, dtype=torch.float64)
     step = 0
     saved = folder / "state.json"
@@ -38,8 +58,8 @@ def main(folder: Path, data: str, meeting: str, stop: int, end: str) -> None:
         step = state["step"]
     begun = step
     for batch in loader:
-        loss = train(weights, batch, loader.valid_rows)
-        ids = batch["id"][: loader.valid_rows].tolist()
+        ids, x, y = read_batch(batch, loader.valid_rows)
+        loss = train(weights, x.double(), y.double())
         (folder / f"{step}-{rank}.json").write_text(json.dumps({"ids": ids, "loss": loss}))
         dist.barrier()  # all ranks have read the step that the state counts
         step += 1
@@ -54,12 +74,11 @@ def main(folder: Path, data: str, meeting: str, stop: int, end: str) -> None:
     dist.destroy_process_group()
 
 
-def train(weights: torch.Tensor, batch: dict[str, torch.Tensor], valid: int) -> float:
+def train(weights: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> float:
     """Do a step of gradient descent on the whole global batch; return its loss."""
-    x, y = batch["x"][:valid].double(), batch["y"][:valid].double()
     error = weights[0] * x + weights[1] - y
     sums = torch.stack(
-        [error.square().sum(), (error * x).sum(), error.sum(), error.new_tensor(valid)]
+        [error.square().sum(), (error * x).sum(), error.sum(), error.new_tensor(len(x))]
     )
     dist.all_reduce(sums)
     weights -= 0.1 * sums[1:3] / sums[3]
@@ -72,5 +91,5 @@ def save(path: Path, state: Any) -> None:
 
 
 if __name__ == "__main__":
-    folder, data, meeting, stop, end = sys.argv[1:]
-    main(Path(folder), data, meeting, int(stop), end)
+    folder, data, kind, meeting, stop, end = sys.argv[1:]
+    main(Path(folder), data, kind, meeting, int(stop), end)

@@ -247,6 +247,14 @@ def test_global_arrays_need_batches_of_one_size() -> None:
     with pytest.raises(ValueError, match=message.format("on_error='skip' drops rows")):
         arrowdl.Loader(table, 10, on_error="skip", **options)
     assert len(list(loader.map(dict))) == 10
+    ranks: dict[str, Any] = {"rank": 0, "world_size": 3}
+    for source in (table, table.to_reader):
+        uneven = arrowdl.Loader(source, 10, **ranks, **options)
+        with pytest.raises(ValueError, match=r"in the last step .* some may have fewer"):
+            next(iter(uneven))
+    for more in ({"pad_last": True}, {"drop_last": True}):
+        next(iter(arrowdl.Loader(table, 10, **more, **ranks, **options)))
+    next(iter(arrowdl.Loader(table[:90], 10, **ranks, **options)))
     chain = arrowdl.Loader(table, 10, pad_last=True, on_error="skip", **options).filter(is_even)
     assert {batch["id"].shape for batch in chain} == {(10,)}
 

@@ -16,9 +16,9 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._skipped import can_skip
+from arrowdl.loader._skipped import NUMBER, can_skip
 from arrowdl.loader._sources.base import IndexedSource
-from arrowdl.loader._sources.numbered import MISSING, NUMBER, NumberedSource, read_numbers
+from arrowdl.loader._sources.numbered import MISSING, NumberedSource, read_numbers
 from helpers.faults import flip_value, open_checked, truncate, write_checked
 from helpers.ranks import Ranks
 
@@ -278,6 +278,15 @@ def test_options_are_checked() -> None:
         arrowdl.Loader(table, 10, max_skipped_rows=3)
     with pytest.raises(ValueError, match="max_skipped_rows=-1: expected an int of at least 0"):
         arrowdl.Loader(table, 10, on_error="skip", max_skipped_rows=-1)
+
+
+def test_a_column_with_the_name_of_the_numbers() -> None:
+    table = make_table(0).append_column(NUMBER, pa.array(range(100)))
+    assert NUMBER in next(iter(arrowdl.Loader(table.select([NUMBER]), 10)))
+    for source in (table, table.to_reader):
+        with pytest.raises(ValueError, match=f'in a column "{NUMBER}", and the source has one'):
+            next(iter(open_skipping(source)))
+    assert flatten(read(open_skipping(table, columns=["id"]))) == list(range(100))
 
 
 def test_rows_that_a_rank_repeats_are_not_its_own(tmp_path: Path) -> None:

@@ -105,7 +105,6 @@ WRONG = {
     "no pack": ({"pack": "tokens"}, TypeError, r"pack='tokens': give arrowdl.Pack\("),
     "stack": ({"stack": {"x": ["source"]}}, ValueError, "leave stack= out"),
     "buckets": ({"bucket_by": "tokens"}, ValueError, 'pack= and bucket_by="tokens"'),
-    "skipping": ({"on_error": "skip"}, ValueError, "on_error='skip' with pack="),
     "no column": ({"columns": ["labels"]}, ValueError, r'names "tokens", .* \[\'labels\'\]'),
     "no list": ({"pack": arrowdl.Pack("source", 4)}, TypeError, '"source" is of'),
     "length": ({"pack": arrowdl.Pack("tokens", 0)}, ValueError, "length=0: a block has 1 to"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
+import re
+import subprocess
+import sys
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import arrowdl
@@ -163,3 +168,56 @@ def test_the_wait_for_a_transform_is_told() -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize("name", ["transform", "transform_arrow"])
+def test_torch_has_as_many_threads_as_it_was_told(name: str) -> None:
+    """OpenMP's number is of a thread, and torch's matrix products in a new one ignored it."""
+    import torch
+
+    maps = Path("/proc/self/maps")
+    found = re.search(r"/\S*/libgomp\S*", maps.read_text()) if maps.exists() else None
+    if found is None:
+        pytest.skip("torch does not use libgomp here")
+    library = ctypes.CDLL(found[0])
+    seen = set()
+
+    def look(batch: Any) -> Any:
+        seen.add(library.omp_get_max_threads())
+        return batch
+
+    before = torch.get_num_threads()
+    try:
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            seen.clear()
+            list(make(**{name: look}))
+            assert seen == {number}
+    finally:
+        torch.set_num_threads(before)
+
+
+PROGRAM = """
+import threading, pyarrow as pa, arrowdl
+
+table = pa.table({"id": range(100)})
+begun = threading.Event()
+
+def train():
+    loader = arrowdl.Loader(table, 8, framework="numpy", transform=dict.copy, num_threads=2)
+    batches = iter(loader)
+    next(batches)
+    begun.set()
+    threading.main_thread().join()  # it waits for this thread, and has ended otherwise
+    print(1 + sum(1 for _ in batches), sum(1 for _ in loader))
+
+threading.Thread(target=train).start()
+begun.wait()
+"""
+
+
+def test_a_training_that_outlives_the_main_thread() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60
+    )
+    assert (run.stdout, run.stderr) == ("13 13\n", "")

@@ -12,6 +12,7 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -150,6 +151,10 @@ def test_another_budget_for_the_rest_of_an_epoch() -> None:
         ({"ragged": "padded"}, "steps with padded=False, and .* with padded=True"),
         ({"splits": 2}, "splits=4, and this Loader has splits=2"),
         ({"global_batch_tokens": None, "global_batch_size": 16}, "has steps with .*size=16"),
+        (
+            {"global_batch_tokens": None, "bucket_by": None, "batch_size": 4, "splits": None},
+            "steps with bucket_by='tokens', .* has steps with a number of rows: ",
+        ),
     ],
 )
 def test_a_state_of_other_steps(changed: dict[str, Any], text: str) -> None:
@@ -433,8 +438,128 @@ def test_mixtures_with_a_budget(stop: str, bucket: str | None, ragged: str) -> N
         second, state = read_mixture(4, state, 3, **options)
         third, _ = read_mixture(1, state, **options)
         assert first + second + third == whole
-    with pytest.raises(ValueError, match="the weights are not those of the state"):
-        make_mixture({"a": 1, "b": 9}, **options).load_state_dict(state)
+
+
+SCHEDULE = {0: {"a": 1, "b": 0}, 2: {"a": 0, "b": 1}, 4: {"a": 1, "b": 1}}
+
+
+@pytest.mark.parametrize("stop", ["first", "all", "repeat"])
+@pytest.mark.parametrize("bucket", ["tokens", None])
+def test_weights_of_a_budget_change_at_a_step(stop: str, bucket: str | None) -> None:
+    options: dict[str, Any] = {"stop": stop, "size": None, "bucket_by": bucket, "buffer_size": 32}
+    options |= {"global_batch_tokens": 480, "token_column": "tokens", "weights": SCHEDULE}
+    most = 40 if stop == "repeat" else None
+    whole, _ = read_mixture(1, steps=most, **options)
+    if stop != "repeat":
+        assert len(whole) == len(make_mixture(**options))
+    sources = [{i >= 1000 for i in step} for step in whole]
+    assert sources[:2] == [{False}, {False}]
+    if bucket is None:
+        assert sources[2:4] == [{True}, {True}]
+        assert sources[4] == {False, True}
+    else:  # rows that are sorted together keep their weights
+        first = sources.index({True})
+        assert 2 <= first < 6
+        assert {False, True} in sources[first:]
+    if stop == "all":
+        assert set(itertools.chain(*whole)) == {*range(150), *range(1000, 1250)}
+    for steps in (0, 1, 2, 3, 5):
+        first_part, state = read_mixture(2, steps=steps, **options)
+        second, state = read_mixture(4, state, 3, **options)
+        left = None if most is None else most - steps - 3
+        third, _ = read_mixture(1, state, left, **options)
+        assert first_part + second + third == whole
+
+
+@pytest.mark.parametrize("bucket", ["tokens", None])
+def test_other_weights_of_a_budget_hold_from_a_resume_on(bucket: str | None) -> None:
+    options: dict[str, Any] = {"stop": "repeat", "size": None, "bucket_by": bucket}
+    options |= {"global_batch_tokens": 480, "token_column": "tokens", "buffer_size": 32}
+    before, state = read_mixture(1, steps=3, weights={"a": 1, "b": 0}, **options)
+    assert not any(i >= 1000 for step in before for i in step)
+    found = [
+        read_mixture(ranks, state, 12, weights={"a": 0, "b": 1}, **options)[0] for ranks in (1, 2)
+    ]
+    assert found[0] == found[1]
+    is_b = [all(i >= 1000 for i in step) for step in found[0]]
+    assert all(is_b[4:])
+    assert bucket is not None or all(is_b)
+    ids = list(itertools.chain(*before, *(step for step in found[0])))
+    of_a = [i for i in ids if i < 1000]
+    assert len(set(of_a)) == len(of_a), "none is read twice"
+
+
+def test_another_budget_within_a_schedule() -> None:
+    """Weights change at a step, whatever budgets the steps before it had."""
+    weights = {0: {"a": 1, "b": 0}, 4: {"a": 0, "b": 1}}
+    options: dict[str, Any] = {"stop": "repeat", "size": None, "bucket_by": None}
+    options |= {"token_column": "tokens", "weights": weights}
+    steps, state = read_mixture(1, steps=2, global_batch_tokens=480, **options)
+    for ranks, budget, more in ((2, 960, 1), (4, 480, 3)):
+        found, state = read_mixture(ranks, state, more, global_batch_tokens=budget, **options)
+        steps += found
+    assert [{i >= 1000 for i in step} for step in steps] == [{False}] * 4 + [{True}] * 2
+    ids = list(itertools.chain(*steps))
+    assert len(set(ids)) == len(ids)
+    assert [phase[1] for phase in state["phases"]] == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "weights", [{"a": 1, "b": 1}, {0: {"a": 1, "b": 1}, 2**30: {"a": 0, "b": 1}}]
+)
+def test_a_schedule_that_no_epoch_reaches(weights: Any) -> None:
+    options: dict[str, Any] = {"size": None, "bucket_by": None, "token_column": "tokens"}
+    for stop in ("first", "all"):
+        loader = make_mixture(weights, stop=stop, global_batch_tokens=480, **options)
+        assert len(loader) > 20
+        assert len(loader) == len(read(loader))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pack": arrowdl.Pack("tokens", 8), "batch_size": 2},
+        {"batch_tokens": 20, "token_column": "tokens"},
+        {"batch_size": 4, "bucket_by": "tokens"},
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"on_error": "skip"}, {"rank": 1, "world_size": 2}])
+def test_a_filter_that_leaves_no_row(
+    tmp_path: Path, options: dict[str, Any], more: dict[str, Any]
+) -> None:
+    pq.write_table(make_long(), tmp_path / "0.parquet", row_group_size=50)
+    loader = make(tmp_path, columns=["id", "tokens"], filter=ds.field("id") < 0, **options, **more)
+    assert (len(loader), list(loader)) == (0, [])
+    loader.load_state_dict(loader.state_dict())
+    assert loader.epoch == 1
+
+
+def test_an_endless_budget() -> None:
+    options: dict[str, Any] = {"stop": "repeat", "size": None, "bucket_by": None}
+    options |= {"global_batch_tokens": 480, "token_column": "tokens"}
+    steps, state = read_mixture(2, steps=100, **options)
+    assert all(steps)
+    rest, _ = read_mixture(1, state, 5, **options)
+    assert rest == read_mixture(1, steps=105, **options)[0][100:]
+    with pytest.raises(TypeError, match="it never ends"):
+        len(make_mixture(**options))
+    assert "a, b, global batches of 480 tokens" in repr(make_mixture(**options))
+    with make_mixture(num_workers=2, **options) as loader:
+        assert read(Slice(loader, 20)) == steps[:20]
+
+
+class Slice:
+    """The first batches of a Loader."""
+
+    def __init__(self, loader: Any, count: int) -> None:
+        self.loader, self.count = loader, count
+
+    @property
+    def valid_rows(self) -> int:
+        return int(self.loader.valid_rows)
+
+    def __iter__(self) -> Any:
+        return itertools.islice(self.loader, self.count)
 
 
 @pytest.mark.parametrize(
@@ -443,16 +568,6 @@ def test_mixtures_with_a_budget(stop: str, bucket: str | None, ragged: str) -> N
         ({"batch_tokens": 99}, ValueError, "give it global_batch_tokens="),
         ({"size": None}, TypeError, "global_batch_tokens=, its tokens"),
         ({"global_batch_tokens": 99}, ValueError, "give one of them"),
-        ({"size": None, "global_batch_tokens": 9, "stop": "repeat"}, ValueError, "equally many"),
-        (
-            {
-                "size": None,
-                "global_batch_tokens": 9,
-                "weights": {0: {"a": 1, "b": 1}, 2: {"a": 1, "b": 0}},
-            },
-            ValueError,
-            "weights of several steps",
-        ),
     ],
 )
 def test_budgets_that_no_mixture_has(

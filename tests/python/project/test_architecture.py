@@ -200,7 +200,7 @@ def imported_at_once(tree: ast.Module) -> set[str]:
     return names
 
 
-SHARED = {"__init__", "allocators", "interface", "numpy_like"}
+SHARED = {"__init__", "allocators", "interface", "numpy_like", "threads"}
 # Modules that import one framework, by path; other modules import them in functions.
 OF_A_FRAMEWORK = {
     **{

@@ -6,10 +6,16 @@ import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._skipped import Report, renew
-from arrowdl.loader._sources.numbered import MISSING, NUMBER, Numbered, read_numbers
+from arrowdl.loader._skipped import NUMBER, Report, renew
+from arrowdl.loader._sources.numbered import (
+    Numbered,
+    is_missing,
+    read_numbers,
+    strip_missing,
+)
 
 
 @dataclass
@@ -18,16 +24,16 @@ class Note:
 
     Attributes
     ----------
-    numbers : DeviceArray or list of int
-        Of its rows, as in `Numbered`.
+    numbers : DeviceArray or list
+        Of its rows, as in `Numbered`: ints, or of a block a list of these.
     report : Report, optional
         Of rows that are missing.
     """
 
-    numbers: _core.DeviceArray | list[int]
+    numbers: _core.DeviceArray | list[Any]
     report: Report | None = None
 
-    def list_numbers(self) -> list[int]:
+    def list_numbers(self) -> list[Any]:
         """Return the numbers of the rows."""
         if not isinstance(self.numbers, list):
             self.numbers = read_numbers(self.numbers)
@@ -72,18 +78,20 @@ def drop_missing(
         if not numbered.has_failures:
             return rows
         numbers = note.list_numbers()
-        if not numbers or max(numbers) < MISSING:
+        lost = [is_missing(number) for number in numbers]
+        if not any(lost):
             return rows
         own = valid_rows.get(index, len(numbers))
-        if missing := [number - MISSING for number in numbers[:own] if number >= MISSING]:
+        missing = [strip_missing(numbers[i]) for i in range(own) if lost[i]]
+        if missing:
             note.report = numbered.report_missing(missing)
-        kept = [i for i, number in enumerate(numbers) if number < MISSING]
+        kept = [i for i in range(len(numbers)) if not lost[i]]
         note.numbers = [numbers[i] for i in kept]
         if kept:
             return take_rows(rows, kept)
         valid_rows[index] = 0
         if not filler:
-            reason = note.report or numbered.report_missing([numbers[0] - MISSING])
+            reason = note.report or numbered.report_missing([strip_missing(numbers[0])])
             filler.append(_find_row(numbered, reason))
         return copy.deepcopy(filler[0])
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
+from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._batches.padding import Counts
 
 Convert = Callable[[Any], Any]
@@ -87,19 +91,67 @@ def convert_in_threads(
         In the order of the items. An item's error is raised by the future.
     """
     waiting: deque[Pending] = deque()
-    pool = ThreadPoolExecutor(num_threads, "arrowdl-transform")
+    tasks: SimpleQueue[Any] = SimpleQueue()  # of `_Task`, and at the end None
+    threads: list[Thread] = []
     try:
         with closing(items):
             for item in items:
-                future = pool.submit(convert, item)
+                future: Future[Any] = Future()
                 waiting.append(Pending(future, len(item), item.nbytes, count(item)))
-                del item
+                tasks.put(_Task(convert, item, future))
+                del item, future
+                if len(threads) < num_threads and (started := _start(tasks)):
+                    threads.append(started)
+                if not threads:
+                    tasks.get().run()
                 if len(waiting) > num_threads + ahead:
                     yield waiting.popleft()
             while waiting:
                 yield waiting.popleft()
     finally:  # no call of `convert` goes on behind the training's back
-        pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(Empty):
+            while True:
+                tasks.get_nowait()
+        for _ in threads:
+            tasks.put(None)
+        while threads and not sys.is_finalizing():  # then they have stopped, wherever they were
+            threads.pop().join()
+
+
+@dataclass
+class _Task:
+    """An item whose batch a thread makes."""
+
+    convert: Convert
+    item: Any
+    future: Future[Any]
+
+    def run(self) -> None:
+        try:
+            self.future.set_result(self.convert(self.item))
+        except BaseException as error:
+            self.future.set_exception(error)
+            del self  # which the error refers to
+
+
+def _work(tasks: SimpleQueue[Any]) -> None:
+    while (task := tasks.get()) is not None:
+        set_up_thread()
+        task.run()
+        del task
+
+
+def _start(tasks: SimpleQueue[Any]) -> Thread | None:
+    """Start a thread, or return None if the system has no room for one, or the process ends.
+
+    An executor would refuse work to a training in a thread that outlives the main one.
+    """
+    thread = Thread(target=_work, args=(tasks,), name="arrowdl-transform", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
 
 
 class Receive:

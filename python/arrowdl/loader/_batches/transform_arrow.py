@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._sources.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
 
@@ -65,6 +66,7 @@ def transform_stream(
 
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
+            set_up_thread()
             made = transform(array) if skip is None else skip(transform, array, index)
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")

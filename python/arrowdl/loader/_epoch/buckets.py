@@ -12,7 +12,7 @@ from arrowdl import _core
 from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import Window
-from arrowdl.loader._sources.lengths import measure_rows
+from arrowdl.loader._sources.lengths import LENGTH, measure_rows
 
 
 class Buckets(EpochSequences):
@@ -31,6 +31,8 @@ class Buckets(EpochSequences):
         Of each window of a sequence: its first rows, those after them, and so on.
     find_window : callable
         Takes the number of a window, and returns a `Window`: the same for all sequences.
+    lengths : EpochSequences, optional
+        The lengths of the rows, if these may be missing. By default they are measured.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class Buckets(EpochSequences):
         splits: int,
         rows: int,
         find_window: Callable[[int], Window],
+        lengths: EpochSequences | None = None,
     ) -> None:
+        self._lengths = lengths
         self._epoch = epoch
         self._column = column
         self._total = total
@@ -54,8 +58,15 @@ class Buckets(EpochSequences):
         return stream
 
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
-        opened = self._epoch.open([(index, self._widen(index, span)) for index, span in wanted])
-        return [self._sort(stream, span) for (_, span), stream in zip(wanted, opened, strict=True)]
+        wide = [(index, self._widen(index, span)) for index, span in wanted]
+        known: Sequence[_core.DeviceStream | None] = [None] * len(wide)
+        if self._lengths is not None:
+            known = self._lengths.open(wide)
+        opened = zip(self._epoch.open(wide), known, strict=True)
+        return [
+            self._sort(stream, lengths, span)
+            for (_, span), (stream, lengths) in zip(wanted, opened, strict=True)
+        ]
 
     def _widen(self, index: int, span: Span) -> Span:
         """Return the rows of the windows that have rows of `span`."""
@@ -63,20 +74,32 @@ class Buckets(EpochSequences):
         first, last = span.start // self._rows, -(-span.stop // self._rows)
         return Span(first * self._rows, min(length, last * self._rows))
 
-    def _sort(self, stream: _core.DeviceStream, span: Span) -> _core.DeviceStream:
+    def _sort(
+        self, stream: _core.DeviceStream, lengths: _core.DeviceStream | None, span: Span
+    ) -> _core.DeviceStream:
         """Sort the windows of a stream of `_widen`, and keep the rows of `span`."""
         first = span.start // self._rows
-        made = _core.from_arrow_stream(self._sort_windows(stream, first))
+        made = _core.from_arrow_stream(self._sort_windows(stream, lengths, first))
         return made.slice(span.start - first * self._rows, len(span))
 
-    def _sort_windows(self, stream: _core.DeviceStream, first: int) -> Iterator[_core.DeviceArray]:
+    def _sort_windows(
+        self, stream: _core.DeviceStream, lengths: _core.DeviceStream | None, first: int
+    ) -> Iterator[_core.DeviceArray]:
         windows = cut_rows(stream, itertools.repeat((self._rows, 0)))
-        for number, parts in zip(itertools.count(first), windows, strict=False):
-            yield self._sort_rows(parts, self._find_window(number))
-            del parts
+        known: Iterator[list[_core.DeviceArray] | None] = itertools.repeat(None)
+        if lengths is not None:
+            known = cut_rows(lengths, itertools.repeat((self._rows, 0)))
+        numbers = itertools.count(first)
+        for number, parts, own in zip(numbers, windows, known, strict=False):
+            if own is None:
+                columns = [part.field(self._column) for part in parts]
+            else:
+                columns = [part.field(LENGTH) for part in own]
+            order = find_order(columns, self._column, self._find_window(number))
+            yield self._sort_rows(parts, order)
+            del parts, own, columns
 
-    def _sort_rows(self, parts: list[_core.DeviceArray], window: Window) -> _core.DeviceArray:
-        order = find_order([part.field(self._column) for part in parts], self._column, window)
+    def _sort_rows(self, parts: list[_core.DeviceArray], order: Any) -> _core.DeviceArray:
         starts = list(itertools.accumulate(map(len, parts), initial=0))
         rows = _core.number_rows(parts, _core.read_row_numbers(starts[:-1], starts[-1]))
         taken, is_shared = _core.take_rows(rows, _core.read_row_numbers(order, starts[-1]))

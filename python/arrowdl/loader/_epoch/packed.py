@@ -7,21 +7,26 @@ process knows the lengths of all sequences, and so where every block begins: it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._epoch.block_plan import BlockPlan
+from arrowdl.loader._epoch.block_plan import BlockPlan, Place
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import EpochRows, Order
 from arrowdl.loader._epoch.sequences import EpochSequences
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._packing import Pack
+from arrowdl.loader._skipped import Report, Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
-from arrowdl.loader._sources.lengths import open_lengths
+from arrowdl.loader._sources.lengths import check_lengths, describe_lost, list_lengths, open_lengths
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
+from arrowdl.loader._sources.numbered import Faults, Numbered, number_source
+from arrowdl.loader._sources.numbered import Place as RowPlace
+from arrowdl.loader._sources.stand_ins import find_faults
 
 _ROWS = 65_536  # whose lengths are packed at a time
 _UNIT = 64  # blocks that are read together, if they are near each other
@@ -38,10 +43,15 @@ class Packing:
     splits : int, optional
         Sequences of blocks that a process may read side by side: they share the shuffle buffer.
     pack : Pack
+    skips : bool
+        Whether documents whose length cannot be read are left out.
     """
 
-    def __init__(self, source: Source, order: Order, splits: int | None, pack: Pack) -> None:
+    def __init__(
+        self, source: Source, order: Order, splits: int | None, pack: Pack, *, skips: bool
+    ) -> None:
         self.pack = pack
+        self._skips = skips
         self._source = source
         if splits is not None and order.buffer_size is not None and _is_indexed(source):
             order = replace(order, buffer_size=-(-order.buffer_size // splits))
@@ -61,9 +71,44 @@ class Packing:
     def prepare(self) -> None:
         """Read the lengths of all sequences, which each worker process would read again."""
         if isinstance(self._source, IndexedSource) and self._lengths is None:
-            lengths = open_lengths(self._source, self.pack.column)
+            column = self.pack.lengths or self.pack.column
+            lengths = open_lengths(self._source, column, skips=self._skips)
             lengths.prepare()
             self._lengths = lengths
+
+    def describe(self) -> dict[str, Any]:
+        """Return what decides on the blocks, for states."""
+        about = self.pack.list_deciding()
+        if self._skips:
+            self.prepare()
+            if self._lengths is not None and (lost := describe_lost(self._lengths)):
+                about["unread"] = lost
+        return about
+
+    def list_lost(self) -> list[Skipped]:
+        """Name the documents whose lengths cannot be read, which are in no block."""
+        self.prepare()
+        sources = [] if self._lengths is None else list_lengths(self._lengths)
+        names = [""]
+        if isinstance(self._source, MixedSource):
+            names = [member.name for member in self._source.members]
+        return [
+            replace(entry, path=entry.path or name)
+            for name, source in zip(names, sources, strict=False)
+            for entry in source.list_lost()
+        ]
+
+    def number(self, blocks: Source) -> tuple[Source, Numbered]:
+        """Return blocks of `open` with the numbers of their documents as the column `NUMBER`."""
+        assert isinstance(blocks, (PackedEpoch, PackedMixture, PackedStream))
+        faults: list[Faults] = []
+        if self._lengths is not None:
+            assert isinstance(self._source, IndexedSource)
+            packed = find_packed(self._source, self.pack)
+            own = list_lengths(self._lengths)
+            faults = [find_faults(lengths, packed, self.pack.lengths) for lengths in own]
+        rows, numbered = number_source(self._source, faults)
+        return blocks.with_rows(rows), NumberedBlocks(numbered, self.pack)
 
     def _open(self, epoch: int) -> Source:
         source = self._source
@@ -96,16 +141,57 @@ def check_pack(source: Source, pack: Pack) -> list[str] | None:
         return None
     if isinstance(source, MixedSource) and len(source.schedule) > 1:
         raise ValueError(
-            "pack= with weights that change at a step: a step has blocks, and how many rows these "
-            "have differs from one to the next. Give one number for each source"
+            "pack= with weights that change at a step: a step has blocks, and at a step each "
+            "sequence has come to another row. Give one number for each source, and others from "
+            "the next epoch on"
         )
     names = source.column_names
     if names is not None and pack.column not in names:
         raise ValueError(
             f'pack= names "{pack.column}", and the columns that are read are {list(names)}'
         )
+    if names is not None and pack.lengths is not None and pack.lengths not in names:
+        raise ValueError(
+            f'pack= has lengths="{pack.lengths}", and the columns that are read are {list(names)}'
+        )
     stream = source.read([]).pack(**pack.list_arguments())
     return [field.name for field in stream.schema.children]
+
+
+def find_packed(source: IndexedSource, pack: Pack) -> frozenset[str]:
+    """Return the columns with an item for each token: of blocks, lists of one length."""
+    fields = source.read([]).pack(**{**pack.list_arguments(), "add": []}).schema.children
+    return frozenset(field.name for field in fields if field.format == f"+w:{pack.length}")
+
+
+class NumberedBlocks:
+    """What the numbers of blocks mean, each the list of those of its documents.
+
+    Parameters
+    ----------
+    rows : Numbered
+        Of the documents.
+    pack : Pack
+    """
+
+    def __init__(self, rows: Numbered, pack: Pack) -> None:
+        self._rows = rows
+        self._pack = pack.list_arguments()
+
+    @property
+    def has_failures(self) -> bool:
+        return self._rows.has_failures
+
+    def report_missing(self, numbers: Sequence[list[int]]) -> Report:
+        found = self._rows.report_missing([number for own in numbers for number in own])
+        return replace(found, rows=len(numbers))
+
+    def locate(self, numbers: Sequence[list[int]]) -> list[RowPlace]:
+        return self._rows.locate([number for own in numbers for number in own])
+
+    def sample(self) -> Iterator[_core.DeviceArray]:
+        for row in self._rows.sample():
+            yield from _core.chain([row]).pack(**self._pack).rebatch(1).slice(0, 1)
 
 
 class _Blocks(IndexedSource):
@@ -117,6 +203,7 @@ class _Blocks(IndexedSource):
     def __init__(self, source: IndexedSource, pack: Pack) -> None:
         self._source = source
         self._pack = pack.list_arguments()
+        self._lengths_column = pack.lengths
 
     @property
     def column_names(self) -> list[str] | None:
@@ -126,6 +213,13 @@ class _Blocks(IndexedSource):
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         """Return a stream without blocks: others are read by `read_rows`."""
         return self._source.read([]).pack(**self._pack)
+
+    def pack_rows(self, rows: _core.DeviceStream, place: Place) -> _core.DeviceStream:
+        """Pack rows from the one on with which `place` begins."""
+        if self._lengths_column is not None:
+            checked = check_lengths(rows, self._pack["column"], self._lengths_column)
+            rows = _core.read_arrays(checked, rows.schema, rows.device_type)
+        return rows.pack(**self._pack, resume_from=place)
 
     def describe(self) -> str:
         return self._source.describe()
@@ -151,6 +245,8 @@ class PackedEpoch(_Blocks):
         self, source: IndexedSource, lengths: IndexedSource, pack: Pack, order: Order, epoch: int
     ) -> None:
         super().__init__(source, pack)
+        self._order = order
+        self._epoch = epoch
         self._rows = EpochRows(source, order, epoch)
         self._count = source.num_rows
         own = EpochRows(lengths, order, epoch)
@@ -160,6 +256,13 @@ class PackedEpoch(_Blocks):
         if blocks % _UNIT:
             self.units.append(blocks % _UNIT)
 
+    def with_rows(self, source: Source) -> PackedEpoch:
+        """Return the blocks of the same rows, which may have more columns."""
+        assert isinstance(source, IndexedSource)
+        made = copy(self)
+        made._source, made._rows = source, EpochRows(source, self._order, self._epoch)
+        return made
+
     def read_rows(
         self, start: int, stop: int, order: UnitOrder, readers: int = 1
     ) -> _core.DeviceStream:
@@ -168,7 +271,7 @@ class PackedEpoch(_Blocks):
         place = self._plan.find(start)
         end = self._plan.find_end(stop)
         rows = self._rows.read(Span(place.row, self._count if end is None else end), readers)
-        return rows.pack(**self._pack, resume_from=place).slice(0, stop - start)
+        return self.pack_rows(rows, place).slice(0, stop - start)
 
 
 def _read_from(rows: EpochRows, stop: int, row: int) -> _core.DeviceStream:
@@ -197,6 +300,7 @@ class PackedMixture(_Blocks, EpochSequences):
 
     def __init__(self, source: MixedSource, lengths: MixedSource, pack: Pack, epoch: int) -> None:
         super().__init__(source, pack)
+        self._epoch = epoch
         self._sequences = MixedSequences(source, epoch)
         self._end = source.length if source.stop == "first" else ENDLESS
         if source.stop != "first":
@@ -214,6 +318,13 @@ class PackedMixture(_Blocks, EpochSequences):
             self._count = max(plan.count_until(source.length) for plan in self._plans)
         self.units: list[int] = [self._count] * source.splits
 
+    def with_rows(self, source: Source) -> PackedMixture:
+        """As in `PackedEpoch`."""
+        assert isinstance(source, MixedSource)
+        made = copy(self)
+        made._source, made._sequences = source, MixedSequences(source, self._epoch)
+        return made
+
     def _open_none(self) -> _core.DeviceStream:
         return self.read([])
 
@@ -226,7 +337,7 @@ class PackedMixture(_Blocks, EpochSequences):
         ]
         streams = self._sequences.open([(i, own) for (i, _), own in zip(wanted, rows, strict=True)])
         return [
-            stream.pack(**self._pack, resume_from=place).slice(0, len(span))
+            self.pack_rows(stream, place).slice(0, len(span))
             for stream, place, (_, span) in zip(streams, places, wanted, strict=True)
         ]
 
@@ -263,6 +374,13 @@ class PackedStream(StreamSource):
         self._rows = source
         self._order = order
         self._pack = pack.list_arguments()
+
+    def with_rows(self, source: Source) -> PackedStream:
+        """As in `PackedEpoch`."""
+        assert isinstance(source, StreamSource)
+        made = copy(self)
+        made._rows = source
+        return made
 
     def open(self, epoch: int) -> _core.DeviceStream:
         """As in `StreamSource`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,34 @@ from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.sequences import EpochSequences, Sequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Sharding, Span, Stage
-from arrowdl.loader._epoch.steps import EvenSteps, Steps, TokenSteps, Window, fill_steps
+from arrowdl.loader._epoch.steps import (
+    EvenSteps,
+    Part,
+    Steps,
+    TokenPlan,
+    TokenSteps,
+    Window,
+    fill_steps,
+)
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
-from arrowdl.loader._sources.lengths import LENGTH, LengthsSource, open_lengths
-from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.lengths import (
+    LENGTH,
+    LengthsSource,
+    describe_lost,
+    list_lengths,
+    open_lengths,
+)
+from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
+from arrowdl.loader._sources.numbered import Faults
+from arrowdl.loader._sources.shares import Phase
+from arrowdl.loader._sources.stand_ins import find_faults
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK_ROWS = 65_536  # of each sequence, which are planned together
+_ENDLESS_ROWS = 1_024  # the same, if only the first steps may be asked for
 _MOST_KEPT = 4  # plans, of epochs and of parts of an epoch that had another budget
 
 
@@ -65,8 +82,11 @@ class Plan:
                 f"{list(names)}"
             )
         self._is_padded = options.columns.may_pad(self._column)
-        self._lengths = open_lengths(source, self._column) if options.counts_tokens else None
-        self._kept: dict[tuple[int, int, int, int], TokenSteps] = {}
+        # Rows that are skipped have the place that their lengths say, in every epoch.
+        self._lengths: IndexedSource | None = None
+        if options.counts_tokens or options.skips:
+            self._lengths = open_lengths(source, self._column, skips=options.skips)
+        self._kept: dict[tuple[Any, ...], TokenSteps] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_kept": {}}
@@ -95,17 +115,25 @@ class Plan:
                 "max_length": options.columns.find_max_length(self._column),
                 "pad_to_multiple": options.pad_to_multiple,
             }
+        known = self._lengths if options.skips else None
+        if known is not None and (lost := describe_lost(known)):
+            about["unread"] = lost
         return about
 
+    def list_faults(self) -> list[Faults]:
+        """Return what is known of each source by the lengths of its rows."""
+        found = [] if self._lengths is None else list_lengths(self._lengths)
+        return [find_faults(own) for own in found]
+
     def find_steps(
-        self, rows: int, epoch: int, stages: Sequence[Stage], sharding: Sharding
+        self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
     ) -> Steps:
         """Return the steps that are left of an epoch.
 
         Parameters
         ----------
-        rows : int
-            Of the epoch.
+        source : IndexedSource
+            That of this plan, or of a mixture with the weights of the epoch.
         epoch : int
         stages : sequence of Stage
             What was read.
@@ -118,14 +146,71 @@ class Plan:
             A row is longer than the budget, or more was read than there is.
         """
         if sharding.tokens is None:
-            return find_even_steps(rows, stages, sharding)
+            return find_even_steps(source.num_rows, stages, sharding)
+        return self._find_rest(source, epoch, stages, sharding)
+
+    def find_phases(
+        self,
+        source: MixedSource,
+        saved: Sequence[Phase],
+        epoch: int,
+        stages: Sequence[Stage],
+        sharding: Sharding,
+    ) -> list[Phase]:
+        """Return the weights of an epoch of a mixture with a budget of tokens.
+
+        A step begins at the row where the steps before it end, which depend on the weights before
+        it alone. Rows that are sorted keep their weights up to the end of their window.
+
+        Parameters
+        ----------
+        source : MixedSource
+        saved : sequence of Phase
+            Of the state that was loaded; none for a new epoch.
+        epoch : int
+        stages : sequence of Stage
+            What was read.
+        sharding : Sharding
+            Of what is left.
+        """
+        schedule = source.schedule
+        done = sum(stage.batches for stage in stages)
+        phases = list(saved) or [Phase(0, schedule[0][1])]
+        present = [own for own in schedule if own[0] <= done][-1]
+        to_come = [own for own in schedule if own[0] > done]
+        for step, weights in ([(done, present[1])] if saved else []) + to_come:
+            if not to_come and weights == phases[-1].weights:
+                break  # nothing to find
+            steps = self._find_rest(source.go_on(phases), epoch, stages, sharding)
+            end = source.find_length(phases)
+            row = self.find_window_end(steps.find_row(step - done, end), sharding)
+            if row >= end:
+                break
+            phases = [phase for phase in phases if phase.row < row] or phases[:1]
+            if row == 0:
+                phases = [Phase(0, weights)]
+            elif phases[-1].weights != weights:
+                phases.append(Phase(row, weights))
+        return phases
+
+    def find_known_end(
+        self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
+    ) -> int:
+        """Return the row of each sequence up to which the order of the rows is settled."""
+        row = self.find_steps(source, epoch, stages, sharding).find_row(0)
+        return self.find_window_end(row, sharding)
+
+    def _find_rest(
+        self, source: IndexedSource, epoch: int, stages: Sequence[Stage], sharding: Sharding
+    ) -> TokenSteps:
         left: TokenSteps | None = None
         for stage in [*stages, Stage(sharding, 0)]:
             tokens = stage.sharding.tokens
             assert tokens is not None
             if left is None or left.tokens != tokens:
                 start = 0 if left is None else left.find_row(0)
-                left = self._find_token_steps(epoch, replace(sharding, tokens=tokens), start)
+                own = replace(sharding, tokens=tokens)
+                left = self._find_token_steps(source, epoch, own, start)
             left = left.skip(stage.batches)
         assert left is not None
         return left
@@ -133,7 +218,7 @@ class Plan:
     def sort(
         self,
         sequences: EpochSequences,
-        rows: int,
+        source: IndexedSource,
         epoch: int,
         steps: Steps,
         sharding: Sharding,
@@ -142,16 +227,17 @@ class Plan:
         if self._options.bucket_by is None:
             return sequences
         assert sharding.splits is not None
-        splits, size = sharding.splits, self._find_window_rows(sharding)
+        splits, size, rows = sharding.splits, self._find_window_rows(sharding), source.num_rows
+        known = self._open_sequences(source, epoch, splits) if self._options.skips else None
 
         def find_window(number: int) -> Window:
             if isinstance(steps, TokenSteps):
-                return steps.windows[number]
+                return steps.find_window(number)
             left = min(size, rows // splits - number * size)  # of the shortest sequence
             batch = sharding.global_batch_size // splits
             return self._make_window([batch] * (left // batch), epoch, number, is_even=True)
 
-        return Buckets(sequences, self._column, rows, splits, size, find_window)
+        return Buckets(sequences, self._column, rows, splits, size, find_window, known)
 
     def find_window_end(self, rows: int, sharding: Sharding) -> int:
         """Return the end of the window in which row `rows` of each sequence is, if not its first.
@@ -182,36 +268,58 @@ class Plan:
             draw[:moved] = _core.permute(moved, seed)
         return Window(sizes, draw)
 
-    def _find_token_steps(self, epoch: int, sharding: Sharding, start: int) -> TokenSteps:
+    def _find_token_steps(
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
+    ) -> TokenSteps:
         assert sharding.splits is not None
         assert sharding.tokens is not None
-        key = (epoch, sharding.splits, sharding.tokens, start)
+        order = (source.phases, source.is_endless) if isinstance(source, MixedSource) else ()
+        key = (epoch, sharding.splits, sharding.tokens, start, order)
         if key not in self._kept:
-            made = self._plan_steps(epoch, sharding, start)
+            made = self._plan_steps(source, epoch, sharding, start)
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
             self._kept[key] = made
         return self._kept[key]
 
-    def _plan_steps(self, epoch: int, sharding: Sharding, start: int) -> TokenSteps:
-        assert self._lengths is not None
+    def _plan_steps(
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
+    ) -> TokenSteps:
         assert sharding.tokens is not None
         self._check_longest(sharding)
-        streams = self._open_lengths(epoch, sharding, start)
-        most = sharding.tokens // len(streams)
-        windows: list[Window] = []
-        rows = array("q", [start])
+        is_endless = isinstance(source, MixedSource) and source.is_endless
         if self._options.bucket_by is None:
-            chunks = map(_align, self._read_tokens(streams, _CHUNK_ROWS))
+            parts = self._plan_rows(source, epoch, sharding, start)
+        else:
+            parts = self._plan_windows(source, epoch, sharding, start)
+        return TokenSteps(sharding.tokens, TokenPlan(start, parts, is_endless=is_endless))
+
+    def _plan_rows(
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
+    ) -> Iterator[Part]:
+        assert sharding.tokens is not None
+        assert sharding.splits is not None
+        most, rows, cuts = sharding.tokens // sharding.splits, _CHUNK_ROWS, [start]
+        if isinstance(source, MixedSource):
+            # Other rows might fit into the step before, and move the one whose weights they have.
+            cuts += [phase.row for phase in source.phases if phase.row > start]
+            rows = min(rows, _ENDLESS_ROWS) if source.is_endless else rows
+        for begin, end in itertools.pairwise([*cuts, ENDLESS]):
+            streams = self._open_lengths(source, epoch, sharding, begin, end)
+            chunks = map(_align, self._read_tokens(streams, rows))
             for size in fill_steps(chunks, most, is_padded=self._is_padded):
-                rows.append(rows[-1] + size)
-            return TokenSteps(sharding.tokens, rows)
-        for parts in self._read_tokens(streams, self._find_window_rows(sharding)):
-            window = self._plan_window(parts, most, epoch, len(windows))
-            windows.append(window)
-            for i in window.draw:
-                rows.append(rows[-1] + window.sizes[i])
-        return TokenSteps(sharding.tokens, rows, windows)
+                yield (size,), None
+
+    def _plan_windows(
+        self, source: IndexedSource, epoch: int, sharding: Sharding, start: int
+    ) -> Iterator[Part]:
+        streams = self._open_lengths(source, epoch, sharding, start)
+        assert sharding.tokens is not None
+        most = sharding.tokens // len(streams)
+        windows = self._read_tokens(streams, self._find_window_rows(sharding))
+        for number, parts in enumerate(windows):
+            window = self._plan_window(parts, most, epoch, number)
+            yield [window.sizes[i] for i in window.draw], window
 
     def _plan_window(self, parts: Sequence[pa.Array], most: int, epoch: int, number: int) -> Window:
         import pyarrow.compute as pc
@@ -231,22 +339,33 @@ class Plan:
         parts = itertools.zip_longest(*cut, fillvalue=pa.array([], pa.int64()))
         return map(list, parts)
 
-    def _open_lengths(self, epoch: int, sharding: Sharding, start: int) -> list[_core.DeviceStream]:
-        """Open the lengths of each sequence from `start` on."""
-        lengths, splits = self._lengths, sharding.splits
+    def _open_sequences(self, source: IndexedSource, epoch: int, splits: int) -> EpochSequences:
+        """Return the lengths of the rows of `source` in the order of an epoch."""
+        lengths = self._lengths
         assert lengths is not None
-        assert splits is not None
-        shortest = lengths.num_rows // splits
-        ends = [len(locate_sequence(i, splits, lengths.num_rows)) for i in range(splits)]
-        if self._options.drop_last:
-            ends = [shortest] * splits
-        sequences: EpochSequences
         if isinstance(lengths, MixedSource):
-            sequences = MixedSequences(lengths, epoch)
-        else:
-            sequences = Sequences(lengths, self._order, epoch, splits, shares_units=False)
+            assert isinstance(source, MixedSource)
+            return MixedSequences(lengths.with_turns_of(source), epoch)
+        return Sequences(lengths, self._order, epoch, splits, shares_units=False)
+
+    def _open_lengths(
+        self,
+        source: IndexedSource,
+        epoch: int,
+        sharding: Sharding,
+        start: int,
+        stop: int = ENDLESS,
+    ) -> list[_core.DeviceStream]:
+        """Open the lengths of the rows of each sequence from `start` to `stop`."""
+        splits, rows = sharding.splits, source.num_rows
+        assert splits is not None
+        ends = [len(locate_sequence(i, splits, rows)) for i in range(splits)]
+        if self._options.drop_last:
+            ends = [rows // splits] * splits
+        sequences = self._open_sequences(source, epoch, splits)
         return [
-            sequences.open([(i, Span(start, max(start, end)))])[0] for i, end in enumerate(ends)
+            sequences.open([(i, Span(start, max(start, min(stop, end))))])[0]
+            for i, end in enumerate(ends)
         ]
 
     def _count_tokens(self, rows: _core.DeviceArray) -> pa.Array:

@@ -52,7 +52,7 @@ def read_splits(
     if plan is None:
         steps: Steps = find_even_steps(rows, stages, sharding)
     else:
-        steps = plan.find_steps(rows, number, stages, sharding)
+        steps = plan.find_steps(source, number, stages, sharding)
     turns = _Turns(source, reader, steps)
     is_joined = copies_rows(sharding)
     epoch: EpochSequences
@@ -64,12 +64,12 @@ def read_splits(
         # Unless rows are copied, the source decides whose memory they are in.
         epoch = Sequences(source, order, number, turns.splits, shares_units=is_joined)
     if plan is not None and not isinstance(epoch, PackedMixture):
-        epoch = plan.sort(epoch, rows, number, steps, sharding)
+        epoch = plan.sort(epoch, source, number, steps, sharding)
     streams = epoch.open(turns.list_rows())
     stream = streams[0]
     if sharding.tokens is not None:
-        cuts = turns.list_cuts()  # rebatch() leaves no array without rows
-        stream = _join(streams, cuts) if turns.has_rows() else stream.rebatch(1)
+        # rebatch() leaves no array without rows
+        stream = _join(streams, turns) if turns.has_rows() else stream.rebatch(1)
     elif is_joined:
         stream = _core.interleave(streams, turns.rows, turns.skip)
     if is_joined and reads_ahead:  # several batches at a time, which costs less than one
@@ -83,13 +83,12 @@ def read_splits(
     return _core.from_arrow_stream(itertools.chain(stream, filler))
 
 
-def _join(
-    streams: Sequence[_core.DeviceStream], cuts: Sequence[tuple[int, int]]
-) -> _core.DeviceStream:
+def _join(streams: Sequence[_core.DeviceStream], turns: _Turns) -> _core.DeviceStream:
     """Join the rows of each cut of all streams to one array."""
 
     def join() -> Iterator[_core.DeviceArray]:
-        for found in itertools.zip_longest(*(cut_rows(stream, iter(cuts)) for stream in streams)):
+        cuts = (cut_rows(stream, turns.list_cuts()) for stream in streams)
+        for found in itertools.zip_longest(*cuts):
             parts = [part for parts in found for part in parts or ()]
             if len(parts) > 1:
                 parts = list(_core.chain(parts).rebatch(sum(map(len, parts))))
@@ -145,14 +144,12 @@ class _Turns:
         """Whether the rank's sequences have rows for this worker."""
         return any(span for _, span in self.list_rows())
 
-    def list_cuts(self) -> list[tuple[int, int]]:
-        """List the rows of each sequence in this worker's steps, and those up to its next one."""
+    def list_cuts(self) -> Iterator[tuple[int, int]]:
+        """Yield the rows of each sequence in this worker's steps, and those up to its next one."""
         workers = self._reader.sharding.num_workers
         find = self._steps.find_row
-        return [
-            (find(step + 1) - find(step), find(step + workers) - find(step + 1))
-            for step in range(self._find_turn(), self._batches, workers)
-        ]
+        for step in range(self._find_turn(), self._batches, workers):
+            yield find(step + 1) - find(step), find(step + workers) - find(step + 1)
 
     def _find_turn(self) -> int:
         """Return this worker's next step."""
@@ -172,6 +169,8 @@ class _Turns:
         return len(locate_sequence(index, self.splits, self._total))
 
     def _find_filler(self) -> tuple[int, int] | None:
+        if self._steps.is_endless:
+            return None
         last = self._batches - 1
         has_last = last % self._reader.sharding.num_workers == self._reader.worker
         if self._reader.sharding.drop_last or last < self._reader.position.batches or not has_last:

@@ -81,28 +81,29 @@ class Position:
         """Return the same position, or the start of the epoch if a reader has moved this one."""
         if self.is_begun:
             return Position(self.epoch)
-        return Position(self.epoch, self._list_stages(), phases=self.phases)
+        return Position(self.epoch, self.list_stages(), phases=self.phases)
 
     def count_steps(self) -> list[tuple[int, int]]:
         """List the steps that were read with splits, and the rows of each, of all ranks."""
-        stages = self._list_stages()
+        stages = self.list_stages()
         return [(stage.batches, stage.sharding.global_batch_size) for stage in stages]
 
     def count_rows(self) -> int:
         """Count the rows of each sequence that were read with splits."""
-        stages = self._list_stages()
+        stages = self.list_stages()
         splits = stages[0].sharding.splits if stages else None
         return sum(count * rows for count, rows in self.count_steps()) // (splits or 1)
 
     def to_state(self) -> dict[str, Any]:
         """Return epoch and stages, of JSON types."""
-        stages = [_to_list(stage) for stage in self._list_stages()]
+        stages = [_to_list(stage) for stage in self.list_stages()]
         place: dict[str, Any] = {"epoch": self.epoch, "stages": stages}
         if self.phases:
             place["phases"] = [[phase.row, list(phase.weights)] for phase in self.phases]
         return place
 
-    def _list_stages(self) -> list[Stage]:
+    def list_stages(self) -> list[Stage]:
+        """List what was read, the present stage included."""
         if self.sharding is None:
             return list(self.stages)
         sharding = self.sharding.meaning

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from arrowdl.loader._epoch.sharding import Sharding, count_batches
@@ -13,12 +14,18 @@ from arrowdl.loader._epoch.sharding import Sharding, count_batches
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_STEPS = 2**50  # of an endless mixture
+
 
 class Steps(Protocol):
     """The steps that are left of an epoch; each has equally many rows of every sequence.
 
     Sequences that end a row earlier than others give a row less to the last step.
     """
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether there is no last step."""
 
     @property
     def count(self) -> int:
@@ -40,6 +47,8 @@ class EvenSteps:
     sharding : Sharding
         With `splits`.
     """
+
+    is_endless = False  # its end is a number of rows, if a large one
 
     def __init__(self, rows: int, done: int, sharding: Sharding) -> None:
         assert sharding.splits is not None
@@ -67,6 +76,64 @@ class Window(NamedTuple):
     draw: Sequence[int]
 
 
+Part = tuple[Sequence[int], Window | None]
+
+
+class TokenPlan:
+    """Steps of a budget of tokens, which are found when they are asked for.
+
+    Parameters
+    ----------
+    start : int
+        The first row, of each sequence.
+    parts : iterator of (sequence of int, Window or None)
+        Rows of the next steps in each sequence, in the order in which they are read; and of rows
+        that are sorted their window.
+    is_endless : bool
+        Whether there is always another part.
+    """
+
+    def __init__(self, start: int, parts: Iterator[Part], *, is_endless: bool) -> None:
+        self.is_endless = is_endless
+        self._rows = array("q", [start])
+        self._windows: list[Window] = []
+        self._parts = parts
+        self._lock = Lock()  # native threads read steps ahead
+
+    def count(self) -> int:
+        """Count all steps, or those that an endless mixture may have."""
+        if self.is_endless:
+            return MOST_STEPS
+        self._find(lambda: False)
+        return len(self._rows) - 1
+
+    def find_row(self, step: int, end: int = MOST_STEPS) -> int:
+        """Return the first row of a step, or the end of the last one, or some row from `end` on."""
+        if self.is_endless and step >= MOST_STEPS:
+            return MOST_STEPS  # a step has a row or more
+        self._find(lambda: step < len(self._rows) or self._rows[-1] >= end)
+        return self._rows[min(step, len(self._rows) - 1)]
+
+    def find_window(self, number: int) -> Window:
+        """Return a window of rows that are sorted."""
+        self._find(lambda: number < len(self._windows))
+        return self._windows[number]
+
+    def _find(self, is_known: Callable[[], bool]) -> None:
+        """Find steps until `is_known`, or all."""
+        while not is_known():
+            with self._lock:
+                if is_known():
+                    return
+                if (part := next(self._parts, None)) is None:
+                    return
+                sizes, window = part
+                if window is not None:
+                    self._windows.append(window)
+                for size in sizes:
+                    self._rows.append(self._rows[-1] + size)
+
+
 class TokenSteps:
     """Steps of a budget of tokens.
 
@@ -74,28 +141,25 @@ class TokenSteps:
     ----------
     tokens : int
         Of all ranks.
-    rows : array of int
-        The first row of each step in each sequence, and the end of the last step.
-    windows : sequence of Window
-        If the rows are sorted.
+    plan : TokenPlan
     done : int
         Steps that were read.
     """
 
-    def __init__(
-        self, tokens: int, rows: array[int], windows: Sequence[Window] = (), done: int = 0
-    ) -> None:
+    def __init__(self, tokens: int, plan: TokenPlan, done: int = 0) -> None:
         self.tokens = tokens
-        self.windows = windows
-        self._rows = rows
+        self.is_endless = plan.is_endless
+        self.find_window = plan.find_window
+        self._plan = plan
         self._done = done
 
     @property
     def count(self) -> int:
-        return len(self._rows) - 1 - self._done
+        return self._plan.count() - self._done
 
-    def find_row(self, step: int) -> int:
-        return self._rows[min(self._done + step, len(self._rows) - 1)]
+    def find_row(self, step: int, end: int = MOST_STEPS) -> int:
+        """As in `Steps`; if it is `end` or more, it may be an earlier step's."""
+        return self._plan.find_row(self._done + step, end)
 
     def skip(self, steps: int) -> TokenSteps:
         """Return what is left after `steps` more.
@@ -105,12 +169,12 @@ class TokenSteps:
         ValueError
             There are fewer.
         """
-        if steps > self.count:
+        if steps and steps > self.count:
             raise ValueError(
                 f"not a state of this Loader: it says that {steps} steps of {self.tokens} tokens "
                 f"were read, and the rows are enough for {self.count}"
             )
-        return TokenSteps(self.tokens, self._rows, self.windows, self._done + steps)
+        return TokenSteps(self.tokens, self._plan, self._done + steps)
 
 
 def fill_steps(

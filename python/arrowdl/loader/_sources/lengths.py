@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._skipped import Skipped, simplify
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.numbered import Faults, NumberedSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +32,8 @@ class LengthsSource(IndexedSource):
     column : str
         A column with rows of several lengths, such as a list or a string (of which the bytes
         count), or of integers, which are the lengths themselves. Null is 0.
+    skips : bool
+        Whether rows of units that cannot be read have length 0; otherwise the error is raised.
 
     Raises
     ------
@@ -38,7 +43,7 @@ class LengthsSource(IndexedSource):
 
     is_shared = True
 
-    def __init__(self, source: IndexedSource, column: str) -> None:
+    def __init__(self, source: IndexedSource, column: str, *, skips: bool = False) -> None:
         if source.column_names is not None and column not in source.column_names:
             raise ValueError(
                 f'"{column}" is not one of the columns that are read, {list(source.column_names)}'
@@ -47,7 +52,10 @@ class LengthsSource(IndexedSource):
         self.decodes_units = source.decodes_units
         self._source = source
         self._column = column
+        self._skips = skips
         self._lengths: pa.RecordBatch | None = None
+        self._lost: dict[int, Exception] = {}
+        self._entries: list[Skipped] = []
 
     @property
     def column_names(self) -> list[str]:
@@ -78,6 +86,16 @@ class LengthsSource(IndexedSource):
         most = pc.max(lengths)
         return pc.index(lengths, most).as_py(), most.as_py()
 
+    def find_lost(self) -> dict[int, Exception]:
+        """Return the units whose lengths cannot be read, and why; errors have their text alone."""
+        self._find()
+        return self._lost
+
+    def list_lost(self) -> list[Skipped]:
+        """Name the units of `find_lost`."""
+        self._find()
+        return self._entries
+
     def prepare(self) -> None:
         self._find()
 
@@ -99,12 +117,18 @@ class LengthsSource(IndexedSource):
     def _read(self) -> pa.RecordBatch:
         import pyarrow as pa
 
-        source = self._source.select(self._column)
+        source = numbered = self._source.select(self._column)
+        if self._skips:
+            source = numbered = NumberedSource(source, 0)
         parts = [
             measure_rows(array.field(self._column), self._column)
             for array in source.read(range(len(source.units)))
         ]
         source.check_read()
+        if isinstance(numbered, NumberedSource) and numbered.has_failures:
+            self._lost = {i: simplify(error) for i, error in sorted(numbered.failures.items())}
+            named = NumberedSource(self._source, 0, Faults(self._lost))
+            self._entries = [named.describe_unit(unit) for unit in self._lost]
         found = pa.concat_arrays([pa.array([], pa.int32()), *parts])
         if len(found) != self.num_rows:
             raise OSError(
@@ -114,11 +138,31 @@ class LengthsSource(IndexedSource):
         return pa.record_batch([found], names=[LENGTH])
 
 
-def open_lengths(source: IndexedSource, column: str) -> IndexedSource:
+def open_lengths(source: IndexedSource, column: str, *, skips: bool) -> IndexedSource:
     """Return the lengths of the rows of a source, or the mixture of those of a mixture."""
     if not isinstance(source, MixedSource):
-        return LengthsSource(source, column)
-    return source.with_sources([LengthsSource(member.source, column) for member in source.members])
+        return LengthsSource(source, column, skips=skips)
+    sources = [LengthsSource(member.source, column, skips=skips) for member in source.members]
+    return source.with_sources(sources)
+
+
+def list_lengths(lengths: IndexedSource) -> list[LengthsSource]:
+    """List the sources of `open_lengths`: one, or those of a mixture."""
+    sources = [lengths]
+    if isinstance(lengths, MixedSource):
+        sources = [member.source for member in lengths.members]
+    return [source for source in sources if isinstance(source, LengthsSource)]
+
+
+def describe_lost(lengths: IndexedSource) -> str:
+    """Say for states which rows have no known length; empty if all have."""
+    sources = list_lengths(lengths)
+    lost = [list(source.find_lost()) for source in sources]
+    if not any(lost):
+        return ""
+    rows = sum(source.units[i] for source, own in zip(sources, lost, strict=True) for i in own)
+    digest = hashlib.blake2b(repr(lost).encode(), digest_size=8).hexdigest()
+    return f"{rows} rows ({digest})"
 
 
 def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:
@@ -151,6 +195,31 @@ def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:
         raise ValueError(
             f'"{name}" has a length of more than {_MOST}, the most that a row may have'
         ) from None
+
+
+def check_lengths(
+    rows: _core.DeviceStream, column: str, lengths: str
+) -> Iterator[_core.DeviceArray]:
+    """Yield the arrays of a stream, whose lists have the lengths that another column says.
+
+    Raises
+    ------
+    ValueError
+        A list has another length.
+    """
+    import pyarrow.compute as pc
+
+    for array in rows:
+        found = measure_rows(array.field(column), column)
+        said = measure_rows(array.field(lengths), lengths)
+        if not found.equals(said):
+            i = pc.index(pc.not_equal(found, said), True).as_py()
+            raise ValueError(
+                f'"{lengths}" says that a row has {said[i]} tokens, and "{column}" has {found[i]}: '
+                "lengths= is a column with the number of items of each list. Write it anew, or "
+                "leave lengths= out"
+            )
+        yield array
 
 
 def _measure(column: _core.DeviceArray, name: str) -> pa.Array:

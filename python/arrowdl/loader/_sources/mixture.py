@@ -61,7 +61,7 @@ class MixedSource(IndexedSource):
     schedule : sequence of (int, weights)
         Of `read_schedule`.
     rows_of_step : int
-        Of each sequence.
+        Of each sequence; 0 with a budget of tokens.
     stop : {"first", "all", "repeat"}
         Whether an epoch ends before a row of any source is repeated, when all rows of all sources
         have been read, or never.
@@ -75,6 +75,8 @@ class MixedSource(IndexedSource):
     schedule : sequence of (int, weights)
         The weights, and the steps from which they hold.
     phases : tuple of Phase
+    counts_rows : bool
+        Whether steps have equally many rows, so that it is known at which row a step begins.
     stop : {"first", "all", "repeat"}
     splits : int
     origin : str, optional
@@ -108,7 +110,13 @@ class MixedSource(IndexedSource):
         self._schema: _core.Schema | None = None
         self._check_members()
         self._check_types()
-        self._use(plan_phases(schedule, lambda step: step * rows_of_step, [], 0))
+        self.counts_rows: bool = rows_of_step > 0
+        if self.counts_rows:
+            self._use(plan_phases(schedule, lambda step: step * rows_of_step, [], 0))
+        elif len(schedule) == 1:
+            self._use([Phase(0, schedule[0][1])])
+        else:  # a plan finds the rows of the steps
+            self._use([Phase(0, schedule[0][1])], ENDLESS)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_other": None, "_schema": None}
@@ -117,9 +125,9 @@ class MixedSource(IndexedSource):
         self.__dict__.update(state)
         self._schema = self.make_empty(0).schema
 
-    def _use(self, phases: Sequence[Phase]) -> None:
+    def _use(self, phases: Sequence[Phase], length: int | None = None) -> None:
         self.phases: tuple[Phase, ...] = tuple(phases)
-        self.length: int = self._count_length()
+        self.length: int = self._count_length() if length is None else length
         self.units: list[int] = [self.length * self.splits]
 
     def plan(
@@ -148,9 +156,32 @@ class MixedSource(IndexedSource):
 
         return plan_phases(self.schedule, find_row, saved, done)
 
+    def go_on(self, phases: Sequence[Phase]) -> MixedSource:
+        """Return the mixture by other weights, which has no end."""
+        made = copy(self)
+        made.stop = "repeat"
+        made._use(phases)
+        return made
+
+    def find_length(self, phases: Sequence[Phase]) -> int:
+        """Return the rows of each sequence by other weights; many if these have no end."""
+        made = copy(self)
+        try:
+            made._use(phases)
+        except ValueError:  # a weight is 0 until there is another one
+            return ENDLESS
+        return made.length
+
+    def with_turns_of(self, other: MixedSource) -> MixedSource:
+        """Return a mixture of sources of as many rows in the order of `other`."""
+        made = copy(self)
+        made.stop, made.phases, made.length = other.stop, other.phases, other.length
+        made.units = other.units
+        return made
+
     def with_phases(self, phases: Sequence[Phase]) -> MixedSource:
         """Return the mixture of the same sources by other weights."""
-        if tuple(phases) == self.phases:
+        if tuple(phases) == self.phases and (self.counts_rows or len(self.schedule) == 1):
             return self
         if self._other is None or self._other.phases != tuple(phases):
             made = copy(self)

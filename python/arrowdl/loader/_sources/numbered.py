@@ -5,16 +5,25 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from operator import add
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from arrowdl import _core
-from arrowdl.loader._skipped import Report, Skipped, can_skip, describe, detach, find_ranges
+from arrowdl.loader._skipped import (
+    NUMBER,
+    Report,
+    Skipped,
+    can_skip,
+    check_number_name,
+    describe,
+    detach,
+    find_ranges,
+)
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.vocabulary import make_empty
@@ -22,13 +31,29 @@ from arrowdl.loader._sources.vocabulary import make_empty
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NUMBER = "arrowdl.row_number"  # the column that is added: int64, from 0
 MISSING = 2**62  # is added to the number of a row that could not be read
 _PIECE_ROWS = 131_072  # that get numbers at once
 _ALONE = 8  # units that are read one by one after an error, before several are read again
 _SAMPLES = 16  # rows that are tried first
 
 Place = tuple[str, int]  # path, and row of the file
+
+
+@dataclass
+class Faults:
+    """What is known of a source before its rows are read.
+
+    Attributes
+    ----------
+    lost : mapping of int to Exception
+        Units that are not read, since the lengths of their rows are unknown.
+    make_column : callable, optional
+        Takes a field and a unit. Returns what stands in for the rows of a unit that cannot be read,
+        or None for nulls.
+    """
+
+    lost: Mapping[int, Exception] = field(default_factory=dict)
+    make_column: Callable[[pa.Field, int], pa.Array | None] | None = None
 
 
 class Numbered(Protocol):
@@ -44,17 +69,17 @@ class Numbered(Protocol):
     @abstractmethod
     def has_failures(self) -> bool: ...
 
-    def report_missing(self, numbers: Sequence[int]) -> Report:
-        """Say why the rows with `numbers`, without `MISSING`, could not be read."""
+    def report_missing(self, numbers: Sequence[Any]) -> Report:
+        """Say why the rows with `numbers`, of `strip_missing`, could not be read."""
 
-    def locate(self, numbers: Sequence[int]) -> list[Place]:
+    def locate(self, numbers: Sequence[Any]) -> list[Place]:
         """Return where the rows with `numbers` are."""
 
     def sample(self) -> Iterator[_core.DeviceArray]:
         """Yield rows that can be read, each an array, from several places of the source."""
 
 
-def report_failed(numbered: Numbered, numbers: Sequence[int], error: Exception) -> Report:
+def report_failed(numbered: Numbered, numbers: Sequence[Any], error: Exception) -> Report:
     """Return the report of a batch with rows of `numbers`, for which a transform failed."""
     rows: dict[str, list[int]] = {}
     for path, row in numbered.locate(numbers):
@@ -64,20 +89,44 @@ def report_failed(numbered: Numbered, numbers: Sequence[int], error: Exception) 
     return Report(len(numbers), entries, error)
 
 
-def read_numbers(numbers: _core.DeviceArray) -> list[int]:
-    """Return the values of an array of int64 without nulls."""
+def read_numbers(numbers: _core.DeviceArray) -> list[Any]:
+    """Return the values of an array of int64, or of lists of these, without nulls."""
     import pyarrow as pa
 
     values = pa.array(numbers.to("cpu"))
+    if not pa.types.is_int64(values.type):
+        return list(values.to_pylist())
     return memoryview(values.buffers()[1]).cast("q")[values.offset :][: len(values)].tolist()
 
 
-def number_source(source: Source) -> tuple[Source, Numbered]:
-    """Return the rows of `source` with their numbers as the column `NUMBER`."""
+def is_missing(number: Any) -> bool:
+    """Whether the row of a number, or a row of a list of numbers, could not be read."""
+    return bool((max(number, default=0) if isinstance(number, list) else number) >= MISSING)
+
+
+def strip_missing(number: Any) -> Any:
+    """Return the number of a row that could not be read, or those in a list of numbers."""
+    if isinstance(number, list):
+        return [own - MISSING for own in number if own >= MISSING]
+    return number - MISSING
+
+
+def number_source(source: Source, faults: Sequence[Faults] = ()) -> tuple[Source, Numbered]:
+    """Return the rows of `source` with their numbers as the column `NUMBER`.
+
+    Parameters
+    ----------
+    source : Source
+    faults : sequence of Faults
+        Of each source of a mixture, or of `source` alone.
+    """
     if isinstance(source, MixedSource):
-        return _number_mixture(source)
+        return _number_mixture(source, faults or [Faults() for _ in source.members])
     made: NumberedStream | NumberedSource
-    made = NumberedStream(source) if isinstance(source, StreamSource) else NumberedSource(source, 0)
+    if isinstance(source, StreamSource):
+        made = NumberedStream(source)
+    else:
+        made = NumberedSource(source, 0, *faults)
     return made, made
 
 
@@ -89,9 +138,15 @@ class NumberedSource(IndexedSource):
     source : IndexedSource
     first : int
         Number of its first row.
+    faults : Faults, optional
+
+    Attributes
+    ----------
+    failures : dict of int to Exception
+        Of the units that could not be read so far.
     """
 
-    def __init__(self, source: IndexedSource, first: int) -> None:
+    def __init__(self, source: IndexedSource, first: int, faults: Faults | None = None) -> None:
         self._source = source
         self._first = first
         self.units = source.units
@@ -100,7 +155,8 @@ class NumberedSource(IndexedSource):
         self.is_small = source.is_small
         self.vocabulary = source.vocabulary
         self._starts = [0, *accumulate(source.units)]
-        self._failures: dict[int, Exception] = {}
+        self._faults = faults or Faults()
+        self.failures: dict[int, Exception] = dict(self._faults.lost)
         self._missing: _core.DeviceArray | None = None
 
     @property
@@ -127,6 +183,8 @@ class NumberedSource(IndexedSource):
         if not self.decodes_units:
             spans = [(self._starts[unit], self.units[unit]) for unit in units]
             return self._number_all(self._source.read(units, readers), spans)
+        if not self._faults.lost.keys().isdisjoint(units):
+            return _core.from_arrow_stream(self._read_around(units, readers))
         try:
             stream = self._source.read(units, readers)
         except Exception as error:
@@ -154,6 +212,16 @@ class NumberedSource(IndexedSource):
         """Number the rows of `spans`, each a first row and a number of rows."""
         return _core.from_arrow_stream(_number_spans(stream, self._first, spans))
 
+    def _read_around(self, units: Sequence[int], readers: int) -> Iterator[_core.DeviceArray]:
+        """Read `units`, of which some are lost."""
+        yield self._make_empty(None)
+        for is_lost, group in groupby(units, self._faults.lost.__contains__):
+            if not is_lost:
+                yield from self.read(list(group), readers)
+            else:
+                for unit in group:
+                    yield from self._stand_in(unit)
+
     def _read_units(
         self, units: list[int], readers: int, stream: _core.DeviceStream | None
     ) -> Iterator[_core.DeviceArray]:
@@ -177,7 +245,7 @@ class NumberedSource(IndexedSource):
             for unit in units[done : done + _ALONE]:
                 yield from self._read_alone(unit, readers)
                 done += 1
-                if unit in self._failures:
+                if unit in self.failures:
                     break
 
     def _read_alone(self, unit: int, readers: int) -> Iterator[_core.DeviceArray]:
@@ -190,7 +258,7 @@ class NumberedSource(IndexedSource):
         except Exception as error:
             if not can_skip(error):
                 raise
-            self._failures[unit] = detach(error)
+            self.failures[unit] = detach(error)
             yield from self._stand_in(unit)
             return
         yield from self._number_unit(unit, arrays)
@@ -202,18 +270,24 @@ class NumberedSource(IndexedSource):
 
     def _stand_in(self, unit: int) -> Iterator[_core.DeviceArray]:
         """Yield as many rows as the unit has, which are dropped before anybody reads them."""
+        number, left = MISSING + self._first + self._starts[unit], self.units[unit]
+        if self._faults.make_column is not None:
+            yield from _number([self._make_missing(left, unit)], number)
+            return
         if self._missing is None:
-            self._missing = self._make_missing()
-        left, rows = self.units[unit], len(self._missing)
+            self._missing = self._make_missing(min(_PIECE_ROWS, max(self.units)), unit)
+        rows = len(self._missing)
         pieces = (self._missing[: min(rows, left - start)] for start in range(0, left, rows))
-        yield from _number(pieces, MISSING + self._first + self._starts[unit])
+        yield from _number(pieces, number)
 
-    def _make_missing(self) -> _core.DeviceArray:
+    def _make_missing(self, rows: int, unit: int) -> _core.DeviceArray:
         import pyarrow as pa
 
-        schema = self._find_schema()
-        rows = min(_PIECE_ROWS, max(self.units))
-        columns = [self._make_nulls(field, rows) for field in schema]
+        schema, make = self._find_schema(), self._faults.make_column
+        columns = []
+        for own in schema:
+            made = None if make is None else make(own, unit)
+            columns.append(self._make_nulls(own, rows) if made is None else made)
         return _core.from_arrow(pa.RecordBatch.from_arrays(columns, schema=schema))
 
     def _make_nulls(self, field: pa.Field, rows: int) -> pa.Array:
@@ -240,19 +314,20 @@ class NumberedSource(IndexedSource):
 
     @property
     def has_failures(self) -> bool:
-        return bool(self._failures)
+        return bool(self.failures)
 
     def report_missing(self, numbers: Sequence[int]) -> Report:
         units = dict.fromkeys(
             bisect_right(self._starts, number - self._first) - 1 for number in numbers
         )
-        entries = [self._describe_unit(unit) for unit in units]
-        return Report(len(numbers), entries, self._failures[list(units)[-1]])
+        entries = [self.describe_unit(unit) for unit in units]
+        return Report(len(numbers), entries, self.failures[list(units)[-1]])
 
-    def _describe_unit(self, unit: int) -> Skipped:
+    def describe_unit(self, unit: int) -> Skipped:
+        """Name a unit that could not be read."""
         path, row = self._source.locate_row(self._starts[unit])
         rows = ((row, row + self.units[unit]),)
-        return Skipped(path, rows, describe(self._failures[unit]), self._source.find_group(unit))
+        return Skipped(path, rows, describe(self.failures[unit]), self._source.find_group(unit))
 
     def locate(self, numbers: Sequence[int]) -> list[Place]:
         return [self._source.locate_row(number - self._first) for number in numbers]
@@ -265,7 +340,7 @@ class NumberedSource(IndexedSource):
         # Of many units that cannot be read, others may be good.
         others = {unit: [0] for unit, rows in enumerate(self.units) if rows and unit not in wanted}
         for unit, rows in (*wanted.items(), *others.items()):
-            if unit not in self._failures:
+            if unit not in self.failures:
                 yield from self._copy_rows(unit, rows)
 
     def _copy_rows(self, unit: int, rows: Sequence[int]) -> list[_core.DeviceArray]:
@@ -279,7 +354,7 @@ class NumberedSource(IndexedSource):
                 begin += len(array)
                 if len(found) == len(rows):
                     break
-        return [] if unit in self._failures else found
+        return [] if unit in self.failures else found
 
 
 class NumberedStream(StreamSource):
@@ -312,12 +387,14 @@ class NumberedStream(StreamSource):
                 yield from map(copy.deepcopy, stream.slice(0, _SAMPLES).rebatch(1))
 
 
-def _number_mixture(mixture: MixedSource) -> tuple[MixedSource, NumberedMixture]:
+def _number_mixture(
+    mixture: MixedSource, faults: Sequence[Faults]
+) -> tuple[MixedSource, NumberedMixture]:
     firsts = list(accumulate((member.source.num_rows for member in mixture.members), initial=0))
     made = mixture.with_members(
         [
-            replace(member, source=NumberedSource(member.source, first))
-            for member, first in zip(mixture.members, firsts, strict=False)
+            replace(member, source=NumberedSource(member.source, first, own))
+            for member, first, own in zip(mixture.members, firsts, faults, strict=False)
         ]
     )
     return made, NumberedMixture(made, firsts)
@@ -408,6 +485,7 @@ def _add_numbers(array: _core.DeviceArray, number: int) -> _core.DeviceArray:
     if not _core.is_host_readable(array.device):
         column = column.to(array.device)
     names = array.field_names
+    check_number_name(names)
     return _core.make_struct([*names, NUMBER], [*map(array.field, names), column])
 
 
