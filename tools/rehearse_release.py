@@ -79,21 +79,24 @@ def tag_message(scratch: Path, version: str, notes: str) -> str:
 
 
 class Links(HTMLParser):
-    """The addresses of a page."""
+    """The addresses of a page, and where its own parts are."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
+        self.parts: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found += [value or "" for name, value in attrs if name in ("href", "src")]
+        self.parts |= {f"#{value}" for name, value in attrs if name == "id"}
 
 
 def dead_links(page: str) -> list[str]:
     """The addresses of a page that lead nowhere from a package index."""
     links = Links()
     links.feed(page)
-    return [link for link in links.found if not link.startswith(("https://", "mailto:"))]
+    alive = ("https://", "mailto:")
+    return [link for link in links.found if not link.startswith(alive) and link not in links.parts]
 
 
 def render_page(wheel: Path) -> str:

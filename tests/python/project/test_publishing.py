@@ -201,8 +201,9 @@ def test_the_message_of_a_tag_keeps_its_headings(tmp_path: Path) -> None:
 
 def test_relative_links_of_the_indexs_page_are_found() -> None:
     tool = load_tool("rehearse_release")
-    page = '<a href="https://example.com">web</a><img src="{0}"><p><a href="{0}">a</a>'
-    assert tool.dead_links(page.format("https://example.com/x.svg")) == []
+    page = '<h2 id="here">x</h2><img src="{0}"><p><a href="{0}">a</a>'
+    for link in ("https://example.com/x.svg", "#here"):
+        assert tool.dead_links(page.format(link)) == []
     for link in ("docs/a.rst", "./x.svg", "#part", "http://example.com"):
         assert tool.dead_links(page.format(link)) == [link, link]
 
