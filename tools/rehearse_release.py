@@ -49,9 +49,21 @@ def release_notes(version: str, changelog: str) -> str:
     return found[2].strip()
 
 
-def what_is_missing(project: Mapping[str, Any], changelog: str) -> list[str]:
-    """What a person has to write before the release; a rehearsal does without."""
-    missing = []
+INSTALLS = ("README.md", "docs/index.rst")
+
+
+def what_is_missing(
+    project: Mapping[str, Any], changelog: str, installs: Mapping[str, str]
+) -> list[str]:
+    """What a person has to write before the release; a rehearsal does without.
+
+    `installs` has the text of each of `INSTALLS`, which say how to install arrowdl.
+    """
+    missing = [
+        f"`pip install arrowdl` in {name}, which says that there is no release"
+        for name, text in installs.items()
+        if "no release yet" in text or "pip install arrowdl" not in text
+    ]
     if not project["urls"].get("Repository"):
         missing.append(
             "Repository in [project.urls] of pyproject.toml (`repository-code` in CITATION.cff and"
@@ -215,7 +227,9 @@ def main() -> None:
     shown = options.notes.with_name("index-page.html")
     shown.write_text(f"<!doctype html><meta charset=utf-8>\n{page}")
     print(f"the tag's message is in {options.notes}, the index's page in {shown}")
-    missing = what_is_missing(project, changelog)
+    missing = what_is_missing(
+        project, changelog, {name: (ROOT / name).read_text() for name in INSTALLS}
+    )
     for part in missing:
         print(f"a release still needs {part}")
     print(f"arrowdl {version}", "is rehearsed" if missing else "can be released")

@@ -185,11 +185,16 @@ def test_a_release_needs_a_section_of_the_changelog() -> None:
 def test_what_a_release_lacks_is_said() -> None:
     lacks = load_tool("rehearse_release").what_is_missing
     project = {"version": "0.2.0", "urls": {"Repository": "https://example.com/x"}}
-    assert lacks(project, "## [0.2.0] - 2030-01-02\n\n- new\n") == []
-    (date,) = lacks(project, "## [0.2.0] - unreleased\n\n- new\n")
+    dated = "## [0.2.0] - 2030-01-02\n\n- new\n"
+    page = {"a.md": "pip install arrowdl\n"}
+    assert lacks(project, dated, page) == []
+    (date,) = lacks(project, dated.replace("2030-01-02", "unreleased"), page)
     assert "the date of 0.2.0 in CHANGELOG.md" in date
-    (address,) = lacks({**project, "urls": {}}, "## [0.2.0] - 2030-01-02\n\n- new\n")
+    (address,) = lacks({**project, "urls": {}}, dated, page)
     assert "Repository in [project.urls]" in address
+    for text in ("pip install .", "pip install arrowdl  # no release yet"):
+        (command,) = lacks(project, dated, {"a.md": text})
+        assert "`pip install arrowdl` in a.md" in command
 
 
 def test_the_message_of_a_tag_keeps_its_headings(tmp_path: Path) -> None:
