@@ -101,11 +101,13 @@ PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
 
-# What the package index would refuse, and the oldest glibc that the wheel runs on.
+# What the package index would refuse, the oldest glibc that the wheel runs on, and all licences.
 check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/auditwheel show dist/*.whl
+	$(BIN)/python tools/list_licenses.py dist/*.whl dist/*.tar.gz
+	$(BIN)/cffconvert --validate --infile CITATION.cff
 
 # RELEASING.md's recipe: index, empty environment, demo.
 rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release against a package index of its own

@@ -1,9 +1,12 @@
 """How Sphinx builds the documentation."""
 
+import os
 import re
+import sys
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(root / "docs"))  # for notebooks.py
 
 project = "arrowdl"
 author = "The arrowdl developers"
@@ -11,7 +14,7 @@ copyright = "the arrowdl developers"
 release = re.search(r'^version = "(.*)"$', (root / "pyproject.toml").read_text(), re.M)[1]
 version = ".".join(release.split(".")[:2])
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "notebooks"]
 exclude_patterns = ["_build"]
 nitpicky = True
 # Types of other libraries and of the standard one: named, not linked, since nothing is fetched.
@@ -27,3 +30,9 @@ html_theme = "furo"
 html_title = f"arrowdl {release}"
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
+
+# Read the Docs builds each release and the branch of the next one, adds a menu of these versions to
+# every page, and leads search engines to the newest release.
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+if os.environ.get("READTHEDOCS_VERSION_TYPE") == "branch":
+    html_title = f"arrowdl after {release}"

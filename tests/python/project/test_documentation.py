@@ -97,6 +97,7 @@ def test_pages_hold_no_other_python() -> None:
 def test_examples_are_on_their_page() -> None:
     pages = "\n".join(path.read_text() for path in PAGES)
     examples = [*ROOT.glob("examples/*.py"), *ROOT.glob("examples/**/*.cpp")]
+    examples += ROOT.glob("examples/notebooks/*")
     assert [path.name for path in examples if f"/{relative(path)}\n" not in pages] == []
 
 

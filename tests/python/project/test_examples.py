@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -61,6 +64,89 @@ def test_example(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     output = capsys.readouterr().out
     for text in SAYS[name]:
         assert text in output
+
+
+# ---------------------------------------------------------------------------
+# Notebooks
+
+NOTEBOOKS = {
+    "data_engineer": [
+        "{'price': tensor([5., 6., 7.], dtype=torch.float64), 'items': tensor([0., 2., 3.]",
+        "[(100000, 100000, True)]",
+        "Array(Float32, shape=(4,))",
+    ],
+    "library_author": [
+        "True\n",
+        "[[1, 2], [1.0, 1.0, 1.0]]",
+        "[True, True]",
+        "['copy=True always copies.']",
+    ],
+    "trainer": [
+        "{'features': (500, 2), 'target': (500,)}",
+        "epoch 3: 30000 rows",
+        "(10000, 20000, 30000)",
+        "learned: True",
+    ],
+}
+
+
+def read_cells(path: Path) -> list[tuple[str, str]]:
+    """The kind and the text of each cell."""
+    cells = json.loads(path.read_text())["cells"]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+
+
+def run_cell(source: str, names: dict[str, object]) -> None:
+    """Run a cell, and print the value of its last line, as Jupyter shows it."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)
+    if last is not None:
+        value = eval(ast.unparse(last), names)
+        if value is not None:
+            print(repr(value))
+
+
+def test_every_notebook_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("notebooks/*")} == set(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # it makes files
+    names: dict[str, object] = {"__name__": name}
+    for kind, source in read_cells(EXAMPLES / f"notebooks/{name}.ipynb"):
+        if kind == "code":
+            run_cell(source, names)
+    output = capsys.readouterr().out
+    for text in NOTEBOOKS[name]:
+        assert text in output
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_committed_without_outputs(name: str) -> None:
+    """As format 4.5 says; and of Markdown it has what docs/notebooks.py shows."""
+    path = EXAMPLES / f"notebooks/{name}.ipynb"
+    book = json.loads(path.read_text())
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in book["cells"]]
+    assert len(set(ids)) == len(ids)
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+    texts = [source for kind, source in read_cells(path) if kind == "markdown"]
+    title = f"\n{texts[0].splitlines()[0].removeprefix('# ')}\n---"
+    assert title in (ROOT / "docs/examples.rst").read_text()
+    prose = re.sub(r"`[^`\n]+`", "", texts[0].partition("\n")[2] + "".join(texts[1:]))
+    assert not re.search(r"[#*_\[\]`<>|]", prose), "docs/notebooks.py shows no other Markdown"
+
+
+# ---------------------------------------------------------------------------
+# The demo
 
 
 @pytest.mark.slow
