@@ -5,6 +5,7 @@ JOBS ?= 2
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
+CLANG ?= clang
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -138,11 +139,10 @@ GPU_PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider tests/gpu
 # Without tests of ordering: under compute-sanitizer every call may wait.
 SANITIZED = -m "cuda and sanitize"
 
-gpu-carry: $(VENV)/.dev  ## .gpu/: the inputs of a build without a network
+gpu-carry: $(VENV)/.build  ## .gpu/: the inputs of a build without a network
 	rm -rf .gpu
-	mkdir -p .gpu/include
-	$(BIN)/python cmake/fetch_nanoarrow.py extract .gpu/nanoarrow
-	cp -r "$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir)/dlpack" .gpu/include
+	$(BIN)/python cmake/fetch_sources.py extract nanoarrow .gpu/nanoarrow
+	$(BIN)/python cmake/fetch_sources.py extract dlpack .gpu/include
 	$(BIN)/pip download -qq --only-binary :all: --dest .gpu/wheels -r requirements/gpu-build.txt
 
 build-gpu:
@@ -194,9 +194,10 @@ tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --build build/tsan --target arrowdl_tests
 	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
+# Any Clang with its run-time libraries: CLANG=clang-19 takes that one.
 fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
-	tools/setup-system.sh clang-14 libclang-rt-14-dev
-	cmake --preset fuzz
+	$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
+	cmake --preset fuzz -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG))
 	cmake --build build/fuzz --target fuzzers
 	tests/fuzz/run.sh build/fuzz/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
 
@@ -270,11 +271,12 @@ BUILD_WHEEL = -m pip wheel -qq --no-deps -C cmake.define.ARROWDL_WERROR=ON \
 TAG_WHEEL = $(if $(GLIBC),$(BIN)/wheel tags --remove --platform-tag manylinux_$(subst .,_,$(GLIBC))_$$(uname -m) >/dev/null,:)
 # Paths below the checkout, depth of the build folder and flags are those of the editable install:
 # ccache finds each object file again. Users' way, from the sdist, is `make check-reproducible`'s.
-dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py $(shell find cmake cpp python -type f)
+dist/.wheel: $(VENV)/.build pyproject.toml CMakeLists.txt LICENSE LICENSE-pybind11 NOTICE README.md tools/long_description.py tools/pack_wheel.py $(shell find cmake cpp python -type f)
 	rm -rf dist
 	$(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
 	$(BIN)/python $(BUILD_WHEEL) --no-build-isolation --wheel-dir dist -C build-dir=build/wheel .
 	$(TAG_WHEEL) dist/*.whl
+	$(BIN)/python tools/pack_wheel.py dist/*.whl
 	echo $(SOURCE_DATE_EPOCH) > $@
 
 # As users build it, from the sdist and in isolation, but with the pybind11 of $(VENV): ccache knows
@@ -288,5 +290,6 @@ check-reproducible: dist/.wheel  ## build the sdist and the wheel a second time,
 	$(SAME_DATE) CCACHE_BASEDIR=$(AGAIN)/sdist $(PYTHON) $(BUILD_WHEEL) --wheel-dir $(AGAIN) -C build-dir=build/dev \
 	  -C cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir) $(AGAIN)/sdist
 	$(SAME_DATE); export SOURCE_DATE_EPOCH; $(TAG_WHEEL) $(AGAIN)/*.whl
+	$(BIN)/python tools/pack_wheel.py $(AGAIN)/*.whl
 	for file in dist/*.tar.gz dist/*.whl; do cmp $$file $(AGAIN)/$$(basename $$file) || exit 1; done
 	sha256sum dist/*.tar.gz dist/*.whl

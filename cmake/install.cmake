@@ -1,5 +1,5 @@
-# The component "devel": headers, static libraries and a CMake package. find_package(arrowdl) accepts
-# the folder of the Python package and site-packages as a prefix.
+# The component "devel": headers, static libraries, a CMake package and a file of pkg-config.
+# find_package(arrowdl) accepts the folder of the Python package and site-packages as a prefix.
 
 include(CMakePackageConfigHelpers)
 set(ARROWDL_CMAKE_DIR lib/cmake/arrowdl)
@@ -37,6 +37,10 @@ install(DIRECTORY cpp/include/arrowdl "${ARROWDL_GENERATED}/arrowdl" DESTINATION
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/dlpack/include/dlpack/dlpack.h"
         DESTINATION include/dlpack COMPONENT devel)
 if(ARROWDL_BUNDLES_NANOARROW)
+  # A nanoarrow of the system has no such file that ours could name.
+  list(TRANSFORM CMAKE_DL_LIBS PREPEND -l OUTPUT_VARIABLE ARROWDL_DL_LIBS)
+  configure_file(cmake/arrowdl.pc.in "${CMAKE_CURRENT_BINARY_DIR}/arrowdl.pc" @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/arrowdl.pc" DESTINATION lib/pkgconfig COMPONENT devel)
   install(FILES "${ARROWDL_NANOARROW_GENERATED}/nanoarrow/nanoarrow_config.h"
                 "${ARROWDL_NANOARROW_SOURCES}/nanoarrow.h"
                 "${ARROWDL_NANOARROW_SOURCES}/nanoarrow.hpp"

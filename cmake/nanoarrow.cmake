@@ -3,7 +3,7 @@
 # Three routes, in this order:
 #   -DFETCHCONTENT_SOURCE_DIR_NANOARROW=DIR   a checkout or an unpacked source distribution
 #   find_package(nanoarrow)                   the system's
-#   fetch_nanoarrow.py                        bundled in our sdist, or downloaded
+#   fetch_sources.py                          bundled in our sdist, or downloaded
 
 include(FetchContent)
 
@@ -14,8 +14,8 @@ string(REGEX REPLACE "^nanoarrow==([^ ]+) .*" "\\1" NANOARROW_VERSION "${NANOARR
 
 FetchContent_Declare(
   nanoarrow
-  DOWNLOAD_COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/fetch_nanoarrow.py" extract
-                   <SOURCE_DIR>
+  DOWNLOAD_COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/fetch_sources.py" extract
+                   nanoarrow <SOURCE_DIR>
   # Upstream's own CMakeLists.txt needs a file that the source distribution lacks.
   SOURCE_SUBDIR unused
   FIND_PACKAGE_ARGS ${NANOARROW_VERSION} CONFIG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -54,6 +55,24 @@ def no_network() -> list[str]:
     message = "`unshare --net` is not permitted: only pip's index was off, not the network"
     warnings.warn(message, stacklevel=2)
     return []
+
+
+THIRD_PARTY = ("nanoarrow", "dlpack")
+
+
+def read_pin(package: str) -> re.Match[str]:
+    """The package, version and hash that cmake/<package>.txt pins."""
+    pin = re.fullmatch(
+        r"(\S+)==(\S+) --hash=sha256:(\S+)\s*", (ROOT / f"cmake/{package}.txt").read_text()
+    )
+    assert pin is not None
+    return pin
+
+
+def bundle_of(package: str) -> str:
+    """The archive of the sdist that has the sources."""
+    pin = read_pin(package)
+    return f"{pin[1]}-{pin[2]}-sources.tar.gz"
 
 
 def build_sdist(folder: Path) -> Path:
@@ -141,15 +160,15 @@ def test_the_wheels_sbom_lists_what_is_compiled_in(wheel: Path) -> None:
     assert (sbom["bomFormat"], sbom["specVersion"]) == ("CycloneDX", "1.6")
     assert sbom["metadata"]["component"]["purl"] == f"pkg:pypi/arrowdl@{wheel.name.split('-')[1]}"
     parts = {part["bom-ref"]: part for part in sbom["components"]}
-    pin = re.fullmatch(
-        r"nanoarrow==(\S+) --hash=sha256:(\S+)\s*", (ROOT / "cmake/nanoarrow.txt").read_text()
-    )
-    assert pin is not None
-    assert parts["nanoarrow"]["purl"] == f"pkg:pypi/nanoarrow@{pin[1]}"
-    assert parts["nanoarrow"]["hashes"] == [{"alg": "SHA-256", "content": pin[2]}]
+    pin = read_pin("nanoarrow")
+    assert parts["nanoarrow"]["purl"] == f"pkg:pypi/nanoarrow@{pin[2]}"
+    assert parts["nanoarrow"]["hashes"] == [{"alg": "SHA-256", "content": pin[3]}]
     with zipfile.ZipFile(wheel) as archive:
         header = archive.read("arrowdl/include/dlpack/dlpack.h")
-    assert parts["dlpack"]["hashes"][0]["content"] == hashlib.sha256(header).hexdigest()
+    sha256 = hashlib.sha256(header).hexdigest()
+    assert parts["dlpack"]["hashes"][0]["content"] == sha256
+    pinned = (ROOT / "cmake/dlpack_sources.txt").read_text()
+    assert pinned == f"{sha256}  dlpack/dlpack.h\n"
     assert re.fullmatch(r"3\.1\.\d+", parts["pybind11"]["version"])
     (root,) = sbom["dependencies"]
     assert root == {"ref": "arrowdl", "dependsOn": list(parts)}
@@ -236,6 +255,80 @@ def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_p
     assert "zero-copy: yes" in run(tmp_path / "round_trip")
 
 
+def test_pkg_config_finds_the_installed_package(installed: Path, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    env = {"PKG_CONFIG_PATH": str(installed / "lib/pkgconfig")}
+    flags = run("pkg-config", "--cflags", "--libs", "arrowdl", env=env).split()
+    program = tmp_path / "round_trip"
+    run("c++", "-std=c++17", ROOT / "examples/cpp/round_trip.cpp", "-o", program, *flags)
+    assert "zero-copy: yes" in run(program)
+    version = run("pkg-config", "--modversion", "arrowdl", env=env).strip()
+    assert f'"{version}"' in (installed / "include/arrowdl/version_macros.hpp").read_text()
+
+
+def test_another_project_takes_the_sdist_by_fetch_content(
+    installed: Path, sdist: Path, tmp_path: Path
+) -> None:
+    """CMake makes all but our own object files: those of the wheel are linked."""
+    example = (ROOT / "examples/cpp/CMakeLists.txt").read_text()
+    fetch = f"""include(FetchContent)
+FetchContent_Declare(arrowdl URL "{sdist}")
+FetchContent_MakeAvailable(arrowdl)"""
+    assert "find_package(arrowdl 0.1 REQUIRED)" in example
+    project, build = tmp_path / "project", tmp_path / "build"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(
+        example.replace("find_package(arrowdl 0.1 REQUIRED)", fetch)
+    )
+    shutil.copy(ROOT / "examples/cpp/round_trip.cpp", project)
+    command: list[str | Path] = ["cmake", "-S", project, "-B", build, "-G", "Ninja"]
+    command += [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Release"]
+    run(*no_network(), *command, env=OFFLINE)
+    for library in installed.glob("lib/*.a"):
+        shutil.copy(library, build / "_deps/arrowdl-build")
+    commands = run("ninja", "-C", build, "-t", "commands", "round_trip").splitlines()
+    own = [line for line in commands if re.search(r"-o \S*round_trip", line)]
+    assert len(own) == 2  # compile the program, link it
+    for line in own:
+        run("sh", "-c", line, cwd=build)
+    assert "zero-copy: yes" in run(build / "round_trip")
+    assert not [line for line in commands if "pybind11" in line]
+    run("cmake", "--install", build, "--prefix", tmp_path / "prefix")
+    assert not (tmp_path / "prefix").exists()  # that project decides what it installs
+
+
+def test_what_the_static_libraries_need_of_the_system(wheel: Path, installed: Path) -> None:
+    """The oldest version of each symbol that they leave open; a link takes it by its name."""
+    if "-linux_" not in wheel.name and "manylinux" not in wheel.name:
+        pytest.skip("versions of symbols are glibc's")
+    oldest: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for library in ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"):
+        path = run("c++", f"-print-file-name={library}").strip()
+        for line in run("nm", "-D", "--defined-only", path).splitlines():
+            name, _, version = line.split()[-1].replace("@@", "@").partition("@")
+            kind, _, number = version.rpartition("_")
+            if kind in {"GLIBC", "GLIBCXX", "CXXABI"} and re.fullmatch(r"[\d.]+", number):
+                row = (kind, tuple(map(int, number.split("."))))
+                oldest[name] = min(oldest.get(name, row), row)
+    symbols = {
+        line.split()[-1]
+        for library in installed.glob("lib/*.a")
+        for line in run("nm", "--undefined-only", library).splitlines()
+        if line.strip() and not line.endswith(":")
+    }
+    assert len(symbols) > 50
+    needed: dict[str, tuple[int, ...]] = {}
+    for kind, number in (oldest[name] for name in symbols if name in oldest):
+        needed[kind] = max(needed.get(kind, ()), number)
+    text = (ROOT / "docs/cpp.rst").read_text()
+    said = re.search(r"glibc (\d+)\.(\d+) and libstdc\+\+\s+of GCC (\d+)", text)
+    assert said is not None
+    releases = {8: (3, 4, 25), 9: (3, 4, 28), 11: (3, 4, 29), 12: (3, 4, 30), 13: (3, 4, 32)}
+    assert needed["GLIBC"] == (int(said[1]), int(said[2]))
+    assert needed["GLIBCXX"] == releases[int(said[3])]
+
+
 @pytest.mark.parametrize("standard", ["c++17", "c++20", "c++2b"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++-14"])
 def test_headers_compile_as_later_standards(
@@ -260,24 +353,29 @@ def test_sdist_carries_what_a_build_needs(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
     assert {*LICENSES, "README.md", "CMakeLists.txt", "pyproject.toml"} <= names
-    bundled = [name for name in names if name.startswith("third_party/")]
-    assert len(bundled) == 1
-    assert re.fullmatch(r"third_party/nanoarrow-[\d.]+-sources\.tar\.gz", bundled[0])
+    bundled = {name for name in names if name.startswith("third_party/")}
+    assert bundled == {f"third_party/{bundle_of(name)}" for name in THIRD_PARTY}
     assert not [name for name in names if name.startswith(("build/", ".venv", ".git/"))]
 
 
-def test_sdist_has_nothing_of_nanoarrow_that_is_not_built(unpacked: Path) -> None:
-    archive = next(unpacked.glob("third_party/nanoarrow-*.tar.gz"))
+@pytest.mark.parametrize(("package", "bound"), [("nanoarrow", 200_000), ("dlpack", 10_000)])
+def test_sdist_has_nothing_of_others_that_is_not_built(
+    unpacked: Path, package: str, bound: int
+) -> None:
+    archive = unpacked / "third_party" / bundle_of(package)
     with tarfile.open(archive) as content:
-        names = [name.partition("/arrow-nanoarrow/")[2] for name in content.getnames()]
+        names = content.getnames()
         assert {member.mtime for member in content} == {0}  # equal sources, equal archives
-    pinned = (ROOT / "cmake/nanoarrow_sources.txt").read_text().splitlines()
-    assert sorted(names) == sorted(line.split()[1] for line in pinned)
-    used = (ROOT / "cmake/nanoarrow.cmake").read_text() + (ROOT / "cmake/install.cmake").read_text()
+    lines = (ROOT / f"cmake/{package}_sources.txt").read_text().splitlines()
+    pinned = [line.split()[1] for line in lines]
+    assert len(names) == len(pinned)
+    assert all(name.endswith(f"/{path}") for name, path in zip(names, sorted(pinned), strict=True))
+    used = (ROOT / f"cmake/{package}.cmake").read_text()
+    used += (ROOT / "cmake/install.cmake").read_text()
     for name in names:
         folder, file = name.split("/")[-2:]
         assert f"/{file}" in used or (folder in {"common", "hpp"} and file[-2:] in {".h", "pp"})
-    assert archive.stat().st_size < 200_000
+    assert archive.stat().st_size < bound
 
 
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
@@ -306,15 +404,15 @@ def test_sdist_builds_without_a_network(unpacked: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("root", [".", "subprojects/arrow-nanoarrow"])
 def test_nanoarrow_is_taken_from_a_folder(unpacked: Path, tmp_path: Path, root: str) -> None:
     """An unpacked sdist of nanoarrow, or its C library alone, which a checkout looks like."""
-    archive = next(unpacked.glob("third_party/nanoarrow-*.tar.gz"))
-    with tarfile.open(archive) as content:
-        content.extractall(tmp_path, filter="data")
-    archive.unlink()
+    for package in THIRD_PARTY:
+        archive = unpacked / "third_party" / bundle_of(package)
+        with tarfile.open(archive) as content:
+            content.extractall(tmp_path, filter="data")
+        archive.unlink()
     nanoarrow = next(tmp_path.glob("nanoarrow-*")) / root
     build = tmp_path / "build"
-    dlpack = run(sys.executable, "-m", "tvm_ffi.config", "--dlpack-includedir").strip()
     command: list[str | Path] = ["cmake", "-S", unpacked, "-B", build, "-DARROWDL_PYTHON=OFF"]
-    command += [f"-DARROWDL_DLPACK_INCLUDE_DIR={dlpack}"]
+    command += [f"-DARROWDL_DLPACK_INCLUDE_DIR={tmp_path / 'tvm_ffi/include'}"]
     command += [f"-DFETCHCONTENT_SOURCE_DIR_NANOARROW={nanoarrow}"]
     command += ["-DCMAKE_DISABLE_FIND_PACKAGE_Python=ON"]  # an error if it is asked for
     run(*no_network(), *command, env=OFFLINE)
@@ -356,31 +454,74 @@ def test_a_big_endian_machine_is_refused(tmp_path: Path) -> None:
     assert "arrowdl supports little-endian machines only" in done.stdout
 
 
+def make_foreign_archive(package: str, file: Path) -> None:
+    """An archive that is sound and has what is looked for, but it is not the one."""
+    name = "nanoarrow-{}/subprojects/arrow-nanoarrow/src/nanoarrow/common/array.c"
+    name = name.format(read_pin("nanoarrow")[2]) if package == "nanoarrow" else DLPACK
+    source = b"#error tampered with\n"
+    file.parent.mkdir()
+    if file.suffix == ".whl":
+        with zipfile.ZipFile(file, "w") as wheel:
+            wheel.writestr(name, source)
+        return
+    with tarfile.open(file, "w:gz") as content:
+        for path in (name, f"{name.split('/')[0]}/PKG-INFO"):
+            member = tarfile.TarInfo(path)
+            member.size = len(source)
+            content.addfile(member, io.BytesIO(source))
+
+
+DLPACK = "tvm_ffi/include/dlpack/dlpack.h"
+
+
 @pytest.mark.parametrize("route", ["extract a bundled", "bundle a present", "download"])
-def test_another_nanoarrow_than_the_pinned_is_refused(route: str, tmp_path: Path) -> None:
-    """The archive is sound and has what is looked for, but it is not the one."""
+@pytest.mark.parametrize("package", THIRD_PARTY)
+def test_other_sources_than_the_pinned_are_refused(
+    package: str, route: str, tmp_path: Path
+) -> None:
     shutil.copytree(ROOT / "cmake", tmp_path / "cmake")
-    name = (ROOT / "cmake/nanoarrow.txt").read_text().split()[0].replace("==", "-")
     third_party = tmp_path / "third_party"
     elsewhere = tmp_path / "elsewhere"
-    source = tmp_path / "array.c"
-    source.write_text("#error tampered with\n")
-    archive = elsewhere / f"{name}.tar.gz"
-    if route != "download":
-        archive = third_party / f"{name}-sources.tar.gz"
-    archive.parent.mkdir()
-    with tarfile.open(archive, "w:gz") as content:
-        content.add(source, f"{name}/subprojects/arrow-nanoarrow/src/nanoarrow/common/array.c")
-        content.add(source, f"{name}/PKG-INFO")
-    out = third_party if route == "bundle a present" else tmp_path / "out"
-    command = [sys.executable, tmp_path / "cmake/fetch_nanoarrow.py", route.split()[0], out]
+    pin = read_pin(package)
     if route == "download":
-        command[2] = "extract"
+        sdist, wheel = f"{pin[1]}-{pin[2]}.tar.gz", f"{pin[1].replace('-', '_')}-{pin[2]}-{TAG}.whl"
+        archive = elsewhere / (sdist if package == "nanoarrow" else wheel)
+    else:
+        archive = third_party / bundle_of(package)
+    make_foreign_archive(package, archive)
+    out = third_party if route == "bundle a present" else tmp_path / "out"
+    verb = "extract" if route == "download" else route.split()[0]
+    command = [sys.executable, tmp_path / "cmake/fetch_sources.py", verb, package, out]
     done = call(*command, env={**OFFLINE, "PIP_FIND_LINKS": str(elsewhere)})
     assert done.returncode != 0
     refusal = "DO NOT MATCH THE HASHES" if route == "download" else "is not the file that"
     assert refusal in done.stdout
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+TAG = "cp311-cp311-manylinux_2_28_x86_64"
+
+
+@pytest.mark.parametrize(
+    ("package", "setting"),
+    [
+        ("nanoarrow", "FETCHCONTENT_SOURCE_DIR_NANOARROW"),
+        ("dlpack", "ARROWDL_DLPACK_INCLUDE_DIR"),
+    ],
+)
+def test_without_a_network_a_build_says_what_to_do(
+    package: str, setting: str, tmp_path: Path
+) -> None:
+    """One line after those of pip; CMake reads the setting that it names."""
+    shutil.copytree(ROOT / "cmake", tmp_path / "cmake")
+    command = [sys.executable, tmp_path / "cmake/fetch_sources.py", "extract", package]
+    done = call(*command, tmp_path / "out", env=OFFLINE)
+    assert done.returncode != 0
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(f"pip cannot download {' '.join(read_pin(package).groups()[:2])}, ")
+    assert "build arrowdl's source distribution" in last
+    assert last.endswith(f"-D{setting}=DIR.")
+    assert setting in (ROOT / "CMakeLists.txt").read_text()
 
 
 PROBE = """
