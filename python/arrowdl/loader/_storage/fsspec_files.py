@@ -10,7 +10,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
 from arrowdl.loader._storage.readers import Reader, Stamp
-from arrowdl.loader._storage.transient import is_transient
+from arrowdl.loader._storage.transient import find_status, is_transient
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
@@ -60,7 +60,13 @@ class FsspecHandler(ReadingHandler):
 
     def _find(self, path: str) -> dict[str, Any]:
         self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old
-        return dict(self.filesystem.info(path))
+        try:
+            return dict(self.filesystem.info(path))
+        except FileNotFoundError as error:  # fsspec says so of every failure on the web
+            status = None if error.__cause__ is None else find_status(error.__cause__)
+            if status not in (401, 403):
+                raise
+            raise PermissionError(f"{path!r} was refused, HTTP status {status}") from error
 
     def open_reader(self, path: str) -> Reader:
         info = self._find(path)

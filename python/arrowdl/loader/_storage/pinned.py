@@ -83,12 +83,17 @@ def _list_changes(before: Stamp, now: Stamp) -> list[str]:
     changes = []
     if _differ(before.size, now.size):
         changes.append(f"{before.size} bytes before, {now.size} now")
-    if _differ(before.etag, now.etag):
+    if _differ(_strip(before.etag), _strip(now.etag)):
         changes.append(f"ETag {before.etag} before, {now.etag} now")
     # Copies may keep the ETag, and have another time.
     elif None in (before.etag, now.etag) and is_other_time(before.mtime, now.mtime):
         changes.append("written at another time")
     return changes
+
+
+def _strip(etag: str | None) -> str | None:
+    """Return an ETag without what proxies that compress add to it."""
+    return etag and etag.removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _differ(before: int | str | None, now: int | str | None) -> bool:
