@@ -231,10 +231,17 @@ $(VENV)/.%: requirements/%.txt requirements/constraints.txt $(VENV)/.dev
 # OpenCL's CPU device. The other peers include their devices.
 SYSTEM_opencl := ocl-icd-libopencl1 pocl-opencl-icd
 
+# Packages of npm, below the environment. Tests that need them are skipped where Node is missing and
+# cannot be installed.
+NODE_storage := azurite@3.37.0
+NPM = command -v npm >/dev/null || tools/setup-system.sh nodejs npm && \
+  npm install --silent --no-audit --no-fund --no-package-lock --prefix $(1) $(2)
+
 .venv-%/.dev: requirements/peers/%.txt
 	$(if $(SYSTEM_$*),tools/setup-system.sh $(SYSTEM_$*))
 	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install -qq -r $<
+	$(if $(NODE_$*),-$(call NPM,.venv-$*/node,$(NODE_$*)))
 	touch $@
 
 INSTALL_EDITABLE = $(BIN)/pip uninstall -qq --yes arrowdl && \

@@ -95,12 +95,17 @@ def _read_ranges(filesystem: Any, paths: list[str]) -> int:
         return sum(threads.map(lambda item: len(item[0].read_at(_RANGE, item[1])), ranges))
 
 
-def measure_network(rounds: int, names: list[str] | None = None) -> list[dict[str, Any]]:
+def measure_network(
+    rounds: int, names: list[str] | None = None, stragglers: float = 0.0
+) -> list[dict[str, Any]]:
     """Return a row for each pass: its share of the bandwidth, and its requests."""
     paths = write_files(DATA)
     total = sum((DATA / path).stat().st_size for path in paths)
     found: dict[str, list[tuple[float, int]]] = {}
-    with start_server(DATA, LATENCY, BANDWIDTH) as server, tempfile.TemporaryDirectory() as cache:
+    with (
+        start_server(DATA, LATENCY, BANDWIDTH, stragglers) as server,
+        tempfile.TemporaryDirectory() as cache,
+    ):
         made = make_passes(paths, server, cache)
         passes = [(name, call) for name, call in made if not names or name in names]
         for _ in range(rounds):
@@ -141,8 +146,16 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.loader.network", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--stragglers",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="of the requests, which are answered 20 times later",
+    )
     given = parser.parse_args()
-    print("\n".join(to_markdown(measure_network(given.rounds, given.names))))
+    rows = measure_network(given.rounds, given.names, given.stragglers)
+    print("\n".join(to_markdown(rows)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
 import socket
 import subprocess
@@ -23,23 +24,32 @@ from urllib.parse import unquote, urlsplit
 _CHUNK = 2**18  # bytes that a connection sends before another one has its turn
 # An idle line saves up so much, so that late wake-ups on a busy machine cost nothing.
 _SAVED_SECONDS = 0.02
+_TIMES_LATE = 20
 _RANGE = re.compile(rb"(?mi)^range: *bytes=(\d*)-(\d*)")
 ADMIN = "/-/"  # what is below asks for the counts
 
 
 class Link:
-    """The line that all connections share: `bandwidth` bytes a second, 0 for no limit."""
+    """The line that all connections share: `bandwidth` bytes a second, 0 for no limit.
 
-    def __init__(self, latency: float, bandwidth: float) -> None:
+    Of the requests, a share of `stragglers` is answered much later, as drawn from a fixed seed.
+    """
+
+    def __init__(self, latency: float, bandwidth: float, stragglers: float = 0.0) -> None:
         self.latency = latency
         self._bandwidth = bandwidth
+        self._stragglers = stragglers
+        self._random = random.Random(0)
         self._lock = threading.Lock()
         self._free = 0.0
         self.requests = self.nbytes = 0
 
-    def count(self) -> None:
+    def count(self) -> float:
+        """Count a request; return its latency."""
         with self._lock:
             self.requests += 1
+            is_late = self._random.random() < self._stragglers
+        return self.latency * (_TIMES_LATE if is_late else 1)
 
     def wait(self, nbytes: int) -> None:
         """Wait until `nbytes` more may be sent."""
@@ -97,8 +107,7 @@ def _answer(connection: socket.socket, head: bytes, root: Path, link: Link) -> N
         _send_head(connection, "200 OK", [f"Content-Length: {len(text)}"])
         connection.sendall(text)
         return
-    link.count()
-    time.sleep(link.latency)
+    time.sleep(link.count())
     file = root / path.lstrip("/")
     if not file.is_file():
         _send_head(connection, "404 Not Found", ["Content-Length: 0"])
@@ -158,7 +167,9 @@ class Server:
 
 
 @contextmanager
-def start_server(root: Path, latency: float, bandwidth: float) -> Iterator[Server]:
+def start_server(
+    root: Path, latency: float, bandwidth: float, stragglers: float = 0.0
+) -> Iterator[Server]:
     """Serve the files below `root` from a process of its own.
 
     Parameters
@@ -168,8 +179,11 @@ def start_server(root: Path, latency: float, bandwidth: float) -> Iterator[Serve
         Seconds before the answer to each request.
     bandwidth : float
         Bytes a second of all connections together; 0 for no limit.
+    stragglers : float
+        The share of requests that are answered 20 times later.
     """
-    command = [sys.executable, __file__, str(root), str(latency), str(bandwidth)]
+    numbers = map(str, (latency, bandwidth, stragglers))
+    command = [sys.executable, __file__, str(root), *numbers]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -185,5 +199,6 @@ if __name__ == "__main__":
     parser.add_argument("root", type=Path)
     parser.add_argument("latency", type=float)
     parser.add_argument("bandwidth", type=float)
+    parser.add_argument("stragglers", type=float, nargs="?", default=0.0)
     given = parser.parse_args()
-    serve(given.root, Link(given.latency, given.bandwidth))
+    serve(given.root, Link(given.latency, given.bandwidth, given.stragglers))

@@ -214,8 +214,8 @@ OF_A_FRAMEWORK = {
     **{
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
         for stem in (
-            *("cached", "fetch_ahead", "footers", "fsspec_files", "handlers"),
-            *("pinned", "retrying", "stores"),
+            *("cached", "fetch_ahead", "fetch_file", "footers", "fsspec_files"),
+            *("handlers", "pinned", "retrying", "stores"),
         )
     },
 }

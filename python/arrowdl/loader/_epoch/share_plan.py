@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -34,18 +35,23 @@ def open_shared(open: Callable[[FilePlan | None], Source]) -> Source:
     if not group.is_initialized() or group.get_world_size() == 1:
         return open(None)
     if group.get_rank() != 0:
-        told: list[FilePlan | str | None] = [None]
+        told: list[Any] = [None, None]
         group.broadcast_object_list(told, src=0)
-        if not isinstance(told[0], FilePlan):
-            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {told[0]}')
-        return open(told[0])
+        plan, footers = told
+        if not isinstance(plan, FilePlan):
+            raise RuntimeError(f'rank 0 could not make the plan of plan="share": {plan}')
+        source = open(plan)
+        if isinstance(source, IndexedSource) and (kept := source.find_footers()) is not None:
+            kept.add_footers(footers)
+        return source
     try:
         source = open(None)
         if not isinstance(source, IndexedSource):
             raise TypeError('plan="share": a stream has no plan')
-        plan = source.make_plan()
+        kept = source.find_footers()
+        made = [source.make_plan(), {} if kept is None else kept.list_footers()]
     except BaseException as error:  # the others wait for it
-        group.broadcast_object_list([f"{type(error).__name__}: {error}"], src=0)
+        group.broadcast_object_list([f"{type(error).__name__}: {error}", None], src=0)
         raise
-    group.broadcast_object_list([plan], src=0)
+    group.broadcast_object_list(made, src=0)
     return source

@@ -125,6 +125,10 @@ class IndexedSource(ABC):
         """Return the values of a dictionary column, in the order of the codes; None for others."""
         return None
 
+    def find_footers(self) -> Any:
+        """Return what keeps the footers of files over a network; None if nothing does."""
+        return None
+
     def make_plan(self) -> FilePlan:
         """Return what was found out about the files.
 

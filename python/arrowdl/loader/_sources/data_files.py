@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from itertools import groupby
+from itertools import chain, groupby
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.fragments import measure
 from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.locate import Candidate, describe_missing
-from arrowdl.loader._sources.network import Arrival
+from arrowdl.loader._sources.network import Arrival, open_over_network
 from arrowdl.loader._sources.scans import NotePath, Query, scan
 from arrowdl.loader._sources.snapshots import naming_snapshot
 from arrowdl.loader._sources.table_fields import (
@@ -31,6 +31,8 @@ from arrowdl.loader._sources.table_fields import (
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
+
+    from arrowdl.loader._storage.disk_cache import DiskCache
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class DataFilesSource(DatasetSource):
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
+    kept : DiskCache, optional
         As of `open_dataset`.
     """
 
@@ -107,6 +110,7 @@ class DataFilesSource(DatasetSource):
         columns: list[str] | None,
         filter: Any,
         left_out: list[Skipped] | None = None,
+        kept: DiskCache | None = None,
     ) -> None:
         import pyarrow.dataset as ds
 
@@ -122,6 +126,7 @@ class DataFilesSource(DatasetSource):
         ]
         dataset = ds.FileSystemDataset(fragments, schema, format, version.filesystem)
         with naming_snapshot(version.name):
+            dataset = open_over_network(dataset, kept)
             super().__init__(
                 dataset, Query(schema, columns, filter), _Stamps(version.name), left_out
             )
@@ -162,14 +167,28 @@ class DataFilesSource(DatasetSource):
             "version reads the same rows on every rank"
         )
 
-    def _scan_each(
-        self, units: Sequence[ds.Fragment], query: Query
-    ) -> Iterator[Iterator[pa.RecordBatch]]:
-        for unit in units:
-            if self._plan(unit).is_plain:
-                yield from super()._scan_each([unit], query)
-            else:
-                yield self._scan_file(unit, query, {}, [])
+    def _list_prefixes(self, query: Query) -> Callable[[Any], Sequence[str] | None]:
+        of_plain = super()._list_prefixes(query)
+        names = set(self._list_needed(query))
+
+        def find(unit: Any) -> Sequence[str] | None:
+            plan = self._plan(unit)
+            return of_plain(unit) if plan.is_plain else plan.name(names)
+
+        return find
+
+    def _list_needed(self, query: Query) -> list[str]:
+        """Return the whole columns that `query` and its filter need."""
+        needed = find_columns(query.schema.names, query.roots, query.filter)
+        return [name for name in query.schema.names if name in needed]
+
+    def _scan_unit(self, unit: ds.Fragment, query: Query) -> Iterator[pa.RecordBatch]:
+        if self._plan(unit).is_plain:
+            return super()._scan_unit(unit, query)
+        batches = self._scan_file(unit, query, {} if self._fetching is None else self._options)
+        if not query.column_names:  # counted: a table without columns has no rows
+            return batches
+        return chain.from_iterable(_select(batch, query) for batch in batches)
 
     def _scan_fragments(
         self,
@@ -181,28 +200,32 @@ class DataFilesSource(DatasetSource):
         ahead: int,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        assert arrival is None, "files of tables are not fetched ahead"
+        batches = self._scan_groups(fragments, query, note, ahead)
         with naming_snapshot(self.snapshot):
-            for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
-                some = list(group)
-                if is_plain:
-                    own = [fragment.path for fragment in some]
-                    yield from super()._scan_fragments(some, own, query, note, ahead=ahead)
-                    continue
-                for fragment in some:
-                    if note is not None:
-                        note(fragment.path)
-                    options = self._make_options(ahead)
-                    del options["fragment_readahead"]
-                    for batch in self._scan_file(fragment, query, options):
-                        yield from _select(batch, query)
+            yield from batches if arrival is None else arrival.use(batches)
+
+    def _scan_groups(
+        self, fragments: Sequence[ds.Fragment], query: Query, note: NotePath | None, ahead: int
+    ) -> Iterator[pa.RecordBatch]:
+        for is_plain, group in groupby(fragments, lambda own: self._plan(own).is_plain):
+            some = list(group)
+            if is_plain:
+                own = [fragment.path for fragment in some]
+                yield from super()._scan_fragments(some, own, query, note, ahead=ahead)
+                continue
+            for fragment in some:
+                if note is not None:
+                    note(fragment.path)
+                options = self._make_options(ahead)
+                del options["fragment_readahead"]
+                for batch in self._scan_file(fragment, query, options):
+                    yield from _select(batch, query)
 
     def _scan_file(
         self,
         fragment: ds.Fragment,
         query: Query,
         options: Mapping[str, Any],
-        chosen: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one fragment with the whole columns that `query` and its filter need.
 
@@ -212,13 +235,9 @@ class DataFilesSource(DatasetSource):
         query : Query
         options : mapping
             Of the scanner.
-        chosen : sequence of str, optional
-            Columns to read instead of those of `query`.
         """
         plan = self._plan(fragment)
-        roots = query.roots if chosen is None else chosen
-        needed = find_columns(query.schema.names, roots, query.filter)
-        names = [name for name in query.schema.names if name in needed]
+        names = self._list_needed(query)
         stored = plan.name(set(names))
         scanner = fragment.scanner(plan.schema, columns=stored, **options)
         candidates = [Candidate(fragment.path, fragment)]

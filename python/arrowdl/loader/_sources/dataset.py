@@ -35,6 +35,8 @@ from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_grou
 from arrowdl.loader._sources.network import (
     Arrival,
     find_fetching,
+    find_footers,
+    list_prefixes,
     open_over_network,
     read_from_memory,
     scan_units,
@@ -59,6 +61,7 @@ from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
+    check_nothing,
     naming_files,
     read_in_thread,
     scan,
@@ -120,12 +123,12 @@ class DatasetSource(IndexedSource):
         self._query = query
         self._stamps = stamps
         self._fetching = find_fetching(dataset)
+        self._options = choose_options(dataset) if self._fetching is None else read_from_memory()
         self._read_footers() if plan is None else self._follow(plan)
         if is_local(dataset.filesystem):
             self._limits = LOCAL
         else:
             self._limits = REMOTE if self._fetching is None else FETCHED
-        self._options = choose_options(dataset)
         self._use(query)
         self.is_shared = not is_memory_new(dataset, self._fragments)
 
@@ -173,6 +176,9 @@ class DatasetSource(IndexedSource):
         line = OpeningLine("counts the rows", len(units))
         counts = map_in_threads(self._count_file, [[unit] for unit in units], _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
+
+    def find_footers(self) -> Any:
+        return find_footers(self._dataset.filesystem)
 
     def make_plan(self) -> FilePlan:
         query = self._query
@@ -257,10 +263,22 @@ class DatasetSource(IndexedSource):
                 for unit, batches in zip(units, self._scan_each(units, query), strict=True)
             ]
 
+    def _list_prefixes(self, query: Query) -> Callable[[Any], Sequence[str] | None]:
+        """Return what finds the columns that `query` reads of the file of a unit."""
+        prefixes = list_prefixes(query)
+        return lambda unit: prefixes
+
     def _scan_each(
-        self, units: Sequence[ds.Fragment], query: Query
+        self, units: Sequence[ds.Fragment], query: Query, readers: int = _SCANS_AT_ONCE
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        return scan_units(self._fetching, units, query, self._stamps.check, _SCANS_AT_ONCE)
+        scan = partial(self._scan_unit, query=query)
+        return scan_units(self._fetching, units, self._list_prefixes(query), scan, readers)
+
+    def _scan_unit(self, unit: ds.Fragment, query: Query) -> Iterator[pa.RecordBatch]:
+        """Scan one unit; what is fetched is checked where it arrives."""
+        if self._fetching is None:
+            return query.scan_each([unit], self._stamps.check)
+        return query.scan_each([unit], check_nothing, **self._options)
 
     def prepare(self) -> None:
         self._find_codes()
@@ -332,8 +350,7 @@ class DatasetSource(IndexedSource):
             batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         else:
             units = [unit for fragment in fragments for unit in split_row_groups(fragment)]
-            check = self._stamps.check
-            batches = chain.from_iterable(scan_units(self._fetching, units, query, check, 1))
+            batches = chain.from_iterable(self._scan_each(units, query, 1))
         for batch in self._stamps.guard(paths, batches):
             for name in list(builders) if batch.num_rows else ():
                 try:
@@ -400,7 +417,7 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[_core.DeviceArray]:
         """Fetch row groups ahead, and scan each when it has arrived."""
         units = [self._fragments[unit] for scan in scans for unit in scan]
-        fetched = start_fetching(handler, units, self._query, limits.readers)
+        fetched = start_fetching(handler, units, self._list_prefixes(self._query), limits.readers)
         try:
             yield self._make_empty()  # who asks for the schema waits for no row
             yield from self._read_ahead(scans, limits, fetched)
@@ -498,10 +515,7 @@ class DatasetSource(IndexedSource):
         import pyarrow.dataset as ds
 
         fragments = list(map(materialize, fragments))
-        options = {
-            **self._make_options(ahead),
-            **({} if arrival is None else read_from_memory()),
-        }
+        options = self._make_options(ahead)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -511,7 +525,7 @@ class DatasetSource(IndexedSource):
         find = partial(query.find_damage, candidates)
         if arrival is None:
             return scan(scanner, paths, self._stamps.check, find, note)
-        return arrival.use(scan(scanner, paths, lambda paths: None, find, note))
+        return arrival.use(scan(scanner, paths, check_nothing, find, note))
 
     def _make_options(self, ahead: int) -> dict[str, Any]:
         """Return the options of a scanner that decodes `ahead` batches in parallel."""

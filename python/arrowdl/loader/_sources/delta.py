@@ -17,6 +17,8 @@ from arrowdl.loader._sources.table_fields import TableField, list_children
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from arrowdl.loader._storage.disk_cache import DiskCache
+
 # What a reader has to know, of the protocol's table features. Variants are refused by their type.
 _READ_FEATURES = {
     "columnMapping",
@@ -33,7 +35,11 @@ _MOST_READER_VERSION = 3
 
 
 def open_delta(
-    table: Any, columns: list[str] | None, filter: Any, left_out: list[Skipped] | None = None
+    table: Any,
+    columns: list[str] | None,
+    filter: Any,
+    left_out: list[Skipped] | None = None,
+    kept: DiskCache | None = None,
 ) -> DataFilesSource:
     """Open a Delta table at the version that it has now.
 
@@ -43,6 +49,7 @@ def open_delta(
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
+    kept : DiskCache, optional
         As of `open_dataset`.
 
     Raises
@@ -65,7 +72,7 @@ def open_delta(
     )
     if columns is not None:
         find_paths(columns, opened.make_schema())
-    return DataFilesSource(opened, columns, filter, left_out)
+    return DataFilesSource(opened, columns, filter, left_out, kept)
 
 
 def _check_features(table: Any) -> None:

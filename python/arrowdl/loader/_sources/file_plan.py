@@ -14,7 +14,7 @@ from arrowdl.loader._storage.readers import Stamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VERSION = 1
+_VERSION = 2
 
 
 class PlannedFile(NamedTuple):

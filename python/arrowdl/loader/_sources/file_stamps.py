@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.readers import Stamp as StoredStamp
+from arrowdl.loader._storage.readers import is_other_time
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -48,7 +49,7 @@ class FileStamps:
             for fragment in fragments
             if getattr(fragment, "filesystem", None) is not None
         }
-        self._checked.update((path, own) for path, own in found.items() if _is_checked(own))
+        self._checked.update((path, own) for path, own in found.items() if is_checked(own))
         return self._add(
             {
                 path: None if is_local(own) else own
@@ -68,15 +69,15 @@ class FileStamps:
         if path in self._checked:
             return cast("StoredStamp", self._checked[path].handler.find_stamp(path))
         stamp = self._stamps.get(path) or Stamp(None, None)
-        return StoredStamp(stamp.size, None if stamp.mtime_ns is None else stamp.mtime_ns // 10**9)
+        return StoredStamp(stamp.size, stamp.mtime_ns)
 
     def compare(self, known: Mapping[str, StoredStamp]) -> None:
         """Raise OSError if a local file is not the one of a plan."""
         for path, stamp in known.items():
             now = self.find(path)
-            if now[0] is None:
+            if now.size is None:
                 raise FileNotFoundError(f"{path!r}, which the plan has, is gone: make a new one")
-            if now[:2] != stamp[:2]:
+            if now.size != stamp.size or is_other_time(stamp.mtime, now.mtime):
                 raise FileChangedError(
                     f"{path!r} has changed since the plan was made: make a new one"
                 )
@@ -187,7 +188,7 @@ class FileStamps:
         return changes
 
 
-def _is_checked(filesystem: Any) -> bool:
+def is_checked(filesystem: Any) -> bool:
     """Whether a file system compares its files itself, whenever one is opened."""
     return hasattr(getattr(filesystem, "handler", None), "check_unchanged")
 

@@ -16,12 +16,18 @@ from arrowdl.loader._sources.table_fields import TableField, list_children
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from arrowdl.loader._storage.disk_cache import DiskCache
+
 _AS_STREAM = "a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
 _REWRITE = "rewrite the data files (in Spark: CALL system.rewrite_data_files)"
 
 
 def open_iceberg(
-    source: Any, columns: list[str] | None, filter: Any, left_out: list[Skipped] | None = None
+    source: Any,
+    columns: list[str] | None,
+    filter: Any,
+    left_out: list[Skipped] | None = None,
+    kept: DiskCache | None = None,
 ) -> DataFilesSource:
     """Open a scan of an Iceberg table, or a table at the snapshot that it has now.
 
@@ -32,6 +38,7 @@ def open_iceberg(
     filter : pyarrow.dataset.Expression, optional
         Of the rows that the scan selects.
     left_out : list of Skipped, optional
+    kept : DiskCache, optional
         As of `open_dataset`.
 
     Raises
@@ -63,7 +70,7 @@ def open_iceberg(
         find_paths(columns, pa.schema([schema.field(name) for name in names]))
     elif len(names) < len(schema.names):
         columns = names
-    return DataFilesSource(opened, columns, _join(_read_row_filter(scan), filter), left_out)
+    return DataFilesSource(opened, columns, _join(_read_row_filter(scan), filter), left_out, kept)
 
 
 def _plan(scan: Any) -> list[Any]:

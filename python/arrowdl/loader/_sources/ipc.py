@@ -12,7 +12,7 @@ import sys
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arrowdl.loader._sources.file_stamps import is_local
+from arrowdl.loader._sources.file_stamps import is_checked, is_local
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,15 +80,24 @@ def _read_parts(fragment: ds.Fragment, columns: Container[str]) -> Iterator[Part
         chosen = [i for i, name in enumerate(schema.names) if name in columns]
         first = [0] if schema.names else []  # without columns, only the rows count
         options = pa.ipc.IpcReadOptions(included_fields=chosen or first)
-        reader = pa.ipc.open_file(file, options=options)
-        part: list[pa.RecordBatch] = []
-        for i in range(reader.num_record_batches):
-            part.append(reader.get_batch(i))
-            if _is_full(part):
-                yield _make_part(fragment, _write_file(part))
-                part = []
-        if part:
+        if len(chosen) < len(schema.names) or not is_checked(fragment.filesystem):
+            yield from _join_batches(fragment, pa.ipc.open_file(file, options=options))
+            return
+        from arrowdl.loader._storage.fetch_file import open_fetched
+
+        with open_fetched(fragment.filesystem, fragment.path) as fetched:
+            yield from _join_batches(fragment, pa.ipc.open_file(fetched, options=options))
+
+
+def _join_batches(fragment: ds.Fragment, reader: pa.ipc.RecordBatchFileReader) -> Iterator[Part]:
+    part: list[pa.RecordBatch] = []
+    for i in range(reader.num_record_batches):
+        part.append(reader.get_batch(i))
+        if _is_full(part):
             yield _make_part(fragment, _write_file(part))
+            part = []
+    if part:
+        yield _make_part(fragment, _write_file(part))
 
 
 def _is_full(part: Sequence[pa.RecordBatch]) -> bool:

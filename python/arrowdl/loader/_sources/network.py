@@ -10,13 +10,13 @@ from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
 from arrowdl.loader._sources.ipc import find_columns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
     from arrowdl.loader._sources.scans import Query
     from arrowdl.loader._storage.disk_cache import DiskCache
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler, UnitRanges
+    from arrowdl.loader._storage.footers import FooterHandler
 
 T = TypeVar("T")
 
@@ -55,14 +55,17 @@ def open_over_network(
     fragments = list(dataset._get_fragments(None))
     if kept is None and any(map(is_of_metadata_file, fragments)):
         return dataset  # moved, each file's own footer would be read
-    layered = _add_layers(filesystem, kept, isinstance(dataset.format, ds.ParquetFileFormat))
+    layered = _add_layers(filesystem, kept, dataset.format)
     if layered is filesystem:
         return dataset
     moved = [_move_fragment(fragment, dataset.format, layered) for fragment in fragments]
     return ds.FileSystemDataset(moved, dataset.schema, dataset.format, layered)
 
 
-def _add_layers(filesystem: fs.FileSystem, kept: DiskCache | None, fetches: bool) -> fs.FileSystem:
+def _add_layers(
+    filesystem: fs.FileSystem, kept: DiskCache | None, format: ds.FileFormat
+) -> fs.FileSystem:
+    import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
     from arrowdl.loader._storage.cached import cache
@@ -72,13 +75,14 @@ def _add_layers(filesystem: fs.FileSystem, kept: DiskCache | None, fetches: bool
     from arrowdl.loader._storage.pinned import pin
 
     handler = find_handler(filesystem)
-    if handler is None and (fetches or kept is not None):
+    is_parquet = isinstance(format, ds.ParquetFileFormat)
+    if handler is None and (isinstance(format, ds.IpcFileFormat) or is_parquet or kept is not None):
         own = getattr(filesystem, "handler", None)
         if isinstance(own, fs.FSSpecHandler):
             filesystem = fs.PyFileSystem(FsspecHandler(own.fs))
         filesystem = pin(filesystem, {})
         filesystem = filesystem if kept is None else cache(filesystem, kept)
-    is_ready = isinstance(handler, FetchHandler) or not fetches
+    is_ready = isinstance(handler, FetchHandler) or not is_parquet  # see `open_fetched` for others
     return filesystem if is_ready else fetch_ahead(filesystem)
 
 
@@ -97,6 +101,14 @@ def find_fetching(dataset: ds.FileSystemDataset) -> FetchHandler | None:
     """Return what holds the ranges of the files of a dataset; None if none are fetched."""
     handler = getattr(dataset.filesystem, "handler", None)
     return handler if type(handler).__name__ == "FetchHandler" else None
+
+
+def find_footers(filesystem: Any) -> FooterHandler | None:
+    """Return what keeps the footers of a file system; None if nothing does."""
+    handler = getattr(filesystem, "handler", None)
+    while handler is not None and type(handler).__name__ != "FooterHandler":
+        handler = getattr(getattr(handler, "inner", None), "handler", None)
+    return handler
 
 
 class Arrival(NamedTuple):
@@ -122,29 +134,32 @@ def read_from_memory() -> dict[str, Any]:
     return {"fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False)}
 
 
+# Takes a unit; returns what of it is read, as in `list_ranges`.
+ListPrefixes = Callable[[Any], Sequence[str] | None]
+
+
 def start_fetching(
     handler: FetchHandler,
     units: Sequence[ds.Fragment],
-    query: Query,
+    list_prefixes: ListPrefixes,
     readers: int,
 ) -> FetchAhead:
-    """Fetch what `query` reads of row groups, in their order.
+    """Fetch what is read of row groups, in their order.
 
     Parameters
     ----------
     handler : FetchHandler
     units : sequence of pyarrow.dataset.Fragment
-    query : Query
+    list_prefixes : callable
     readers : int
         That fetch side by side, and share the memory and the requests.
     """
     from arrowdl.loader._storage.fetch_ahead import FETCH_BYTES, REQUESTS_AT_ONCE, FetchAhead
 
-    prefixes = _list_prefixes(query)
     fetched = FetchAhead(
         handler,
         len(units),
-        lambda index: list_ranges(units[index], prefixes),
+        lambda index: list_ranges(units[index], list_prefixes(units[index])),
         FETCH_BYTES // readers,
         max(2, REQUESTS_AT_ONCE // readers),
     )
@@ -155,36 +170,35 @@ def start_fetching(
 def scan_units(
     handler: FetchHandler | None,
     units: Sequence[ds.Fragment],
-    query: Query,
-    check: Callable[[Sequence[str]], None],
+    list_prefixes: ListPrefixes,
+    scan: Callable[[ds.Fragment], Iterator[T]],
     readers: int,
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the batches of each of `units`, whose ranges are fetched ahead over a network.
+) -> Iterator[Iterator[T]]:
+    """Yield what `scan` yields of each of `units`, whose ranges are fetched ahead over a network.
 
     Parameters
     ----------
     handler : FetchHandler, optional
         None: nothing is fetched ahead.
     units : sequence of pyarrow.dataset.Fragment
-    query : Query
-    check : callable
-        Takes paths, and raises if a file has changed that is not fetched.
+    list_prefixes : callable
+    scan : callable
     readers : int
         As in `start_fetching`.
     """
     if handler is None:
-        yield from (query.scan_each([unit], check) for unit in units)
+        yield from map(scan, units)
         return
-    fetched = start_fetching(handler, units, query, readers)
+    fetched = start_fetching(handler, units, list_prefixes, readers)
     try:
         for index, unit in enumerate(units):
-            batches = query.scan_each([unit], lambda paths: None, **read_from_memory())
-            yield Arrival(fetched, index, index + 1).use(batches)
+            yield Arrival(fetched, index, index + 1).use(scan(unit))
     finally:
         fetched.close()
 
 
-def _list_prefixes(query: Query) -> list[str] | None:
+def list_prefixes(query: Query) -> list[str] | None:
+    """Return paths of columns and fields that a query reads of a file; None for all."""
     if query.columns is None:
         return None
     paths = [".".join(path) for path in find_paths(query.columns, query.schema)]

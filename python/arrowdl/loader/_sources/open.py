@@ -178,9 +178,9 @@ def _open_files(
             f"{type(source).__name__}"
         )
     if is_of(source, "deltalake", "DeltaTable"):
-        return open_delta(source, columns, filter, left_out)
+        return open_delta(source, columns, filter, left_out, access.cache)
     if is_of(source, "pyiceberg.table", "Table", "DataScan"):
-        return open_iceberg(source, columns, filter, left_out)
+        return open_iceberg(source, columns, filter, left_out, access.cache)
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile
 from arrowdl.loader._storage.readers import Stamp
+from arrowdl.loader._storage.transient import FileChangedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,9 +26,9 @@ class PlannedGroup(NamedTuple):
 class _Handle:
     """pyarrow's fragment of a file, made and read once for all its units."""
 
-    def __init__(self, path: str, dataset: Any, partition: Any) -> None:
+    def __init__(self, file: PlannedFile, dataset: Any, partition: Any) -> None:
         self.dataset = dataset
-        self.path = path
+        self.file = file
         self.partition = partition
         self._forget()
 
@@ -36,10 +37,10 @@ class _Handle:
         self._made: Any = None
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.dataset, self.path, self.partition
+        return self.dataset, self.file, self.partition
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.dataset, self.path, self.partition = state
+        self.dataset, self.file, self.partition = state
         self._forget()
 
     def load(self) -> Any:
@@ -47,12 +48,23 @@ class _Handle:
         with self._lock:
             if self._made is None:
                 made = self.dataset.format.make_fragment(
-                    self.path, self.dataset.filesystem, partition_expression=self.partition
+                    self.file.path, self.dataset.filesystem, partition_expression=self.partition
                 )
                 if hasattr(made, "ensure_complete_metadata"):
                     made.ensure_complete_metadata()
+                    self._compare(made)
                 self._made = made
             return self._made
+
+    def _compare(self, made: Any) -> None:
+        """Raise OSError if the footer, which the plan's stamp may not tell, has other rows."""
+        found = {group.id: (group.num_rows, group.total_byte_size) for group in made.row_groups}
+        rows = zip(self.file.rows, self.file.nbytes, strict=True)
+        if any(found.get(group) != own for group, own in zip(self.file.groups, rows, strict=True)):
+            raise FileChangedError(
+                f"{self.file.path!r} has changed since the plan was made: its footer has other "
+                "row groups. Make a new plan"
+            )
 
 
 class PlannedUnit:
@@ -123,7 +135,7 @@ def make_units(plan: FilePlan, dataset: ds.FileSystemDataset) -> list[PlannedUni
     for file in plan.files:
         partition = partitioning.parse(file.path) if fields else ds.scalar(True)
         groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
-        handle = _Handle(file.path, dataset, partition)
+        handle = _Handle(file, dataset, partition)
         units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
     return units
 

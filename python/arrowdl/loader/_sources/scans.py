@@ -177,6 +177,10 @@ def scan(
             yield tagged.record_batch
 
 
+def check_nothing(paths: Sequence[str]) -> None:
+    """Stands in for a `Check` of files that are checked elsewhere."""
+
+
 @contextmanager
 def naming_files(
     paths: Sequence[str], find_damage: FindDamage | None = None

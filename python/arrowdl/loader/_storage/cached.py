@@ -15,12 +15,15 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
 from arrowdl.loader._storage.stores import StoresHandler
 
 # What says which store paths are of; credentials, which change, do not.
 _PLACES = ("scheme", "endpoint_override", "endpoint_url", "region", "base_url", "host", "port")
-_ACCOUNTS = ("account_name", "account_host", "project", "repo_id", "endpoint")
+_ACCOUNTS = (
+    *("account_name", "account_host", "blob_storage_authority"),
+    *("project", "repo_id", "endpoint"),
+)
 
 
 def cache(filesystem: fs.FileSystem, kept: DiskCache) -> fs.FileSystem:
@@ -28,7 +31,7 @@ def cache(filesystem: fs.FileSystem, kept: DiskCache) -> fs.FileSystem:
 
     A file is known by its path, size, time and ETag when it was first opened: what is kept of
     another version is never returned. A file of which the store tells neither time nor ETag is not
-    kept.
+    kept, nor one without ETag that was written just now.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class CacheHandler(ReadingHandler):
 
     def make_key(self, path: str, stamp: Stamp) -> str | None:
         """Return what names this version of a file; None if nothing does."""
-        if stamp.etag is None and stamp.mtime is None:
+        if may_be_rewritten(stamp):
             return None
         return "\0".join(map(str, (self._store, path, *stamp)))
 
@@ -114,6 +117,8 @@ class _CachedReader:
 
 def name_store(filesystem: fs.FileSystem) -> str:
     """Return what distinguishes a store from others, without credentials."""
+    if isinstance(filesystem, fs.SubTreeFileSystem):
+        return f"{filesystem.base_path} {name_store(filesystem.base_fs)}"
     handler = find_handler(filesystem)
     if handler is None:
         return f"{filesystem.type_name} {_list_options(_find_options(filesystem))}"

@@ -11,9 +11,11 @@ import atexit
 import threading
 import weakref
 from bisect import bisect_right
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -254,7 +256,8 @@ class FetchAhead:
     count : int
         Units.
     list_ranges : callable
-        Takes the index of a unit, ascending; returns its `UnitRanges`.
+        Takes the index of a unit; returns its `UnitRanges`. It may ask the store (for a footer),
+        and is called in several threads at a time.
     nbytes : int
         Bytes that are under way or held at most, unless the units that are waited for have more.
     threads : int
@@ -280,7 +283,8 @@ class FetchAhead:
         self._window = min(_FIRST_REQUESTS, threads)
         self._units: dict[int, _Unit] = {}  # begun, and not released
         self._next = 0  # the unit whose ranges come next
-        self._pending: deque[tuple[int, _Unit, Range]] = deque()
+        self._listed: set[int] = set()  # units whose ranges are being found
+        self._pending: list[tuple[int, Range, _Unit]] = []  # a heap: in the order of units
         self._bytes = 0
         self._threads = self._idle = 0
         self._is_closed = False
@@ -370,26 +374,21 @@ class FetchAhead:
     def _work(self) -> None:
         try:
             while (task := self._take()) is not None:
-                self._fetch(*task)
+                task()
                 del task
         finally:
             with self._arrival:
                 self._threads -= 1
                 self._arrival.notify_all()
 
-    def _take(self) -> tuple[_Unit, Range] | None:
-        """Wait for room; return the next range, or None at the end."""
+    def _take(self) -> Callable[[], None] | None:
+        """Wait for room; return what to do next, or None at the end."""
         with self._room:
             while not self._is_closed:
-                if self._has_room():
-                    if not self._pending:
-                        self._begin_unit()
-                        continue
-                    _, unit, part = self._pending.popleft()
-                    self._bytes += part.nbytes
+                if (task := self._find_task()) is not None:
                     self._start_thread()
-                    return unit, part
-                if not self._pending and self._next == self._count:
+                    return task
+                if not self._pending and not self._listed and self._next == self._count:
                     break
                 self._idle += 1
                 try:
@@ -398,27 +397,43 @@ class FetchAhead:
                     self._idle -= 1
             return None
 
-    def _has_room(self) -> bool:
-        if not self._pending and self._next == self._count:
-            return False
-        index, _, (_, size) = self._pending[0] if self._pending else (self._next, None, (0, 1))
-        return self._bytes + size <= self._most or index < self._wanted
+    def _find_task(self) -> Callable[[], None] | None:
+        """Return the next request that has room; ranges are read in the order of the units."""
+        first = min(self._listed, default=self._count)
+        if self._pending and self._pending[0][0] < first:
+            index, part, unit = self._pending[0]
+            if not self._has_room(index, part):
+                return None
+            heappop(self._pending)
+            self._bytes += part.nbytes
+            return partial(self._fetch, unit, part)
+        stop = min(self._count, first + 2 * self._most_threads)
+        while self._next < stop and self._has_room(self._next, Range(0, 1)):
+            index = self._next
+            self._next += 1
+            if index >= self._front and index not in self._released:
+                unit = self._units[index] = _Unit()
+                self._listed.add(index)
+                return partial(self._list, index, unit)
+        return None
 
-    def _begin_unit(self) -> None:
-        index = self._next
-        self._next += 1
-        if index in self._released or index < self._front:
-            return
-        unit = self._units[index] = _Unit()
+    def _has_room(self, index: int, part: Range) -> bool:
+        return self._bytes + part.nbytes <= self._most or index < self._wanted
+
+    def _list(self, index: int, unit: _Unit) -> None:
+        parts: Sequence[Range] = ()
+        error = None
         try:
             unit.path, parts = self._list_ranges(index)
-        except Exception as error:
-            unit.error = error
-            parts = ()
-        unit.missing = len(parts)
-        unit.is_complete = not parts
-        self._pending.extend((index, unit, part) for part in parts)
-        if not parts:
+        except Exception as found:
+            error = found
+        with self._room:
+            self._listed.discard(index)
+            unit.error, unit.missing, unit.is_complete = error, len(parts), not parts
+            if not unit.is_released:
+                for part in parts:
+                    heappush(self._pending, (index, part, unit))
+            self._room.notify_all()
             self._arrival.notify_all()
 
     def _fetch(self, unit: _Unit, part: Range) -> None:

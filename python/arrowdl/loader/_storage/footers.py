@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
+from arrowdl.loader._storage.transient import FileChangedError
 
 # pyarrow reads as much of a Parquet file's end to find its footer.
 _END_BYTES = 2**16
@@ -32,8 +34,38 @@ def keep_footers(filesystem: fs.FileSystem, nbytes: int = 2**26) -> fs.FileSyste
     return fs.PyFileSystem(FooterHandler(filesystem, nbytes))
 
 
+class _End(NamedTuple):
+    """Bytes of a file from `start` to its end, which was read when the file had `stamp`."""
+
+    stamp: Stamp
+    start: int
+    data: bytes
+    is_fresh: bool  # as of `may_be_rewritten`
+
+    def cut(self) -> _End | None:
+        """Return the footer alone; None if this is no file of Parquet or Arrow IPC."""
+        magic = next((own for own in (b"PAR1", b"ARROW1") if self.data.endswith(own)), None)
+        if magic is None:
+            return None
+        tail = len(magic) + 4
+        length = int.from_bytes(self.data[-tail : -len(magic)], "little") + tail
+        if length > len(self.data):
+            return None
+        return self._replace(start=self.start + len(self.data) - length, data=self.data[-length:])
+
+    def read(self, nbytes: int, offset: int) -> bytes | None:
+        """Return bytes of the file, if they are in this."""
+        if self.start <= offset:
+            return self.data[offset - self.start : offset - self.start + nbytes]
+        is_to_end = offset + nbytes == self.start + len(self.data)
+        if nbytes == _END_BYTES and is_to_end and self.data.endswith(b"PAR1"):
+            # pyarrow looks for the footer, whose length is in its last bytes, and uses no others.
+            return bytes(self.start - offset) + self.data
+        return None
+
+
 class FooterHandler(ReadingHandler):
-    """Serves the ends of files from memory."""
+    """Serves the ends of files from memory; pickled, it has their footers."""
 
     def __init__(self, inner: fs.FileSystem, nbytes: int) -> None:
         super().__init__(inner)
@@ -43,14 +75,29 @@ class FooterHandler(ReadingHandler):
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._held = 0
-        self._ends: OrderedDict[str, tuple[Stamp, int, bytes]] = OrderedDict()
+        self._ends: OrderedDict[str, _End] = OrderedDict()
+        self._footers: OrderedDict[str, _End] = OrderedDict()  # of those that had no room
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"inner": self.inner, "_most": self._most}
+        return {"inner": self.inner, "_most": self._most, "footers": self.list_footers()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        footers = state.pop("footers")
         self.__dict__.update(state)
         self._forget()
+        self.add_footers(footers)
+
+    def list_footers(self) -> dict[str, _End]:
+        """Return the footers, for a process that reads the same files."""
+        with self._lock:
+            kept = {**self._footers, **self._ends}
+        cut = ((path, end if end.start == 0 else end.cut()) for path, end in kept.items())
+        return {path: end for path, end in cut if end is not None}
+
+    def add_footers(self, footers: Mapping[str, _End]) -> None:
+        """Keep the footers that another process read."""
+        for path, end in footers.items():
+            self.keep(path, end)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FooterHandler) and self.inner == other.inner
@@ -60,24 +107,50 @@ class FooterHandler(ReadingHandler):
     def open_reader(self, path: str) -> Reader:
         return _FooterReader(self, path, super().open_reader(path))
 
-    def find(self, path: str, stamp: Stamp, offset: int) -> tuple[int, bytes] | None:
-        """Return the end of a file and its offset, if it begins at `offset` or before."""
-        with self._lock:
-            kept = self._ends.get(path)
-            if kept is None or kept[0] != stamp or kept[1] > offset:
-                return None
-            self._ends.move_to_end(path)
-            return kept[1], kept[2]
+    def check_unchanged(self, path: str) -> None:
+        """Compare the footer too, if the store's stamp does not tell."""
+        super().check_unchanged(path)
+        end = self.find(path)
+        if end is None or not end.is_fresh:
+            return
+        is_fresh = may_be_rewritten(end.stamp)
+        reader = super().open_reader(path)
+        try:
+            data = reader.read_at(len(end.data), end.start)
+        finally:
+            reader.close()
+        if bytes(data) != end.data:
+            raise FileChangedError(
+                f"{path!r} has changed since its footer was read, within a second, so that its "
+                "rows are no longer where the Loader expects them: make a new Loader (and a new "
+                "plan), and write new files under new names while a training reads"
+            )
+        self.keep(path, end._replace(is_fresh=is_fresh))
 
-    def keep(self, path: str, stamp: Stamp, offset: int, end: bytes) -> None:
-        """Keep the end of a file."""
+    def find(self, path: str) -> _End | None:
+        """Return the end of a file, or its footer; None if neither is kept."""
         with self._lock:
-            before = self._ends.pop(path, None)
-            self._held += len(end) - (0 if before is None else len(before[2]))
-            self._ends[path] = stamp, offset, end
-            while self._held > self._most and self._ends:
-                _, (_, _, dropped) = self._ends.popitem(last=False)
-                self._held -= len(dropped)
+            for kept in (self._ends, self._footers):
+                if path in kept:
+                    kept.move_to_end(path)
+                    return kept[path]
+            return None
+
+    def keep(self, path: str, end: _End) -> None:
+        """Keep the end of a file. For want of room, of others only the footers are kept."""
+        with self._lock:
+            for kept in (self._ends, self._footers):
+                if (before := kept.pop(path, None)) is not None:
+                    self._held -= len(before.data)
+            self._ends[path] = end
+            self._held += len(end.data)
+            while self._held > self._most and (self._ends or self._footers):
+                oldest, dropped = (self._ends or self._footers).popitem(last=False)
+                self._held -= len(dropped.data)
+                footer = None if dropped.start == 0 else dropped.cut()
+                if footer is not None and len(footer.data) < len(dropped.data):
+                    self._footers[oldest] = footer
+                    self._held += len(footer.data)
 
 
 class _FooterReader:
@@ -92,24 +165,24 @@ class _FooterReader:
     def read_at(self, nbytes: int, offset: int) -> Any:
         stamp = self.stamp()
         assert stamp.size is not None
-        if not self._is_at_end(nbytes, offset, stamp.size):
+        nbytes = max(0, min(nbytes, stamp.size - offset))
+        kept = self._handler.find(self._path)
+        is_kept = kept is not None and kept.stamp == stamp
+        if kept is not None and is_kept and (data := kept.read(nbytes, offset)) is not None:
+            return data
+        if not self._has_footer(nbytes, offset, stamp.size, is_kept):
             return self._reader.read_at(nbytes, offset)
-        kept = self._handler.find(self._path, stamp, offset)
-        if kept is None:
-            start = min(offset, max(0, stamp.size - _END_BYTES))
-            end = bytes(self._reader.read_at(stamp.size - start, start))
-            self._handler.keep(self._path, stamp, start, end)
-            kept = start, end
-        start, end = kept
-        return end[offset - start : offset - start + nbytes]
+        is_fresh = may_be_rewritten(stamp)
+        start = min(offset, max(0, stamp.size - _END_BYTES))
+        end = _End(stamp, start, bytes(self._reader.read_at(stamp.size - start, start)), is_fresh)
+        self._handler.keep(self._path, end)
+        return end.read(nbytes, offset)
 
-    def _is_at_end(self, nbytes: int, offset: int, size: int) -> bool:
-        """Whether a range is in the end that is kept, or is a longer footer of a Parquet file."""
-        if offset >= size - _END_BYTES:
+    def _has_footer(self, nbytes: int, offset: int, size: int, is_kept: bool) -> bool:
+        """Whether a range is in the end that is to be kept, or is a longer footer of Parquet."""
+        if offset + nbytes == size - _PARQUET_TAIL and nbytes <= _MOST_BYTES:
             return True
-        if offset + nbytes == size - _PARQUET_TAIL:
-            return nbytes <= _MOST_BYTES
-        return self._handler.find(self._path, self.stamp(), offset) is not None
+        return offset >= size - _END_BYTES and not is_kept
 
     def close(self) -> None:
         self._reader.close()

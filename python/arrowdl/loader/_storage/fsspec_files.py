@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.handlers import ReadingHandler
+from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
 from arrowdl.loader._storage.readers import Reader, Stamp
-from arrowdl.loader._storage.transient import is_transient
+from arrowdl.loader._storage.transient import find_status, is_transient
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
@@ -50,8 +50,8 @@ class FsspecHandler(ReadingHandler):
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         self.filesystem.invalidate_cache(selector.base_dir)
-        depth = None if selector.recursive else 1
-        found = self.filesystem.find(selector.base_dir, depth, withdirs=True, detail=True)
+        depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
+        found = self.filesystem.find(selector.base_dir, withdirs=True, detail=True, **depth)
         base = selector.base_dir.strip("/")
         infos = [_make_info(path, info) for path, info in found.items() if path.strip("/") != base]
         if not infos and not selector.allow_not_found and not self.filesystem.exists(base):
@@ -60,7 +60,13 @@ class FsspecHandler(ReadingHandler):
 
     def _find(self, path: str) -> dict[str, Any]:
         self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old
-        return dict(self.filesystem.info(path))
+        try:
+            return dict(self.filesystem.info(path))
+        except FileNotFoundError as error:  # fsspec says so of every failure on the web
+            status = None if error.__cause__ is None else find_status(error.__cause__)
+            if status not in (401, 403):
+                raise
+            raise PermissionError(f"{path!r} was refused, HTTP status {status}") from error
 
     def open_reader(self, path: str) -> Reader:
         info = self._find(path)
@@ -105,7 +111,7 @@ def _make_info(path: str, info: dict[str, Any]) -> fs.FileInfo:
     kind = kinds.get(info.get("type", ""), fs.FileType.Unknown)
     size = info.get("size") if kind == fs.FileType.File else None
     mtime = _read_stamp(info).mtime
-    return fs.FileInfo(path, kind, size=size, mtime_ns=None if mtime is None else mtime * 10**9)
+    return fs.FileInfo(path, kind, size=size, mtime_ns=mtime)
 
 
 def _read_stamp(info: dict[str, Any]) -> Stamp:
@@ -115,9 +121,9 @@ def _read_stamp(info: dict[str, Any]) -> Stamp:
 
 
 def _read_time(found: Any) -> int | None:
-    """Return seconds since 1970."""
+    """Return nanoseconds since 1970."""
     if isinstance(found, (int, float)):
-        return int(found)
+        return round(found * 10**6) * 1000  # as exact as a float is
     if isinstance(found, str):
         for parse in (datetime.fromisoformat, parsedate_to_datetime):
             try:
@@ -127,4 +133,4 @@ def _read_time(found: Any) -> int | None:
                 continue
     if not isinstance(found, datetime):
         return None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return to_nanoseconds(found)

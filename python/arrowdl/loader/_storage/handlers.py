@@ -7,7 +7,7 @@ read several ranges at a time; pyarrow gets a file that reads one.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
@@ -106,7 +106,7 @@ class _NativeReader:
         if mtime is None and etag is None:
             info = filesystem.get_file_info(path)
             size = size if info.size is None else info.size
-            mtime = None if info.mtime_ns is None else info.mtime_ns // 10**9
+            mtime = info.mtime_ns
         self._stamp = Stamp(size, mtime, etag)
 
     def stamp(self) -> Stamp:
@@ -119,13 +119,19 @@ class _NativeReader:
         self._file.close()
 
 
+def to_nanoseconds(time: datetime) -> int:
+    """Return the nanoseconds since 1970; of a time without a zone, in UTC."""
+    passed = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return passed // timedelta(microseconds=1) * 1000
+
+
 def _read_time(text: str | None) -> int | None:
-    """Return the seconds since 1970 of a date of HTTP or of ISO 8601."""
+    """Return the nanoseconds since 1970 of a date of HTTP or of ISO 8601."""
     if not text:
         return None
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
-            return int(parse(text).timestamp())
+            return to_nanoseconds(parse(text))
         except ValueError:
             continue
     return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import SECOND, Reader, Stamp, is_other_time
 from arrowdl.loader._storage.transient import FileChangedError, ShortReadError
 
 
@@ -38,8 +38,7 @@ class PinningHandler(ReadingHandler):
 
     def _note(self, info: fs.FileInfo) -> fs.FileInfo:
         if info.type == fs.FileType.File and info.path not in self.stamps:
-            mtime = None if info.mtime_ns is None else info.mtime_ns // 10**9
-            self.stamps[info.path] = Stamp(info.size, mtime)
+            self.stamps[info.path] = Stamp(info.size, info.mtime_ns)
         return info
 
     def open_reader(self, path: str) -> Reader:
@@ -72,9 +71,10 @@ class PinningHandler(ReadingHandler):
 
 def _fill(before: Stamp, found: Stamp) -> Stamp:
     """Add what was unknown before."""
+    is_rough = before.mtime is None or (not before.mtime % SECOND and (found.mtime or 0) % SECOND)
     return Stamp(
         found.size if before.size is None else before.size,
-        found.mtime if before.mtime is None else before.mtime,
+        found.mtime if is_rough else before.mtime,
         before.etag or found.etag,
     )
 
@@ -83,13 +83,17 @@ def _list_changes(before: Stamp, now: Stamp) -> list[str]:
     changes = []
     if _differ(before.size, now.size):
         changes.append(f"{before.size} bytes before, {now.size} now")
-    if _differ(before.etag, now.etag):
+    if _differ(_strip(before.etag), _strip(now.etag)):
         changes.append(f"ETag {before.etag} before, {now.etag} now")
-    elif None in (before.etag, now.etag) and _differ(
-        before.mtime, now.mtime
-    ):  # copies may keep the ETag
+    # Copies may keep the ETag, and have another time.
+    elif None in (before.etag, now.etag) and is_other_time(before.mtime, now.mtime):
         changes.append("written at another time")
     return changes
+
+
+def _strip(etag: str | None) -> str | None:
+    """Return an ETag without what proxies that compress add to it."""
+    return etag and etag.removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _differ(before: int | str | None, now: int | str | None) -> bool:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+SECOND = 10**9
+# A time of the store in whole seconds, and how far its clock may be from ours.
+_JUST_NOW = 10 * SECOND
 
 
 class Stamp(NamedTuple):
@@ -16,13 +22,33 @@ class Stamp(NamedTuple):
     size : int, optional
         Bytes.
     mtime : int, optional
-        When it was written, in whole seconds since 1970: some stores have no fractions.
+        When it was written, in nanoseconds since 1970. Many stores tell whole seconds.
     etag : str, optional
     """
 
     size: int | None
     mtime: int | None = None
     etag: str | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a file that is written anew within a second has another stamp."""
+        return self.etag is not None or (self.mtime or 0) % SECOND != 0
+
+
+def may_be_rewritten(stamp: Stamp) -> bool:
+    """Whether a file may be written anew and have the same stamp: from now on, not before."""
+    if stamp.mtime is None:
+        return stamp.etag is None
+    return not stamp.is_exact and time.time_ns() - stamp.mtime < _JUST_NOW
+
+
+def is_other_time(before: int | None, now: int | None) -> bool:
+    """Whether times differ: in seconds, if one of both has no fraction."""
+    if before is None or now is None:
+        return False
+    unit = 1 if before % SECOND and now % SECOND else SECOND
+    return before // unit != now // unit
 
 
 class Reader(Protocol):

@@ -15,10 +15,12 @@ _SHOWN = "***"
 # Parameters of signed URLs, and others that are passwords by their names.
 _PARAMETER = (
     r"sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|awsaccesskeyid|googleaccessid|policy|key-pair-id"
-    r"|[\w-]*(?:token|secret|password|passwd|credential|access_?key|api_?key|account_?key)[\w-]*"
+    r"|[\w-]*(?:token|secret|password|passwd|credential|access_?key|api_?key|account_?key"
+    r"|connection_?string|access_?signature)[\w-]*"
 )
 _SIGNED = re.compile(rf"(?i)([?&;])({_PARAMETER})=([^&\s'\"<>)\]]+)")
 _LOGIN = re.compile(r"([A-Za-z][\w+.-]*://)[^\s/@'\"]*:[^\s/@'\"]*@")
+_IN_CONNECTION = re.compile(r"(?i)\b((?:account|shared_?access)_?(?:key|signature))=([^;\s'\"]+)")
 _HEADER = re.compile(
     r"(?i)(authorization\W{1,4})((?:bearer|basic|aws4-hmac-sha256)?\s*[^\s'\"},]+)"
 )
@@ -53,6 +55,7 @@ class Secrets:
         for value in self._values:
             text = text.replace(value, _SHOWN)
         text = _SIGNED.sub(rf"\1\2={_SHOWN}", text)
+        text = _IN_CONNECTION.sub(rf"\1={_SHOWN}", text)
         text = _LOGIN.sub(rf"\1{_SHOWN}@", text)
         return _HEADER.sub(rf"\1{_SHOWN}", text)
 
@@ -116,6 +119,7 @@ def find_secrets(options: Mapping[str, Any]) -> list[str]:
         elif isinstance(value, str) and _NAME.match(str(name)):
             found.append(value)
             found += value.split()[1:]  # "Bearer ..." of a header
+            found += [own[2] for own in _IN_CONNECTION.finditer(value)]
     return found
 
 

@@ -82,7 +82,7 @@ def is_transient(error: BaseException) -> bool:
         return error.__cause__ is not None and is_transient(error.__cause__)
     if isinstance(error, (ShortReadError, PassingError, *_TYPES)) or _is_listed(type(error)):
         return True
-    status = _find_status(error)
+    status = find_status(error)
     if status is not None:
         return status in _STATUSES
     if not isinstance(error, OSError):
@@ -101,7 +101,7 @@ def _is_listed(kind: type) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _CLASSES for base in kind.__mro__)
 
 
-def _find_status(error: BaseException) -> int | None:
+def find_status(error: BaseException) -> int | None:
     """Return the HTTP status that the client of a web server attached to its error."""
     response = getattr(error, "response", None)
     names = ("status", "status_code", "code")  # aiohttp warns of those after the first

@@ -1,0 +1,206 @@
+"""Azure (Azurite 3.37) and Hugging Face (a double of the Hub): rows and secrets.
+
+HDFS has no server in a registry; what its URLs become is tested on a double of pyarrow's client.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow.fs as fs
+import pytest
+from arrowdl.loader import Retries
+from helpers.cloud_servers import (
+    ACCOUNT,
+    ACCOUNT_KEY,
+    HUB_TOKEN,
+    Azurite,
+    Hub,
+    find_azurite,
+    run_hub,
+)
+from helpers.fault_proxy import Schedule, run_proxy
+from helpers.stores import IPC, PARQUET, ROWS, dump
+
+ALL = list(range(3 * ROWS))
+FILES = {**PARQUET, **IPC}
+PATIENT = Retries(tries=400, deadline=60.0, first_wait=0.001, most_wait=0.02)
+
+
+def load(source: Any, **options: Any) -> arrowdl.Loader:
+    options = {"retries": PATIENT, "columns": ["id"], **options}
+    return arrowdl.Loader(source, 16, framework="numpy", **options)
+
+
+def read(source: Any, **options: Any) -> list[int]:
+    loader = load(source, **options)
+    try:
+        return [i for batch in loader for i in batch["id"].tolist()]
+    finally:
+        loader.close()
+
+
+def check_rows(base: str, **options: Any) -> None:
+    """Read files, folders and patterns, with workers, a cache and a plan."""
+    assert read(f"{base}/b", **options) == ALL
+    assert read(f"{base}/b/k=1/1.parquet", **options) == ALL[40:80]
+    assert read(f"{base}/b/*/*.parquet", **options) == ALL
+    assert read(f"{base}/c/?.arrow", **options) == ALL
+    assert read(f"{base}/c", columns=None, **options) == ALL
+    assert sorted(read(f"{base}/b", shuffle=True, num_workers=1, **options)) == ALL
+    loader = load(f"{base}/b", **options)
+    assert read(f"{base}/b", plan=loader.plan(), **options) == ALL
+    with pytest.raises(FileNotFoundError, match="no file"):
+        read(f"{base}/nothing/*.parquet", **options)
+
+
+def show(error: BaseException | None) -> str:
+    """Everything that is shown of an error, and of what it is chained to."""
+    texts: list[str] = []
+    while error is not None:
+        texts += [*traceback.format_exception(error), repr(error), str(vars(error))]
+        error = error.__cause__ or error.__context__
+    return "\n".join(texts)
+
+
+# ---- Azure
+
+
+@pytest.fixture(scope="module")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    command = find_azurite()
+    if command is None:
+        pytest.skip("Azurite needs Node, and npm when .venv-storage is made: rm -r .venv-storage")
+    server = Azurite(command, tmp_path_factory.mktemp("azurite"))
+    server.put("box", FILES)
+    yield server
+    server.kill()
+
+
+@pytest.mark.parametrize("scheme", ["az", "abfs", "abfss"])
+def test_azure_by_pyarrow(azurite: Azurite, scheme: str) -> None:
+    options = azurite.make_options(azurite.port)
+    for base in (f"{scheme}://box", f"{scheme}://box@{ACCOUNT}.dfs.core.windows.net"):
+        assert read(f"{base}/b", storage_options=options) == ALL
+    if scheme == "abfss":
+        check_rows("abfss://box", storage_options=options)
+
+
+def test_azure_by_adlfs_and_a_connection_string(azurite: Azurite) -> None:
+    options = {"connection_string": azurite.make_connection_string(azurite.port)}
+    check_rows("az://box", storage_options=options)
+    assert read("abfs://box/b", storage_options=options) == ALL
+
+
+def test_azure_by_file_systems(azurite: Azurite) -> None:
+    import adlfs
+
+    string = azurite.make_connection_string(azurite.port)
+    made = adlfs.AzureBlobFileSystem(connection_string=string)
+    native = fs.AzureFileSystem(**azurite.make_options(azurite.port))
+    for filesystem in (made, native):
+        assert read("box/b", filesystem=filesystem) == ALL
+
+
+def test_faults_of_azure(azurite: Azurite) -> None:
+    with run_proxy(azurite.port) as proxy:
+        loader = load("az://box/b", storage_options=azurite.make_options(proxy.server_port))
+        proxy.schedule = Schedule(7, 0.2, ("503", "500", "reset", "delay"))
+        assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+
+
+def test_a_blob_that_changed_is_an_error(azurite: Azurite) -> None:
+    azurite.put("changing", {"a.parquet": dump(0), "b.parquet": dump(ROWS)})
+    loader = load("az://changing", storage_options=azurite.make_options(azurite.port))
+    azurite.put("changing", {"b.parquet": dump(7)})
+    with pytest.raises(OSError, match=r"'az://changing/b.parquet' has changed"):
+        list(loader)
+
+
+def test_keys_and_connection_strings_of_azure_are_nowhere(
+    azurite: Azurite, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "arrowdl.loader")
+    string = azurite.make_connection_string(azurite.port)
+    once = Retries(tries=2, first_wait=0.0)
+    shown = []
+    for options in (
+        {"connection_string": string},
+        azurite.make_options(azurite.port),
+    ):
+        loader = load("az://box/b", storage_options=options)
+        plan = loader.plan()
+        shown += [repr(loader), str(loader.state_dict()), str(loader.stats()), repr(plan)]
+        shown += [str(plan.files), repr(loader._source), repr(loader._options)]
+    for options in (
+        {"connection_string": string.replace("AccountName", "AcountName")},
+        {"connection_string": f"AccountKey={ACCOUNT_KEY}"},
+        azurite.make_options(azurite.port, account_name="other"),
+        azurite.make_options(azurite.port, oops=1),
+        {**azurite.make_options(azurite.port), "account_key": f"{ACCOUNT_KEY}no base64"},
+    ):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            load("az://box/b", storage_options=options, retries=once)
+        shown.append(show(caught.value))
+    shown.append(caplog.text)
+    for text in shown:
+        assert ACCOUNT_KEY not in text
+        assert ACCOUNT_KEY[:20] not in text
+
+
+# ---- Hugging Face
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with run_hub("user/name", FILES) as hub:
+        yield hub
+
+
+def test_hugging_face(hub: Hub) -> None:
+    options = {"endpoint": hub.address, "token": HUB_TOKEN}
+    check_rows("hf://datasets/user/name", storage_options=options)
+    assert read("hf://datasets/user/name@main/b", storage_options=options) == ALL
+    hub.requests.clear()
+    loader = load("hf://datasets/user/name/b", storage_options=options)
+    files = [path for path in hub.requests if "/resolve/" in path]
+    assert len(files) == 3, "one read for each footer"
+    shown = [repr(loader), str(loader.state_dict()), repr(loader.plan()), str(loader.plan().files)]
+    hub.files["b/k=1/1.parquet"] = dump(7)
+    with pytest.raises(OSError, match=r"k=1/1\.parquet' has changed") as caught:
+        list(loader)
+    shown.append(show(caught.value))
+    with pytest.raises(Exception) as wrong:  # noqa: PT011
+        load("hf://datasets/user/name/b", storage_options={**options, "token": f"{HUB_TOKEN}x"})
+    shown.append(show(wrong.value))
+    assert not [text for text in shown if HUB_TOKEN in text]
+
+
+# ---- HDFS
+
+
+class Hdfs(fs.FileSystemHandler):  # type: ignore[misc]
+    """Stands in for pyarrow's HadoopFileSystem, which needs Hadoop's library and Java."""
+
+    made: dict[str, Any] = {}  # noqa: RUF012
+
+
+def test_urls_of_hdfs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for path, data in PARQUET.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_bytes(data)
+
+    def make(**options: Any) -> fs.FileSystem:
+        Hdfs.made = options
+        return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    monkeypatch.setattr(fs, "HadoopFileSystem", make)
+    assert read("hdfs://name:8020/b", storage_options={"user": "someone"}) == ALL
+    assert Hdfs.made == {"host": "name", "port": 8020, "user": "someone"}
+    assert read("viewfs://cluster/b/*/*.parquet?replication=1") == ALL
+    assert Hdfs.made["host"] == "cluster"
