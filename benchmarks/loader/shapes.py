@@ -195,7 +195,9 @@ def _write_files(shape: Shape, folder: Path) -> list[Path]:
         rows = -(-len(table) // shape.files)
         for i, path in enumerate(paths):
             part = table.slice(i * rows, rows)
-            pq.write_table(part, path, row_group_size=shape.group_rows)
+            unfinished = path.with_suffix(".tmp")  # of a run that was stopped
+            pq.write_table(part, unfinished, row_group_size=shape.group_rows)
+            unfinished.replace(path)
     return paths
 
 
