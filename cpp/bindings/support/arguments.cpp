@@ -25,13 +25,17 @@ int32_t read_int32(const char* what, PyObject* value) {
 }
 
 std::optional<int64_t> find_int(const char* what, PyObject* value) {
-  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
-  if (!number) {
-    PyErr_Clear();
-    raise_type_error(what, " must be an integer, got ", py::repr(value).cast<std::string>());
+  py::object number;
+  if (!PyLong_Check(value)) {
+    number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+    if (!number) {
+      PyErr_Clear();
+      raise_type_error(what, " must be an integer, got ", py::repr(value).cast<std::string>());
+    }
+    value = number.ptr();
   }
   int overflow = 0;
-  const int64_t result = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  const int64_t result = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow != 0) return {};
   return result;
 }
