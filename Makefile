@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
@@ -62,7 +63,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -126,6 +127,10 @@ test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
+
+# Each in an environment of its own: what this machine has of PYTHONS.
+test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
+	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) tools/test-pythons.sh $(PYTHONS)
 
 # ---- on a machine with a GPU -----------------------------------------------
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +19,20 @@ from helpers.processes import run_python
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Functions as parameters are named, not shown with an address: workers must agree on ids."""
     return getattr(val, "__qualname__", None) if callable(val) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Without the libraries that ARROWDL_WITHOUT names, a test that needs one is skipped."""
+    without = os.environ.get("ARROWDL_WITHOUT", "").split()
+    try:
+        return (yield)
+    except Exception as error:
+        found = re.search(r"No module named '(\w+)", traceback.format_exc())
+        if found is None or found[1] not in without:
+            raise
+        traceback.clear_frames(error.__traceback__)  # arrays that the fixtures below would count
+        pytest.skip(f"{found[1]} is not installed")
 
 
 def _live_objects() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import arrowdl
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from helpers.random_cases import choose_examples
 from hypothesis import given, settings
