@@ -44,15 +44,24 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
     return result.astype(dtype)
 
 
+# Of DLPack's types. np.sctypeDict has more names when ml_dtypes was imported, and numpy's
+# from_dlpack cannot read these.
+_DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64", "complex64", "complex128"]
+    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+_CPU = int(DeviceType.cpu)
+
+
 def _from_dlpack(tensor: Any) -> Any:
-    # ml_dtypes adds names to numpy that numpy's from_dlpack cannot read.
-    if tensor.dtype not in np.sctypeDict or np.dtype(tensor.dtype).isbuiltin != 1:
+    if tensor.dtype not in _DTYPES:
         raise BufferError(
             f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), cast the data, or "
             + numpy_like.advise_bytes("numpy")
         )
-    device = _core.Device(tensor.__dlpack_device__())
-    if device.type != DeviceType.cpu:
+    type_and_id = tensor.__dlpack_device__()
+    if type_and_id[0] != _CPU:
+        device = _core.Device(type_and_id)
         raise BufferError(
             f"numpy's arrays are on the CPU, the array is on {device.name}:{device.id}: copy it "
             'first, with array.to("cpu") or with the library that made it'

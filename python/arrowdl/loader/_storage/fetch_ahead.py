@@ -19,10 +19,11 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import Reader, Stamp, join_bytes
 
 # Ranges that are nearer are read as one: bytes that arrive within some milliseconds, of the tens
 # that a request waits for its answer.
@@ -83,14 +84,14 @@ class HeldRanges:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[str, list[tuple[Range, Any]]] = {}  # ascending
+        self._held: dict[str, list[tuple[Range, pa.Buffer]]] = {}  # ascending
 
-    def add(self, path: str, part: Range, data: Any) -> None:
+    def add(self, path: str, part: Range, data: pa.Buffer) -> None:
         with self._lock:
             held = self._held.setdefault(path, [])
             held.insert(bisect_right(held, part, key=lambda item: item[0]), (part, data))
 
-    def drop(self, path: str, part: Range, data: Any) -> None:
+    def drop(self, path: str, part: Range, data: pa.Buffer) -> None:
         with self._lock:
             held = self._held[path]
             for index, (found, own) in enumerate(held):
@@ -100,7 +101,7 @@ class HeldRanges:
             if not held:
                 del self._held[path]
 
-    def find(self, path: str, offset: int, nbytes: int) -> Any | None:
+    def find(self, path: str, offset: int, nbytes: int) -> pa.Buffer | None:
         """Return bytes of a file; None if not all are held."""
         parts = []
         position, end = offset, offset + nbytes
@@ -110,13 +111,13 @@ class HeldRanges:
                     break
                 if begin + length > position:
                     stop = min(end, begin + length)
-                    parts.append(memoryview(data)[position - begin : stop - begin])
+                    parts.append(data.slice(position - begin, stop - position))
                     position = stop
                     if position == end:
                         break
         if position < end or not parts:
             return None
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return parts[0] if len(parts) == 1 else join_bytes(parts)
 
 
 def fetch_ahead(filesystem: fs.FileSystem) -> fs.FileSystem:
@@ -443,6 +444,8 @@ class FetchAhead:
                 data = self._handler.read_below(unit.path, part.nbytes, part.offset)
                 if len(data) != part.nbytes:
                     raise EOFError(f"{len(data)} bytes arrived, of {part.nbytes}")
+                if not isinstance(data, pa.Buffer):
+                    data = join_bytes([data])
         except Exception as found:
             begin, end = part.offset, part.offset + part.nbytes
             found.add_note(f"while arrowdl.Loader read bytes {begin} to {end} of {unit.path!r}")
@@ -450,7 +453,9 @@ class FetchAhead:
         if self._add(unit, part, data, error):
             self._check(unit)
 
-    def _add(self, unit: _Unit, part: Range, data: Any, error: Exception | None) -> bool:
+    def _add(
+        self, unit: _Unit, part: Range, data: pa.Buffer | None, error: Exception | None
+    ) -> bool:
         """Keep what has arrived; return whether the unit is to be checked."""
         with self._arrival:
             self._window = min(self._window + 1, self._most_threads)

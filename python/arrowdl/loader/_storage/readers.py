@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -51,6 +52,24 @@ def is_other_time(before: int | None, now: int | None) -> bool:
     return before // unit != now // unit
 
 
+def join_bytes(parts: Sequence[Any]) -> pa.Buffer:
+    """Copy bytes, one part after the other, into memory of pyarrow.
+
+    pyarrow's threads release what they read. While the interpreter ends, a thread that releases
+    memory of a Python object ends the process with an error.
+    """
+    import pyarrow as pa
+
+    views = [memoryview(part).cast("B") for part in parts]
+    made = pa.allocate_buffer(sum(map(len, views)))
+    target = memoryview(made).cast("B")
+    position = 0
+    for view in views:
+        target[position : position + len(view)] = view
+        position += len(view)
+    return made
+
+
 class Reader(Protocol):
     """An open file. Reading is safe from several threads at a time."""
 
@@ -74,11 +93,11 @@ class _ReaderFile:
         self.closed = False
 
     def read_buffer(self, nbytes: int | None = None) -> pa.Buffer:
-        """Read without a copy: what pyarrow calls in place of `read`."""
+        """Read into memory of pyarrow, which calls this in place of `read`."""
         import pyarrow as pa
 
         data = self.read(nbytes)
-        return data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+        return data if isinstance(data, pa.Buffer) else join_bytes([data])
 
     def read(self, nbytes: int | None = None) -> Any:
         rest = max(0, self._size - self._position)
