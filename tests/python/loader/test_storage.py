@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pytest
 from arrowdl.loader import Retries
+from arrowdl.loader._storage.retrying import RetryingHandler
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.processes import run_python
 from helpers.random_cases import check_cases
@@ -238,6 +239,28 @@ def test_what_passes_is_tried_again(error: Exception, source: str, store: Memory
     store.fault = fail_first
     assert read(source, store) == ALL
     assert len(seen) > 6
+
+
+def test_an_answer_to_another_thread_gives_all_tries_back() -> None:
+    handler = RetryingHandler(fs.LocalFileSystem(), Retries(tries=4, first_wait=0.0))
+    tried = 0
+
+    def fail() -> None:
+        raise TimeoutError("late")
+
+    def fail_while_another_is_answered() -> int:
+        nonlocal tried
+        tried += 1
+        handler.call("a", "asking for 'a'", lambda: None)
+        if tried < 4:
+            fail()
+        return tried
+
+    with pytest.raises(OSError, match="failed 4 times"):
+        handler.call("a", "opening 'a'", fail)
+    with pytest.raises(OSError, match=r"opening 'a' failed 1 time .* before that, .* 4 times"):
+        handler.call("a", "opening 'a'", fail)
+    assert handler.call("a", "opening 'a'", fail_while_another_is_answered) == 4
 
 
 def test_random_faults(store: MemoryStore) -> None:

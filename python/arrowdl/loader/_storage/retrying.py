@@ -50,19 +50,25 @@ class RetryingHandler(ReadingHandler):
 
     def call(self, path: str, what: str, function: Callable[[], T]) -> T:
         """Call `function`, which asks for the file at `path`, as often as it takes."""
-        retries = self.retries
-        failed, before = self._failed.get(path, (None, ""))
-        if failed is not None and time.monotonic() - failed < retries.deadline:
-            retries = replace(retries, tries=1)
-        try:
-            result = call_with_retries(retries, what, function)
-        except RetriedError as error:
-            self._failed.setdefault(path, (time.monotonic(), str(error)))
-            if not before:
-                raise
-            raise RetriedError(f"{error}; before that, {before}") from error.__cause__
-        self._failed.pop(path, None)
-        return result
+        while True:
+            retries = self.retries
+            failure = self._failed.get(path)
+            if failure and time.monotonic() - failure[0] < retries.deadline:
+                retries = replace(retries, tries=1)
+            else:
+                failure = None
+            try:
+                result = call_with_retries(retries, what, function)
+            except RetriedError as error:
+                if failure is None:
+                    self._failed[path] = (time.monotonic(), str(error))
+                    raise
+                if self._failed.get(path) is failure:
+                    raise RetriedError(f"{error}; before that, {failure[1]}") from error.__cause__
+                # Another thread was answered, or failed to the end, since.
+            else:
+                self._failed.pop(path, None)
+                return result
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         def ask(path: str) -> fs.FileInfo:
