@@ -161,12 +161,15 @@ class EpochReader:
 
     def _find_known_end(self, position: Position) -> int:
         """Return the row of each sequence up to which the order of the rows is settled."""
-        plan, source = self._pipeline.plan, self._pipeline.find_source(position)
+        plan, rows = self._pipeline.plan, position.count_rows()
         if plan is None:
-            return position.count_rows()
+            return rows
+        sharding = self._make_sharding()
+        if not self._options.counts_tokens:
+            return plan.find_window_end(rows, sharding)
+        source = self._pipeline.find_source(position)
         assert isinstance(source, IndexedSource)
-        stages, sharding = position.list_stages(), self._make_sharding()
-        return plan.find_known_end(source, position.epoch, stages, sharding)
+        return plan.find_known_end(source, position.epoch, position.list_stages(), sharding)
 
     def _make_sharding(self) -> Sharding:
         """Return how rows are divided, whatever the number of workers."""
@@ -324,7 +327,8 @@ class EpochReader:
             version.
         """
         position = self._position.to_state()
-        if "phases" in position:  # those of rows to come follow from the weights that are given
+        # Those of rows to come follow from the weights that are given; a loaded state has no such.
+        if "phases" in position and self._position.sharding is not None:
             known = max(1, self._find_known_end(self._position))
             position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
         return {
