@@ -6,6 +6,7 @@
 
 #include "compute/allocate_elements.hpp"
 #include "util/parallel_for.hpp"
+#include "util/prefetch_memory.hpp"
 
 namespace arrowdl {
 namespace {
@@ -19,17 +20,6 @@ constexpr int64_t kChunk = int64_t{256} << 10;
 /// Ranges of up to this size are copied as if they had it: sizes that vary cost a mispredicted
 /// branch each.
 constexpr int64_t kShort = 64;
-
-void fetch([[maybe_unused]] const uint8_t* memory, [[maybe_unused]] int64_t size) {
-#if defined(__GNUC__)
-  constexpr int64_t kLine = 64;
-  constexpr int64_t kMost = 16 * kLine;
-  const int64_t last = std::min(size, kMost) - 1;  // may be in the next line
-  __builtin_prefetch(memory);
-  for (int64_t i = kLine; i < last; i += kLine) __builtin_prefetch(memory + i);
-  __builtin_prefetch(memory + last);
-#endif
-}
 
 /// The start of a chunk: `skip` bytes into a range.
 struct ChunkStart {
@@ -61,7 +51,8 @@ class RangeCopy {
     for (; to < end; ++i, skip = 0) {
       if (i + kAhead < ranges_.size()) {
         const RowRange& ahead = ranges_[i + kAhead];
-        fetch(first_[ahead.source] + ahead.rows.start * width_, ahead.rows.length * width_);
+        prefetch_memory(first_[ahead.source] + ahead.rows.start * width_,
+                        ahead.rows.length * width_);
       }
       const RowRange& range = ranges_[i];
       const int64_t start = range.rows.start * width_ + skip;
