@@ -1,13 +1,30 @@
 // Takes elements of a fixed width, in any order.
 #include "compute/take_elements.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compute/allocate_elements.hpp"
+#include "util/parallel_for.hpp"
+#include "util/prefetch_memory.hpp"
 #include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
+
+/// What one thread writes at a time: elements in random order take some 10 ns each, larger ones as
+/// long as memory takes.
+constexpr int64_t kChunkRows = 1024;
+constexpr int64_t kChunkBytes = int64_t{64} << 10;
+/// With less to write, one thread is done before another one starts.
+constexpr int64_t kFewElements = int64_t{8} << 10;
+constexpr int64_t kFewBytes = int64_t{512} << 10;
+
+/// How many elements ahead to prefetch: processors cannot predict elements in random order.
+constexpr int64_t kAhead = 8;
+
+/// Elements up to this width are copied with loads of a fixed size.
+constexpr int64_t kWide = 64;
 
 /// Copies elements of `kBytes` to twice as many bytes in two parts, which may overlap.
 template <std::size_t kBytes>
@@ -23,39 +40,76 @@ struct TwoParts {
 
 template <typename Copy>
 void take_each(const uint8_t* const* first, RowIndices indices, int64_t width, uint8_t* target,
-               const Copy& copy) {
+               const Copy& copy) noexcept {
   for (int64_t i = 0; i < indices.count; ++i) {
     const RowIndex index = indices.begin[i];
     copy(target + i * width, first[index.source] + index.row * width);
   }
 }
 
+void take_wide(const uint8_t* const* first, RowIndices indices, int64_t width,
+               uint8_t* target) noexcept {
+  for (int64_t i = 0; i < indices.count; ++i, target += width) {
+    if (i + kAhead < indices.count) {
+      const RowIndex ahead = indices.begin[i + kAhead];
+      prefetch_memory(first[ahead.source] + ahead.row * width, width);
+    }
+    const RowIndex index = indices.begin[i];
+    std::memcpy(target, first[index.source] + index.row * width, static_cast<std::size_t>(width));
+  }
+}
+
 /// As `take_each` for elements that are no numbers.
-void take_wide(const uint8_t* const* first, RowIndices indices, int64_t width, uint8_t* target) {
+void take_others(const uint8_t* const* first, RowIndices indices, int64_t width,
+                 uint8_t* target) noexcept {
   const auto take = [&](const auto& copy) { take_each(first, indices, width, target, copy); };
   if (width <= 4) return take(TwoParts<2>{width});
   if (width <= 8) return take(TwoParts<4>{width});
   if (width <= 16) return take(TwoParts<8>{width});
   if (width <= 32) return take(TwoParts<16>{width});
-  if (width <= 64) return take(TwoParts<32>{width});
-  take([width](uint8_t* to, const uint8_t* from) noexcept {
-    std::memcpy(to, from, static_cast<std::size_t>(width));
+  if (width <= kWide) return take(TwoParts<32>{width});
+  take_wide(first, indices, width, target);
+}
+
+void take_elements(const uint8_t* const* first, RowIndices indices, int64_t width,
+                   uint8_t* target) noexcept {
+  const bool is_number = visit_width(width, [&](auto known_width) {
+    constexpr std::size_t kWidth = known_width();
+    take_each(first, indices, int64_t{kWidth}, target,
+              [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
   });
+  if (!is_number) take_others(first, indices, width, target);
 }
 
 }  // namespace
 
-Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width) {
+Buffer ElementTakes::add(std::vector<const uint8_t*> first, int64_t width) {
   uint8_t* target = nullptr;
-  Buffer taken = allocate_elements(indices.count, width, &target);
+  Buffer taken = allocate_elements(indices_.count, width, &target);
   if (taken.size() == 0) return taken;
-  const bool is_number = visit_width(width, [&](auto known_width) {
-    constexpr std::size_t kWidth = known_width();
-    take_each(first.data(), indices, int64_t{kWidth}, target,
-              [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
-  });
-  if (!is_number) take_wide(first.data(), indices, width, target);
+  columns_.push_back({std::move(first), width, target});
+  bytes_ += width;
+  widest_bytes_ = std::max(widest_bytes_, width);
   return taken;
+}
+
+void ElementTakes::run() const {
+  const auto columns = static_cast<int64_t>(columns_.size());
+  const auto take = [this](const Column& column, int64_t start, int64_t count) noexcept {
+    take_elements(column.first.data(), {indices_.begin + start, count}, column.width,
+                  column.target + start * column.width);
+  };
+  const int64_t rows = indices_.count;
+  if (rows * columns < kFewElements && rows * bytes_ < kFewBytes) {
+    for (const Column& column : columns_) take(column, 0, rows);
+    return;
+  }
+  const int64_t step = std::clamp<int64_t>(kChunkBytes / widest_bytes_, 1, kChunkRows);
+  const int64_t parts = (rows + step - 1) / step;
+  parallel_for(columns * parts, [&](int64_t chunk) noexcept {
+    const int64_t start = chunk % parts * step;
+    take(columns_[static_cast<std::size_t>(chunk / parts)], start, std::min(step, rows - start));
+  });
 }
 
 }  // namespace arrowdl
