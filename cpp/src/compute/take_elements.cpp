@@ -21,18 +21,33 @@ struct TwoParts {
   }
 };
 
-template <typename Copy>
-void take_each(const uint8_t* const* first, RowIndices indices, int64_t width, uint8_t* target,
-               const Copy& copy) {
-  for (int64_t i = 0; i < indices.count; ++i) {
-    const RowIndex index = indices.begin[i];
-    copy(target + i * width, first[index.source] + index.row * width);
+/// Rows of several sources.
+struct Indexed {
+  const uint8_t* const* first;
+  const RowIndex* indices;
+
+  const uint8_t* find(int64_t i, int64_t width) const noexcept {
+    return first[indices[i].source] + indices[i].row * width;
   }
+};
+
+/// Rows of one source.
+struct Numbered {
+  const uint8_t* first;
+  const uint32_t* rows;
+
+  const uint8_t* find(int64_t i, int64_t width) const noexcept { return first + rows[i] * width; }
+};
+
+template <typename Rows, typename Copy>
+void take_each(const Rows& rows, int64_t count, int64_t width, uint8_t* target, const Copy& copy) {
+  for (int64_t i = 0; i < count; ++i) copy(target + i * width, rows.find(i, width));
 }
 
 /// As `take_each` for elements that are no numbers.
-void take_wide(const uint8_t* const* first, RowIndices indices, int64_t width, uint8_t* target) {
-  const auto take = [&](const auto& copy) { take_each(first, indices, width, target, copy); };
+template <typename Rows>
+void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) {
+  const auto take = [&](const auto& copy) { take_each(rows, count, width, target, copy); };
   if (width <= 4) return take(TwoParts<2>{width});
   if (width <= 8) return take(TwoParts<4>{width});
   if (width <= 16) return take(TwoParts<8>{width});
@@ -43,19 +58,29 @@ void take_wide(const uint8_t* const* first, RowIndices indices, int64_t width, u
   });
 }
 
+template <typename Rows>
+void take_all(const Rows& rows, int64_t count, int64_t width, uint8_t* target) {
+  const bool is_number = visit_width(width, [&](auto known_width) {
+    constexpr std::size_t kWidth = known_width();
+    take_each(rows, count, int64_t{kWidth}, target,
+              [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
+  });
+  if (!is_number) take_wide(rows, count, width, target);
+}
+
 }  // namespace
 
 Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width) {
   uint8_t* target = nullptr;
   Buffer taken = allocate_elements(indices.count, width, &target);
   if (taken.size() == 0) return taken;
-  const bool is_number = visit_width(width, [&](auto known_width) {
-    constexpr std::size_t kWidth = known_width();
-    take_each(first.data(), indices, int64_t{kWidth}, target,
-              [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
-  });
-  if (!is_number) take_wide(first.data(), indices, width, target);
+  take_all(Indexed{first.data(), indices.begin}, indices.count, width, target);
   return taken;
+}
+
+void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,
+                   uint8_t* target) noexcept {
+  take_all(Numbered{source, rows}, count, width, target);
 }
 
 }  // namespace arrowdl

@@ -16,4 +16,9 @@ constexpr int64_t kMostElementBytes = 64;
 /// `first[i]`, which is not read if no index is of source i.
 Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width);
 
+/// Writes the elements of `width` bytes at `rows`, `count` of them, to `target`. Element 0 is at
+/// `source`.
+void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,
+                   uint8_t* target) noexcept;
+
 }  // namespace arrowdl

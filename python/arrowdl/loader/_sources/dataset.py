@@ -130,6 +130,7 @@ class DatasetSource(IndexedSource):
             self._limits = REMOTE if self._fetching is None else FETCHED
         self._use(query)
         self.is_shared = not is_memory_new(dataset, self._fragments)
+        self.is_decoded = not self.is_shared and not any(map(is_ipc, self._fragments))
 
     def _use(self, query: Query) -> None:
         self._query = query
