@@ -607,7 +607,9 @@ class DeviceStream:
         -------
         DeviceStream
         """
-    def shuffle(self, buffer_size: int, seed: int, *, first_window: int = 0) -> DeviceStream:
+    def shuffle(
+        self, buffer_size: int, seed: int, *, first_window: int = 0, in_place: bool = False
+    ) -> DeviceStream:
         """Permute the rows within windows of `buffer_size` consecutive rows.
 
         The order depends only on `seed`, `buffer_size` and the index of a row, not on the machine or on how
@@ -621,6 +623,9 @@ class DeviceStream:
             0 to 2**64 - 1.
         first_window : int
             The index of the window that this stream starts with, to resume a longer stream.
+        in_place : bool
+            Whether the rows of this stream are in memory that may be written to and has no other user. They
+            are permuted in it where that is faster: columns of numbers, many of them.
 
         Returns
         -------

@@ -203,9 +203,9 @@ DeviceStream slice(DeviceStream& self, int64_t start, std::optional<int64_t> len
 }
 
 DeviceStream shuffle_rows(DeviceStream& self, int64_t buffer_size, uint64_t seed,
-                          uint64_t first_window) {
+                          uint64_t first_window, bool in_place) {
   return adapt(self, [&](OwnedStream&& stream) {
-    return shuffle(std::move(stream), buffer_size, seed, first_window);
+    return shuffle(std::move(stream), buffer_size, seed, first_window, in_place);
   });
 }
 
@@ -373,7 +373,7 @@ void define_adaptors(py::class_<DeviceStream>& type) {
            py::arg("drop_last") = false, stream_docs::kRebatch)
       .def("slice", &slice, py::arg("start"), py::arg("length") = py::none(), stream_docs::kSlice)
       .def("shuffle", &shuffle_rows, py::arg("buffer_size"), py::arg("seed"), py::kw_only(),
-           py::arg("first_window") = 0, stream_docs::kShuffle)
+           py::arg("first_window") = 0, py::arg("in_place") = false, stream_docs::kShuffle)
       .def("shard", &take_shard, py::arg("num_shards"), py::arg("index"), py::kw_only(),
            py::arg("pad") = false, stream_docs::kShard)
       .def("pack", &pack_sequences, py::arg("column"), py::arg("length"),

@@ -155,7 +155,8 @@ Returns
 -------
 DeviceStream)";
 
-constexpr const char* kShuffle = R"(shuffle(self, /, buffer_size, seed, *, first_window=0)
+constexpr const char* kShuffle =
+    R"(shuffle(self, /, buffer_size, seed, *, first_window=0, in_place=False)
 --
 
 Permute the rows within windows of `buffer_size` consecutive rows.
@@ -171,6 +172,9 @@ seed : int
     0 to 2**64 - 1.
 first_window : int
     The index of the window that this stream starts with, to resume a longer stream.
+in_place : bool
+    Whether the rows of this stream are in memory that may be written to and has no other user. They
+    are permuted in it where that is faster: columns of numbers, many of them.
 
 Returns
 -------

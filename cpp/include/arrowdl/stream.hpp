@@ -114,9 +114,11 @@ OwnedStream slice_stream(OwnedStream&& stream, int64_t start, int64_t length);
 /// Permutes the rows within windows of `buffer_size` consecutive rows. The order depends only on
 /// `seed`, `buffer_size` and the row index, on every machine. The first window is number
 /// `first_window`: a stream that starts at the first row of a later window gets the same order as
-/// the whole stream. Holds one window. Raises ValueError unless 1 <= buffer_size < 2^32.
+/// the whole stream. Holds one window. With `in_place`, the rows of `stream` are in host memory
+/// that may be written to and has no other user: where that is faster, the rows are permuted in it.
+/// Raises ValueError unless 1 <= buffer_size < 2^32.
 OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
-                    uint64_t first_window = 0);
+                    uint64_t first_window = 0, bool in_place = false);
 
 /// Part `index` of `num_shards` of every array. Sizes of parts differ by at most one row, larger
 /// parts first. A part without rows repeats the array's last row with `pad`. Raises ValueError

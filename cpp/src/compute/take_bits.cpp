@@ -2,7 +2,9 @@
 #include "compute/take_bits.hpp"
 
 #include <algorithm>
+#include <numeric>
 
+#include "util/bit_util.hpp"
 #include "util/bitmap_writer.hpp"
 
 namespace arrowdl {
@@ -66,7 +68,40 @@ void take_runs(const std::vector<SourceBits>& sources, RowIndices indices, int64
   }
 }
 
+/// Eight bytes of 0 or 1, the first one lowest, as bits.
+uint8_t pack_bytes(uint64_t bytes) noexcept {
+  return static_cast<uint8_t>((bytes * 0x0102040810204080) >> 56);
+}
+
 }  // namespace
+
+Buffer take_numbered_bits(const std::vector<SourceBits>& sources,
+                          const std::vector<int64_t>& lengths, const uint32_t* rows,
+                          int64_t count) {
+  uint8_t* bytes = nullptr;
+  const Buffer unpacked =
+      Buffer::allocate(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), &bytes);
+  uint8_t* end = bytes;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].bits == nullptr) {
+      std::fill_n(end, lengths[i], uint8_t{1});
+    } else {
+      unpack_bits(sources[i].bits, sources[i].offset, lengths[i], end);
+    }
+    end += lengths[i];
+  }
+  uint8_t* target = nullptr;
+  Buffer taken = Buffer::allocate(bitmap_size(count), &target);
+  const auto next = [&](int64_t bits) {
+    uint64_t word = 0;
+    for (int64_t i = 0; i < bits; ++i) word |= uint64_t{bytes[rows[i]]} << (8 * i);
+    rows += bits;
+    return pack_bytes(word);
+  };
+  for (int64_t i = count / 8; i > 0; --i) *target++ = next(8);
+  if (count % 8 != 0) *target = next(count % 8);
+  return taken;
+}
 
 Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices, int64_t run) {
   uint8_t* target = nullptr;

@@ -23,9 +23,6 @@ constexpr int64_t kFewBytes = int64_t{512} << 10;
 /// How many elements ahead to prefetch: processors cannot predict elements in random order.
 constexpr int64_t kAhead = 8;
 
-/// Elements up to this width are copied with loads of a fixed size.
-constexpr int64_t kWide = 64;
-
 /// Copies elements of `kBytes` to twice as many bytes in two parts, which may overlap.
 template <std::size_t kBytes>
 struct TwoParts {
@@ -38,47 +35,58 @@ struct TwoParts {
   }
 };
 
-template <typename Copy>
-void take_each(const uint8_t* const* first, RowIndices indices, int64_t width, uint8_t* target,
-               const Copy& copy) noexcept {
-  for (int64_t i = 0; i < indices.count; ++i) {
-    const RowIndex index = indices.begin[i];
-    copy(target + i * width, first[index.source] + index.row * width);
+/// Rows of several sources.
+struct Indexed {
+  const uint8_t* const* first;
+  const RowIndex* indices;
+
+  const uint8_t* find(int64_t i, int64_t width) const noexcept {
+    return first[indices[i].source] + indices[i].row * width;
   }
+};
+
+/// Rows of one source.
+struct Numbered {
+  const uint8_t* first;
+  const uint32_t* rows;
+
+  const uint8_t* find(int64_t i, int64_t width) const noexcept { return first + rows[i] * width; }
+};
+
+template <typename Rows, typename Copy>
+void take_each(const Rows& rows, int64_t count, int64_t width, uint8_t* target,
+               const Copy& copy) noexcept {
+  for (int64_t i = 0; i < count; ++i) copy(target + i * width, rows.find(i, width));
 }
 
-void take_wide(const uint8_t* const* first, RowIndices indices, int64_t width,
-               uint8_t* target) noexcept {
-  for (int64_t i = 0; i < indices.count; ++i, target += width) {
-    if (i + kAhead < indices.count) {
-      const RowIndex ahead = indices.begin[i + kAhead];
-      prefetch_memory(first[ahead.source] + ahead.row * width, width);
-    }
-    const RowIndex index = indices.begin[i];
-    std::memcpy(target, first[index.source] + index.row * width, static_cast<std::size_t>(width));
+template <typename Rows>
+void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
+  for (int64_t i = 0; i < count; ++i, target += width) {
+    if (i + kAhead < count) prefetch_memory(rows.find(i + kAhead, width), width);
+    std::memcpy(target, rows.find(i, width), static_cast<std::size_t>(width));
   }
 }
 
 /// As `take_each` for elements that are no numbers.
-void take_others(const uint8_t* const* first, RowIndices indices, int64_t width,
-                 uint8_t* target) noexcept {
-  const auto take = [&](const auto& copy) { take_each(first, indices, width, target, copy); };
+template <typename Rows>
+void take_others(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
+  const auto take = [&](const auto& copy) { take_each(rows, count, width, target, copy); };
   if (width <= 4) return take(TwoParts<2>{width});
   if (width <= 8) return take(TwoParts<4>{width});
   if (width <= 16) return take(TwoParts<8>{width});
   if (width <= 32) return take(TwoParts<16>{width});
-  if (width <= kWide) return take(TwoParts<32>{width});
-  take_wide(first, indices, width, target);
+  if (width <= kMostElementBytes) return take(TwoParts<32>{width});
+  take_wide(rows, count, width, target);
 }
 
-void take_elements(const uint8_t* const* first, RowIndices indices, int64_t width,
-                   uint8_t* target) noexcept {
+template <typename Rows>
+void take_all(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
   const bool is_number = visit_width(width, [&](auto known_width) {
     constexpr std::size_t kWidth = known_width();
-    take_each(first, indices, int64_t{kWidth}, target,
+    take_each(rows, count, int64_t{kWidth}, target,
               [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
   });
-  if (!is_number) take_others(first, indices, width, target);
+  if (!is_number) take_others(rows, count, width, target);
 }
 
 }  // namespace
@@ -96,8 +104,8 @@ Buffer ElementTakes::add(std::vector<const uint8_t*> first, int64_t width) {
 void ElementTakes::run() const {
   const auto columns = static_cast<int64_t>(columns_.size());
   const auto take = [this](const Column& column, int64_t start, int64_t count) noexcept {
-    take_elements(column.first.data(), {indices_.begin + start, count}, column.width,
-                  column.target + start * column.width);
+    take_all(Indexed{column.first.data(), indices_.begin + start}, count, column.width,
+             column.target + start * column.width);
   };
   const int64_t rows = indices_.count;
   if (rows * columns < kFewElements && rows * bytes_ < kFewBytes) {
@@ -110,6 +118,11 @@ void ElementTakes::run() const {
     const int64_t start = chunk % parts * step;
     take(columns_[static_cast<std::size_t>(chunk / parts)], start, std::min(step, rows - start));
   });
+}
+
+void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,
+                   uint8_t* target) noexcept {
+  take_all(Numbered{source, rows}, count, width, target);
 }
 
 }  // namespace arrowdl

@@ -10,6 +10,9 @@
 
 namespace arrowdl {
 
+/// Elements up to this width are copied one by one with loads of a fixed size.
+constexpr int64_t kMostElementBytes = 64;
+
 /// Takes elements at the same indices from several columns. All columns are written together, by
 /// several threads if they are large.
 class ElementTakes {
@@ -37,5 +40,10 @@ class ElementTakes {
   int64_t bytes_ = 0;         // of an element of each column
   int64_t widest_bytes_ = 1;  // of an element
 };
+
+/// Writes the elements of `width` bytes at `rows`, `count` of them, to `target`. Element 0 is at
+/// `source`.
+void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,
+                   uint8_t* target) noexcept;
 
 }  // namespace arrowdl

@@ -9,9 +9,11 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
 #include "compute/gather_on_device.hpp"
+#include "compute/permute_rows.hpp"
 #include "compute/row_numbers.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/take.hpp"
+#include "compute/take_numbered.hpp"
 #include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/block_stream.hpp"
@@ -67,31 +69,32 @@ bool has_dictionary(const Type& type) {
 class Window {
  public:
   Window() = default;
-  /// `parts` are not empty.
-  Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number)
+  /// `parts` are not empty. With `in_place`, their rows may be permuted in their own memory.
+  Window(std::vector<DeviceArray> parts, uint64_t seed, uint64_t number, bool in_place)
       : parts_(std::move(parts)) {
     // Several dictionaries become one for all rows.
     if (has_dictionary(parts_.front().type()) && !share_dictionaries(parts_)) {
       parts_ = {concatenate(parts_)};
     }
     is_on_device_ = make_readable(&parts_, &home_, "shuffle rows");
-    reserve(&order_, std::accumulate(parts_.begin(), parts_.end(), int64_t{0},
-                                     [](int64_t rows, const DeviceArray& part) {
-                                       return rows + part.length();
-                                     }));
+    for (const DeviceArray& part : parts_) {
+      length_ += part.length();
+      bytes_ += part.nbytes();
+    }
+    if (!is_on_device_ && order_numbers(seed, number, in_place)) return;
+    reserve(&order_, length_);
     for (uint32_t source = 0; source < parts_.size(); ++source) {
       const auto length = static_cast<uint32_t>(parts_[source].length());
       const std::size_t first = order_.size();
       order_.resize(first + length);
       for (uint32_t row = 0; row < length; ++row) order_[first + row] = {source, row};
-      bytes_ += parts_[source].nbytes();
     }
     permute_items(&order_, seed, number);
-    if (is_on_device_) numbers_ = number_rows(parts_, {order_.data(), length()});
+    if (is_on_device_) numbers_ = number_rows(parts_, {order_.data(), length_});
   }
 
   /// Rows that have not been taken.
-  int64_t left() const noexcept { return length() - position_; }
+  int64_t left() const noexcept { return length_ - position_; }
   /// How many rows to gather at a time: so many that the columns are gathered in the cache, but not
   /// the whole window, whose memory would be new each time.
   int64_t count_block_rows() const noexcept {
@@ -100,13 +103,12 @@ class Window {
     constexpr int64_t kBytesOfDevice = 64 << 20;
     // A cache line has several elements of a narrow column, and each block loads it again.
     constexpr int64_t kMostBlocks = 4;
-    constexpr int64_t kLine = 64;
     if (is_on_device_) return count_rows_of(kBytesOfDevice);  // launches take longer than calls
-    const auto columns = static_cast<int64_t>(parts_.front().type().children.size());
     const int64_t rows = count_rows_of(kBytes);
-    if (bytes_ >= length() * columns * kLine) return rows;
-    return std::max(rows, std::min(count_rows_of(kMostBytes), length() / kMostBlocks));
+    if (!has_narrow_columns()) return rows;
+    return std::max(rows, std::min(count_rows_of(kMostBytes), length_ / kMostBlocks));
   }
+  /// The next `count` rows, which were not permuted in place.
   DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
     const int64_t first = std::exchange(position_, position_ + count);
     if (is_on_device_) {
@@ -114,52 +116,97 @@ class Window {
                             numbers_.slice(first, count));
     }
     OwnedDeviceArray taken;
-    arrowdl::take(parts_, {order_.data() + first, count}).move(&taken->array);
+    take_on_host(first, count).move(&taken->array);
     taken->device_type = ARROW_DEVICE_CPU;
     taken->device_id = -1;
     return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
   }
+  bool is_in_place() const noexcept { return in_place_; }
+  /// The next rows, which were permuted in place.
+  DeviceArray take_part() {
+    DeviceArray& part = parts_[next_part_++];
+    position_ += part.length();
+    return std::move(part);
+  }
 
  private:
-  int64_t length() const noexcept { return static_cast<int64_t>(order_.size()); }
-
   /// About how many rows take `bytes`.
   int64_t count_rows_of(int64_t bytes) const noexcept {
-    return bytes / std::max<int64_t>(1, bytes_ / length());
+    return bytes / std::max<int64_t>(1, bytes_ / length_);
+  }
+
+  bool has_narrow_columns() const noexcept {
+    constexpr int64_t kLine = 64;
+    const auto columns = static_cast<int64_t>(parts_.front().type().children.size());
+    return bytes_ < length_ * columns * kLine;
+  }
+
+  OwnedArray take_on_host(int64_t first, int64_t count) {
+    if (order_.empty()) return take_numbered(parts_, row_numbers_.data() + first, count);
+    return arrowdl::take(parts_, {order_.data() + first, count});
+  }
+
+  /// Orders the numbers of the rows through all parts, and permutes the parts in their own memory
+  /// if that is allowed and faster than blocks, which fetch the lines of a narrow column from
+  /// memory again and again. Returns false if rows are not taken by such numbers.
+  bool order_numbers(uint64_t seed, uint64_t number, bool in_place) {
+    std::vector<Elements> columns;
+    if (in_place && home_.type == kDLCPU && has_narrow_columns() && count_block_rows() < length_) {
+      columns = find_elements(parts_);
+    }
+    in_place_ = !columns.empty();
+    const bool takes_most = 2 * count_block_rows() >= length_;
+    if (!in_place_ && !(takes_most && can_take_numbered(parts_))) return false;
+    reserve(&row_numbers_, length_);
+    row_numbers_.resize(static_cast<std::size_t>(length_));
+    std::iota(row_numbers_.begin(), row_numbers_.end(), 0U);
+    permute_items(&row_numbers_, seed, number);
+    if (in_place_) permute_rows(parts_, columns, row_numbers_);
+    return true;
   }
 
   std::vector<DeviceArray> parts_;
   std::vector<RowIndex> order_;
-  DeviceArray numbers_;  // `order_` on the device
+  std::vector<uint32_t> row_numbers_;  // instead of `order_`: through all parts
+  DeviceArray numbers_;                // `order_` on the device
   bool is_on_device_ = false;
+  bool in_place_ = false;
   Device home_;  // of the rows that are taken
+  int64_t length_ = 0;
   int64_t position_ = 0;
+  std::size_t next_part_ = 0;
   int64_t bytes_ = 0;
 };
 
 class Shuffle final : public BlockStream {
  public:
-  Shuffle(RowReader reader, int64_t buffer_size, uint64_t seed, uint64_t first_window)
+  Shuffle(RowReader reader, int64_t buffer_size, uint64_t seed, uint64_t first_window,
+          bool in_place)
       : BlockStream(reader.schema(), reader.device_type()),
         reader_(std::move(reader)),
         buffer_size_(buffer_size),
         seed_(seed),
-        number_(first_window) {}
+        number_(first_window),
+        in_place_(in_place) {}
 
  private:
-  /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
   DeviceArray make_block(int64_t max_rows) override {
     if (window_.left() == 0 && !open_window()) return {};
-    const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
-    DeviceArray block = window_.take(std::min(window_.left(), wanted), schema());
+    DeviceArray block = window_.is_in_place() ? window_.take_part() : take_rows(max_rows);
     if (window_.left() == 0) window_ = Window();
     return block;
+  }
+
+  /// Takes the next rows of the window: a multiple of `max_rows`, unless they are the last.
+  DeviceArray take_rows(int64_t max_rows) {
+    const int64_t wanted = std::max(max_rows, window_.count_block_rows() / max_rows * max_rows);
+    return window_.take(std::min(window_.left(), wanted), schema());
   }
 
   bool open_window() {
     if (parts_.empty()) parts_ = reader_.read(buffer_size_);
     if (parts_.empty()) return false;
-    window_ = Window(parts_, seed_, number_);
+    window_ = Window(parts_, seed_, number_, in_place_);
     parts_.clear();
     ++number_;
     return true;
@@ -169,18 +216,20 @@ class Shuffle final : public BlockStream {
   int64_t buffer_size_;
   uint64_t seed_;
   uint64_t number_;
+  bool in_place_;
   std::vector<DeviceArray> parts_;  // of the next window; kept where making it fails
   Window window_;
 };
 
 }  // namespace
 
-OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed,
-                    uint64_t first_window) {
+OwnedStream shuffle(OwnedStream&& stream, int64_t buffer_size, uint64_t seed, uint64_t first_window,
+                    bool in_place) {
   if (buffer_size < 1 || buffer_size >= kMaxRows) {
     raise_value_error("buffer_size=", buffer_size, ": the buffer has 1 to 2^32 - 1 rows");
   }
-  return std::make_unique<Shuffle>(RowReader(std::move(stream)), buffer_size, seed, first_window);
+  return std::make_unique<Shuffle>(RowReader(std::move(stream)), buffer_size, seed, first_window,
+                                   in_place);
 }
 
 std::vector<uint32_t> permute(int64_t count, uint64_t seed) {

@@ -140,7 +140,8 @@ class EpochRows:
         first = span.start // size
         stop = min(-(-span.stop // size) * size, self._source.num_rows)
         stream = self._source.read_rows(first * size, stop, self._units, readers)
-        stream = stream.shuffle(size, self._seed, first_window=first)
+        own = self._source.is_decoded
+        stream = stream.shuffle(size, self._seed, first_window=first, in_place=own)
         return stream.slice(span.start - first * size, len(span))
 
     def group(self, spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -49,6 +49,8 @@ class IndexedSource(ABC):
     is_shared : bool
         Whether the memory of the rows may have another user, or be read again in another epoch.
         Rows that stay in order are copied then, if batches are writable.
+    is_decoded : bool
+        Whether rows are read into new memory that has no other user: they may be moved in it.
     decodes_units : bool
         Whether a row can only be read with its whole unit: row groups of Parquet, other files.
     rows_at_once : int
@@ -61,6 +63,7 @@ class IndexedSource(ABC):
 
     units: list[int]
     is_shared = True
+    is_decoded = False
     decodes_units = False
     rows_at_once = 4_096
     is_small = False

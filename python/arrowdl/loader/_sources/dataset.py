@@ -49,13 +49,12 @@ from arrowdl.loader._sources.planned import (
     materialize,
 )
 from arrowdl.loader._sources.scan_limits import (
-    BATCH_BYTES,
     FETCHED,
     LOCAL,
     REMOTE,
     SCAN_BYTES,
     ScanLimits,
-    count_batch_rows,
+    plan_batches,
 )
 from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._sources.scans import (
@@ -131,6 +130,7 @@ class DatasetSource(IndexedSource):
             self._limits = REMOTE if self._fetching is None else FETCHED
         self._use(query)
         self.is_shared = not is_memory_new(dataset, self._fragments)
+        self.is_decoded = not self.is_shared and not any(map(is_ipc, self._fragments))
 
     def _use(self, query: Query) -> None:
         self._query = query
@@ -515,7 +515,8 @@ class DatasetSource(IndexedSource):
         import pyarrow.dataset as ds
 
         fragments = list(map(materialize, fragments))
-        options = self._make_options(ahead)
+        joins = query.filter is None and all(hasattr(unit, "row_groups") for unit in fragments)
+        options = self._make_options(ahead, joins=joins)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
@@ -527,17 +528,11 @@ class DatasetSource(IndexedSource):
             return scan(scanner, paths, self._stamps.check, find, note)
         return arrival.use(scan(scanner, paths, check_nothing, find, note))
 
-    def _make_options(self, ahead: int) -> dict[str, Any]:
-        """Return the options of a scanner that decodes `ahead` batches in parallel."""
-        budget = ahead * BATCH_BYTES
-        rows = count_batch_rows(self._row_bytes, self._columns, budget)
-        return {
-            "batch_size": rows,
-            # So many row groups are decoded in parallel.
-            "batch_readahead": max(1, int(budget / max(BATCH_BYTES, rows * self._row_bytes))),
-            "fragment_readahead": 2,
-            **self._options,
-        }
+    def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
+        """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""
+        rows, readahead = plan_batches(self._row_bytes, self._columns, ahead, joins=joins)
+        options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
+        return {**options, **self._options}
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]

@@ -60,3 +60,27 @@ def count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:
     if row_bytes < _NARROW_COLUMN * columns:
         rows = max(rows, min(_WIDE_BATCH_ROWS, budget / 4 / max(1.0, row_bytes)))
     return max(1, min(DECODE_ROWS, int(rows)))
+
+
+def plan_batches(
+    row_bytes: float, columns: int, ahead: int, *, joins: bool = False
+) -> tuple[int, int]:
+    """Return the rows of the batches of a scan, and how many it reads ahead.
+
+    Parameters
+    ----------
+    row_bytes : float
+    columns : int
+    ahead : int
+        Batches of `BATCH_BYTES` that may be decoded in parallel.
+    joins : bool
+        Whether the scanner decodes row groups as a whole, as of Parquet files: their number is that
+        of the rows ahead, and small batches would only be slices, each of which takes time.
+    """
+    budget = ahead * BATCH_BYTES
+    rows = count_batch_rows(row_bytes, columns, budget)
+    readahead = max(1, int(budget / max(BATCH_BYTES, rows * row_bytes)))
+    if not joins:
+        return rows, readahead
+    joined = max(rows, min(DECODE_ROWS, rows * readahead))
+    return joined, max(1, rows * readahead // joined)

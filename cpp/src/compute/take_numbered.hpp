@@ -1,0 +1,22 @@
+// Takes rows of several arrays that are numbered through.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arrowdl/device_array.hpp"
+#include "arrowdl/owned.hpp"
+
+namespace arrowdl {
+
+/// Whether `take_numbered` takes rows of `sources`, arrays of one type in host memory: numbers,
+/// bits, structs of these, and lists of a fixed size without nulls in them. Reads no memory.
+bool can_take_numbered(const std::vector<DeviceArray>& sources);
+
+/// The rows of `sources` with the numbers `rows`, `count` of them. Reads all rows: faster than
+/// `take` for half of them or more. Requires can_take_numbered, and dictionaries that all sources
+/// share.
+OwnedArray take_numbered(const std::vector<DeviceArray>& sources, const uint32_t* rows,
+                         int64_t count);
+
+}  // namespace arrowdl
