@@ -12,7 +12,7 @@ from weakref import WeakSet
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
-from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
+from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
 from arrowdl.loader._options import Options, Step
@@ -331,9 +331,12 @@ class EpochReader:
         if "phases" in position and self._position.sharding is not None:
             known = max(1, self._find_known_end(self._position))
             position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
+        source = self._source
+        unread = "" if isinstance(source, StreamSource) else source.describe_unread()
         return {
             "version": STATE_VERSION,
             "source": self._identity,
+            **({UNREAD: unread} if unread else {}),
             **({"snapshot": self._snapshot} if self._snapshot else {}),
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
@@ -397,6 +400,13 @@ class EpochReader:
             )
         if state["source"] != own["source"]:
             self._refuse_snapshot(state)
+        elif state.get(UNREAD) != own.get(UNREAD):
+            then, now = (known.get(UNREAD, "no rows") for known in (state, own))
+            raise ValueError(
+                f"when the state was saved, the dictionaries of {then} could not be read, and now "
+                f"it is {now}: codes have other meanings. Restore the files as they were then, or "
+                "start an epoch with set_epoch, and give the values as vocabulary="
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
