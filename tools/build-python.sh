@@ -51,6 +51,8 @@ unpack() {
   rm -rf "$base" "$new/debs"
   mv "$new/usr" "$base" && rm -rf "$new"
   ln -s "$python" "$base/bin/python3"
+  # Debian's includes one of a folder that only its own compilers look into.
+  mv "$base"/include/*-linux-gnu*/"$python"/pyconfig.h "$base/include/$python"
   local libraries=("$base"/lib/*-linux-gnu*/)
   local own=${libraries[0]%/}
   # Libraries that extensions need are loaded first: theirs would be the system's, which are older.
