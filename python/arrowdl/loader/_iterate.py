@@ -118,8 +118,8 @@ def iterate(
             stats.rows += rows
             received.valid_rows = rows
             own += 1
+            show(rows)  # which may be interrupted: the batch is not given yet
             reader.position.give(reader.count_all(own))
-            show(rows)
             yield batch
             del batch  # releases its memory before the next batch is made
             begin = now()

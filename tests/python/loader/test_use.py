@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._batches.pin import pin
+from arrowdl.loader._progress import NoBar
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"id": range(1000)})
@@ -324,3 +325,24 @@ def test_a_loader_is_no_sequence() -> None:
     assert not isinstance(make(), Sequence)
     with pytest.raises(TypeError, match="no batch number 3"):
         make()[3]
+
+
+def test_an_interrupt_in_the_progress_bar_loses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that the training has not received is not counted as read."""
+
+    class Interrupting(NoBar):
+        def __enter__(self) -> Callable[[int], None]:
+            shown = iter([None, None])
+            return lambda rows: next(shown, KeyboardInterrupt) and interrupt()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    table = pa.table({"id": range(20)})
+    loader = arrowdl.Loader(table, 2, framework="numpy")
+    monkeypatch.setattr(loader, "_make_bar", Interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        list(loader)
+    rest = arrowdl.Loader(table, 2, framework="numpy")
+    rest.load_state_dict(loader.state_dict())
+    assert next(iter(rest))["id"].tolist() == [4, 5]

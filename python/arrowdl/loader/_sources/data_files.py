@@ -265,7 +265,7 @@ class DataFilesSource(DatasetSource):
 
     def describe(self) -> str:
         names = [fragment.path.rpartition("/")[2] for fragment in self._fragments]
-        return f"{self._version.identity} {names} {self.units} {self._query.filter}"
+        return f"{self._version.identity} {names} {self.units} {self._describe_filter()}"
 
 
 class _Stamps(FileStamps):

@@ -19,7 +19,7 @@ from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionarie
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
-from arrowdl.loader._sources.filters import check_filter
+from arrowdl.loader._sources.filters import check_filter, describe_filter
 from arrowdl.loader._sources.fragments import (
     choose_options,
     count_filtered,
@@ -168,7 +168,7 @@ class DatasetSource(IndexedSource):
         units = make_units(plan, self._dataset)
         self._fragments = units
         self._stamps.add_fragments(units)
-        if str(self._query.filter) == str(plan.filter):
+        if plan.filter == self._describe_filter():
             self.units = [rows for file in plan.files for rows in file.counts]
             return
         line = OpeningLine("counts the rows", len(units))
@@ -188,7 +188,7 @@ class DatasetSource(IndexedSource):
             files,
             list_partitions(self._fragments),
             None if query.roots is None else tuple(query.roots),
-            None if query.filter is None else str(query.filter),
+            self._describe_filter(),
             find_shares(self._fragments),
         )
 
@@ -542,7 +542,10 @@ class DatasetSource(IndexedSource):
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
-        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
+        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._describe_filter()}"
+
+    def _describe_filter(self) -> str | None:
+        return None if self._query.filter is None else describe_filter(self._query.filter)
 
 
 def open_dataset(

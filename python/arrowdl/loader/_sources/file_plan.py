@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl.loader._sources.filters import describe_filter
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class FilePlan:
 
     def check(self, columns: Sequence[str] | None, filter: Any) -> None:
         """Raise ValueError if a Loader of `columns` and `filter` cannot use the plan."""
-        if self.filter is not None and self.filter != str(filter):
+        if self.filter is not None and self.filter != describe_filter(filter):
             raise ValueError(
                 f"the plan has the rows that {self.filter} keeps, and filter={filter}: give the "
                 "filter of the plan, or make a plan without one"

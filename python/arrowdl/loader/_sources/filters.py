@@ -1,7 +1,8 @@
-"""Checks what is given as `filter`."""
+"""Checks what is given as `filter`, and describes it."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 
@@ -15,3 +16,19 @@ def check_filter(filter: Any, also: str = "") -> None:
             'pyarrow.dataset.field("x") > 3; pyarrow.parquet.filters_to_expression makes one from '
             f"tuples{also}"
         )
+
+
+def describe_filter(filter: Any) -> str:
+    """Return a text that is the same for the same filter alone.
+
+    pyarrow's own leaves out values in the middle of long lists, and ends of long strings.
+    """
+    text = str(filter)
+    if isinstance(filter, str) or "..." not in text:
+        return text
+    import pyarrow as pa
+
+    (pickled,) = filter.__reduce__()[1]  # an Arrow file with the values
+    with pa.ipc.open_file(pickled) as file:
+        values = [column.to_pylist() for column in file.read_all().columns]
+    return f"{text} {hashlib.blake2b(repr(values).encode(), digest_size=8).hexdigest()}"

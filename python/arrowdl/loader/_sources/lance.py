@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.fields import find_paths, select_stream
-from arrowdl.loader._sources.filters import check_filter
+from arrowdl.loader._sources.filters import check_filter, describe_filter
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
 from arrowdl.loader._sources.scan_stream import Scan
@@ -90,7 +90,7 @@ class LanceSource(RangeSource):
 
     def describe(self) -> str:
         # Names of data files are unique. The path is left out: the dataset may be moved.
-        return f"lance {self.version} {self._fragments} {self._filter}"
+        return f"lance {self.version} {self._fragments} {describe_filter(self._filter)}"
 
     def count_files(self) -> int:
         return len(self._fragments)
