@@ -437,7 +437,9 @@ class EpochReader:
     def _check_rows(self, source: Source, position: Position) -> None:
         """Raise ValueError if more was read than the source has."""
         assert isinstance(source, IndexedSource)
-        plan = self._pipeline.plan
+        plan, pack = self._pipeline.plan, self._options.pack
+        if isinstance(self._source, MixedSource) and self._source.is_endless:
+            position.check_tokens(0 if pack is None else pack.length)
         if plan is None or not self._options.counts_tokens:
             position.check_rows(source.num_rows)
             return

@@ -247,6 +247,25 @@ def test_a_state_of_files_that_were_mended(files: Files, options: dict[str, Any]
         mended.load_state_dict(state)
 
 
+@pytest.mark.parametrize("options", [PACK, TOKENS, BUCKETS])
+def test_a_rank_that_cannot_read_all_lengths(files: Files, options: dict[str, Any]) -> None:
+    """Its state differs from the other rank's, neither loads the other's, and its epoch ends."""
+    skipping = options | {"on_error": "skip", "world_size": 2}
+    first = open_loader(files.source, skipping | {"rank": 0})
+    states = [first.state_dict()]
+    files.damage({(3, "tokens")})
+    second = open_loader(files.source, skipping | {"rank": 1})
+    states.append(second.state_dict())
+    assert states[0] != states[1]
+    for loader, state in [(first, states[1]), (second, states[0])]:
+        with pytest.raises(ValueError, match=r"the lengths of (5|no) rows .*could not be read"):
+            loader.load_state_dict(state)
+    assert len(list(second)) == len(second)
+    strict = open_loader(files.source, options | {"rank": 0, "world_size": 2})
+    with pytest.raises(OSError, match=r"(?s)CRC checksum verification failed.*0\.parquet"):
+        list(strict)
+
+
 def test_too_many_documents_of_unknown_length(files: Files) -> None:
     files.damage({(i, "tokens") for i in range(3)})
     options = PACK | {"on_error": "skip"}

@@ -53,6 +53,8 @@ TAMPERED = [
     (lambda state: {**state, "epoch": -1}, "epoch is out of range"),
     (lambda state: {**state, "epoch": 10**30}, "epoch is out of range"),
     (lambda state: {**state, "epoch": True}, "epoch is no int"),
+    (lambda state: {**state, "buffer_size": -1}, "buffer_size is out of range.*'buffer_size': -1"),
+    (lambda state: {**state, "buffer_size": 2**40}, "buffer_size is out of range"),
     (lambda state: {**state, "seed": "7"}, "seed is no int"),
     (lambda state: {**state, "source": None}, "source is no str"),
     (lambda state: {**state, "version": True}, "not a state of a Loader"),
@@ -99,6 +101,40 @@ def test_states_of_streams_are_checked_as_far_as_is_known() -> None:
     assert list(loader) == []
     with pytest.raises(ValueError, match="more rows than"):
         loader.load_state_dict({**state, "stages": [[2**32, 1, 2**30, 0, 10**9]]})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"global_batch_size": 4, "pack": arrowdl.Pack("tokens", 16)},
+        {"global_batch_size": 4, "pack": arrowdl.Pack("tokens", 16, strategy="best_fit")},
+        {"global_batch_tokens": 64, "token_column": "tokens"},
+    ],
+    ids=["concat", "best_fit", "tokens"],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_steps_that_nobody_can_count_are_refused(options: dict[str, Any], place: int) -> None:
+    """A mixture without end has any step, but each is counted from the first one on."""
+    table = pa.table({"tokens": [[row] * (row % 7 + 1) for row in range(64)]})
+    sources = {"a": table, "b": table}
+
+    def make() -> arrowdl.Loader:
+        weights = {"a": 1, "b": 2}
+        return arrowdl.Loader.mix(
+            sources, weights=weights, stop="repeat", splits=4, ragged="offsets", **options
+        )
+
+    loader = make()
+    next(iter(loader))
+    state = loader.state_dict()
+    ((size, _),) = state["stages"]
+    forged = [size, 1]
+    forged[place] = 2**46
+    with pytest.raises(ValueError, match=rf"stages \[\[.*{2**46}.*have \d+ tokens") as caught:
+        make().load_state_dict({**state, "stages": [forged]})
+    assert len(str(caught.value)) < 500
+    loader.load_state_dict(state)
+    next(iter(loader))
 
 
 # ---- what does not grow with the number of ranks

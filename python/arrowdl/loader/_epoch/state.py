@@ -34,6 +34,8 @@ _LIMITS = (
     ("batches", 0, 2**48),
 )
 _MOST_SPLITS = 2**32
+_MOST_BUFFER = 2**32
+_MOST_TOKENS = 2**44  # of an endless mixture, whose steps are counted one by one: a day or more
 _SPLIT_LIMITS = (("global_batch_size", 1, _MOST_ROWS), ("batches", 0, 2**48))
 
 
@@ -134,6 +136,8 @@ class Position:
                 raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
             raise ValueError(_refuse(state, "epoch is out of range"))
+        if not 1 <= state["buffer_size"] < _MOST_BUFFER:
+            raise ValueError(_refuse(state, "buffer_size is out of range"))
         splits = state.get("splits")
         if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):
             raise ValueError(_refuse(state, f"splits is no int of 1 to {_MOST_SPLITS}"))
@@ -151,6 +155,24 @@ class Position:
         if sum(sizes) > _MOST_ROWS:
             raise ValueError(_refuse(state, "its stages have more rows than a source can have"))
         return position
+
+    def check_tokens(self, block: int) -> None:
+        """Raise ValueError if an endless mixture has had more tokens than any training reads.
+
+        Parameters
+        ----------
+        block : int
+            Tokens of a row, for steps of a number of rows.
+        """
+        shardings = [(stage.sharding, stage.batches) for stage in self.stages]
+        tokens = sum(
+            batches * (own.tokens or own.global_batch_size * block) for own, batches in shardings
+        )
+        if tokens > _MOST_TOKENS:
+            raise ValueError(
+                f"not a state of this Loader: its stages {[_to_list(own) for own in self.stages]} "
+                f"have {tokens} tokens, and a mixture without end has at most {_MOST_TOKENS}"
+            )
 
     def check_rows(self, rows: int) -> None:
         """Raise ValueError if the stages have more batches than a source of `rows` rows."""
