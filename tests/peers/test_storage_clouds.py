@@ -114,6 +114,21 @@ def test_faults_of_azure(azurite: Azurite) -> None:
         assert [i for batch in loader for i in batch["id"].tolist()] == ALL
 
 
+def test_faults_of_azure_by_adlfs(azurite: Azurite) -> None:
+    """Azure's client of Python, and what adlfs makes of its errors."""
+    with run_proxy(azurite.port) as proxy:
+        options = {"connection_string": azurite.make_connection_string(proxy.server_port)}
+        proxy.schedule = Schedule(7, 0.2, ("503", "500", "reset", "truncate", "delay"))
+        assert read("az://box/b", storage_options=options) == ALL
+        assert proxy.schedule.seen["503"]
+        assert proxy.schedule.seen["reset"]
+        proxy.schedule = Schedule(7, 1.0, ("503",))
+        once = Retries(tries=2, first_wait=0.001)
+        with pytest.raises(OSError, match=r"'az://box/b' failed 2 times") as caught:
+            read("az://box/b", storage_options=options, retries=once)
+        assert ACCOUNT_KEY not in show(caught.value)
+
+
 def test_a_blob_that_changed_is_an_error(azurite: Azurite) -> None:
     azurite.put("changing", {"a.parquet": dump(0), "b.parquet": dump(ROWS)})
     loader = load("az://changing", storage_options=azurite.make_options(azurite.port))

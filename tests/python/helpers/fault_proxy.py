@@ -6,6 +6,8 @@ import http.client
 import random
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -167,3 +169,23 @@ def run_proxy(port: int) -> Iterator[_Server]:
             server.pause.set()
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def start_proxy(port: int, seed: int, share: float, *faults: str) -> Iterator[int]:
+    """Run a proxy in a process of its own, for clients that hold the interpreter; yield a port."""
+    command = [sys.executable, __file__, str(port), str(seed), str(share), *faults]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.kill()
+
+
+if __name__ == "__main__":
+    _, _port, _seed, _share, *_faults = sys.argv
+    with run_proxy(int(_port)) as _proxy:
+        _proxy.schedule = Schedule(int(_seed), float(_share), tuple(_faults) or FAULTS)
+        print(_proxy.server_port, flush=True)
+        sys.stdin.read()

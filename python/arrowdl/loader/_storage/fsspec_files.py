@@ -13,6 +13,7 @@ from arrowdl.loader._storage.readers import Reader, Stamp
 from arrowdl.loader._storage.transient import find_status, is_transient
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
+_MOST_SLASHES = 64
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
 
@@ -50,13 +51,39 @@ class FsspecHandler(ReadingHandler):
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         self.filesystem.invalidate_cache(selector.base_dir)
-        depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
-        found = self.filesystem.find(selector.base_dir, withdirs=True, detail=True, **depth)
+        if "http" in self.filesystem.protocol:
+            found = self._find_links(selector.base_dir, recursive=selector.recursive)
+        else:
+            depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
+            found = self.filesystem.find(selector.base_dir, withdirs=True, detail=True, **depth)
         base = selector.base_dir.strip("/")
         infos = [_make_info(path, info) for path, info in found.items() if path.strip("/") != base]
         if not infos and not selector.allow_not_found and not self.filesystem.exists(base):
             raise FileNotFoundError(selector.base_dir)
         return infos
+
+    def _find_links(self, page: str, *, recursive: bool) -> dict[str, Any]:
+        """List what pages of links name. fsspec asks for folders without the slash at their end."""
+        found: dict[str, Any] = {}
+        pages = [page]
+        while pages:
+            page = pages.pop()
+            if page.count("/") > _MOST_SLASHES:
+                raise ValueError(f"{page!r}: the server names folders without end")
+            try:
+                links = self.filesystem.ls(page, detail=True)
+            except FileNotFoundError as error:
+                if is_transient(error):
+                    raise
+                continue
+            for link in links:
+                name = link["name"]
+                if name in found or "?" in name[len(page) :]:  # "?C=M;O=A" sorts the page
+                    continue
+                found[name] = link
+                if recursive and name.endswith("/"):
+                    pages.append(name)
+        return found
 
     def _find(self, path: str) -> dict[str, Any]:
         self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old

@@ -7,14 +7,17 @@ read several ranges at a time; pyarrow gets a file that reads one.
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
+from arrowdl.loader._storage.transient import PassingError
 
 
 class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
@@ -85,7 +88,11 @@ def open_reader(filesystem: fs.FileSystem, path: str) -> Reader:
     handler = find_handler(filesystem)
     if handler is not None:
         return handler.open_reader(path)
-    return _NativeReader(filesystem, path)
+    base = filesystem
+    while isinstance(base, fs.SubTreeFileSystem):
+        base = base.base_fs
+    kind = _GcsReader if base.type_name == "gcs" else _NativeReader
+    return kind(filesystem, path)
 
 
 def check_unchanged(filesystem: Any, path: str) -> None:
@@ -117,6 +124,39 @@ class _NativeReader:
 
     def close(self) -> None:
         self._file.close()
+
+
+class _GcsReader:
+    """A file of Google Cloud Storage, opened when it is read.
+
+    pyarrow's file of it asks for the whole object before it does anything else, and holds the
+    interpreter meanwhile: once for each file that is read, and not whenever one is asked for.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
+        info = filesystem.get_file_info(path)
+        if info.type != fs.FileType.File:
+            raise FileNotFoundError(f"no object {path!r}")
+        self._stamp = Stamp(info.size, info.mtime_ns)
+        self._open = partial(filesystem.open_input_file, path)
+        self._lock = threading.Lock()
+        self._file: pa.NativeFile | None = None
+
+    def stamp(self) -> Stamp:
+        return self._stamp
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        with self._lock:
+            if self._file is None:
+                self._file = self._open()
+        try:
+            return bytes(self._file.read_at(nbytes, offset))
+        except ValueError as error:  # "I/O operation on closed file": that request failed
+            raise PassingError(f"the client of Google Cloud Storage failed: {error}") from error
+
+    def close(self) -> None:
+        """Drop the file: closing it may ask the store again."""
+        self._file = None
 
 
 def to_nanoseconds(time: datetime) -> int:

@@ -45,7 +45,7 @@ class PinningHandler(ReadingHandler):
         reader = super().open_reader(path)
         stamp = self._check(path, reader.stamp())
         assert stamp.size is not None
-        return _WholeReader(reader, path, stamp)
+        return _WholeReader(reader, path, stamp, self)
 
     def find_stamp(self, path: str) -> Stamp:
         return self.stamps.get(path, Stamp(None))
@@ -103,10 +103,11 @@ def _differ(before: int | str | None, now: int | str | None) -> bool:
 class _WholeReader:
     """Raises if a store returns fewer bytes than the file has."""
 
-    def __init__(self, reader: Reader, path: str, stamp: Stamp) -> None:
+    def __init__(self, reader: Reader, path: str, stamp: Stamp, handler: PinningHandler) -> None:
         self._reader = reader
         self._path = path
         self._stamp = stamp
+        self._handler = handler
 
     def stamp(self) -> Stamp:
         return self._stamp
@@ -114,7 +115,11 @@ class _WholeReader:
     def read_at(self, nbytes: int, offset: int) -> object:
         assert self._stamp.size is not None
         expected = max(0, min(nbytes, self._stamp.size - offset))
-        data = self._reader.read_at(nbytes, offset)
+        try:
+            data = self._reader.read_at(nbytes, offset)
+        except FileNotFoundError:  # or its generation, of an object that was written anew
+            self._handler.check_unchanged(self._path)
+            raise
         if len(data) != expected:
             raise ShortReadError(
                 f"{len(data)} bytes of {self._path!r} arrived, from offset {offset}, where it has "

@@ -31,8 +31,9 @@ _S3_NAMES = {
 }
 _GCS_NAMES = {"token": "access_token", "anon": "anonymous", "project": "project_id"}
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-# Google's client tries again by itself for 15 minutes otherwise.
-_GCS_LIMIT = timedelta(seconds=10)
+# Google's client tries again by itself for 15 minutes otherwise. It waits a second before each try,
+# so this is one try: the Loader tries again itself.
+_GCS_LIMIT = timedelta(seconds=0.2)
 
 
 class Url(NamedTuple):
@@ -246,7 +247,16 @@ def _open_fsspec(url: str, parts: Url, options: dict[str, Any]) -> fs.FileSystem
         parts.scheme,
         **{"skip_instance_cache": True, "use_listings_cache": False, **own, **options},
     )
+    _try_once(made)
     return fs.PyFileSystem(FsspecHandler(made))
+
+
+def _try_once(filesystem: Any) -> None:
+    """Turn off the tries of Azure's client, each of which waits for 15 seconds and more."""
+    config = getattr(getattr(filesystem, "service_client", None), "_config", None)
+    policy: Any = getattr(config, "retry_policy", None)
+    if getattr(policy, "total_retries", None):
+        policy.total_retries = 0
 
 
 def _limit_waiting(options: dict[str, Any]) -> dict[str, Any]:
