@@ -3,6 +3,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
+PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream)
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
@@ -38,8 +39,8 @@ test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, slow and long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs check-package test-slow test-random test-peers fuzz tsan asan
+test-more:  ## the rest: docs, slow and long random tests, peers, other Pythons, fuzzing, sanitizers
+	@tools/stages.sh docs check-package test-slow test-random test-peers test-pythons fuzz tsan asan
 
 test-all: test test-more  ## everything
 
@@ -128,9 +129,9 @@ test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
 
-# Each in an environment of its own: what this machine has of PYTHONS.
+# Each in an environment of its own: what can be had of PYTHONS without building one.
 test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
-	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) tools/test-pythons.sh $(PYTHONS)
+	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) TESTS="$(PYTHON_TESTS)" tools/test-pythons.sh $(PYTHONS)
 
 # ---- on a machine with a GPU -----------------------------------------------
 

@@ -130,12 +130,25 @@ DeviceArray require_integers(DeviceArray array) {
   return array;
 }
 
+/// The usual type, without a switch on it for each number.
+void append_int64(const uint8_t* bytes, int64_t count, NumberWriter* writer) {
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t value;
+    std::memcpy(&value, bytes + i * int64_t{sizeof(value)}, sizeof(value));
+    writer->append(value);
+  }
+}
+
 py::object read_integers(const DeviceArray& array, int64_t num_rows) {
   const auto width = array.type().byte_width;
   const int shift = static_cast<int>(64 - 8 * width);
   const bool is_signed = std::strchr("csil", array.type().schema->format[0]) != nullptr;
   const auto* bytes = array.buffer_as<uint8_t>(1) + array.offset() * width;
   NumberWriter writer(array.length(), num_rows);
+  if (is_signed && width == int64_t{sizeof(int64_t)}) {
+    append_int64(bytes, array.length(), &writer);
+    return std::move(writer).finish();
+  }
   for (int64_t i = 0; i < array.length(); ++i, bytes += width) {
     uint64_t value = 0;
     std::memcpy(&value, bytes, static_cast<std::size_t>(width));

@@ -106,6 +106,22 @@ RowIndex ChunkedRows::locate(int64_t number) const {
   raise_index_error("no array has row ", number);
 }
 
+std::vector<RowIndex> ChunkedRows::locate_all(RowNumbers numbers) const {
+  std::vector<RowIndex> indices;
+  reserve(&indices, numbers.count);
+  indices.resize(static_cast<std::size_t>(numbers.count));
+  const int64_t start = starts_[0];
+  const int64_t length = arrays_.front().length();
+  const bool is_single = arrays_.size() == 1;
+  for (int64_t i = 0; i < numbers.count; ++i) {
+    const int64_t row = numbers.begin[i] - start;
+    const bool is_found = is_single && row >= 0 && row < length;
+    indices[static_cast<std::size_t>(i)] =
+        is_found ? RowIndex{0, static_cast<uint32_t>(row)} : locate(numbers.begin[i]);
+  }
+  return indices;
+}
+
 DeviceArray ChunkedRows::find_window(RowNumbers numbers) const {
   if (numbers.count == 0) return arrays_.front().slice(0, 0);
   for (int64_t i = 1; i < numbers.count; ++i) {
@@ -122,9 +138,7 @@ TakenRows ChunkedRows::take(RowNumbers numbers) const {
     DeviceArray rows = is_on_device_ ? window : copy_array(window, home_);
     return {rows, rows.storage() == window.storage()};
   }
-  std::vector<RowIndex> indices;
-  reserve(&indices, numbers.count);
-  for (int64_t i = 0; i < numbers.count; ++i) indices.push_back(locate(numbers.begin[i]));
+  std::vector<RowIndex> indices = locate_all(numbers);
   if (is_on_device_) return {gather_on_device(indices), false};
   return {copy_array(gather_on_host(std::move(indices)), home_), false};
 }
@@ -133,15 +147,15 @@ DeviceArray ChunkedRows::gather_on_host(std::vector<RowIndex> indices) const {
   ArrayParts parts;
   parts.length = static_cast<int64_t>(indices.size());
   parts.buffers.emplace_back();
-  parts.children.reserve(columns_.size());
-  const bool has_few_rows = arrays_.size() > indices.size();
-  std::vector<uint32_t> used;
-  if (has_few_rows) used = renumber_arrays(&indices);
-  std::vector<DeviceArray> selected;
-  for (const auto& column : columns_) {
-    if (has_few_rows) selected = select_arrays(column, used);
-    parts.children.push_back(
-        arrowdl::take(has_few_rows ? selected : column, {indices.data(), parts.length}));
+  const RowIndices chosen{indices.data(), parts.length};
+  if (arrays_.size() > indices.size()) {  // few rows of many arrays
+    const std::vector<uint32_t> used = renumber_arrays(&indices);
+    std::vector<std::vector<DeviceArray>> selected;
+    selected.reserve(columns_.size());
+    for (const auto& column : columns_) selected.push_back(select_arrays(column, used));
+    parts.children = take_columns(selected, chosen);
+  } else {
+    parts.children = take_columns(columns_, chosen);
   }
   OwnedArray rows = has_columns_ ? make_array(std::move(parts)) : std::move(parts.children.front());
   OwnedDeviceArray taken;

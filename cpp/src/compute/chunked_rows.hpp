@@ -64,6 +64,7 @@ class ChunkedRows {
 
  private:
   RowIndex locate(int64_t number) const;
+  std::vector<RowIndex> locate_all(RowNumbers numbers) const;
   /// The consecutive rows with `numbers`; empty if they are not in one array.
   DeviceArray find_window(RowNumbers numbers) const;
   DeviceArray gather_on_host(std::vector<RowIndex> indices) const;

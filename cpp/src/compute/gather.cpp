@@ -52,33 +52,40 @@ Buffer gather_validity(const Selection& selection, int64_t* null_count) {
 
 OwnedArray gather_child(const ChildRows& rows) { return gather(rows.sources, rows.ranges); }
 
-void gather_fixed_width(const Selection& selection, ArrayParts* parts) {
+/// `elements` writes those of fixed width, later.
+OwnedArray gather_with(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges,
+                       ElementGathers* elements);
+
+void gather_fixed_width(const Selection& selection, ElementGathers* elements, ArrayParts* parts) {
   if (selection.type().dictionary == nullptr) {
-    parts->buffers.push_back(gather_elements(selection, 1, selection.type().byte_width));
+    parts->buffers.push_back(elements->add(selection, 1, selection.type().byte_width));
   } else if (const auto values = gather_indices(selection, parts)) {
     parts->dictionary = gather_child(*values);
   }
 }
 
 /// Children that have a row for each row of the parent.
-void gather_fields(const Selection& selection, ArrayParts* parts) {
+void gather_fields(const Selection& selection, ElementGathers* elements, ArrayParts* parts) {
   const auto count = static_cast<int64_t>(selection.type().children.size());
   for (int64_t i = 0; i < count; ++i) {
-    parts->children.push_back(gather(select_child(selection.sources, i), selection.ranges));
+    parts->children.push_back(
+        gather_with(select_child(selection.sources, i), selection.ranges, elements));
   }
 }
 
-void gather_fixed_size_lists(const Selection& selection, ArrayParts* parts) {
+void gather_fixed_size_lists(const Selection& selection, ElementGathers* elements,
+                             ArrayParts* parts) {
   const int64_t size = selection.type().list_size;
   std::vector<RowRange> values;
   reserve(&values, static_cast<int64_t>(selection.ranges.size()));
   for (const RowRange& range : selection.ranges) {
     append_range(&values, range.source, Range{range.rows.start * size, range.rows.length * size});
   }
-  parts->children.push_back(gather(select_child(selection.sources, 0), values));
+  parts->children.push_back(
+      gather_with(select_child(selection.sources, 0), elements->keep(std::move(values)), elements));
 }
 
-void gather_contents(const Selection& selection, ArrayParts* parts) {
+void gather_contents(const Selection& selection, ElementGathers* elements, ArrayParts* parts) {
   switch (selection.type().layout) {
     case Layout::kNull:
       parts->null_count = selection.length;
@@ -87,7 +94,7 @@ void gather_contents(const Selection& selection, ArrayParts* parts) {
       parts->buffers.push_back(gather_bits(selection, 1));
       return;
     case Layout::kFixedWidth:
-      return gather_fixed_width(selection, parts);
+      return gather_fixed_width(selection, elements, parts);
     case Layout::kBinary:
     case Layout::kLargeBinary:
       return gather_binary(selection, parts);
@@ -100,12 +107,12 @@ void gather_contents(const Selection& selection, ArrayParts* parts) {
       parts->children.push_back(gather_child(gather_lists(selection, parts)));
       return;
     case Layout::kFixedSizeList:
-      return gather_fixed_size_lists(selection, parts);
+      return gather_fixed_size_lists(selection, elements, parts);
     case Layout::kStruct:
-      return gather_fields(selection, parts);
+      return gather_fields(selection, elements, parts);
     case Layout::kSparseUnion:
       parts->buffers.push_back(gather_elements(selection, 0, 1));
-      return gather_fields(selection, parts);
+      return gather_fields(selection, elements, parts);
     case Layout::kDenseUnion:
       for (const ChildRows& child : gather_dense_unions(selection, parts)) {
         parts->children.push_back(gather_child(child));
@@ -119,17 +126,25 @@ void gather_contents(const Selection& selection, ArrayParts* parts) {
   }
 }
 
-}  // namespace
-
-OwnedArray gather(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges) {
+OwnedArray gather_with(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges,
+                       ElementGathers* elements) {
   const Selection selection{sources, ranges, count_rows(ranges)};
   ArrayParts parts;
   parts.length = selection.length;
   if (selection.type().has_validity()) {
     parts.buffers.push_back(gather_validity(selection, &parts.null_count));
   }
-  gather_contents(selection, &parts);
+  gather_contents(selection, elements, &parts);
   return make_array(std::move(parts));
+}
+
+}  // namespace
+
+OwnedArray gather(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges) {
+  ElementGathers elements;
+  OwnedArray gathered = gather_with(sources, ranges, &elements);
+  elements.run();
+  return gathered;
 }
 
 }  // namespace arrowdl

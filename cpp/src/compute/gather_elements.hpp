@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <vector>
 
 #include "arrowdl/owned.hpp"
@@ -17,5 +18,33 @@ Buffer gather_elements(const std::vector<const uint8_t*>& first,
 
 /// The selected elements of `width` bytes in buffer `buffer`.
 Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width);
+
+/// Gathers elements of several columns. All are written together, by several threads if they are
+/// large.
+class ElementGathers {
+ public:
+  ElementGathers();
+  ~ElementGathers();
+  ElementGathers(const ElementGathers&) = delete;
+  ElementGathers& operator=(const ElementGathers&) = delete;
+
+  /// As `gather_elements`. `run` writes the memory; until then it, the memory of the sources and
+  /// the ranges must live.
+  Buffer add(const Selection& selection, int64_t buffer, int64_t width);
+
+  /// Holds ranges until `run`, for `add`.
+  const std::vector<RowRange>& keep(std::vector<RowRange> ranges);
+
+  /// Writes the elements of all columns. Called once.
+  void run() const;
+
+ private:
+  class Column;
+
+  std::vector<Column> columns_;
+  std::vector<int64_t> chunk_ends_;  // by column: the chunks up to its last one
+  std::list<std::vector<RowRange>> kept_;
+  int64_t bytes_ = 0;
+};
 
 }  // namespace arrowdl

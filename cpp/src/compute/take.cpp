@@ -27,6 +27,9 @@ struct Runs {
   int64_t length() const noexcept { return indices.count * run; }
 };
 
+/// The most bytes of a run: products with a width do not overflow.
+constexpr int64_t kMostRunBytes = int64_t{1} << 30;
+
 /// Whether there is a loop for rows of `type` that come in runs of `run`.
 bool has_loop(const Type& type, int64_t run) {
   switch (type.layout) {
@@ -34,9 +37,9 @@ bool has_loop(const Type& type, int64_t run) {
     case Layout::kStruct:
       return true;
     case Layout::kFixedWidth:
-      return run == 1 || run * type.byte_width <= kMostElementBytes;
+      return run == 1 || run * type.byte_width <= kMostRunBytes;
     case Layout::kFixedSizeList:
-      return type.list_size > 0 && type.list_size <= kMostElementBytes / run &&
+      return type.list_size > 0 && type.list_size <= kMostRunBytes / run &&
              has_loop(type.children.front(), run * type.list_size);
     case Layout::kBinary:
     case Layout::kLargeBinary:
@@ -70,14 +73,14 @@ Buffer take_validity(const Sources& sources, const Runs& runs, int64_t* null_cou
   return *null_count == 0 ? Buffer() : bits;
 }
 
-Buffer take_fixed_width(const Sources& sources, const Runs& runs) {
+Buffer take_fixed_width(const Sources& sources, const Runs& runs, ElementTakes* elements) {
   const int64_t width = sources.front().type().byte_width;
   std::vector<const uint8_t*> first;
   first.reserve(sources.size());
   for (const DeviceArray& source : sources) {
     first.push_back(source.buffer_as<uint8_t>(1) + source.offset() * width);
   }
-  return take_elements(first, runs.indices, runs.run * width);
+  return elements->add(std::move(first), runs.run * width);
 }
 
 void take_binary(const Sources& sources, RowIndices indices, ArrayParts* parts) {
@@ -107,27 +110,29 @@ std::vector<RowRange> to_ranges(const Runs& runs) {
   return ranges;
 }
 
-OwnedArray take_runs(const Sources& sources, const Runs& runs);
+OwnedArray take_runs(const Sources& sources, const Runs& runs, ElementTakes* elements);
 
-void take_contents(const Sources& sources, const Runs& runs, ArrayParts* parts) {
+void take_contents(const Sources& sources, const Runs& runs, ElementTakes* elements,
+                   ArrayParts* parts) {
   const Type& type = sources.front().type();
   switch (type.layout) {
     case Layout::kBoolean:
       parts->buffers.push_back(take_bits_of(sources, runs, 1));
       return;
     case Layout::kFixedWidth:
-      parts->buffers.push_back(take_fixed_width(sources, runs));
+      parts->buffers.push_back(take_fixed_width(sources, runs, elements));
       if (type.dictionary != nullptr) {
         parts->dictionary = share_array(sources.front().dictionary());
       }
       return;
     case Layout::kFixedSizeList:
       parts->children.push_back(
-          take_runs(select_child(sources, 0), {runs.indices, runs.run * type.list_size}));
+          take_runs(select_child(sources, 0), {runs.indices, runs.run * type.list_size}, elements));
       return;
     case Layout::kStruct:
       for (std::size_t i = 0; i < type.children.size(); ++i) {
-        parts->children.push_back(take_runs(select_child(sources, static_cast<int64_t>(i)), runs));
+        parts->children.push_back(
+            take_runs(select_child(sources, static_cast<int64_t>(i)), runs, elements));
       }
       return;
     case Layout::kBinary:
@@ -138,21 +143,37 @@ void take_contents(const Sources& sources, const Runs& runs, ArrayParts* parts) 
   }
 }
 
-OwnedArray take_runs(const Sources& sources, const Runs& runs) {
+/// `elements` writes those of fixed width, later.
+OwnedArray take_runs(const Sources& sources, const Runs& runs, ElementTakes* elements) {
   const Type& type = sources.front().type();
   const bool has_other_dictionaries = type.dictionary != nullptr && !share_dictionaries(sources);
   if (!has_loop(type, runs.run) || has_other_dictionaries) return gather(sources, to_ranges(runs));
   ArrayParts parts;
   parts.length = runs.length();
   parts.buffers.push_back(take_validity(sources, runs, &parts.null_count));
-  take_contents(sources, runs, &parts);
+  take_contents(sources, runs, elements, &parts);
   return make_array(std::move(parts));
 }
 
 }  // namespace
 
 OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices) {
-  return take_runs(sources, {indices, 1});
+  ElementTakes elements(indices);
+  OwnedArray taken = take_runs(sources, {indices, 1}, &elements);
+  elements.run();
+  return taken;
+}
+
+std::vector<OwnedArray> take_columns(const std::vector<std::vector<DeviceArray>>& columns,
+                                     RowIndices indices) {
+  ElementTakes elements(indices);
+  std::vector<OwnedArray> taken;
+  taken.reserve(columns.size());
+  for (const Sources& sources : columns) {
+    taken.push_back(take_runs(sources, {indices, 1}, &elements));
+  }
+  elements.run();
+  return taken;
 }
 
 }  // namespace arrowdl

@@ -13,4 +13,8 @@ namespace arrowdl {
 /// those of gather.
 OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices);
 
+/// The same of several columns, each of as many sources.
+std::vector<OwnedArray> take_columns(const std::vector<std::vector<DeviceArray>>& columns,
+                                     RowIndices indices);
+
 }  // namespace arrowdl

@@ -29,17 +29,29 @@ struct Lookup {
   int64_t mask;
 };
 
-void take_single_bits(const std::vector<SourceBits>& sources, RowIndices indices, uint8_t* target) {
-  const std::vector<Lookup> lookups(sources.begin(), sources.end());
+/// `read_bit(index)` is 0 or 1.
+template <typename ReadBit>
+void write_bits(RowIndices indices, uint8_t* target, const ReadBit& read_bit) {
   const RowIndex* index = indices.begin;
   const auto next = [&](int64_t count) {
     unsigned byte = 0;
-    for (int64_t i = 0; i < count; ++i) byte |= lookups[index[i].source][index[i].row] << i;
+    for (int64_t i = 0; i < count; ++i) byte |= read_bit(index[i]) << i;
     index += count;
     return static_cast<uint8_t>(byte);
   };
   for (int64_t i = indices.count / 8; i > 0; --i) *target++ = next(8);
   if (indices.count % 8 != 0) *target = next(indices.count % 8);
+}
+
+void take_single_bits(const std::vector<SourceBits>& sources, RowIndices indices, uint8_t* target) {
+  if (sources.size() == 1) {
+    const Lookup bits(sources.front());
+    write_bits(indices, target, [bits](RowIndex index) { return bits[index.row]; });
+    return;
+  }
+  const std::vector<Lookup> lookups(sources.begin(), sources.end());
+  write_bits(indices, target,
+             [first = lookups.data()](RowIndex index) { return first[index.source][index.row]; });
 }
 
 void take_runs(const std::vector<SourceBits>& sources, RowIndices indices, int64_t run,

@@ -1,13 +1,27 @@
 // Takes elements of a fixed width, in any order.
 #include "compute/take_elements.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compute/allocate_elements.hpp"
+#include "util/parallel_for.hpp"
+#include "util/prefetch_memory.hpp"
 #include "util/visit_width.hpp"
 
 namespace arrowdl {
 namespace {
+
+/// What one thread writes at a time: elements in random order take some 10 ns each, larger ones as
+/// long as memory takes.
+constexpr int64_t kChunkRows = 1024;
+constexpr int64_t kChunkBytes = int64_t{64} << 10;
+/// With less to write, one thread is done before another one starts.
+constexpr int64_t kFewElements = int64_t{8} << 10;
+constexpr int64_t kFewBytes = int64_t{512} << 10;
+
+/// How many elements ahead to prefetch: processors cannot predict elements in random order.
+constexpr int64_t kAhead = 8;
 
 /// Copies elements of `kBytes` to twice as many bytes in two parts, which may overlap.
 template <std::size_t kBytes>
@@ -40,42 +54,70 @@ struct Numbered {
 };
 
 template <typename Rows, typename Copy>
-void take_each(const Rows& rows, int64_t count, int64_t width, uint8_t* target, const Copy& copy) {
+void take_each(const Rows& rows, int64_t count, int64_t width, uint8_t* target,
+               const Copy& copy) noexcept {
   for (int64_t i = 0; i < count; ++i) copy(target + i * width, rows.find(i, width));
+}
+
+template <typename Rows>
+void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
+  for (int64_t i = 0; i < count; ++i, target += width) {
+    if (i + kAhead < count) prefetch_memory(rows.find(i + kAhead, width), width);
+    std::memcpy(target, rows.find(i, width), static_cast<std::size_t>(width));
+  }
 }
 
 /// As `take_each` for elements that are no numbers.
 template <typename Rows>
-void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) {
+void take_others(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
   const auto take = [&](const auto& copy) { take_each(rows, count, width, target, copy); };
   if (width <= 4) return take(TwoParts<2>{width});
   if (width <= 8) return take(TwoParts<4>{width});
   if (width <= 16) return take(TwoParts<8>{width});
   if (width <= 32) return take(TwoParts<16>{width});
-  if (width <= 64) return take(TwoParts<32>{width});
-  take([width](uint8_t* to, const uint8_t* from) noexcept {
-    std::memcpy(to, from, static_cast<std::size_t>(width));
-  });
+  if (width <= kMostElementBytes) return take(TwoParts<32>{width});
+  take_wide(rows, count, width, target);
 }
 
 template <typename Rows>
-void take_all(const Rows& rows, int64_t count, int64_t width, uint8_t* target) {
+void take_all(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
   const bool is_number = visit_width(width, [&](auto known_width) {
     constexpr std::size_t kWidth = known_width();
     take_each(rows, count, int64_t{kWidth}, target,
               [](uint8_t* to, const uint8_t* from) noexcept { std::memcpy(to, from, kWidth); });
   });
-  if (!is_number) take_wide(rows, count, width, target);
+  if (!is_number) take_others(rows, count, width, target);
 }
 
 }  // namespace
 
-Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width) {
+Buffer ElementTakes::add(std::vector<const uint8_t*> first, int64_t width) {
   uint8_t* target = nullptr;
-  Buffer taken = allocate_elements(indices.count, width, &target);
+  Buffer taken = allocate_elements(indices_.count, width, &target);
   if (taken.size() == 0) return taken;
-  take_all(Indexed{first.data(), indices.begin}, indices.count, width, target);
+  columns_.push_back({std::move(first), width, target});
+  bytes_ += width;
+  widest_bytes_ = std::max(widest_bytes_, width);
   return taken;
+}
+
+void ElementTakes::run() const {
+  const auto columns = static_cast<int64_t>(columns_.size());
+  const auto take = [this](const Column& column, int64_t start, int64_t count) noexcept {
+    take_all(Indexed{column.first.data(), indices_.begin + start}, count, column.width,
+             column.target + start * column.width);
+  };
+  const int64_t rows = indices_.count;
+  if (rows * columns < kFewElements && rows * bytes_ < kFewBytes) {
+    for (const Column& column : columns_) take(column, 0, rows);
+    return;
+  }
+  const int64_t step = std::clamp<int64_t>(kChunkBytes / widest_bytes_, 1, kChunkRows);
+  const int64_t parts = (rows + step - 1) / step;
+  parallel_for(columns * parts, [&](int64_t chunk) noexcept {
+    const int64_t start = chunk % parts * step;
+    take(columns_[static_cast<std::size_t>(chunk / parts)], start, std::min(step, rows - start));
+  });
 }
 
 void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "arrowdl/owned.hpp"
@@ -12,9 +13,33 @@ namespace arrowdl {
 /// Elements up to this width are copied one by one with loads of a fixed size.
 constexpr int64_t kMostElementBytes = 64;
 
-/// New memory with the elements of `width` bytes at `indices`. Element 0 of source i is at
-/// `first[i]`, which is not read if no index is of source i.
-Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width);
+/// Takes elements at the same indices from several columns. All columns are written together, by
+/// several threads if they are large.
+class ElementTakes {
+ public:
+  /// The indices must live until `run`.
+  explicit ElementTakes(RowIndices indices) noexcept : indices_(indices) {}
+
+  /// New memory for the elements of `width` bytes at the indices. Element 0 of source i is at
+  /// `first[i]`, which is not read if no index is of source i. It and the memory must live until
+  /// `run`, which writes the elements.
+  Buffer add(std::vector<const uint8_t*> first, int64_t width);
+
+  /// Writes the elements of all columns. Called once.
+  void run() const;
+
+ private:
+  struct Column {
+    std::vector<const uint8_t*> first;
+    int64_t width;
+    uint8_t* target;
+  };
+
+  RowIndices indices_;
+  std::vector<Column> columns_;
+  int64_t bytes_ = 0;         // of an element of each column
+  int64_t widest_bytes_ = 1;  // of an element
+};
 
 /// Writes the elements of `width` bytes at `rows`, `count` of them, to `target`. Element 0 is at
 /// `source`.

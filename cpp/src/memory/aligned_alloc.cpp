@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-/// The smallest size that is worth reusing: malloc takes some 0.5 us for an aligned block of a few
-/// pages, and returns blocks of 128 KiB and more to the system, which clears them before reuse.
-constexpr std::size_t kKeptSize = std::size_t{4} << 10;
+/// The smallest size that is worth reusing: malloc takes some 0.5 us for an aligned block, and
+/// returns blocks of 128 KiB and more to the system, which clears them before reuse.
+constexpr std::size_t kKeptSize = std::size_t{512};
+/// Columns of small batches, which are many, are kept apart from larger blocks.
+constexpr std::size_t kLargeSize = std::size_t{4} << 10;
 /// A few times the size of the unused blocks of a shuffle.
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
 constexpr std::size_t kKeptBlocks = 256;
@@ -94,10 +96,11 @@ class BlockCache {
 };
 
 /// Never destroyed, for blocks that are freed after everything else.
-BlockCache& cache() noexcept {
-  alignas(BlockCache) static std::array<std::byte, sizeof(BlockCache)> storage;
-  static BlockCache& blocks = *new (storage.data()) BlockCache;
-  return blocks;
+BlockCache& cache(std::size_t rounded) noexcept {
+  using Caches = std::array<BlockCache, 2>;
+  alignas(Caches) static std::array<std::byte, sizeof(Caches)> storage;
+  static Caches& caches = *new (storage.data()) Caches;
+  return caches[rounded < kLargeSize ? 0 : 1];
 }
 
 /// AddressSanitizer has to see reads of freed memory.
@@ -115,14 +118,14 @@ bool is_kept(std::size_t rounded) { return kKeeps && rounded >= kKeptSize; }
 
 void* allocate_aligned(std::size_t size) noexcept {
   const std::size_t rounded = round_up(size);
-  void* block = is_kept(rounded) ? cache().take(rounded) : nullptr;
+  void* block = is_kept(rounded) ? cache(rounded).take(rounded) : nullptr;
   return block != nullptr ? block : allocate_fresh(rounded);
 }
 
 void free_aligned(void* block, std::size_t size) noexcept {
   const std::size_t rounded = round_up(size);
   if (is_kept(rounded)) {
-    cache().put(block, rounded);
+    cache(rounded).put(block, rounded);
   } else {
     free_fresh(block, rounded);
   }

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
 
 if TYPE_CHECKING:
-    from arrowdl.loader._integrations.grain import GrainDataset
-    from arrowdl.loader._integrations.torch import TorchDataset
+    from grain import IterDataset
+    from torch.utils.data import IterableDataset
 
 
 class AdaptedReader(EpochReader):
     """Gives out a source as datasets: the part of `Loader` for samplers and other loaders."""
 
-    def torch_dataset(self) -> TorchDataset:
+    def torch_dataset(self) -> IterableDataset[Any]:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
 
         The worker processes of a DataLoader share the rows of this rank. With workers, each
@@ -67,7 +67,7 @@ class AdaptedReader(EpochReader):
             self._pipeline, self.batch_size if self._options.pad_last else 1, number
         )
 
-    def grain_dataset(self) -> GrainDataset:
+    def grain_dataset(self) -> IterDataset[Any]:
         """Return a ``grain.IterDataset`` of whole batches, whose iterators have states.
 
         Returns

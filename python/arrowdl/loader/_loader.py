@@ -179,7 +179,6 @@ class Loader(AdaptedReader):
         shuffle buffer), so that every number of ranks trains on the same. The first epoch reads the
         lengths of all rows once, or a column of integers that has them (`Pack.lengths`). Of a
         stream, every rank packs all rows.
-
     on_error : {'raise', 'skip'}
         'skip' leaves out what cannot be read, and goes on: a file whose footer cannot be read, with
         a warning when the loader is made; a row group (of other formats than Parquet, a file) that

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
-from arrowdl.loader._epoch.state import STATE_VERSION, Position, find_state
+from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
 from arrowdl.loader._epoch.world import find_world
 from arrowdl.loader._iterate import Received, SharePipeline, iterate
 from arrowdl.loader._options import Options, Step
@@ -161,12 +161,15 @@ class EpochReader:
 
     def _find_known_end(self, position: Position) -> int:
         """Return the row of each sequence up to which the order of the rows is settled."""
-        plan, source = self._pipeline.plan, self._pipeline.find_source(position)
+        plan, rows = self._pipeline.plan, position.count_rows()
         if plan is None:
-            return position.count_rows()
+            return rows
+        sharding = self._make_sharding()
+        if not self._options.counts_tokens:
+            return plan.find_window_end(rows, sharding)
+        source = self._pipeline.find_source(position)
         assert isinstance(source, IndexedSource)
-        stages, sharding = position.list_stages(), self._make_sharding()
-        return plan.find_known_end(source, position.epoch, stages, sharding)
+        return plan.find_known_end(source, position.epoch, position.list_stages(), sharding)
 
     def _make_sharding(self) -> Sharding:
         """Return how rows are divided, whatever the number of workers."""
@@ -324,12 +327,16 @@ class EpochReader:
             version.
         """
         position = self._position.to_state()
-        if "phases" in position:  # those of rows to come follow from the weights that are given
+        # Those of rows to come follow from the weights that are given; a loaded state has no such.
+        if "phases" in position and self._position.sharding is not None:
             known = max(1, self._find_known_end(self._position))
             position["phases"] = [phase for phase in position["phases"] if phase[0] < known]
+        source = self._source
+        unread = "" if isinstance(source, StreamSource) else source.describe_unread()
         return {
             "version": STATE_VERSION,
             "source": self._identity,
+            **({UNREAD: unread} if unread else {}),
             **({"snapshot": self._snapshot} if self._snapshot else {}),
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
@@ -393,6 +400,13 @@ class EpochReader:
             )
         if state["source"] != own["source"]:
             self._refuse_snapshot(state)
+        elif state.get(UNREAD) != own.get(UNREAD):
+            then, now = (known.get(UNREAD, "no rows") for known in (state, own))
+            raise ValueError(
+                f"when the state was saved, the dictionaries of {then} could not be read, and now "
+                f"it is {now}: codes have other meanings. Restore the files as they were then, or "
+                "start an epoch with set_epoch, and give the values as vocabulary="
+            )
         meanings = {"source": "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -113,6 +114,22 @@ def describe(error: BaseException) -> str:
     """Return the type of an error and the first line of its text."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def describe_units(lost: Sequence[Sequence[int]], units: Sequence[Sequence[int]]) -> str:
+    """Say for states which units of several sources could not be read; empty if all could.
+
+    Parameters
+    ----------
+    lost : sequence of sequence of int
+        Units of each source.
+    units : sequence of sequence of int
+        Rows of the units of each source.
+    """
+    if not any(lost):
+        return ""
+    rows = sum(own[i] for own, numbers in zip(units, lost, strict=True) for i in numbers)
+    return f"{rows} rows ({hashlib.blake2b(repr(lost).encode(), digest_size=8).hexdigest()})"
 
 
 def check_number_name(names: Iterable[str]) -> None:

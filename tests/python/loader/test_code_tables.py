@@ -1,5 +1,6 @@
 """Codes of dictionaries in a `Loader`: nulls, NaN, narrow indices, and what `vocabulary` takes."""
 
+import json
 import math
 
 import arrowdl
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.faults import flip_value, open_checked, write_checked
 
 
 def read(loader, column):
@@ -195,3 +197,39 @@ def test_values_of_a_vocabulary_that_cannot_be_compared_are_refused(values):
 def test_an_empty_vocabulary_has_no_value():
     with pytest.raises(ValueError, match="has the value 'a', which its vocabulary lacks"):
         arrowdl.Loader(pa.table({"d": ["a"]}), 2, vocabulary={"d": []})
+
+
+def test_a_state_of_dictionaries_that_could_not_be_read(tmp_path):
+    """Without some values, others have other codes: a state says which were missing."""
+    for i, kinds in enumerate(["ab", "cd", "ef"]):
+        values = pa.array([kinds[j % 2] for j in range(100)])
+        table = pa.table({"id": range(100), "kind": values.dictionary_encode()})
+        write_checked(tmp_path / f"{i}.parquet", table, 50)
+
+    def open_skipping():
+        source = open_checked(tmp_path)
+        return arrowdl.Loader(source, 10, framework="numpy", on_error="skip")
+
+    sound = (tmp_path / "1.parquet").read_bytes()
+    whole = open_skipping()
+    assert "unread_dictionaries" not in whole.state_dict()
+    flip_value(tmp_path / "1.parquet", 0, 1)
+    loader = open_skipping()
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert loader.vocabulary("kind").to_pylist() == list("abcdef")
+    assert "unread_dictionaries" in state, "the codes of c and d come from another row group"
+    open_skipping().load_state_dict(state)
+    with pytest.raises(ValueError, match=r"dictionaries of 50 rows \(\w+\) could not be read, and"):
+        whole.load_state_dict(state)
+    with pytest.raises(ValueError, match="dictionaries of no rows could not be read, and now"):
+        loader.load_state_dict(whole.state_dict())
+    sources = {"x": open_checked(tmp_path), "y": table}
+    mixture = arrowdl.Loader.mix(
+        sources, 10, weights={"x": 1, "y": 1}, framework="numpy", on_error="skip"
+    )
+    assert mixture.state_dict()["unread_dictionaries"].startswith("x: 50 rows (")
+    (tmp_path / "1.parquet").write_bytes(sound)
+    mended = open_skipping()
+    with pytest.raises(ValueError, match="codes have other meanings"):
+        mended.load_state_dict(state)
+    mended.load_state_dict(whole.state_dict())

@@ -21,14 +21,9 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources.network import list_ranges
-from arrowdl.loader._storage import fetch_ahead
-from arrowdl.loader._storage.fetch_ahead import (
-    FetchAhead,
-    HeldRanges,
-    Range,
-    UnitRanges,
-    join_ranges,
-)
+from arrowdl.loader._storage import fetch_ahead, stragglers
+from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges, join_ranges
+from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from helpers.counted_files import CountedFiles
 from helpers.random_cases import check_cases
 
@@ -69,7 +64,8 @@ def files(folder: Path) -> CountedFiles:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges of a few kilobytes, as many as would be of megabytes."""
+    """Ranges of a few kilobytes, as many as would be of megabytes, each read once."""
+    monkeypatch.setattr(stragglers, "SHARE", 0.0)
     monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 100)
     monkeypatch.setattr(fetch_ahead, "RANGE_BYTES", 1_500)
     monkeypatch.setattr(fetch_ahead, "FETCH_BYTES", 20_000)
@@ -271,7 +267,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import arrowdl, pyarrow.dataset as ds, pyarrow.fs as fs
 from arrowdl.loader._sources import scan_limits
-from arrowdl.loader._storage import fetch_ahead
+from arrowdl.loader._storage import fetch_ahead, stragglers
 from helpers.counted_files import CountedFiles
 fetch_ahead.FETCH_BYTES, fetch_ahead.RANGE_BYTES = 4_000, 1_000
 dataset_sources = sys.modules["arrowdl.loader._sources.dataset"]

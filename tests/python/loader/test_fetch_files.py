@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
 from arrowdl.loader._sources.table_fields import TableField
-from arrowdl.loader._storage import fetch_ahead, fetch_file
+from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers
 from arrowdl.loader._storage.disk_cache import DiskCache
 from helpers.counted_files import CountedFiles
 
@@ -24,7 +24,8 @@ ROWS, GROUP = 4_000, 500
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges of a few kilobytes, as many as would be of megabytes."""
+    """Ranges of a few kilobytes, as many as would be of megabytes, each read once."""
+    monkeypatch.setattr(stragglers, "SHARE", 0.0)
     monkeypatch.setattr(fetch_ahead, "GAP_BYTES", 100)
     for module in (fetch_ahead, fetch_file):
         monkeypatch.setattr(module, "RANGE_BYTES", 4_000)

@@ -19,7 +19,8 @@ import pytest
 from arrowdl.loader._epoch import share_plan
 from arrowdl.loader._sources.network import find_footers
 from arrowdl.loader._storage import footers
-from arrowdl.loader._storage.fetch_ahead import FetchAhead, HeldRanges, Range, UnitRanges
+from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges
+from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from helpers.counted_files import CountedFiles
 from helpers.stores import MemoryStore
 

@@ -344,6 +344,27 @@ def test_steps_of_a_schedule_are_those_that_were_read() -> None:
     assert [dict(count(step)) for step in steps] == [{0: 8}] * 3 + [{1: 8}] * 2
 
 
+@pytest.mark.parametrize("size", [{}, {"bucket_by": "n"}, {"token_column": "n"}])
+def test_a_state_of_a_time_when_a_source_had_no_weight(size: dict[str, str]) -> None:
+    """With ``stop="all"``: by the weights up to there alone, the epoch would have no end."""
+    ones = pa.array([1] * 40, pa.int32())
+    tables = {name: own.append_column("n", ones) for name, own in make_tables([40, 40]).items()}
+    unit = "global_batch_tokens" if "token_column" in size else "global_batch_size"
+    weights = {0: {"s0": 1, "s1": 0}, 4: {"s0": 1, "s1": 1}}
+    options = {unit: 4, "splits": 2, "stop": "all", **size}
+    _, state = mix(tables, weights, **options).read(2)
+    expected, _ = mix(tables, weights, **options).read()
+    loader = arrowdl.Loader.mix(tables, weights=weights, **options)
+    loader.load_state_dict(state)
+    saved = loader.state_dict()
+    assert (saved["stages"], saved["phases"]) == (state["stages"], state["phases"])
+    loader.load_state_dict(saved)
+    again = mix(tables, weights, **options)
+    again.load(saved)
+    rest, _ = again.read()
+    assert rest == expected[2:]
+
+
 # ---- rows
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +314,21 @@ def test_a_column_of_lengths(files: Files) -> None:
         open_loader(files.source, PACK | {"pack": pack, "columns": ["tokens"]})
     with pytest.raises(TypeError, match="lengths=3: give the name"):
         arrowdl.Pack("tokens", 16, lengths=3)  # type: ignore[arg-type]
+
+
+def test_a_column_of_lengths_of_a_stream() -> None:
+    """They cannot be read before the epoch; they are checked as those of other sources are."""
+    table = make_table([4, 1, 3], 1)
+    batches = table.to_batches()
+
+    def read(name: str, found: list[pa.RecordBatch]) -> list[Any]:
+        pack = arrowdl.Pack("tokens", 4, lengths=name)
+        source = partial(pa.RecordBatchReader.from_batches, found[0].schema, found)
+        return [batch["tokens"].tolist() for batch in arrowdl.Loader(source, 2, pack=pack)]
+
+    assert read("n", batches) == [[[2, 2, 2, 2], [3, 4, 4, 4]]]
+    with pytest.raises(ValueError, match='no field "length"'):
+        read("length", batches)
+    wrong = table.set_column(table.column_names.index("n"), "n", pa.array([4, 3, 3], pa.int32()))
+    with pytest.raises(ValueError, match='"n" says that a row has 3 tokens, and "tokens" has 1'):
+        read("n", wrong.to_batches())

@@ -1,11 +1,13 @@
-"""`fill_steps`: how many rows fit into a step."""
+"""`fill_steps`: how many rows fit into a step; and plans of steps that end with an error."""
 
 from __future__ import annotations
 
 import random
 
+import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.steps import fill_steps
 from helpers.random_cases import check_cases
 
@@ -54,3 +56,27 @@ def check(draw: random.Random) -> None:
 
 def test_random_steps_are_those_of_a_plain_loop() -> None:
     check_cases(check, 150)
+
+
+def test_an_interrupt_in_the_plan_costs_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a notebook: the cell that was interrupted runs again, and reads the whole epoch."""
+    monkeypatch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", 16)
+    table = pa.table({"id": range(200), "n": [1 + i % 5 for i in range(200)]})
+
+    def make() -> arrowdl.Loader:
+        return arrowdl.Loader(table, batch_tokens=16, token_column="n", framework="numpy")
+
+    count, calls = Plan._count_tokens, iter(range(100))
+
+    def interrupt(plan: Plan, rows: object) -> pa.Array:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return count(plan, rows)
+
+    expected = [batch["id"].tolist() for batch in make()]
+    monkeypatch.setattr(Plan, "_count_tokens", interrupt)
+    loader = make()
+    with pytest.raises(KeyboardInterrupt):
+        list(loader)
+    assert [batch["id"].tolist() for batch in loader] == expected
+    assert loader.epoch == 1

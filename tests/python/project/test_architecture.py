@@ -214,7 +214,7 @@ OF_A_FRAMEWORK = {
     **{
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
         for stem in (
-            *("cached", "fetch_ahead", "fetch_file", "footers", "fsspec_files"),
+            *("cached", "fetch_ahead", "fetch_file", "footers", "fsspec_files", "held_ranges"),
             *("handlers", "pinned", "retrying", "stores"),
         )
     },

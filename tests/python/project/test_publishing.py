@@ -227,13 +227,10 @@ def test_the_wheels_of_a_release_are_of_the_pythons_that_are_named() -> None:
 
 @pytest.mark.slow
 def test_every_public_type_is_known_to_pyright(tmp_path: Path) -> None:
-    """With stand-ins for the libraries whose classes are bases of ours."""
+    """Where no library is installed, too: types of theirs are Any or protocols."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     (site,) = tmp_path.glob("env/lib/python*/site-packages")
     shutil.copytree(ROOT / "python/arrowdl", site / "arrowdl")
-    for name, text in BASES.items():
-        (site / name).parent.mkdir(parents=True, exist_ok=True)
-        (site / name).write_text(text)
     path = os.pathsep.join([str(tmp_path / "env/bin"), os.environ["PATH"]])
     command = [shutil.which("pyright") or Path(sys.executable).with_name("pyright")]
     command += ["--verifytypes", "arrowdl", "--ignoreexternal", "--outputjson"]
@@ -250,27 +247,3 @@ def test_every_public_type_is_known_to_pyright(tmp_path: Path) -> None:
     assert [part["name"] for part in found["symbols"] if not part["isTypeKnown"]] == []
     assert found["exportedSymbolCounts"]["withKnownType"] > 50
     assert found["completenessScore"] == 1
-
-
-BASES = {
-    "grain/__init__.pyi": """
-from collections.abc import Iterator
-from typing import Generic, TypeVar
-T = TypeVar("T")
-class IterDataset(Generic[T]):
-    def __iter__(self) -> DatasetIterator[T]: ...
-class DatasetIterator(Iterator[T]):
-    def __next__(self) -> T: ...
-""",
-    "torch/utils/data/__init__.pyi": """
-from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
-T = TypeVar("T")
-class IterableDataset(Generic[T]):
-    def __iter__(self) -> Iterator[T]: ...
-def default_collate(batch: Any) -> Any: ...
-def get_worker_info() -> Any: ...
-""",
-    "torch/utils/__init__.pyi": "",
-    "torch/__init__.pyi": "class Tensor: ...\n",
-}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import errno
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ def failing(error: BaseException, batches: int = 1) -> pa.RecordBatchReader:
     def read() -> Iterator[pa.RecordBatch]:
         for i in range(batches):
             yield pa.record_batch({"x": [i]}, schema=SCHEMA)
-        raise error
+        raise copy.copy(error)  # one that is raised again keeps each traceback, with all frames
 
     return pa.RecordBatchReader.from_batches(SCHEMA, read())
 

@@ -216,9 +216,7 @@ class _Blocks(IndexedSource):
 
     def pack_rows(self, rows: _core.DeviceStream, place: Place) -> _core.DeviceStream:
         """Pack rows from the one on with which `place` begins."""
-        if self._lengths_column is not None:
-            checked = check_lengths(rows, self._pack["column"], self._lengths_column)
-            rows = _core.read_arrays(checked, rows.schema, rows.device_type)
+        rows = _check_rows(rows, self._pack["column"], self._lengths_column)
         return rows.pack(**self._pack, resume_from=place)
 
     def describe(self) -> str:
@@ -226,6 +224,13 @@ class _Blocks(IndexedSource):
 
     def check_unchanged(self) -> None:
         self._source.check_unchanged()
+
+
+def _check_rows(rows: _core.DeviceStream, column: str, lengths: str | None) -> _core.DeviceStream:
+    """Return the rows, which have to have the lengths that a column says, if there is one."""
+    if lengths is None:
+        return rows
+    return _core.read_arrays(check_lengths(rows, column, lengths), rows.schema, rows.device_type)
 
 
 class PackedEpoch(_Blocks):
@@ -374,6 +379,7 @@ class PackedStream(StreamSource):
         self._rows = source
         self._order = order
         self._pack = pack.list_arguments()
+        self._lengths_column = pack.lengths
 
     def with_rows(self, source: Source) -> PackedStream:
         """As in `PackedEpoch`."""
@@ -387,4 +393,4 @@ class PackedStream(StreamSource):
         stream, size = self._rows.open(epoch), self._order.buffer_size
         if size is not None:
             stream = stream.shuffle(size, self._order.make_seed(epoch, "rows"))
-        return stream.pack(**self._pack)
+        return _check_rows(stream, self._pack["column"], self._lengths_column).pack(**self._pack)

@@ -275,12 +275,13 @@ class Plan:
         assert sharding.tokens is not None
         order = (source.phases, source.is_endless) if isinstance(source, MixedSource) else ()
         key = (epoch, sharding.splits, sharding.tokens, start, order)
-        if key not in self._kept:
+        made = self._kept.get(key)
+        if made is None or made.is_broken:
             made = self._plan_steps(source, epoch, sharding, start)
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
             self._kept[key] = made
-        return self._kept[key]
+        return made
 
     def _plan_steps(
         self, source: IndexedSource, epoch: int, sharding: Sharding, start: int

@@ -12,7 +12,8 @@ from arrowdl.loader._epoch.sharding import Sharding, Stage, count_batches, count
 from arrowdl.loader._sources.shares import MOST_WEIGHT, Phase
 
 STATE_VERSION = 1
-_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits", "steps", "pack")
+UNREAD = "unread_dictionaries"
+_ORDER_KEYS = ("source", "seed", "shuffle", "buffer_size", "splits", "steps", "pack", UNREAD)
 _TYPES: dict[str, tuple[type, ...]] = {
     "source": (str,),
     "seed": (int,),

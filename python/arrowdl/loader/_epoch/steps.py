@@ -91,10 +91,16 @@ class TokenPlan:
         that are sorted their window.
     is_endless : bool
         Whether there is always another part.
+
+    Attributes
+    ----------
+    is_broken : bool
+        Whether an error, such as a KeyboardInterrupt, has ended `parts` too early.
     """
 
     def __init__(self, start: int, parts: Iterator[Part], *, is_endless: bool) -> None:
         self.is_endless = is_endless
+        self.is_broken = False
         self._rows = array("q", [start])
         self._windows: list[Window] = []
         self._parts = parts
@@ -125,13 +131,25 @@ class TokenPlan:
             with self._lock:
                 if is_known():
                     return
-                if (part := next(self._parts, None)) is None:
-                    return
-                sizes, window = part
-                if window is not None:
-                    self._windows.append(window)
-                for size in sizes:
-                    self._rows.append(self._rows[-1] + size)
+                if self.is_broken:
+                    raise RuntimeError("planning the steps was interrupted: iterate anew")
+                try:
+                    if not self._add_next():
+                        return
+                except BaseException:
+                    self.is_broken = True
+                    raise
+
+    def _add_next(self) -> bool:
+        """Add the steps of the next part; return False at the end."""
+        if (part := next(self._parts, None)) is None:
+            return False
+        sizes, window = part
+        if window is not None:
+            self._windows.append(window)
+        for size in sizes:
+            self._rows.append(self._rows[-1] + size)
+        return True
 
 
 class TokenSteps:
@@ -152,6 +170,11 @@ class TokenSteps:
         self.find_window = plan.find_window
         self._plan = plan
         self._done = done
+
+    @property
+    def is_broken(self) -> bool:
+        """As of `TokenPlan`."""
+        return self._plan.is_broken
 
     @property
     def count(self) -> int:

@@ -128,6 +128,10 @@ class IndexedSource(ABC):
         """Return the values of a dictionary column, in the order of the codes; None for others."""
         return None
 
+    def describe_unread(self) -> str:
+        """Say for states of which rows the dictionaries could not be read; empty if of none."""
+        return ""
+
     def find_footers(self) -> Any:
         """Return what keeps the footers of files over a network; None if nothing does."""
         return None

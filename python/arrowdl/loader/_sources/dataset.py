@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._skipped import Skipped, can_skip, describe
+from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import find_paths
@@ -22,6 +22,7 @@ from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_lo
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.fragments import (
     choose_options,
+    count_filtered,
     count_rows,
     count_rows_before,
     find_group,
@@ -42,12 +43,7 @@ from arrowdl.loader._sources.network import (
     scan_units,
     start_fetching,
 )
-from arrowdl.loader._sources.planned import (
-    list_files,
-    list_partitions,
-    make_units,
-    materialize,
-)
+from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
 from arrowdl.loader._sources.scan_limits import (
     FETCHED,
     LOCAL,
@@ -62,6 +58,7 @@ from arrowdl.loader._sources.scans import (
     Query,
     check_nothing,
     naming_files,
+    open_file,
     read_in_thread,
     scan,
     wait_for,
@@ -108,6 +105,7 @@ class DatasetSource(IndexedSource):
     """
 
     decodes_units = True
+    _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
         self,
@@ -195,7 +193,7 @@ class DatasetSource(IndexedSource):
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
-        return self._try(_open_file, fragment, [])
+        return self._try(open_file, fragment, [])
 
     def _check_footers(self, fragments: Iterable[ds.Fragment]) -> None:
         for fragment in fragments:
@@ -259,7 +257,7 @@ class DatasetSource(IndexedSource):
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
             query = replace(self._query, columns=[])
             return [
-                self._try(partial(_count_filtered, batches), unit, 0, find_group(unit))
+                self._try(partial(count_filtered, batches), unit, 0, find_group(unit))
                 for unit, batches in zip(units, self._scan_each(units, query), strict=True)
             ]
 
@@ -308,6 +306,12 @@ class DatasetSource(IndexedSource):
             return self._find_dictionaries().find(column)
         return table
 
+    def describe_unread(self) -> str:
+        if self._left_out is None:
+            return ""
+        self._find_codes()
+        return describe_units([self._unread], [self.units])
+
     def _find_codes(self) -> Vocabulary:
         """Return the code tables of all columns. Those that the user did not give are read."""
         if self._codes is None:
@@ -330,13 +334,15 @@ class DatasetSource(IndexedSource):
         self, columns: list[str], schema: pa.Schema, groups: Sequence[Sequence[ds.Fragment]]
     ) -> dict[str, pa.Array]:
         """Read the dictionaries of each of `groups`; of several, those that can be read."""
+        self._unread = []
         builders = {name: TableBuilder() for name in columns}
-        for fragments in groups:
+        for number, fragments in enumerate(groups):
             try:
                 self._add_codes(builders, fragments)
             except Exception as error:
                 if len(groups) == 1 or not can_skip(error):
                     raise
+                self._unread.append(number)
         return {name: made.finish(schema.field(name).type) for name, made in builders.items()}
 
     def _add_codes(
@@ -537,16 +543,6 @@ class DatasetSource(IndexedSource):
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._query.filter}"
-
-
-def _count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
-    return sum(batch.num_rows for batch in batches)
-
-
-def _open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
-    """Read a file's footer; return its units."""
-    with naming_files([fragment.path]):
-        return split_row_groups(fragment)
 
 
 def open_dataset(

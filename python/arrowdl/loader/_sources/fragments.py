@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.ipc import is_ipc
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
 
@@ -23,6 +24,11 @@ def count_rows(fragment: ds.Fragment) -> int:
     if hasattr(fragment, "row_groups"):
         return sum(group.num_rows for group in fragment.row_groups)
     return int(fragment.count_rows())
+
+
+def count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
+    """Count the rows of a unit that a scan yields."""
+    return sum(batch.num_rows for batch in batches)
 
 
 def measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:

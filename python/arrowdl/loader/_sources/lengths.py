@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._skipped import Skipped, simplify
+from arrowdl.loader._skipped import Skipped, describe_units, simplify
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.numbered import Faults, NumberedSource
@@ -158,11 +157,7 @@ def describe_lost(lengths: IndexedSource) -> str:
     """Say for states which rows have no known length; empty if all have."""
     sources = list_lengths(lengths)
     lost = [list(source.find_lost()) for source in sources]
-    if not any(lost):
-        return ""
-    rows = sum(source.units[i] for source, own in zip(sources, lost, strict=True) for i in own)
-    digest = hashlib.blake2b(repr(lost).encode(), digest_size=8).hexdigest()
-    return f"{rows} rows ({digest})"
+    return describe_units(lost, [source.units for source in sources])
 
 
 def measure_rows(column: _core.DeviceArray, name: str) -> pa.Array:

@@ -383,6 +383,10 @@ class MixedSource(IndexedSource):
     def find_vocabulary(self, column: str) -> pa.Array | None:
         return self.members[0].source.find_vocabulary(column)
 
+    def describe_unread(self) -> str:
+        found = ((member.name, member.source.describe_unread()) for member in self.members)
+        return "; ".join(f"{name}: {text}" for name, text in found if text)
+
     def prepare(self) -> None:
         for member in self.members:
             member.source.prepare()

@@ -214,7 +214,8 @@ def list_ranges(unit: ds.Fragment, prefixes: Sequence[str] | None) -> UnitRanges
     prefixes : sequence of str, optional
         Paths of columns and of fields, joined by dots. None: all columns.
     """
-    from arrowdl.loader._storage.fetch_ahead import Range, UnitRanges, join_ranges
+    from arrowdl.loader._storage.fetch_ahead import UnitRanges, join_ranges
+    from arrowdl.loader._storage.held_ranges import Range
 
     def find() -> Iterator[Range]:
         for number in (group.id for group in unit.row_groups):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
-from arrowdl.loader._sources.locate import Candidate, find_damage
+from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
 from arrowdl.loader._sources.vocabulary import make_empty
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
@@ -206,6 +206,12 @@ def naming_files(
                 f"while arrowdl.Loader read {shown}{f' and {more} more' if more > 0 else ''}{hint}"
             )
         raise
+
+
+def open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
+    """Read a file's footer; return its units."""
+    with naming_files([fragment.path]):
+        return split_row_groups(fragment)
 
 
 def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _core.DeviceStream:

@@ -8,9 +8,10 @@ groups are needed can ask for all of it early, and decode from memory.
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
+import time
 import weakref
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
+from arrowdl.loader._storage.cached import CacheHandler
+from arrowdl.loader._storage.handlers import (
+    ReadingHandler,
+    check_unchanged,
+    find_handler,
+    open_reader,
+)
+from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.readers import Reader, Stamp, join_bytes
+from arrowdl.loader._storage.stragglers import Stragglers
 
 # Ranges that are nearer are read as one: bytes that arrive within some milliseconds, of the tens
 # that a request waits for its answer.
@@ -42,12 +51,7 @@ FETCH_BYTES = 2**27
 _MOST_OPEN = 128
 _EXIT_SECONDS = 1.0
 
-
-class Range(NamedTuple):
-    """`nbytes` bytes of a file from `offset`."""
-
-    offset: int
-    nbytes: int
+_log = logging.getLogger("arrowdl.loader")
 
 
 class UnitRanges(NamedTuple):
@@ -77,47 +81,6 @@ def join_ranges(ranges: Iterable[Range]) -> list[Range]:
         cuts = [offset + nbytes * part // parts for part in range(parts + 1)]
         joined += [Range(begin, end - begin) for begin, end in pairwise(cuts)]
     return joined
-
-
-class HeldRanges:
-    """Bytes of files, in memory until they are dropped."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[str, list[tuple[Range, pa.Buffer]]] = {}  # ascending
-
-    def add(self, path: str, part: Range, data: pa.Buffer) -> None:
-        with self._lock:
-            held = self._held.setdefault(path, [])
-            held.insert(bisect_right(held, part, key=lambda item: item[0]), (part, data))
-
-    def drop(self, path: str, part: Range, data: pa.Buffer) -> None:
-        with self._lock:
-            held = self._held[path]
-            for index, (found, own) in enumerate(held):
-                if found == part and own is data:
-                    del held[index]
-                    break
-            if not held:
-                del self._held[path]
-
-    def find(self, path: str, offset: int, nbytes: int) -> pa.Buffer | None:
-        """Return bytes of a file; None if not all are held."""
-        parts = []
-        position, end = offset, offset + nbytes
-        with self._lock:
-            for (begin, length), data in self._held.get(path, ()):
-                if begin > position:
-                    break
-                if begin + length > position:
-                    stop = min(end, begin + length)
-                    parts.append(data.slice(position - begin, stop - position))
-                    position = stop
-                    if position == end:
-                        break
-        if position < end or not parts:
-            return None
-        return parts[0] if len(parts) == 1 else join_bytes(parts)
 
 
 def fetch_ahead(filesystem: fs.FileSystem) -> fs.FileSystem:
@@ -164,6 +127,19 @@ class FetchHandler(ReadingHandler):
         """Read from the file system below; safe in several threads at a time."""
         with _Borrowed(self, path) as reader:
             return reader.read_at(nbytes, offset)
+
+    def read_again(self, path: str, nbytes: int, offset: int) -> Any:
+        """Read what another thread reads as well: not from the cache, which would wait for it."""
+        below = _find_below_cache(self.inner)
+        if below is None:
+            return self.read_below(path, nbytes, offset)
+        reader = open_reader(below, path)
+        try:
+            data = reader.read_at(nbytes, offset)
+        finally:
+            reader.close()
+        check_unchanged(below, path)
+        return data
 
     def borrow(self, path: str) -> tuple[Reader, int]:
         """Return an open file that is read by nobody else, unless that does not matter."""
@@ -218,6 +194,15 @@ def _find_lowest(filesystem: fs.FileSystem) -> fs.FileSystem:
     return _find_lowest(handler.inner)
 
 
+def _find_below_cache(filesystem: fs.FileSystem) -> fs.FileSystem | None:
+    handler = find_handler(filesystem)
+    while handler is not None:
+        if isinstance(handler, CacheHandler):
+            return handler.inner
+        handler = find_handler(handler.inner)
+    return None
+
+
 class _HeldReader:
     def __init__(self, handler: FetchHandler, path: str, stamp: Stamp) -> None:
         self._handler = handler
@@ -247,8 +232,35 @@ class _Unit:
     is_released: bool = False
 
 
+@dataclass(eq=False)
+class _Request:
+    """Reads a range of a unit, or asks whether its file has changed; a second one may be sent."""
+
+    index: int
+    unit: _Unit
+    part: Range | None  # None: asks
+    begun: float = 0.0
+    running: int = 1
+    has_second: bool = False
+    is_done: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.part is None else self.part.nbytes
+
+    def describe(self) -> str:
+        """Return what it does, after "arrowdl.Loader"."""
+        if self.part is None:
+            return f"asked whether {self.unit.path!r} has changed"
+        begin, end = self.part.offset, self.part.offset + self.part.nbytes
+        return f"read bytes {begin} to {end} of {self.unit.path!r}"
+
+
 class FetchAhead:
     """Reads the ranges of units in their order, ahead of who waits for them.
+
+    A request that takes much longer than others of its size, while its unit is waited for, is made
+    a second time; the first answer counts.
 
     Parameters
     ----------
@@ -260,7 +272,8 @@ class FetchAhead:
         Takes the index of a unit; returns its `UnitRanges`. It may ask the store (for a footer),
         and is called in several threads at a time.
     nbytes : int
-        Bytes that are under way or held at most, unless the units that are waited for have more.
+        Bytes that are under way or held at most, unless the units that are waited for have more,
+        of which two ranges may be under way twice.
     threads : int
         Requests at a time.
     """
@@ -286,6 +299,8 @@ class FetchAhead:
         self._next = 0  # the unit whose ranges come next
         self._listed: set[int] = set()  # units whose ranges are being found
         self._pending: list[tuple[int, Range, _Unit]] = []  # a heap: in the order of units
+        self._requests: list[_Request] = []  # under way, and not answered
+        self._stragglers = Stragglers()
         self._bytes = 0
         self._threads = self._idle = 0
         self._is_closed = False
@@ -389,17 +404,23 @@ class FetchAhead:
                 if (task := self._find_task()) is not None:
                     self._start_thread()
                     return task
-                if not self._pending and not self._listed and self._next == self._count:
+                if not self._has_more() and not self._requests:
                     break
                 self._idle += 1
                 try:
-                    self._room.wait()
+                    self._room.wait(self._find_late()[1])
                 finally:
                     self._idle -= 1
             return None
 
+    def _has_more(self) -> bool:
+        return bool(self._pending or self._listed) or self._next < self._count
+
     def _find_task(self) -> Callable[[], None] | None:
         """Return the next request that has room; ranges are read in the order of the units."""
+        late, seconds = self._find_late()
+        if late is not None and seconds == 0:
+            return self._ask_again(late)
         first = min(self._listed, default=self._count)
         if self._pending and self._pending[0][0] < first:
             index, part, unit = self._pending[0]
@@ -407,7 +428,7 @@ class FetchAhead:
                 return None
             heappop(self._pending)
             self._bytes += part.nbytes
-            return partial(self._fetch, unit, part)
+            return partial(self._fetch, _Request(index, unit, part))
         stop = min(self._count, first + 2 * self._most_threads)
         while self._next < stop and self._has_room(self._next, Range(0, 1)):
             index = self._next
@@ -437,27 +458,83 @@ class FetchAhead:
             self._room.notify_all()
             self._arrival.notify_all()
 
-    def _fetch(self, unit: _Unit, part: Range) -> None:
+    def _find_late(self) -> tuple[_Request | None, float | None]:
+        """Return the request that gets a second one next, and in how many seconds."""
+        found: tuple[_Request | None, float | None] = (None, None)
+        now = time.monotonic()
+        for request in self._requests:
+            if request.index < self._wanted and not request.has_second:
+                limit = self._stragglers.find_limit(request.nbytes)
+                left = None if limit is None else max(0.0, request.begun + limit - now)
+                if left is not None and (found[1] is None or left < found[1]):
+                    found = request, left
+        return found
+
+    def _ask_again(self, request: _Request) -> Callable[[], None]:
+        request.has_second = True
+        request.running += 1
+        self._stragglers.begin()
+        self._bytes += request.nbytes
+        return partial(self._fetch, request, True)
+
+    def _fetch(self, request: _Request, is_second: bool = False) -> None:
+        begun = time.monotonic()
+        if is_second:
+            waited = begun - request.begun
+            _log.info("arrowdl %s for %.2f s; asked again", request.describe(), waited)
+        else:
+            with self._room:
+                request.begun = begun
+                self._requests.append(request)
         data = error = None
         try:
-            if not unit.is_released and unit.error is None:
-                data = self._handler.read_below(unit.path, part.nbytes, part.offset)
-                if len(data) != part.nbytes:
-                    raise EOFError(f"{len(data)} bytes arrived, of {part.nbytes}")
-                if not isinstance(data, pa.Buffer):
-                    data = join_bytes([data])
+            data = self._read(request, is_second)
         except Exception as found:
-            begin, end = part.offset, part.offset + part.nbytes
-            found.add_note(f"while arrowdl.Loader read bytes {begin} to {end} of {unit.path!r}")
-            data, error = None, found
-        if self._add(unit, part, data, error):
-            self._check(unit)
+            found.add_note(f"while arrowdl.Loader {request.describe()}")
+            error = found
+        is_whole = self._end(request, data, error, time.monotonic() - begun)
+        if is_whole:  # all ranges were of the version that is known, if it is that still
+            self._fetch(_Request(request.index, request.unit, None))
 
-    def _add(
-        self, unit: _Unit, part: Range, data: pa.Buffer | None, error: Exception | None
+    def _read(self, request: _Request, is_second: bool) -> pa.Buffer | None:
+        unit, part = request.unit, request.part
+        if part is None:
+            check_unchanged(self._handler.inner, unit.path)
+            return None
+        if unit.is_released or unit.error is not None:
+            return None
+        read = self._handler.read_again if is_second else self._handler.read_below
+        data = read(unit.path, part.nbytes, part.offset)
+        if len(data) != part.nbytes:
+            raise EOFError(f"{len(data)} bytes arrived, of {part.nbytes}")
+        return data if isinstance(data, pa.Buffer) else join_bytes([data])
+
+    def _end(
+        self, request: _Request, data: pa.Buffer | None, error: Exception | None, seconds: float
     ) -> bool:
-        """Keep what has arrived; return whether the unit is to be checked."""
+        """Note an answer to a request; return whether its unit is to be checked.
+
+        Of two, that counts which comes first and is no error.
+        """
+        unit, part = request.unit, request.part
         with self._arrival:
+            request.running -= 1
+            if error is None:
+                self._stragglers.add(request.nbytes, seconds)
+            if request.is_done or (error is not None and request.running):
+                self._bytes -= request.nbytes
+                self._room.notify_all()
+                return False
+            request.is_done = True
+            self._requests.remove(request)
+            if not self._requests and not self._has_more():
+                self._room.notify_all()  # for the threads that would have asked again
+            if request.has_second:
+                self._stragglers.end()
+            if part is None:
+                unit.error, unit.is_complete = error, True
+                self._arrival.notify_all()
+                return False
             self._window = min(self._window + 1, self._most_threads)
             unit.missing -= 1
             if data is None or unit.is_released:
@@ -469,19 +546,6 @@ class FetchAhead:
             self._handler.held.add(unit.path, part, data)
             unit.arrived.append((part, data))
             return unit.missing == 0 and unit.error is None
-
-    def _check(self, unit: _Unit) -> None:
-        """Check the file after the last range was read: all were of the version that is known."""
-        error = None
-        try:
-            check_unchanged(self._handler.inner, unit.path)
-        except Exception as found:
-            found.add_note(f"while arrowdl.Loader asked whether {unit.path!r} has changed")
-            error = found
-        with self._arrival:
-            unit.error = error
-            unit.is_complete = True
-            self._arrival.notify_all()
 
 
 _OPEN: weakref.WeakSet[FetchAhead] = weakref.WeakSet()

@@ -12,10 +12,10 @@ from arrowdl.loader._storage.fetch_ahead import (
     RANGE_BYTES,
     FetchAhead,
     FetchHandler,
-    Range,
     UnitRanges,
     join_ranges,
 )
+from arrowdl.loader._storage.held_ranges import Range
 from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
 
 # Eight files are read at a time, at most.
