@@ -2,13 +2,17 @@
 
 Run it with ``python -m benchmarks.loader.shapes [--rounds N] [NAME ...]``. Times are of all threads
 of the process together (CPU time), the minimum of alternating passes: other work on the machine
-hardly changes them.
+hardly changes them. The first batch (wall time, the least of two passes) and the memory (the most
+that the first pass adds) are those of a process of their own.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -185,6 +189,55 @@ def measure_shapes(
     return rows
 
 
+def _make_pass(shape: Shape, paths: list[Path], kind: str) -> Callable[[], Iterable[Any]]:
+    """Return what begins a pass: of pyarrow's scanner, or of a Loader."""
+    if kind == "scanner":
+        return lambda: _open_scan(paths)
+    loader = _make_loader(shape, paths, shuffle=kind == "shuffled")
+    return loader.__iter__
+
+
+def _make_loader(shape: Shape, paths: list[Path], **options: Any) -> arrowdl.Loader:
+    return arrowdl.Loader(paths, shape.batch_rows, **shape.options, **options)
+
+
+def _probe(name: str, kind: str) -> dict[str, float]:
+    """Return the seconds to the first batch and the bytes that a pass adds, in a new process."""
+    command = [sys.executable, "-m", "benchmarks.loader.shapes", "--probe", kind, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=DATA.parents[1])
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _print_probe(name: str, kind: str) -> None:
+    """Print what `_probe` returns, of this process."""
+    (shape,) = [shape for shape in SHAPES if shape.name == name]
+    _drain(arrowdl.Loader(pa.table({"x": [1.0]}), 1))  # imports
+    begin = _make_pass(shape, _write_files(shape, DATA), kind)
+    before = _read_memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
+    first = []
+    for _ in range(2):
+        start = time.perf_counter()
+        batches = iter(begin())
+        batch = next(batches)
+        first.append(time.perf_counter() - start)
+        del batch
+        _drain(batches)
+        del batches
+        if len(first) == 1:
+            memory = _read_memory("VmHWM") - before
+    print(json.dumps({"first": min(first), "memory": memory}))
+
+
+def _read_memory(name: str) -> int:
+    """Return bytes of this process that Linux counts."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return 1024 * int(line.split()[1])
+    raise LookupError(name)
+
+
 def _write_files(shape: Shape, folder: Path) -> list[Path]:
     """Write the files of a shape, if they do not exist yet."""
     target = folder / "shapes" / shape.name
@@ -204,9 +257,6 @@ def _write_files(shape: Shape, folder: Path) -> list[Path]:
 def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dict[str, Any]]:
     import polars as pl  # the environment of `make bench-peers` has none
 
-    def make_loader(**options: Any) -> arrowdl.Loader:
-        return arrowdl.Loader(paths, shape.batch_rows, **shape.options, **options)
-
     passes: dict[str, Pass] = {
         "scanner": lambda: _scan(paths),
         "polars": lambda: pl.read_parquet(paths),
@@ -214,12 +264,13 @@ def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dic
     targets = {"in order": shape.in_order, "shuffled": shape.shuffled}
     for order, target in targets.items():
         if target is not None:
-            loader = make_loader(shuffle=order == "shuffled")
+            loader = _make_loader(shape, paths, shuffle=order == "shuffled")
             passes[order] = partial(_drain, loader)
     if shape.files > 1:
         targets["in order, new Loader"] = 1.1
-        passes["in order, new Loader"] = lambda: _drain(make_loader())
+        passes["in order, new Loader"] = lambda: _drain(_make_loader(shape, paths))
     seconds = _measure(passes, rounds)
+    probes = {kind: _probe(shape.name, kind) for kind in ("scanner", "in order", "shuffled")}
     for order, target in targets.items():
         if target is None:
             continue
@@ -234,13 +285,18 @@ def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dic
             "ratio": ratio,
             "target": target,
             "reached": ratio <= target,
+            "probe": probes["shuffled" if order == "shuffled" else "in order"],
+            "scanner probe": probes["scanner"],
         }
 
 
 def _scan(paths: list[Path]) -> None:
+    _drain(_open_scan(paths))
+
+
+def _open_scan(paths: list[Path]) -> pa.RecordBatchReader:
     """pyarrow's fastest bare decode: large batches, in threads."""
-    scanner = ds.dataset([str(path) for path in paths]).scanner(batch_size=131_072)
-    _drain(scanner.to_reader())
+    return ds.dataset([str(path) for path in paths]).scanner(batch_size=131_072).to_reader()
 
 
 def _drain(batches: Iterable[Any]) -> None:
@@ -266,8 +322,9 @@ def _measure(passes: dict[str, Pass], rounds: int) -> dict[str, float]:
 def to_markdown(rows: list[dict[str, Any]]) -> list[str]:
     """Return the lines of a table."""
     lines = [
-        "| shape | order | CPU time | scanner | polars | of the scanner | at most | reached |",
-        "|---|---|--:|--:|--:|--:|--:|---|",
+        "| shape | order | CPU time | scanner | polars | of the scanner | at most | reached "
+        "| first batch | scanner's | memory | scanner's |",
+        "|---|---|--:|--:|--:|--:|--:|---|--:|--:|--:|--:|",
     ]
     for row in rows:
         cells = [
@@ -277,6 +334,8 @@ def to_markdown(rows: list[dict[str, Any]]) -> list[str]:
             f"{row['ratio']:.2f}",
             f"{row['target']:g}",
             "yes" if row["reached"] else "**no**",
+            *(format_seconds(row[key]["first"]) for key in ("probe", "scanner probe")),
+            *(f"{row[key]['memory'] / 2**20:.0f} MiB" for key in ("probe", "scanner probe")),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -286,7 +345,10 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.loader.shapes", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--probe", metavar="KIND", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.probe:
+        return _print_probe(*arguments.names, arguments.probe)
     print("\n" + "\n".join(to_markdown(measure_shapes(arguments.names, arguments.rounds))))
 
 
