@@ -147,7 +147,9 @@ class DatasetSource(IndexedSource):
         if self._row_groups is not None:
             import pyarrow as pa
 
-            return ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
+            limits = ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
+            # Opening a file takes the interpreter lock: threads that open many wait for each other.
+            return LOCAL if sum(self._bytes) < 2**20 * len(self._bytes) else limits
         if is_local(self._dataset.filesystem):
             return LOCAL
         return REMOTE if self._fetching is None else FETCHED

@@ -7,9 +7,9 @@ decoding if files are small.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
+from arrowdl.loader._sources.file_stamps import is_local, names_file
 from arrowdl.loader._sources.scans import Check, NotePath, Query, naming_files
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class RowGroupFiles:
     def __init__(self, dataset: ds.FileSystemDataset, query: Query) -> None:
         self._columns = query.columns
         self.schema = query.project(dataset)
-        self._footers: dict[str, pq.FileMetaData | None] = {}  # None: a scanner has to read the file
-        self._read_alike: list[pa.Schema] = []  # by pyarrow.parquet as by the dataset
+        self._footers: dict[
+            str, pq.FileMetaData | None
+        ] = {}  # None: a scanner has to read the file
+        self._fitting: list[pa.Schema] = []  # of files that pyarrow.parquet reads alike
 
     def can_read(self, fragment: ds.Fragment) -> bool:
         """Whether `fragment`, row groups of a file, is read as a scanner reads it."""
@@ -56,21 +58,24 @@ class RowGroupFiles:
     def _fits(self, fragment: ds.Fragment) -> bool:
         import pyarrow.dataset as ds
 
-        if not hasattr(fragment, "row_groups") or is_of_metadata_file(fragment):
+        if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
             return False
         keys = ds.get_partition_keys(fragment.partition_expression)
         own = fragment.physical_schema
-        if not all(_has_field(own, field, keys) for field in self.schema):
+        if keys and any(name in keys for name in self.schema.names):
             return False
-        if not any(own is known or own.equals(known) for known in self._read_alike):
-            import pyarrow as pa
-            import pyarrow.parquet as pq
+        if any(own.equals(known) for known in self._fitting):
+            return True
+        if not all(_has_field(own, field) for field in self.schema):
+            return False
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-            with pa.OSFile(fragment.path) as opened:
-                file = pq.ParquetFile(opened, metadata=fragment.metadata)
-                if not file.schema_arrow.equals(own):
-                    return False
-            self._read_alike.append(own)
+        with pa.OSFile(fragment.path) as opened:
+            file = pq.ParquetFile(opened, metadata=fragment.metadata)
+            if not file.schema_arrow.equals(own):
+                return False
+        self._fitting.append(own)
         return True
 
     def read(
@@ -172,7 +177,9 @@ class _Joined:
         if not all(batch.schema.equals(self._schema) for batch in batches):  # in order and nulls
             names = self._schema.names
             batches = [
-                pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=self._schema)
+                pa.RecordBatch.from_arrays(
+                    [batch.column(name) for name in names], schema=self._schema
+                )
                 for batch in batches
             ]
         table = pa.Table.from_batches(batches, self._schema)
@@ -194,9 +201,7 @@ def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFile
         and dataset.filesystem.equals(fs.LocalFileSystem())
         and isinstance(dataset.format, ds.ParquetFileFormat)
         and dataset.format.equals(plain)
-        and dataset.format.default_fragment_scan_options.equals(
-            plain.default_fragment_scan_options
-        )
+        and dataset.format.default_fragment_scan_options.equals(plain.default_fragment_scan_options)
     )
     if not is_read_as_it_is or isinstance(query.projection, dict) or query.columns == []:
         return None
@@ -207,10 +212,10 @@ def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFile
     return RowGroupFiles(dataset, query) if len(set(names)) == len(names) > 0 else None
 
 
-def _has_field(schema: pa.Schema, field: pa.Field, partition: dict[str, Any]) -> bool:
+def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
     """Whether a file has a column as it is read."""
     i = schema.get_field_index(field.name)
-    return i >= 0 and field.name not in partition and schema.field(i).type.equals(field.type)
+    return i >= 0 and schema.field(i).type.equals(field.type)
 
 
 def _has_dictionary(type: pa.DataType) -> bool:
