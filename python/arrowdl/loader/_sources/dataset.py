@@ -44,10 +44,13 @@ from arrowdl.loader._sources.network import (
     start_fetching,
 )
 from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
+from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
+    BATCH_BYTES,
     FETCHED,
     LOCAL,
     REMOTE,
+    ROW_GROUPS,
     SCAN_BYTES,
     ScanLimits,
     plan_batches,
@@ -122,10 +125,6 @@ class DatasetSource(IndexedSource):
         self._fetching = find_fetching(dataset)
         self._options = choose_options(dataset) if self._fetching is None else read_from_memory()
         self._read_footers() if plan is None else self._follow(plan)
-        if is_local(dataset.filesystem):
-            self._limits = LOCAL
-        else:
-            self._limits = REMOTE if self._fetching is None else FETCHED
         self._use(query)
         self.is_shared = not is_memory_new(dataset, self._fragments)
         self.is_decoded = not self.is_shared and not any(map(is_ipc, self._fragments))
@@ -138,8 +137,21 @@ class DatasetSource(IndexedSource):
         self._columns = len(columns)
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(self._stamps.get_size(unit.path)) for unit in self._fragments]
+        self._row_groups = open_row_groups(self._dataset, query)
+        self._limits = self._find_limits()
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
+
+    def _find_limits(self) -> ScanLimits:
+        if self._row_groups is not None:
+            import pyarrow as pa
+
+            limits = ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
+            # Opening a file takes the interpreter lock: threads that open many wait for each other.
+            return LOCAL if sum(self._bytes) < 2**20 * len(self._bytes) else limits
+        if is_local(self._dataset.filesystem):
+            return LOCAL
+        return REMOTE if self._fetching is None else FETCHED
 
     def select(self, column: str) -> DatasetSource:
         made = object.__new__(type(self))  # a copy would read the dictionaries
@@ -285,7 +297,7 @@ class DatasetSource(IndexedSource):
         self.prepare()
         # As in TableSource: pickled fixed-size lists lose the extension types of their items.
         schema = self._dataset.schema.serialize().to_pybytes()
-        return self.__dict__ | {"_dataset": (self._dataset, schema)}
+        return self.__dict__ | {"_dataset": (self._dataset, schema), "_row_groups": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         import pyarrow as pa
@@ -295,6 +307,7 @@ class DatasetSource(IndexedSource):
         schema = pa.ipc.read_schema(pa.py_buffer(buffer))
         is_same = dataset.schema.equals(schema, check_metadata=True)
         self._dataset = dataset if is_same else dataset.replace_schema(schema)
+        self._row_groups = open_row_groups(self._dataset, self._query)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
@@ -491,11 +504,12 @@ class DatasetSource(IndexedSource):
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         guarded = paths if arrival is None else []  # those were checked when their bytes arrived
+        depth = 1 if self._row_groups is None else self._count_ready(limits.ahead)
         if not codes.concerns(schema):
             batches = self._scan_fragments(
                 fragments, paths, self._query, ahead=limits.ahead, arrival=arrival
             )
-            return read_in_thread(self._stamps.guard(guarded, batches), schema)
+            return read_in_thread(self._stamps.guard(guarded, batches), schema, depth)
         latest = [""]  # the path of the batch that is encoded
         batches = self._scan_fragments(
             fragments,
@@ -506,7 +520,8 @@ class DatasetSource(IndexedSource):
             arrival=arrival,
         )
         encoded = (codes.encode(batch, latest[0]) for batch in batches)
-        return read_in_thread(self._stamps.guard(guarded, encoded), codes.encode_schema(schema))
+        encoded_schema = codes.encode_schema(schema)
+        return read_in_thread(self._stamps.guard(guarded, encoded), encoded_schema, depth)
 
     def _scan_fragments(
         self,
@@ -526,13 +541,21 @@ class DatasetSource(IndexedSource):
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
+        find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
+        files = self._row_groups
+        if files is not None and query is self._query and all(map(files.can_read, fragments)):
+            return files.read(fragments, options["batch_size"], self._stamps.check, find, note)
         chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
         scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
-        candidates = list(map(Candidate, paths, fragments))
-        find = partial(query.find_damage, candidates)
         if arrival is None:
             return scan(scanner, paths, self._stamps.check, find, note)
         return arrival.use(scan(scanner, paths, check_nothing, find, note))
+
+    def _count_ready(self, ahead: int) -> int:
+        """Count the batches that may be ready of row groups that one thread decodes."""
+        rows, _ = plan_batches(self._row_bytes, self._columns, ahead, joins=True)
+        most = ahead * BATCH_BYTES // 2
+        return max(1, min(ahead, int(most / max(BATCH_BYTES, rows * self._row_bytes))))
 
     def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
         """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""

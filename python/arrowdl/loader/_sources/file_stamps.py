@@ -113,7 +113,12 @@ class FileStamps:
             A file has changed.
         """
         known = [path for path in self._stamps if self._is_local(path)] if paths is None else paths
-        chosen = [path for path in dict.fromkeys(known) if self._stamps.get(path) is not None]
+        chosen = [
+            path
+            for path in dict.fromkeys(known)
+            if self._stamps.get(path) is not None
+            and not (self._is_local(path) and self.is_same(path))
+        ]
         for path, now in zip(chosen, self._take(chosen), strict=True):
             before = self._stamps[path]
             assert before is not None
@@ -224,7 +229,11 @@ def is_of_metadata_file(fragment: Any) -> bool:
 
     if not (isinstance(fragment, ds.ParquetFileFragment) and _has_footer(fragment)):
         return False
-    metadata = fragment.metadata
+    return names_file(fragment.metadata)
+
+
+def names_file(metadata: Any) -> bool:
+    """Whether a footer names the file of its row groups: it comes from a separate metadata file."""
     if not metadata.num_row_groups or not metadata.num_columns:
         return False
     return bool(metadata.row_group(0).column(0).file_path)

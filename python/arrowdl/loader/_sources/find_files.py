@@ -96,6 +96,8 @@ def _find_shared_directory(files: Sequence[str]) -> str:
 
 def make_absolute(path: str) -> str:
     """Make a path absolute without resolving "link/..", as os.path.abspath does."""
+    if os.path.isabs(path) and os.path.normpath(path) == path:  # as most paths: faster
+        return path
     return str(Path(path).absolute())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
@@ -187,7 +186,7 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
 
 
 def _find_kind(path: str) -> str:
-    suffix = Path(path).suffix.lower()
+    suffix = os.path.splitext(path)[1].lower()
     if suffix in _OTHER_SUFFIXES:
         raise ValueError(
             f"{path!r} is neither Parquet nor Arrow IPC, by its name: give the Loader a dataset, "

@@ -34,7 +34,8 @@ class ScanLimits(NamedTuple):
     def divide(self, readers: int) -> ScanLimits:
         """Return the limits of each of `readers`."""
         scans = max(2, self.scans // readers)
-        return ScanLimits(max(1, self.nbytes // readers), self.files, scans, readers)
+        nbytes = max(min(self.nbytes, 2**20), self.nbytes // readers)
+        return ScanLimits(nbytes, self.files, scans, readers)
 
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
         """Whether a scan of `nbytes` may start beside those that are open: one may always.
@@ -48,6 +49,8 @@ class ScanLimits(NamedTuple):
 
 
 LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2)
+# Row groups that are read without a scanner: a thread for each scan, whose memory is new.
+ROW_GROUPS = ScanLimits(SCAN_BYTES // 8, math.inf, 2)
 # A scan may open one file after another, as it does on a file system in Python.
 REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
 # Row groups that were fetched: small scans begin early, and release their bytes early.

@@ -214,12 +214,14 @@ def open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
         return split_row_groups(fragment)
 
 
-def read_in_thread(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> _core.DeviceStream:
-    """Read `batches` in a native thread, which has started when this returns.
+def read_in_thread(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, depth: int = 1
+) -> _core.DeviceStream:
+    """Read `batches` in a native thread, `depth` ahead; it has started when this returns.
 
     Waiting for the thread can be interrupted.
     """
-    stream = _core.from_arrow_stream(itertools.chain([make_empty(schema)], batches)).prefetch(1)
+    stream = _core.from_arrow_stream(itertools.chain([make_empty(schema)], batches)).prefetch(depth)
     next(stream)  # the empty batch: the thread runs
     return stream
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -12,6 +13,8 @@ from typing import Any, TypeVar
 FILES_AT_ONCE = 16
 # Without a result for so long, another thread starts.
 _PATIENCE_SECONDS = 0.005
+# Results of so long are handed over together: each wakes the thread that waits for it.
+_TOGETHER_SECONDS = 0.002
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -46,15 +49,22 @@ def map_in_threads(
     waiting = deque(zip(futures, items, strict=True))
 
     def work() -> None:
+        made: list[tuple[Future[Result], Result]] = []
+        due = time.perf_counter() + _TOGETHER_SECONDS
         while waiting:
             try:
                 future, item = waiting.popleft()
             except IndexError:  # another thread took it
-                return
+                break
             try:
-                future.set_result(function(item))
+                made.append((future, function(item)))
             except BaseException as error:
+                _hand_over(made)
                 future.set_exception(error)
+            if time.perf_counter() > due:
+                _hand_over(made)
+                due = time.perf_counter() + _TOGETHER_SECONDS
+        _hand_over(made)
 
     results: list[Result] = []
     try:
@@ -69,6 +79,13 @@ def map_in_threads(
         waiting.clear()
         futures.clear()  # an error refers to this frame: no cycle
     return results
+
+
+def _hand_over(made: list[tuple[Future[Result], Result]]) -> None:
+    """Set the results that were made, the last one first: who waits for the first finds all."""
+    while made:
+        future, result = made.pop()
+        future.set_result(result)
 
 
 def _is_done(future: Future[Any]) -> bool:

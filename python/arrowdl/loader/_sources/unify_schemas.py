@@ -40,8 +40,10 @@ def _read_schema(fragment: ds.Fragment) -> tuple[str, pa.Schema]:
     import pyarrow.dataset as ds
 
     keys = ds.get_partition_keys(fragment.partition_expression)
-    fields = [field for field in fragment.physical_schema if field.name not in keys]
-    return fragment.path, pa.schema(fields)
+    schema = fragment.physical_schema
+    if keys:
+        schema = pa.schema([field for field in schema if field.name not in keys])
+    return fragment.path, schema
 
 
 class Unified(NamedTuple):

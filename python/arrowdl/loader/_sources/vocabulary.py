@@ -23,6 +23,7 @@ class Vocabulary:
 
     def __init__(self, tables: dict[str, pa.Array]) -> None:
         self.tables = tables
+        self._latest: tuple[pa.Schema, pa.Schema] | None = None  # of `encode_schema`
 
     @classmethod
     def of_user(cls, values: Mapping[str, Any] | None) -> Vocabulary:
@@ -57,7 +58,10 @@ class Vocabulary:
 
     def encode_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of batches that `encode` returns."""
-        return self.encode(make_empty(schema)).schema
+        latest = self._latest
+        if latest is None or not latest[0].equals(schema, check_metadata=True):
+            self._latest = latest = (schema, self.encode(make_empty(schema)).schema)
+        return latest[1]
 
     def encode(self, batch: pa.RecordBatch, path: str = "") -> pa.RecordBatch:
         """Return `batch` with the codes of these tables in its columns.
@@ -70,12 +74,16 @@ class Vocabulary:
         ValueError
             A value is not in its table; names the file at `path`, if given.
         """
-        for i, field in enumerate(batch.schema):
+        import pyarrow as pa
+
+        schema, columns = batch.schema, batch.columns
+        for i, field in enumerate(schema):
             values = self.tables.get(field.name)
             if values is not None:
-                column = _encode(batch.column(i), values, field.name, path)
-                batch = batch.set_column(i, field.with_type(column.type), column)
-        return batch
+                columns[i] = column = _encode(columns[i], values, field.name, path)
+                if column.type != field.type:
+                    schema = schema.set(i, field.with_type(column.type))
+        return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
 
     def encode_table(
         self, table: pa.Table, find_path: Callable[[pa.RecordBatch], str] = lambda batch: ""

@@ -1,0 +1,229 @@
+"""`RowGroupFiles`: row groups of local Parquet files, read without a scanner.
+
+A scanner opens each file anew and passes each batch through a query, which takes longer than the
+decoding if files are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from arrowdl.loader._sources.file_stamps import is_local, names_file
+from arrowdl.loader._sources.scans import Check, NotePath, Query, naming_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+
+# Larger row groups are decoded by pyarrow's threads, a column each.
+_THREADED_BYTES = 2**20
+# A column is read in parts of this size, not as a whole.
+_BUFFER_BYTES = 2**16
+# Small files are joined up to this size.
+_JOINED_BYTES = 2**20
+
+
+class RowGroupFiles:
+    """Reads row groups of the files of a dataset, where a scanner would return the same batches.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.FileSystemDataset
+    query : Query
+        Without a filter, with columns that are no fields of others.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the batches.
+    """
+
+    def __init__(self, dataset: ds.FileSystemDataset, query: Query) -> None:
+        self._columns = query.columns
+        self.schema = query.project(dataset)
+        self._footers: dict[
+            str, pq.FileMetaData | None
+        ] = {}  # None: a scanner has to read the file
+        self._fitting: list[pa.Schema] = []  # of files that pyarrow.parquet reads alike
+
+    def can_read(self, fragment: ds.Fragment) -> bool:
+        """Whether `fragment`, row groups of a file, is read as a scanner reads it."""
+        path = fragment.path
+        if path not in self._footers:
+            self._footers[path] = fragment.metadata if self._fits(fragment) else None
+        return self._footers[path] is not None
+
+    def _fits(self, fragment: ds.Fragment) -> bool:
+        import pyarrow.dataset as ds
+
+        if not hasattr(fragment, "row_groups") or names_file(fragment.metadata):
+            return False
+        keys = ds.get_partition_keys(fragment.partition_expression)
+        own = fragment.physical_schema
+        if keys and any(name in keys for name in self.schema.names):
+            return False
+        if any(own.equals(known) for known in self._fitting):
+            return True
+        if not all(_has_field(own, field) for field in self.schema):
+            return False
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pa.OSFile(fragment.path) as opened:
+            file = pq.ParquetFile(opened, metadata=fragment.metadata)
+            if not file.schema_arrow.equals(own):
+                return False
+        self._fitting.append(own)
+        return True
+
+    def read(
+        self,
+        fragments: Sequence[ds.Fragment],
+        rows: int,
+        check: Check,
+        find_damage: Callable[[int], str],
+        note: NotePath | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of fragments that `can_read` accepts, as `scans.scan` does.
+
+        Parameters
+        ----------
+        fragments : sequence of pyarrow.dataset.Fragment
+        rows : int
+            Of a batch, at most.
+        check, find_damage, note
+            As of `scans.scan`.
+        """
+        paths = [fragment.path for fragment in fragments]
+        joined = _Joined(self.schema, rows)
+        is_one_by_one = note is not None or any(map(_has_dictionary, self.schema.types))
+        with naming_files(paths, find_damage) as names:
+            try:
+                for i, fragment in enumerate(fragments):
+                    if i:
+                        del names[0]
+                    if note is not None:
+                        note(fragment.path)
+                    nbytes = sum(group.total_byte_size for group in fragment.row_groups)
+                    for batch in self._read_file(fragment, rows, check):
+                        joined.add(batch, nbytes)
+                        if joined.is_full or is_one_by_one:
+                            yield from joined.take()
+            except Exception:
+                yield from joined.take()  # the rows before those that cannot be read
+                raise
+        yield from joined.take()
+
+    def _read_file(
+        self, fragment: ds.Fragment, rows: int, check: Check
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = fragment.path
+        groups = fragment.row_groups
+        largest = max(group.total_byte_size for group in groups)
+        uses_threads = largest > _THREADED_BYTES and len(self.schema) > 1
+        numbers = [group.id for group in groups]
+        options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        with pa.OSFile(path) as opened:
+            file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
+            check([path])
+            yield from file.iter_batches(rows, numbers, self._columns, use_threads=uses_threads)
+
+
+class _Joined:
+    """Joins batches of small files, which take longer to hand over than to copy.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    rows : int
+        Of a batch, at most.
+
+    Attributes
+    ----------
+    is_full : bool
+    """
+
+    def __init__(self, schema: pa.Schema, rows: int) -> None:
+        self._schema = schema
+        self._most_rows = rows
+        self._most_bytes = 1  # the first batch comes early
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+        self.is_full = False
+
+    def add(self, batch: pa.RecordBatch, nbytes: int) -> None:
+        """Add a batch of a file of `nbytes` bytes."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += nbytes
+        self.is_full = self._bytes >= self._most_bytes or self._rows >= self._most_rows
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield what was added."""
+        import pyarrow as pa
+
+        batches, self._batches = self._batches, []
+        self._most_bytes = min(2 * self._most_bytes + self._bytes, _JOINED_BYTES)
+        self._rows = self._bytes = 0
+        self.is_full = False
+        if not batches:
+            return
+        if not all(batch.schema.equals(self._schema) for batch in batches):  # in order and nulls
+            names = self._schema.names
+            batches = [
+                pa.RecordBatch.from_arrays(
+                    [batch.column(name) for name in names], schema=self._schema
+                )
+                for batch in batches
+            ]
+        table = pa.Table.from_batches(batches, self._schema)
+        if len(batches) > 1:
+            del batches[:]
+            table = table.combine_chunks()
+        yield from table.to_batches()
+
+
+def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFiles | None:
+    """Return what reads row groups of a dataset; None if only a scanner reads what `query` asks."""
+    import pyarrow.dataset as ds
+    import pyarrow.fs as fs
+
+    plain = ds.ParquetFileFormat()
+    is_read_as_it_is = (
+        query.filter is None
+        and is_local(dataset.filesystem)
+        and dataset.filesystem.equals(fs.LocalFileSystem())
+        and isinstance(dataset.format, ds.ParquetFileFormat)
+        and dataset.format.equals(plain)
+        and dataset.format.default_fragment_scan_options.equals(plain.default_fragment_scan_options)
+    )
+    if not is_read_as_it_is or isinstance(query.projection, dict) or query.columns == []:
+        return None
+    names = dataset.schema.names
+    # pyarrow.parquet takes a dot in a name for a field of a column.
+    if query.columns is not None and any("." in name for name in names):
+        return None
+    return RowGroupFiles(dataset, query) if len(set(names)) == len(names) > 0 else None
+
+
+def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
+    """Whether a file has a column as it is read."""
+    i = schema.get_field_index(field.name)
+    return i >= 0 and schema.field(i).type.equals(field.type)
+
+
+def _has_dictionary(type: pa.DataType) -> bool:
+    """Whether a type at any level is dictionary-encoded: each batch may have its own values."""
+    import pyarrow as pa
+
+    if isinstance(type, pa.BaseExtensionType):
+        return _has_dictionary(type.storage_type)
+    if pa.types.is_dictionary(type):
+        return True
+    return any(_has_dictionary(type.field(i).type) for i in range(type.num_fields))
