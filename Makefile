@@ -3,6 +3,8 @@
 PYTHON ?= python3
 JOBS ?= 2
 PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
+COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
+STANDARDS ?= 17 20 23
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
@@ -39,7 +41,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, fuzzing, sanitizers
-	@tools/stages.sh docs check-package test-slow test-random test-peers fuzz tsan asan
+	@tools/stages.sh docs check-package check-compilers test-slow test-random test-peers fuzz tsan asan
 
 test-all: test test-more  ## everything
 
@@ -63,7 +65,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -131,6 +133,14 @@ test-peer-%: .venv-%/.dev dist/.wheel
 # Each in an environment of its own: what this machine has of PYTHONS.
 test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
 	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) tools/test-pythons.sh $(PYTHONS)
+
+# Each of COMPILERS that this machine has. tools/newer-compilers.sh has newer ones.
+test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers, in each of STANDARDS
+	COMPILERS="$(COMPILERS)" STANDARDS="$(STANDARDS)" PYTHON=$(BIN)/python tools/test-compilers.sh
+
+# No object files, and not C++17: `make build` and `make fuzz` compile that.
+check-compilers: $(VENV)/.dev
+	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS="20 23" PYTHON=$(BIN)/python tools/test-compilers.sh
 
 # ---- on a machine with a GPU -----------------------------------------------
 
