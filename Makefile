@@ -4,6 +4,8 @@ PYTHON ?= python3
 JOBS ?= 2
 PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
 PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream)
+COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
+STANDARDS ?= 17 20 23
 PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
@@ -39,8 +41,8 @@ test:  ## lint, types, the C++ and Python suites, the package
 	@tools/stages.sh build lint types test-cpp test-python test-package
 
 # `make test-more PEERS=` leaves the heavy peers out.
-test-more:  ## the rest: docs, slow and long random tests, peers, other Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package test-slow test-random test-peers test-pythons fuzz tsan asan
+test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
+	@tools/stages.sh docs check-package check-compilers test-slow test-random test-peers test-pythons fuzz tsan asan
 
 test-all: test test-more  ## everything
 
@@ -64,7 +66,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -132,6 +134,14 @@ test-peer-%: .venv-%/.dev dist/.wheel
 # Each in an environment of its own: what can be had of PYTHONS without building one.
 test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones too
 	DLPACK=$$($(BIN)/python -m tvm_ffi.config --dlpack-includedir) TESTS="$(PYTHON_TESTS)" tools/test-pythons.sh $(PYTHONS)
+
+# Each of COMPILERS that this machine has. tools/newer-compilers.sh has newer ones.
+test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers, in each of STANDARDS
+	COMPILERS="$(COMPILERS)" STANDARDS="$(STANDARDS)" PYTHON=$(BIN)/python tools/test-compilers.sh
+
+# No object files, and not C++17: `make build` and `make fuzz` compile that.
+check-compilers: $(VENV)/.dev
+	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS="20 23" PYTHON=$(BIN)/python tools/test-compilers.sh
 
 # ---- on a machine with a GPU -----------------------------------------------
 

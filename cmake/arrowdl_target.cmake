@@ -14,8 +14,6 @@ function(arrowdl_target target)
   else()
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion
                                              $<$<BOOL:${ARROWDL_WERROR}>:-Werror>)
-    # libstdc++ 12 sorts with a function that C++20 deprecates; newer Clang reports it there.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
   endif()
 endfunction()
 

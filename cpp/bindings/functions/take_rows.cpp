@@ -231,7 +231,7 @@ PyObject* take_rows(PyObject*, PyObject* const* args, Py_ssize_t n) noexcept {
     if (rows == nullptr) throw py::error_already_set();
     const DeviceArray array = take_array_of(args[1]);
     const RowNumbers numbers = view_numbers(array);
-    TakenRows taken;
+    TakenArray taken;
     {
       const py::gil_scoped_release release;
       taken = rows->take(numbers);

@@ -30,7 +30,7 @@ Fit find_fit_at(const TypePath& path, const Type& to);
 /// Calls visit(child of `from`, child of `to`) for the pairs that a cast of the node leaves to
 /// cast.
 template <typename Visit>
-void visit_pairs(const Type& from, const Type& to, Cast cast, const Visit& visit) {
+void visit_pairs_to_cast(const Type& from, const Type& to, Cast cast, const Visit& visit) {
   if (cast == Cast::kDecode) return visit(*from.dictionary, to);
   if (cast == Cast::kEncode) return visit(from, *to.dictionary);
   if (cast == Cast::kDecodeRuns) return visit(from.children[1], to);
@@ -69,7 +69,7 @@ Fit find_fit_at(const TypePath& path, const Type& to) {
   const FoundCast found = find_cast(from, to);
   if (found.cast == Cast::kIncompatible) raise_incompatible(path, to, found.why_not);
   Fit children = Fit::kSame;
-  visit_pairs(from, to, found.cast, [&](const Type& child, const Type& wanted) {
+  visit_pairs_to_cast(from, to, found.cast, [&](const Type& child, const Type& wanted) {
     children =
         std::max(children, find_fit_at(&child == &from ? path : TypePath{&path, &child}, wanted));
   });
@@ -87,9 +87,10 @@ Fit find_fit(const Type& from, const Type& to) { return find_fit_at(TypePath{nul
 bool narrows_nullability(const Type& from, const Type& to) {
   if (from.is_nullable() && !to.is_nullable()) return true;
   bool narrows = false;
-  visit_pairs(from, to, find_cast(from, to).cast, [&](const Type& child, const Type& wanted) {
-    narrows = narrows || narrows_nullability(child, wanted);
-  });
+  visit_pairs_to_cast(from, to, find_cast(from, to).cast,
+                      [&](const Type& child, const Type& wanted) {
+                        narrows = narrows || narrows_nullability(child, wanted);
+                      });
   return narrows;
 }
 

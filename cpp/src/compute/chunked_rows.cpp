@@ -133,7 +133,7 @@ DeviceArray ChunkedRows::find_window(RowNumbers numbers) const {
   return array.slice(first.row, numbers.count);
 }
 
-TakenRows ChunkedRows::take(RowNumbers numbers) const {
+TakenArray ChunkedRows::take(RowNumbers numbers) const {
   if (const DeviceArray window = find_window(numbers)) {
     DeviceArray rows = is_on_device_ ? window : copy_array(window, home_);
     return {rows, rows.storage() == window.storage()};

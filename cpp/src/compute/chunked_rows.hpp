@@ -17,7 +17,7 @@ struct RowNumbers {
 };
 
 /// Rows that were taken.
-struct TakenRows {
+struct TakenArray {
   DeviceArray rows;
   bool is_shared = false;  ///< a window of one of the arrays, rather than new memory
 };
@@ -60,7 +60,7 @@ class ChunkedRows {
   /// The rows with `numbers`, in that order. Consecutive rows of one array are a window of it,
   /// others are gathered into new memory, with the shared buffers and the errors of `gather` (on
   /// a device, of `take_on_device`). Raises IndexError for a row that no array has.
-  TakenRows take(RowNumbers numbers) const;
+  TakenArray take(RowNumbers numbers) const;
 
  private:
   RowIndex locate(int64_t number) const;

@@ -188,8 +188,10 @@ std::vector<int32_t> dense_row_order(const TensorView& view) {
     if (view.shape[d] > 1) moving.push_back(d);
   }
   std::vector<int32_t> sorted = moving;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](int32_t a, int32_t b) { return view.strides[a] > view.strides[b]; });
+  // Not std::stable_sort: libstdc++ 12's calls a function that C++20 deprecates.
+  std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
+    return view.strides[a] != view.strides[b] ? view.strides[a] > view.strides[b] : a < b;
+  });
   for (std::size_t i = 0; i < moving.size(); ++i) {
     order[static_cast<std::size_t>(moving[i])] = sorted[i];
   }

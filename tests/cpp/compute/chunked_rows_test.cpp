@@ -88,7 +88,7 @@ Numbered make_numbered(const std::vector<std::vector<int64_t>>& chunks, int64_t 
 TEST(ChunkedRows, ConsecutiveRowsOfOneArrayAreAWindow) {
   const Numbered given = make_numbered({{1, 2, 3}, {4, 5}});
   const ChunkedRows rows = given.number();
-  const TakenRows window = rows.take(view({1, 2}));
+  const TakenArray window = rows.take(view({1, 2}));
   EXPECT_TRUE(window.is_shared);
   EXPECT_EQ(window.rows.buffer(1), given.arrays[0].buffer(1));
   EXPECT_TRUE(rows.take(view({4})).is_shared);

@@ -164,9 +164,11 @@ TEST_P(AdaptorTest, InterleaveTakesRowsInTurn) {
       streams.push_back(slice_stream(source.open(), 0, length));
     }
     Values expected;
-    for (auto start = std::size_t{0}; start < source.rows.size(); start += rows + skip) {
+    const auto taken = static_cast<std::size_t>(rows);
+    const auto step = static_cast<std::size_t>(rows + skip);
+    for (std::size_t start = 0; start < source.rows.size(); start += step) {
       for (const std::size_t end : ends) {
-        for (std::size_t i = start; i < std::min(end, start + rows); ++i) {
+        for (std::size_t i = start; i < std::min(end, start + taken); ++i) {
           expected.push_back(source.rows[i]);
         }
       }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -151,6 +154,42 @@ def test_stages_say_what_failed_and_how_to_run_it(tmp_path: Path) -> None:
     done = subprocess.run(command[:2], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert re.search(r"\d+ s  good\n +\d+ s  in all\n", done.stdout)
+
+
+def test_a_compiler_that_is_not_there_is_no_failure() -> None:
+    env = {**os.environ, "PYTHON": "true", "COMPILERS": "absent++"}
+    command = [ROOT / "tools/test-compilers.sh"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"\s*absent\+\+ +not on this machine\s*", done.stdout)
+
+
+def test_files_whose_names_collide_are_checked_apart(tmp_path: Path) -> None:
+    texts = {
+        "a.cpp": "namespace {\nint one(int x) {\n  return x;\n}\n}  // namespace\n",
+        "b.cpp": "namespace {\nconstexpr int one = 1;\n}  // namespace\n",
+        "c.cpp": "#define TWO one\n",
+        "d.cpp": "#define TWO 2\nint one();\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    entries = [
+        {
+            "file": str(tmp_path / name),
+            "command": f"ccache {sys.executable} -O3 -include x.hxx -o x -c {name}",
+        }
+        for name in texts
+    ]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
+    command = [sys.executable, ROOT / "tools/check_syntax.py", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1  # Python knows no -fsyntax-only: what fails is seen
+    groups = [
+        re.findall(r"(\w\.cpp)", unit.read_text())
+        for unit in sorted((tmp_path / "units").iterdir())
+    ]
+    assert groups == [["a.cpp", "c.cpp"], ["b.cpp", "d.cpp"]]
+    assert "4 files in 2 units" in done.stdout
 
 
 def run_setup(folder: Path, *, dpkg: bool, root: bool) -> subprocess.CompletedProcess[str]:
