@@ -7,7 +7,7 @@
 #include "compute/allocate_elements.hpp"
 #include "util/parallel_for.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// How many ranges ahead to prefetch: processors cannot predict ranges in random order.
@@ -114,4 +114,4 @@ Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width
   return gather_elements(first, selection.ranges, selection.length, width);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New memory with the elements of `ranges`, `length` in all, of `width` bytes each. Element 0 of
 /// source i is at `first[i]`, which is not read if no range is of source i. Large copies are shared
@@ -18,4 +18,4 @@ Buffer gather_elements(const std::vector<const uint8_t*>& first,
 /// The selected elements of `width` bytes in buffer `buffer`.
 Buffer gather_elements(const Selection& selection, int64_t buffer, int64_t width);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include "util/bit_util.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Sources = std::vector<DeviceArray>;
@@ -155,4 +155,4 @@ OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices) {
   return take_runs(sources, {indices, 1});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,10 +7,10 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_indices.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of `sources` at `indices`, in that order. Requirements, errors and shared buffers are
 /// those of gather.
 OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "util/bitmap_writer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// A source as the loop reads it. A source without a bitmap reads one set bit for all rows, so that
@@ -67,4 +67,4 @@ Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices, int
   return taken;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

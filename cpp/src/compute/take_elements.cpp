@@ -6,7 +6,7 @@
 #include "compute/allocate_elements.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Copies elements of `kBytes` to twice as many bytes in two parts, which may overlap.
@@ -58,4 +58,4 @@ Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indice
   return taken;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

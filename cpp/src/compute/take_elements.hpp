@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_indices.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Elements up to this width are copied one by one with loads of a fixed size.
 constexpr int64_t kMostElementBytes = 64;
@@ -16,4 +16,4 @@ constexpr int64_t kMostElementBytes = 64;
 /// `first[i]`, which is not read if no index is of source i.
 Buffer take_elements(const std::vector<const uint8_t*>& first, RowIndices indices, int64_t width);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE
