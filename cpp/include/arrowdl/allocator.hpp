@@ -9,7 +9,7 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/handles.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Memory that another library allocated. The last owner frees it; arrowdl drops its own when no
 /// work uses the memory any more.
@@ -29,4 +29,4 @@ using Allocator = std::function<AllocatedMemory(const Device& device, int64_t si
 void set_default_allocator(Allocator allocator);
 Allocator default_allocator();
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

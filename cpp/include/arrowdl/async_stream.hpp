@@ -57,7 +57,7 @@ struct ArrowAsyncDeviceStreamHandler {
 
 #endif  // ARROW_C_ASYNC_STREAM_INTERFACE
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 namespace detail {
 struct AsyncState;
@@ -132,4 +132,4 @@ class AsyncReceiver {
 /// for the schema; raises as `AsyncReceiver::poll`.
 OwnedStream read_async(std::shared_ptr<AsyncReceiver> receiver);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/handles.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 class FileDescriptor;
 class StreamOps;
@@ -218,4 +218,4 @@ class BorrowedStream {
   const StreamHandle stream_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

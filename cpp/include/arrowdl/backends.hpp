@@ -10,7 +10,7 @@
 #include "arrowdl/backend.hpp"
 #include "arrowdl/device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The backend of `device_type`, opened by the first call; it lives as long as the process. nullptr
 /// if arrowdl has none for the type, a library is missing, or the runtime has no device.
@@ -58,4 +58,4 @@ using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
 /// or that has a backend.
 void register_synchronizer(int32_t device_type, Synchronizer synchronizer);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

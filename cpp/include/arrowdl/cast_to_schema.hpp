@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Where cast_to_schema and cast_stream may make new memory.
 enum class CastTarget {
@@ -34,4 +34,4 @@ DeviceArray cast_to_schema(const DeviceArray& array,
                            const std::shared_ptr<const ParsedSchema>& requested,
                            CastTarget target = CastTarget::kDevice);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

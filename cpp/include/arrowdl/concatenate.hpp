@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of all `arrays`, one array after the other, in new memory; each buffer is gathered
 /// once. A single array, or the only one with rows, is returned as it is. Dictionaries that differ
@@ -17,4 +17,4 @@ namespace arrowdl {
 /// what the type cannot hold, such as int32 offsets that overflow.
 DeviceArray concatenate(const std::vector<DeviceArray>& arrays);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/allocator.hpp"
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 struct CopyOptions {
   /// The stream that copies: of the device that is not the CPU, or of the target if neither is.
@@ -62,4 +62,4 @@ int64_t staging_limit() noexcept;
 /// The bytes of that memory that are allocated now.
 int64_t staging_bytes() noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -1,7 +1,9 @@
 // Whether a conversion may copy.
 #pragma once
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// DLPack's and the array API's `copy` keyword.
 enum class Copy {
@@ -10,4 +12,4 @@ enum class Copy {
   kAlways,    ///< copy=True
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of a run-end encoded array as an array of the type of its values, which is decoded as
 /// well if it is run-end encoded. New memory, of the host or, if it cannot read the array, of the
@@ -11,4 +11,4 @@ namespace arrowdl {
 /// types, ValueError for malformed run ends, BufferError for memory that the host cannot copy.
 DeviceArray decode_run_ends(const DeviceArray& array);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 
 #include "arrowdl/backend.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A GPU stream whose handle stays valid: retained if the runtime counts references to its streams
 /// (`StreamOps::retain_stream`), else kept alive by `owner`, if the caller has one.
@@ -135,4 +135,4 @@ int64_t pending_release_bytes() noexcept;
 /// device or stream failed, or could no longer be called (in a forked child, or at exit).
 int64_t abandoned_releases() noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

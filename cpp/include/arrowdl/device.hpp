@@ -5,9 +5,10 @@
 #include <string>
 
 #include "arrowdl/dlpack.hpp"
+#include "arrowdl/namespace.hpp"
 #include "nanoarrow/nanoarrow_device.h"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The device of some memory. `type` is a DLDeviceType, which is also the ArrowDeviceType of that
 /// number, also one that no row of the table has: arrays of such a type are passed on unread. `id`
@@ -74,4 +75,4 @@ DLDevice to_dl_device(const Device& device);
 /// `device`'s id as Arrow writes it: -1 for the CPU.
 int64_t to_arrow_device_id(const Device& device) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -12,7 +12,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The C structs and the parsed type, which a DeviceArray shares with everything made from it.
 struct Storage : private Counted {
@@ -194,4 +194,4 @@ DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device
 /// Checks `array` against `type` as DeviceArray::import does. Raises ValueError.
 void validate_array(const Type& type, const ArrowArray& array);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

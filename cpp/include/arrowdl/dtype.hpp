@@ -6,8 +6,9 @@
 #include <string_view>
 
 #include "arrowdl/dlpack.hpp"
+#include "arrowdl/namespace.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// One row of the dtype table. An element type that Arrow lacks is an extension type over storage
 /// of the same bytes.
@@ -56,4 +57,4 @@ struct Dtypes {
 /// "float32"; for a type without a row its DLPack fields, for error messages.
 std::string to_string(DLDataType type);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// The Python exception that an `Error` becomes.
 enum class ErrorKind {
@@ -101,4 +103,4 @@ template <typename... Parts>
   throw Error(ErrorKind::kIndex, concat(parts...));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/handles.hpp"
 #include "arrowdl/wait.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 class StreamOps;
 
@@ -59,4 +59,4 @@ void synchronize_event(const Device& device, EventHandle event);
 /// Whether `event` is complete; false if the runtime cannot tell without a wait.
 bool is_complete(const Device& device, EventHandle event);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

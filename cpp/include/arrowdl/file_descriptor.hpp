@@ -3,7 +3,9 @@
 
 #include <utility>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Closes a file descriptor at its end. May be empty.
 class FileDescriptor {
@@ -31,4 +33,4 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A GPU stream: a CUstream, hipStream_t, DPCTLSyclQueueRef or cl_command_queue. Borrows it.
 /// DLPack's small numbers (CUDA: 1 legacy default, 2 per-thread default) are the runtime's own
@@ -50,4 +52,4 @@ class EventHandle {
   void* raw_ = nullptr;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

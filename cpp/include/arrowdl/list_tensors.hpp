@@ -9,7 +9,7 @@
 #include "arrowdl/order.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// How rows of different lengths are padded to one width.
 struct Padding {
@@ -37,4 +37,4 @@ OwnedTensor list_lengths(const ListParts& parts, int64_t max_length = -1, const 
 void check_variable_shapes(const ListParts& parts, const OwnedTensor& shapes,
                            const TensorMetadata& tensor);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

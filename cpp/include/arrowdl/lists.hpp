@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A List (LargeList) array of `values` cut at the 1-D int32 (int64) `offsets`; zero-copy. Raises
 /// TypeError for other offsets, ValueError for offsets that descend or leave the values and for
@@ -25,4 +25,4 @@ struct ListParts {
 /// that the host cannot copy, and for views of binary on a device.
 ListParts split_list(const DeviceArray& array, bool empty_nulls = false);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A versioned tensor with the memory, shape and strides of `view`. It holds `owner` until its
 /// deleter runs. `flags` are DLPACK_FLAG_BITMASK_*: set IS_COPIED for memory that was made for this
@@ -23,4 +23,4 @@ OwnedTensor make_legacy_tensor(const TensorView& view, std::shared_ptr<const voi
 /// Wraps `tensor`, which is versioned, in a struct from before DLPack 1.0. Its flags are lost.
 OwnedTensor to_legacy(OwnedTensor tensor);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -1,7 +1,9 @@
 // How a conversion to tensors treats nulls.
 #pragma once
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// How a conversion treats nulls.
 enum class Nulls {
@@ -11,4 +13,4 @@ enum class Nulls {
   kKeep,   ///< the bytes in memory, for callers that return the mask as well
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Who waits for an array's event before a consumer uses the memory.
 struct Order {
@@ -30,4 +30,4 @@ void record_default_stream(const DeviceArray& array);
 /// Orders a consumer of `array` after its event. Raises BufferError if nobody can wait for it.
 void order_consumer(const DeviceArray& array, const Order& order);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "arrowdl/dlpack.hpp"
+#include "arrowdl/namespace.hpp"
 #include "nanoarrow/nanoarrow_device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 using OwnedSchema = nanoarrow::UniqueSchema;
 using OwnedArray = nanoarrow::UniqueArray;
@@ -115,4 +116,4 @@ struct ArrayParts {
 /// of it one by one, as the C data interface allows.
 OwnedArray make_array(ArrayParts parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

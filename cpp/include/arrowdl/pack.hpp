@@ -11,7 +11,7 @@
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 enum class PackStrategy : uint8_t {
   kConcat,   ///< sequences follow one another, and are cut at the borders of blocks
@@ -104,4 +104,4 @@ OwnedStream pack(OwnedStream&& stream, const PackOptions& options);
 /// from 0, BufferError if int32 cannot count the values or the host cannot read them.
 DeviceArray flatten_cu_seqlens(const DeviceArray& column);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -12,7 +12,7 @@
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The physical layouts of the Arrow columnar format. Logical types that share a layout (date32
 /// and int32, string and binary, map and list) share its entry.
@@ -145,4 +145,4 @@ OwnedSchema make_nested_schema(const char* format, std::vector<OwnedSchema> chil
 /// A copy of `schema` with another name.
 OwnedSchema rename_schema(OwnedSchema schema, const char* name);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/file_descriptor.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// An array in memory that processes share, as one of them sends it to another.
 struct SharedCopy {
@@ -28,4 +28,4 @@ SharedCopy make_shared_copy(const DeviceArray& array);
 /// that another version of arrowdl wrote, BufferError if this process has no such GPU.
 DeviceArray open_shared_copy(std::string_view description, int descriptor);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

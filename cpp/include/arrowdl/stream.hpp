@@ -10,7 +10,7 @@
 #include "arrowdl/cast_to_schema.hpp"
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Arrays of one type, one after another, each returned once. One thread at a time may use a
 /// stream, not always the same one. A stream that has failed fails again.
@@ -181,4 +181,4 @@ void stop_background_reads(double seconds) noexcept;
 /// Raises ValueError unless 0 <= count < 2^32.
 std::vector<uint32_t> permute(int64_t count, uint64_t seed);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

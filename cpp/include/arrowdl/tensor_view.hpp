@@ -8,7 +8,7 @@
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The most dimensions that a tensor may have (numpy's limit too).
 constexpr int32_t kMaxDims = 64;
@@ -66,4 +66,4 @@ std::vector<int32_t> dense_row_order(const TensorView& view);
 /// `source`.
 void copy_contiguous(const TensorView& source, uint8_t* target);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

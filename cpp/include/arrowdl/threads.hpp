@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Limits the threads that copy the rows of one operation (a shuffle, a concatenation, the filling
 /// of pinned memory), the calling thread included. The default is the number of processors, 8 at
@@ -15,4 +17,4 @@ void set_thread_limit(int64_t threads);
 /// The present limit.
 int64_t thread_limit() noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The Arrow type of tensors of two and more dimensions.
 enum class TensorLayout {
@@ -38,4 +38,4 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options = {}, Own
 DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid = true,
                        OwnedEvent event = {});
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -11,7 +11,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 struct ToDlpackOptions {
   Copy copy = Copy::kIfNeeded;
@@ -55,4 +55,4 @@ OwnedTensor stack_fields(const DeviceArray& array, Nulls nulls, const Order& ord
 OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nulls,
                          const Order& order = {});
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -1,11 +1,11 @@
 // The version of the library, and macros with the version of these headers.
 #pragma once
 
-#include "arrowdl/version_macros.hpp"  // IWYU pragma: export
+#include "arrowdl/namespace.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The version of the linked library, such as "0.1.0".
 const char* version() noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

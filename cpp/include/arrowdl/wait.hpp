@@ -7,7 +7,9 @@
 #include <mutex>
 #include <thread>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Calls `wait`, which may wait for other threads or for a device.
 using WaitGuard = void (*)(const std::function<void()>& wait);
@@ -68,4 +70,4 @@ void wait_guarded(const Wait& wait) {
   detail::call_guarded([&wait] { wait(Waiting()); });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,7 @@
 #include "arrowdl/backends.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Buffer download_bits(StreamWork& work, const Device& device, const uint8_t* bits, int64_t offset,
                      int64_t count) {
@@ -26,4 +26,4 @@ Buffer download_validity(const DeviceArray& array) {
   return bits;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

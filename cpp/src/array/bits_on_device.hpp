@@ -6,7 +6,7 @@
 #include "arrowdl/device_array.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The `count` bits of a device that begin at bit `offset` of `bits`, on the host from
 /// `work.wait()` on, where they begin at bit `offset % 8`. None for none: all are set.
@@ -17,4 +17,4 @@ Buffer download_bits(StreamWork& work, const Device& device, const uint8_t* bits
 /// for it.
 Buffer download_validity(const DeviceArray& array);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void check_dictionary(const DeviceArray& array) {
   if (array.type().dictionary == nullptr || !array.dictionary().has_nulls()) return;
@@ -12,4 +12,4 @@ void check_dictionary(const DeviceArray& array) {
                      "take the codes as `indices` and the values as `dictionary`");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray DeviceArray::derive(OwnedSchema schema, OwnedArray array) const {
   OwnedDeviceArray derived;
@@ -41,4 +41,4 @@ DeviceArray DeviceArray::buffer_array(int64_t i, const Dtype& dtype, int64_t cou
   return derive(make_schema(dtype), make_array(std::move(parts)));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

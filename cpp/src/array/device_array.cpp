@@ -4,7 +4,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void DeviceArray::wait(StreamHandle stream, std::shared_ptr<const void> owner) const {
   wait(device(), stream, std::move(owner));
@@ -74,4 +74,4 @@ DeviceArray DeviceArray::dictionary() const {
   return DeviceArray(storage_, type_->dictionary.get(), node, node->offset, node->length);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

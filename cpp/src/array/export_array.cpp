@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/order.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedSchema DeviceArray::export_schema() const {
   OwnedSchema schema;
@@ -50,4 +50,4 @@ OwnedDeviceArray DeviceArray::export_device_array() const {
   return exported;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Gives `shared` a table of buffers of its own.
@@ -77,4 +77,4 @@ void move_offset_to_fields(const Type& type, ArrowArray* shared) {
   set_buffers(shared, {nullptr});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The private data of one node of an exported tree. A consumer may move any node out of the tree
 /// and release it alone (Arrow "C Data Interface", moving an array), so each node has an owner.
@@ -56,4 +56,4 @@ void tidy_for_export(const Type& type, ArrowArray* shared);
 /// accepts no record batch with an offset or a bitmap of its own.
 void move_offset_to_fields(const Type& type, ArrowArray* shared);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

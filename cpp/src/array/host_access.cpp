@@ -4,7 +4,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void require_host_readable(const DeviceArray& array, const char* verb) {
   require_host_readable(array.device(), verb);
@@ -40,4 +40,4 @@ bool are_read_by_kernels(const std::vector<DeviceArray>& arrays, const char* ver
   return by_kernels;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

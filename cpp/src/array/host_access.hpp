@@ -6,7 +6,7 @@
 #include "arrowdl/device_array.hpp"
 #include "backends/host_access.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Waits for the event of `array`. Raises BufferError unless the CPU can read its memory.
 void require_host_readable(const DeviceArray& array, const char* verb);
@@ -25,4 +25,4 @@ bool is_read_by_kernels(const Device& device, const char* verb);
 /// Raises BufferError if they are on several devices.
 bool are_read_by_kernels(const std::vector<DeviceArray>& arrays, const char* verb);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 void check_event(const ArrowDeviceArray& array, const Device& device) {
@@ -51,4 +51,4 @@ DeviceArray DeviceArray::import(OwnedSchema schema, OwnedArray array, Device dev
   return import_storage(std::move(storage));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

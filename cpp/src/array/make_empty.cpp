@@ -5,7 +5,7 @@
 #include "arrowdl/owned.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// A zero, for the one offset of an array without rows. NULL on other devices, where the host
@@ -43,4 +43,4 @@ DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device
   return DeviceArray::import(std::move(schema), std::move(array));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

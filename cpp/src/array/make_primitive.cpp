@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using SharedSchemas = std::vector<std::shared_ptr<const ParsedSchema>>;
@@ -54,4 +54,4 @@ DeviceArray DeviceArray::make_primitive(const Dtype& dtype, int64_t length, Buff
   return DeviceArray(std::move(storage), type, node, 0, length);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray make_struct(const std::vector<std::string>& names,
                         const std::vector<DeviceArray>& fields) {
@@ -37,4 +37,4 @@ DeviceArray make_struct(const std::vector<std::string>& names,
                              OwnedEvent::join(device, std::move(events)));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,7 @@
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Whether to read offsets and sizes from memory; otherwise the bytes that they count are left out.
@@ -91,4 +91,4 @@ int64_t Storage::known_nbytes() const {
   return count_bytes(whole, Reads::kNothing);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

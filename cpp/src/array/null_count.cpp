@@ -7,7 +7,7 @@
 #include "sync/kernel_work.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Whether kernels count the nulls.
@@ -75,4 +75,4 @@ Buffer DeviceArray::read_validity(int64_t* first) const {
   return Buffer(storage_, validity(), 0);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/order.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void record_default_stream(const DeviceArray& array) {
   if (array.device().type == kDLCPU) return;
@@ -33,4 +33,4 @@ void order_consumer(const DeviceArray& array, const Order& order) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count) {
   if (bits.data() == nullptr || shift == 0) return bits;
@@ -58,4 +58,4 @@ DeviceArray DeviceArray::replace_validity(Buffer bits, int64_t null_count, Owned
                : derive(std::move(schema), std::move(made));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

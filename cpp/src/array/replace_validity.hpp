@@ -6,7 +6,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The `count` bits of `bits`, in host memory, moved up by `shift` bits, 0 to 7.
 Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count);
@@ -14,4 +14,4 @@ Buffer shift_bits(const Buffer& bits, int64_t shift, int64_t count);
 /// Raises BufferError for a type without a validity bitmap.
 void require_validity(const Type& type);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "util/visit_integer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kFixedViewBuffers = 3;  // validity, views, and the variadic buffers' sizes
@@ -164,4 +164,4 @@ int64_t read_index(const DeviceArray& array, int64_t i, int64_t dictionary_lengt
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/device_array.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Rows `start` to `end()` of some array.
 struct Range {
@@ -93,4 +93,4 @@ int64_t read_union_row(const DeviceArray& array, int64_t i, int64_t child_length
 /// `dictionary_length`.
 int64_t read_index(const DeviceArray& array, int64_t i, int64_t dictionary_length);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Calls `visit` with a zero of the C++ type of the run ends.
 template <typename Visitor>
@@ -79,4 +79,4 @@ class RunReader {
   int64_t run_count_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The memory of a Storage, for the release thread.
@@ -37,4 +37,4 @@ Storage::~Storage() {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

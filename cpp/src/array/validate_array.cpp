@@ -5,7 +5,7 @@
 #include "schema/schema_path.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename... Parts>
@@ -127,4 +127,4 @@ void validate_array(const Type& type, const ArrowArray& array) {
   validate_node(TypePath{nullptr, &type}, array);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

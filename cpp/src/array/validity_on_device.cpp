@@ -7,7 +7,7 @@
 #include "sync/stream_work.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The AND of `a` and `b`, which begin at these bits; at least one is there.
@@ -65,4 +65,4 @@ DeviceArray DeviceArray::with_nulls_on_device(const DeviceArray& parent) const {
   return replace_validity(Buffer(bits, bits->address(), size), null_count, work.record());
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 #include "arrowdl/error.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray DeviceArray::field(int64_t i) const {
   if (type_->layout != Layout::kStruct) {
@@ -34,4 +34,4 @@ DeviceArray DeviceArray::with_nulls_of(const DeviceArray& parent) const {
   return with_validity(bits, length_ - count_set_bits(bits.data(), 0, length_));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 // The driver's API is declared from its documentation, so that no build needs a toolkit.
 // tests/cpp/backends/cuda_signatures_test.cpp compares it with cuda.h where that is installed.
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr RuntimeText kText = {
@@ -292,4 +292,4 @@ Backend* open_cuda(std::string* why_not) {
 #endif
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/backend.hpp"
 #include "backends/dynamic_library.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The backend of CUDA, owned by the caller; nullptr, with the reason in `*why_not`, if it cannot
 /// be opened.
@@ -21,4 +21,4 @@ Backend* open_cuda(const std::vector<const char*>& library_names, std::string* w
 /// The id of this thread's current device, asked of the loaded `library`, which is not started.
 std::optional<int64_t> find_current_cuda(const DynamicLibrary& library);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

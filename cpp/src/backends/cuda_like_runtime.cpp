@@ -10,7 +10,7 @@
 #include "backends/kernel_names.hpp"
 #include "backends/pool_properties.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 // The same numbers in CUresult and hipError_t, and in the flags of both.
@@ -595,4 +595,4 @@ void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t sh
   launch_at(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

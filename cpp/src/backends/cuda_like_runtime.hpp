@@ -16,7 +16,7 @@
 #include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 static_assert(sizeof(unsigned long long) == sizeof(void*),
               "CUdeviceptr, an unsigned long long, is passed as a pointer");
@@ -220,4 +220,4 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
   std::unique_ptr<DeviceState[]> devices_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -14,7 +14,7 @@
 // closed before its owner frees it, or else the behavior is undefined (cuMemFree,
 // cuIpcCloseMemHandle).
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int kOutOfMemory = 2;
@@ -187,4 +187,4 @@ void CudaLikeSharedMemory::unmap_shared(const Device& device, const Mapping& map
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/file_descriptor.hpp"
 #include "backends/cuda_like_runtime.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The calls of virtual memory management and for the names of devices, all optional.
 struct VirtualMemoryCalls {
@@ -56,4 +56,4 @@ class CudaLikeSharedMemory : public CudaLikeRuntime, private SharedMemoryOps {
   const VirtualMemoryCalls calls_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -16,7 +16,7 @@
 #include <link.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 #ifdef _WIN32
@@ -119,4 +119,4 @@ LibraryFunction DynamicLibrary::find(const char* symbol) const noexcept {
   return find_function(handle_, symbol);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A function of a library, which the caller casts to its type.
 using LibraryFunction = void (*)();
@@ -45,4 +47,4 @@ class DynamicLibrary {
   std::string name_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/backends.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 struct Registered {
@@ -37,4 +37,4 @@ void free_caches(const Device& device) {
   if (function) function(device);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

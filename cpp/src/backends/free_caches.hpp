@@ -3,9 +3,9 @@
 
 #include "arrowdl/device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Calls the function of `set_free_caches`, if there is one.
 void free_caches(const Device& device);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

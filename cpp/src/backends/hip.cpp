@@ -6,7 +6,7 @@
 
 // HIP's API is declared from its documentation, so that no build needs ROCm.
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr RuntimeText kText = {
@@ -193,4 +193,4 @@ Backend* open_hip(std::string* why_not) {
 #endif
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

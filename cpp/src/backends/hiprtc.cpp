@@ -8,7 +8,7 @@
 
 // hiprtc's API is declared from its documentation, so that no build needs ROCm.
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 struct HiprtcCalls {
@@ -68,4 +68,4 @@ std::string compile_for_current_device() {
   return code;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

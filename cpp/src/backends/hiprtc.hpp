@@ -3,10 +3,12 @@
 
 #include <string>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// The kernels as machine code of the calling thread's current HIP device. Empty if AMD's run-time
 /// compiler (hiprtc) is not installed, or fails.
 std::string compile_for_current_device();
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

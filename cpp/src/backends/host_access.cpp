@@ -4,7 +4,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 bool is_readable_managed(const Device& device) noexcept {
@@ -32,4 +32,4 @@ void require_host_readable(const Device& device, const char* verb) {
                      "CPU first, or do it in the library that made it");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,10 +3,10 @@
 
 #include "arrowdl/device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises BufferError unless the CPU can read memory on `device`. `verb` completes "cannot … on
 /// cuda:0".
 void require_host_readable(const Device& device, const char* verb);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include "arrowdl/backend.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 // fill_unset_* in the order of their itemsize, and the names of `Kernel` in its order.
 constexpr const char* kKernelNames[] = {
@@ -33,4 +33,4 @@ inline std::size_t find_fill(int64_t itemsize) noexcept {
 // Why an image of kernels cannot be used: it is invalid, or the driver has no compiler for it.
 constexpr int kNoKernels[] = {200, 209, 218, 221, 222, 223, 300, 302, 303};
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 // The values of dpctl's enums that are used here.
@@ -315,4 +315,4 @@ Backend* open_oneapi(std::string* why_not) {
   return nullptr;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

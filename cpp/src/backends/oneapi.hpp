@@ -5,10 +5,10 @@
 
 #include "arrowdl/backend.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The backend of SYCL, owned by the caller; nullptr, with the reason in `*why_not`, if it cannot
 /// be opened.
 Backend* open_oneapi(std::string* why_not);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

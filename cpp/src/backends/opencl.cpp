@@ -16,7 +16,7 @@
 #include "backends/runtime_process.hpp"
 #include "backends/symbol_table.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 // The values of OpenCL's enumerations that are used here.
@@ -327,4 +327,4 @@ Backend* open_opencl(std::string* why_not) {
   return open_runtime<OpenCl>(kText, names, kSymbols, why_not);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 struct Status {
@@ -73,4 +73,4 @@ std::string describe_opencl_status(int status) {
   return concat(found->name, " (", status, ")");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,9 +3,11 @@
 
 #include <string>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// "CL_INVALID_EVENT (-58)"
 std::string describe_opencl_status(int status);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// CUmemLocation.
 struct Location {
@@ -28,4 +30,4 @@ struct AccessDescription {
 /// Of CUmemPool_attribute.
 constexpr int kReleaseThreshold = 4;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

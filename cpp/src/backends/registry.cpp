@@ -12,7 +12,7 @@
 #include "backends/opencl.hpp"
 #include "backends/synchronizer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 struct Row {
@@ -168,4 +168,4 @@ void register_synchronizer(int32_t device_type, Synchronizer synchronizer) {
   set_synchronizer(device_type, std::move(synchronizer));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void RuntimeProcess::raise_forked(const Device& device, const char* runtime) {
   throw Error(ErrorKind::kRuntime,
@@ -11,4 +11,4 @@ void RuntimeProcess::raise_forked(const Device& device, const char* runtime) {
                      runtime, ": start it another way (multiprocessing's \"spawn\")"));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/device.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The process in which it was made.
 class RuntimeProcess {
@@ -24,4 +24,4 @@ class RuntimeProcess {
   const uint64_t forks_ = fork_count();
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

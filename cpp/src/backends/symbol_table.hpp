@@ -11,7 +11,7 @@
 #include "arrowdl/error.hpp"
 #include "backends/dynamic_library.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A function of the driver and its name in the library.
 struct AnyCall {
@@ -96,4 +96,4 @@ Backend* open_runtime(const Text& text, const std::vector<const char*>& names,
   return start_runtime<Runtime>(std::move(library), text, symbols, why_not);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Synchronizer = std::function<void(EventHandle event, int64_t device_id)>;
@@ -82,4 +82,4 @@ void set_synchronizer(int32_t device_type, Synchronizer synchronizer) {
   last = backend->set(std::move(synchronizer));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/backend.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The backend around the synchronizer of `device_type`, or nullptr.
 Backend* find_synchronizer(int32_t device_type);
@@ -15,4 +15,4 @@ Backend* find_synchronizer(int32_t device_type);
 void set_synchronizer(int32_t device_type,
                       std::function<void(EventHandle event, int64_t device_id)> synchronizer);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

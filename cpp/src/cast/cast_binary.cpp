@@ -8,7 +8,7 @@
 #include "compute/allocate_elements.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The rows of `array` as bytes and offsets.
@@ -68,4 +68,4 @@ void cast_binary(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

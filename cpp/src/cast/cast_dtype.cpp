@@ -17,7 +17,7 @@
 #include "compute/allocate_elements.hpp"
 #include "schema/copy_schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 bool is_real(const Dtype& dtype) {
@@ -240,4 +240,4 @@ DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich w
   return cast_rows(array, dtype, which, [](int64_t) { return true; });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A value that a dtype cannot hold, with the row of the array that was cast.
 class UnfitValue : public Error {
@@ -55,4 +55,4 @@ bool has_numbers(const Type& type, CastWhich which);
 /// has nulls among its values.
 DeviceArray cast_dtype(const DeviceArray& array, const Dtype& dtype, CastWhich which);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

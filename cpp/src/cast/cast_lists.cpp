@@ -11,7 +11,7 @@
 #include "schema/copy_schema.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename Offset>
@@ -82,4 +82,4 @@ std::optional<DeviceArray> cast_lists(const DeviceArray& array, const Type& to, 
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the buffers of lists of `to` over the values of `array`, none for lists of a fixed size.
 /// Returns the values, which are still to be cast to the item type of `to`; nothing where `parts`
@@ -14,4 +14,4 @@ namespace arrowdl {
 /// not of its fixed size.
 std::optional<DeviceArray> cast_lists(const DeviceArray& array, const Type& to, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "cast/number_types.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename To, typename From>
@@ -58,4 +58,4 @@ void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

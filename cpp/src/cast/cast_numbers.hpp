@@ -4,9 +4,9 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the elements of `array` as numbers of `to`, which find_cast has found wide enough.
 void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

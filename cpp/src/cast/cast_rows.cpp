@@ -22,7 +22,7 @@
 #include "schema/copy_schema.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 DeviceArray import_as(const Type& type, OwnedArray array) {
@@ -193,4 +193,4 @@ OwnedArray cast_rows(const DeviceArray& array, const Type& to, bool is_whole) {
   return make_array(make_parts(array, to, cast, is_whole));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

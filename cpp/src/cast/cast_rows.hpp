@@ -4,7 +4,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of `array` as rows of `to`. find_fit has found that they fit; above Fit::kShared
 /// `array` is in host memory and ready. `is_whole` says that all rows count: none is under a null,
@@ -12,4 +12,4 @@ namespace arrowdl {
 /// nulls if `to` is not nullable.
 OwnedArray cast_rows(const DeviceArray& array, const Type& to, bool is_whole = true);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

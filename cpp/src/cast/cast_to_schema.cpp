@@ -5,7 +5,7 @@
 #include "cast/misfit.hpp"
 #include "cast/plan_cast.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray cast_to_schema(const DeviceArray& array,
                            const std::shared_ptr<const ParsedSchema>& requested,
@@ -19,4 +19,4 @@ DeviceArray cast_to_schema(const DeviceArray& array,
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "cast/misfit.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kMillisecondsPerDay = 86400000;
@@ -72,4 +72,4 @@ void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts) {
   parts->buffers.push_back(std::move(units));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

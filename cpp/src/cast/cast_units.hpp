@@ -4,10 +4,10 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the elements of `array` in the units of `to`. Raises Misfit for values that are not a
 /// whole number of these units, or are too large.
 void cast_units(const DeviceArray& array, const Type& to, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "cast/misfit.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The values that the rows of a list refer to. If the host cannot tell, all values, and sets
@@ -65,4 +65,4 @@ void check_nulls_of_tree(const DeviceArray& array, const Type& to, bool is_whole
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises ValueError if `array` has null rows and `to` is not nullable. Raises Misfit instead if
 /// the nulls are not known, or may not count: `is_whole` says that every row counts.
@@ -16,4 +16,4 @@ void check_nulls_of_tree(const DeviceArray& array, const Type& to, bool is_whole
 /// rows count.
 bool has_whole_children(const DeviceArray& array, bool is_whole);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

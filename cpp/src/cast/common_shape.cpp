@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 std::vector<int64_t> effective_permutation(const TensorMetadata& tensor) {
   const std::vector<int64_t>& own = tensor.permutation;
@@ -32,4 +32,4 @@ const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to) 
   return innermost != nullptr && effective_permutation(*tensor.tensor).empty() ? &shape : nullptr;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The permutation of a fixed-shape tensor; empty for C order.
 std::vector<int64_t> effective_permutation(const TensorMetadata& tensor);
@@ -19,4 +19,4 @@ const Type* find_innermost(const Type& lists, const std::vector<int64_t>& shape)
 /// dimensions, the other one nested lists of these sizes. Else nullptr.
 const std::vector<int64_t>* find_common_shape(const Type& from, const Type& to);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 
 #include "cast/number_types.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 template <typename To, typename From>
 To reinterpret_bits(From value) noexcept {
@@ -140,4 +140,4 @@ bool convert_number(From value, To* result) noexcept {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

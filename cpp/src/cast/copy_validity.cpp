@@ -4,7 +4,7 @@
 #include "util/bit_util.hpp"
 #include "util/bitmap_writer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Buffer copy_validity(const DeviceArray& array, int64_t* null_count) {
   *null_count = 0;
@@ -16,4 +16,4 @@ Buffer copy_validity(const DeviceArray& array, int64_t* null_count) {
   return *null_count == 0 ? Buffer() : bits;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,9 +6,9 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The validity of the rows of `array`, in host memory, from bit 0 on; no buffer if no row is null.
 Buffer copy_validity(const DeviceArray& array, int64_t* null_count);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

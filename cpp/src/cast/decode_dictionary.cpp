@@ -7,7 +7,7 @@
 #include "cast/misfit.hpp"
 #include "schema/copy_schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// A malformed index may be of a row under a null, which is no error of the request.
@@ -46,4 +46,4 @@ OwnedArray decode_dictionary(const DeviceArray& array, const DeviceArray& values
   return share_array(taken.with_nulls_of(array));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/take.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The dictionary index of each row of `array`; 0 for null rows. Raises Misfit for an index that
 /// leaves the dictionary of `dictionary_length` values.
@@ -18,4 +18,4 @@ std::vector<RowIndex> find_dictionary_rows(const DeviceArray& array, int64_t dic
 OwnedArray decode_dictionary(const DeviceArray& array, const DeviceArray& values,
                              const std::vector<RowIndex>& rows);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

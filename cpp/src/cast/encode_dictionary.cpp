@@ -13,7 +13,7 @@
 #include "compute/gather.hpp"
 #include "util/visit_integer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The distinct rows of an array, in the order of their first appearance.
@@ -65,4 +65,4 @@ void encode_dictionary(const DeviceArray& values, const Type& to, ArrayParts* pa
   parts->dictionary = gather({values}, distinct.values);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

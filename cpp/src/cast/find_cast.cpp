@@ -11,7 +11,7 @@
 #include "cast/make_nulls.hpp"
 #include "cast/match_fields.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::string_view format_of(const Type& type) { return type.schema->format; }
@@ -227,4 +227,4 @@ FoundCast find_cast(const Type& from, const Type& to) {
   return {find_leaf_cast(from, to)};
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// How one node becomes one of another type, apart from its children.
 enum class Cast : uint8_t {
@@ -37,4 +37,4 @@ struct FoundCast {
 /// The cast from a node of `from` to one of `to`.
 FoundCast find_cast(const Type& from, const Type& to);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

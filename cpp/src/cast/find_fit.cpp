@@ -12,7 +12,7 @@
 #include "cast/match_fields.hpp"
 #include "schema/schema_path.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 [[noreturn]] void raise_incompatible(const TypePath& path, const Type& to,
@@ -94,4 +94,4 @@ bool narrows_nullability(const Type& from, const Type& to) {
   return narrows;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// What a cast of a whole type takes, in ascending order.
 enum class Fit : uint8_t {
@@ -22,4 +22,4 @@ Fit find_fit(const Type& from, const Type& to);
 /// Whether a nullable field is requested as one that is not, at any level.
 bool narrows_nullability(const Type& from, const Type& to);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "cast/copy_validity.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray fold_nulls(const DeviceArray& array) {
   if (array.type().layout != Layout::kStruct || !is_host_readable(array.device())) return array;
@@ -19,4 +19,4 @@ DeviceArray fold_nulls(const DeviceArray& array) {
   return DeviceArray::import(array.export_schema(), make_array(std::move(parts)), array.device());
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A struct with its null rows null in its fields as well: consumers of streams take the fields as
 /// columns, and some ignore the bitmap of the struct (polars.scan_arrow_c_stream of polars 2.1).
@@ -11,4 +11,4 @@ namespace arrowdl {
 /// read.
 DeviceArray fold_nulls(const DeviceArray& array);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "array/run_ends.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::optional<bool> has_unset_validity(const DeviceArray& array) {
@@ -94,4 +94,4 @@ std::optional<bool> has_null_rows(const DeviceArray& array) {
   return has_dictionary ? has_null_values(array) : has_null_runs(array);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 inline bool is_list(const Type& type) {
   switch (type.layout) {
@@ -32,4 +32,4 @@ inline bool is_binary(const Type& type) {
          type.layout == Layout::kBinaryView || type.is_fixed_size_binary;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

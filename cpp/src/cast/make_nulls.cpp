@@ -8,7 +8,7 @@
 #include "cast/layout_families.hpp"
 #include "cast/misfit.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Whether rows of `type` need no values: indices need a dictionary value, and run ends a run.
@@ -40,4 +40,4 @@ OwnedArray make_nulls(const Type& type, int64_t length) {
   return nulls;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Whether make_nulls supports `type`: not if a child needs values, as the indices into a
 /// dictionary do.
@@ -15,4 +15,4 @@ bool can_be_null(const Type& type);
 /// `length` nulls of `type`. Raises Misfit if it is not supported.
 OwnedArray make_nulls(const Type& type, int64_t length);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

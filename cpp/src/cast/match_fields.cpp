@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 std::vector<std::size_t> match_fields(const Type& from, const Type& to) {
   const std::size_t count = to.children.size();
@@ -32,4 +32,4 @@ std::vector<std::size_t> match_fields(const Type& from, const Type& to) {
   return sorted == by_position ? by_name : std::vector<std::size_t>();
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Values that do not fit a type which other values of their type fit: a time that is not a whole
 /// number of the requested units, lists of different lengths.
@@ -20,4 +20,4 @@ template <typename... Parts>
   throw Misfit(concat(parts...));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

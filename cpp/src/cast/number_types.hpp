@@ -6,7 +6,7 @@
 
 #include "arrowdl/dtype.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The bits of a float16.
 struct Half {
@@ -59,4 +59,4 @@ void visit_number(const Dtype& dtype, const Visit& visit) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "cast/cast_rows.hpp"
 #include "schema/copy_schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using SharedSchema = std::shared_ptr<const ParsedSchema>;
@@ -83,4 +83,4 @@ DeviceArray apply_cast(const DeviceArray& array, const CastPlan& plan) {
   return DeviceArray::import(plan.schema, std::move(made));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/device_array.hpp"
 #include "cast/find_fit.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A cast of arrays of one type.
 struct CastPlan {
@@ -34,4 +34,4 @@ std::optional<CastPlan> plan_cast(const Type& from,
 /// field that is requested as not nullable.
 DeviceArray apply_cast(const DeviceArray& array, const CastPlan& plan);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "cast/misfit.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedArray nest_values(OwnedArray values, const Type& to, std::size_t depth, int64_t length) {
   if (depth == 0) return values;
@@ -26,4 +26,4 @@ DeviceArray flatten_lists(DeviceArray lists, std::size_t depth) {
   return lists;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

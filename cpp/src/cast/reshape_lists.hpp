@@ -6,7 +6,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// `length` rows of `to`, none null: `depth` levels of fixed-size lists around `values`.
 OwnedArray nest_values(OwnedArray values, const Type& to, std::size_t depth, int64_t length);
@@ -14,4 +14,4 @@ OwnedArray nest_values(OwnedArray values, const Type& to, std::size_t depth, int
 /// The values inside `depth` levels of fixed-size lists. Raises Misfit if a list is null.
 DeviceArray flatten_lists(DeviceArray lists, std::size_t depth);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

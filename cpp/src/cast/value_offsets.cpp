@@ -6,7 +6,7 @@
 #include "compute/allocate_elements.hpp"
 #include "compute/row_range.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The offsets `own`, of type Own, as offsets of type Offset.
@@ -57,4 +57,4 @@ OffsetRows<Offset> read_offset_rows(const DeviceArray& array, const Type& to) {
 template OffsetRows<int32_t> read_offset_rows(const DeviceArray&, const Type&);
 template OffsetRows<int64_t> read_offset_rows(const DeviceArray&, const Type&);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/owned.hpp"
 #include "cast/misfit.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Rows as values that follow one another, cut at offsets.
 template <typename Offset>
@@ -48,4 +48,4 @@ OffsetRows<Offset> read_offset_rows(const DeviceArray& array, const Type& to);
 extern template OffsetRows<int32_t> read_offset_rows(const DeviceArray&, const Type&);
 extern template OffsetRows<int64_t> read_offset_rows(const DeviceArray&, const Type&);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/owned.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New host memory for `count` elements of `width` bytes, at `*target`. Raises MemoryError, also if
 /// the size overflows.
@@ -25,4 +25,4 @@ Buffer allocate_elements(int64_t count, T** target) {
   return buffer;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

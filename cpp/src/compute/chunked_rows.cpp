@@ -13,7 +13,7 @@
 #include "schema/copy_schema.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The rows that a RowIndex can count.
@@ -210,4 +210,4 @@ PartedNumbers group_by_part(RowNumbers numbers, const RowStarts& starts) {
   return parted;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

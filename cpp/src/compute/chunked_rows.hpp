@@ -8,7 +8,7 @@
 #include "arrowdl/device_array.hpp"
 #include "compute/take.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Borrowed row numbers.
 struct RowNumbers {
@@ -92,4 +92,4 @@ struct PartedNumbers {
 /// Requires numbers from the first of `starts` on.
 PartedNumbers group_by_part(RowNumbers numbers, const RowStarts& starts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -11,7 +11,7 @@
 #include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kPromisedFlags = ARROW_FLAG_DICTIONARY_ORDERED | ARROW_FLAG_MAP_KEYS_SORTED;
@@ -125,4 +125,4 @@ DeviceArray concatenate(const std::vector<DeviceArray>& arrays) {
   return copy_array(DeviceArray::import(std::move(schema), gather(readable, ranges)), home);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -16,7 +16,7 @@
 #include "util/reserve.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// `length` rows equal to row `value` of the values.
@@ -140,4 +140,4 @@ DeviceArray decode_run_ends(const DeviceArray& array) {
   return is_nested ? decode_run_ends(decoded) : decoded;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 #include "array/run_ends.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr char kNullRow = 0;
@@ -112,4 +112,4 @@ std::string_view EncodedRows::operator[](int64_t i) const noexcept {
   return std::string_view(bytes_).substr(start, ends_[row] - start);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

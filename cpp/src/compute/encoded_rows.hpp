@@ -8,7 +8,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The encoded rows of one array in host memory. Floating-point values are compared by their bits,
 /// so NaN equals itself. Values under a null are ignored.
@@ -28,4 +28,4 @@ class EncodedRows {
   std::vector<std::size_t> ends_;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

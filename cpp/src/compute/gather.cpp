@@ -14,7 +14,7 @@
 #include "util/bitmap_writer.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 Buffer gather_bits(const Selection& selection, int64_t buffer) {
@@ -147,4 +147,4 @@ OwnedArray gather(const std::vector<DeviceArray>& sources, const std::vector<Row
   return gathered;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_range.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of `ranges`, none of them empty, in that order. `sources` are one or more arrays in
 /// host memory (require_host_readable) that agree in type. Each buffer is allocated once; data
@@ -16,4 +16,4 @@ namespace arrowdl {
 /// cannot hold, such as int32 offsets that overflow.
 OwnedArray gather(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "compute/gather_offsets.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename Offset>
@@ -37,4 +37,4 @@ Buffer gather_bytes(const std::vector<DeviceArray>& sources, const std::vector<R
   return gather_elements(first, ranges, count_rows(ranges), 1);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

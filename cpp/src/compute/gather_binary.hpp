@@ -4,7 +4,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the offsets and the bytes to the buffers of `parts`. Raises ValueError for malformed
 /// arrays, BufferError if the offsets cannot count the bytes.
@@ -13,4 +13,4 @@ void gather_binary(const Selection& selection, ArrayParts* parts);
 /// The bytes of `ranges` of the data buffers of `sources`. Raises ValueError for a missing one.
 Buffer gather_bytes(const std::vector<DeviceArray>& sources, const std::vector<RowRange>& ranges);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

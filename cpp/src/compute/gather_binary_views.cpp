@@ -8,7 +8,7 @@
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The data buffers that gathered views point into: shared with the sources, each once, and only
@@ -77,4 +77,4 @@ void gather_binary_views(const Selection& selection, ArrayParts* parts) {
   shared.append_to(&parts->buffers);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,11 +4,11 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the views, the data buffers, which are shared with the sources, and their sizes to the
 /// buffers of `parts`. Raises ValueError for malformed views, BufferError for more data buffers
 /// than a view can count.
 void gather_binary_views(const Selection& selection, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

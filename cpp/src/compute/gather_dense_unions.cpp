@@ -7,7 +7,7 @@
 #include "compute/gather_elements.hpp"
 #include "compute/gather_offsets.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Writes the offsets of the selected rows, and finds the rows of each child that they refer to:
@@ -92,4 +92,4 @@ std::vector<ChildRows> gather_dense_unions(const Selection& selection, ArrayPart
   return DenseUnionGather(selection).run(parts);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

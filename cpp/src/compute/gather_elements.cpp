@@ -9,7 +9,7 @@
 #include "util/parallel_for.hpp"
 #include "util/prefetch_memory.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// How much to prefetch: processors cannot predict ranges in random order. More than a few KiB
@@ -170,4 +170,4 @@ void ElementGathers::run() const {
   for (int64_t chunk = 0; chunk < chunks; ++chunk) copy(chunk);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

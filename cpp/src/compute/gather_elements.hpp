@@ -8,7 +8,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New memory with the elements of `ranges`, `length` in all, of `width` bytes each. Element 0 of
 /// source i is at `first[i]`, which is not read if no range is of source i. Large copies are shared
@@ -47,4 +47,4 @@ class ElementGathers {
   int64_t bytes_ = 0;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

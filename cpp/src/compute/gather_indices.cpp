@@ -13,7 +13,7 @@
 #include "compute/same_memory.hpp"
 #include "util/visit_integer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The dictionaries that the selection uses, without duplicates of the same memory.
@@ -127,4 +127,4 @@ std::optional<ChildRows> gather_indices(const Selection& selection, ArrayParts* 
   return ChildRows{std::move(distinct), std::move(unified.values)};
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

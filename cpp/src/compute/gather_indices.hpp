@@ -6,7 +6,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the indices to the buffers of `parts`. Where all dictionaries are equal, `parts` gets
 /// one of them; else returns the rows of the dictionaries that make the unified one. Raises
@@ -14,4 +14,4 @@ namespace arrowdl {
 /// distinct values or an order of the values would be lost.
 std::optional<ChildRows> gather_indices(const Selection& selection, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "compute/gather_offsets.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename Offset>
@@ -72,4 +72,4 @@ ChildRows gather_lists(const Selection& selection, ArrayParts* parts) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "compute/allocate_elements.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 const char* advise_on_offsets(const Type& type) {
@@ -65,4 +65,4 @@ template Buffer gather_offsets<int32_t>(const Selection&, const std::vector<int6
 template Buffer gather_offsets<int64_t>(const Selection&, const std::vector<int64_t>&,
                                         std::vector<RowRange>*);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

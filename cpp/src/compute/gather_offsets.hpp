@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New offsets of `selection`, the first one 0. `*values` become the ranges of the sources' values
 /// that they enclose. `limits[i]` is the number of values of source i. Raises ValueError for
@@ -28,4 +28,4 @@ void require_offset_fits(const Type& type, int64_t count);
 extern template void require_offset_fits<int32_t>(const Type&, int64_t);
 extern template void require_offset_fits<int64_t>(const Type&, int64_t);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

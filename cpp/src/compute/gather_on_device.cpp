@@ -16,7 +16,7 @@
 #include "schema/layout.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Sources = std::vector<DeviceArray>;
@@ -387,4 +387,4 @@ ListParts split_list_on_device(const DeviceArray& array, bool empty_nulls) {
   return gather.split(array, empty_nulls);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

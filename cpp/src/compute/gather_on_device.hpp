@@ -7,7 +7,7 @@
 #include "arrowdl/lists.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 // The arrays are on one device with kernels. All work is on a stream of ours after their events,
 // and the result has an event for it. Nulls of results are not counted. The host waits once for
@@ -30,4 +30,4 @@ DeviceArray decode_run_ends_on_device(OwnedSchema schema, const DeviceArray& arr
 /// As `split_list`.
 ListParts split_list_on_device(const DeviceArray& array, bool empty_nulls);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

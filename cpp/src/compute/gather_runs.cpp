@@ -7,7 +7,7 @@
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename RunEnd>
@@ -58,4 +58,4 @@ ChildRows gather_runs(const Selection& selection, ArrayParts* parts) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

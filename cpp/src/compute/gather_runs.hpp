@@ -4,11 +4,11 @@
 #include "arrowdl/owned.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends the run ends to the children of `parts`. Returns the rows of the values. Raises
 /// ValueError for malformed run ends, BufferError if the type of the run ends cannot count the
 /// rows.
 ChildRows gather_runs(const Selection& selection, ArrayParts* parts);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 #include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 bool is_offset(const Type& type) {
@@ -42,4 +42,4 @@ void check_list_offsets(const DeviceArray& offsets, int64_t value_count) {
                      [&](auto zero) { check_ascending<decltype(zero)>(offsets, value_count); });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises TypeError unless `offsets` are int32 or int64, ValueError if they are empty, have nulls,
 /// descend or leave the range from 0 to `value_count`, BufferError unless the host can read them.
@@ -17,4 +17,4 @@ auto visit_list_offsets(const DeviceArray& offsets, const Visitor& visit) {
   return offsets.type().byte_width == sizeof(int64_t) ? visit(int64_t{}) : visit(int32_t{});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

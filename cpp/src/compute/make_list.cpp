@@ -8,7 +8,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/list_offsets.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
   const bool is_copied = is_read_as_copy(offsets.device());
@@ -30,4 +30,4 @@ DeviceArray make_list(const DeviceArray& values, const DeviceArray& offsets) {
                              OwnedEvent::join(values.device(), {values.sync_event()}));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

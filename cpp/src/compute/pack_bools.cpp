@@ -4,7 +4,7 @@
 #include "util/bit_util.hpp"
 #include "util/bitmap_writer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Buffer pack_bools(const uint8_t* bools, int64_t count) {
   uint8_t* target = nullptr;
@@ -13,4 +13,4 @@ Buffer pack_bools(const uint8_t* bools, int64_t count) {
   return bits;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

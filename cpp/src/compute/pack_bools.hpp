@@ -5,9 +5,9 @@
 
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// `count` bytes at `bools` as bits in new host memory: 1 for any byte other than 0.
 Buffer pack_bools(const uint8_t* bools, int64_t count);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

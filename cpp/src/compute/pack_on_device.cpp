@@ -7,7 +7,7 @@
 #include "device/device_pointer.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void pack_on_device(KernelOps& kernels, const Device& device, uint8_t* bits,
                     const uint8_t* elements, int64_t count, int64_t itemsize, const BitRule& rule,
@@ -47,4 +47,4 @@ DeviceArray null_unless(const DeviceArray& rows, const DeviceArray& elements, co
       make_nested_schema("b", {}, ""), make_array(std::move(parts)), device, work.record()));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

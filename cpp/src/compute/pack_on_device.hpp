@@ -6,7 +6,7 @@
 #include "arrowdl/device_array.hpp"
 #include "sync/kernel_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Which elements, read as unsigned integers, become set bits: those whose bits of `mask`, with
 /// those of `flip` flipped, are more than `limit`; the others if `invert` is 1.
@@ -30,4 +30,4 @@ Buffer pack_on_device(KernelWork& work, const uint8_t* elements, int64_t count, 
 /// counted. Raises BufferError for a type without a bitmap, and without kernels.
 DeviceArray null_unless(const DeviceArray& rows, const DeviceArray& elements, const BitRule& rule);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

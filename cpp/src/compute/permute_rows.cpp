@@ -10,7 +10,7 @@
 #include "compute/selection.hpp"
 #include "compute/take_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Parts = std::vector<DeviceArray>;
@@ -93,4 +93,4 @@ void permute_rows(const Parts& parts, const std::vector<Elements>& columns,
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The elements of one column of arrays in host memory: of part i from `parts[i]` on.
 struct Elements {
@@ -24,4 +24,4 @@ std::vector<Elements> find_elements(const std::vector<DeviceArray>& parts);
 void permute_rows(const std::vector<DeviceArray>& parts, const std::vector<Elements>& columns,
                   const std::vector<uint32_t>& order);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,7 @@
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray read_field(const DeviceArray& array, int64_t i) {
   if (array.type().layout != Layout::kStruct) return array.field(i);  // raises
@@ -14,4 +14,4 @@ DeviceArray read_field(const DeviceArray& array, int64_t i) {
   return field.with_nulls_of(array);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,10 +5,10 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Field `i` of a struct, as `array.field(i)`. Run ends are decoded first: they have no bitmap for
 /// the nulls of the struct. Raises as `DeviceArray::field` and `decode_run_ends` do.
 DeviceArray read_field(const DeviceArray& array, int64_t i);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -15,7 +15,7 @@
 #include "schema/layout.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Moves addresses from one range of bytes to another one, which `owner` keeps.
@@ -134,4 +134,4 @@ DeviceArray relocate(const DeviceArray& array, const void* from, const DeviceArr
   return DeviceArray::import(array.export_schema(), make_array(std::move(parts)));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of `array`, a struct without nulls in host memory, for consumers that write to them.
 /// `block` is an array of the bytes from `from` on in other memory, such as a private mapping of
@@ -12,4 +12,4 @@ namespace arrowdl {
 /// Raises TypeError for other arrays.
 DeviceArray relocate(const DeviceArray& array, const void* from, const DeviceArray& block);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

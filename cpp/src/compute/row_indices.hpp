@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A row of one of several arrays.
 struct RowIndex {
@@ -17,4 +19,4 @@ struct RowIndices {
   int64_t count = 0;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/copy.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The number of the first row of each array.
@@ -55,4 +55,4 @@ DeviceArray number_rows(const std::vector<DeviceArray>& sources,
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "compute/row_range.hpp"
 #include "compute/take.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The numbers that take_on_device needs for rows of `sources`, which are on one device: int64, on
 /// that device. The copy there is asynchronous, and the result has an event for it.
@@ -15,4 +15,4 @@ DeviceArray number_rows(const std::vector<DeviceArray>& sources, RowIndices indi
 DeviceArray number_rows(const std::vector<DeviceArray>& sources,
                         const std::vector<RowRange>& ranges);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

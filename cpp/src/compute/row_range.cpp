@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void append_range(std::vector<RowRange>* ranges, std::size_t source, Range rows) {
   if (rows.length == 0) return;
@@ -32,4 +32,4 @@ int64_t count_rows(const std::vector<RowRange>& ranges) {
   return count;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

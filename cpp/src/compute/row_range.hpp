@@ -6,7 +6,7 @@
 
 #include "array/row_access.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Consecutive rows of one of several source arrays.
 struct RowRange {
@@ -23,4 +23,4 @@ int64_t add_rows(int64_t a, int64_t b);
 /// The rows of all `ranges`. Raises BufferError as add_rows does.
 int64_t count_rows(const std::vector<RowRange>& ranges);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

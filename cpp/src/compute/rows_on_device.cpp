@@ -10,7 +10,7 @@
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Sources = std::vector<DeviceArray>;
@@ -212,4 +212,4 @@ Buffer write_offsets_on_device(KernelWork& work, const std::shared_ptr<DeviceMem
   return to_buffer(target, count * itemsize);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

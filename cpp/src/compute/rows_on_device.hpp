@@ -9,7 +9,7 @@
 #include "arrowdl/owned.hpp"
 #include "sync/kernel_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Rows that an operation takes from several arrays, numbered through, one array after the other.
 /// The addresses are of int64 on the device. See `Taken` of rows.cuh.
@@ -63,4 +63,4 @@ Buffer gather_bits_on_device(KernelWork& work, const std::vector<DeviceArray>& s
 Buffer write_offsets_on_device(KernelWork& work, const std::shared_ptr<DeviceMemory>& offsets,
                                int64_t count, int64_t itemsize, bool is_sizes = false);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

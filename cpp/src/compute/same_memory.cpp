@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 bool have_same_dictionaries(const DeviceArray& a, const DeviceArray& b) {
@@ -43,4 +43,4 @@ bool share_dictionaries(const std::vector<DeviceArray>& arrays) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

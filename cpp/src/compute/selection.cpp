@@ -1,7 +1,7 @@
 // Selects rows one level down.
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 std::vector<DeviceArray> select_child(const std::vector<DeviceArray>& sources, int64_t i) {
   std::vector<DeviceArray> children;
@@ -10,4 +10,4 @@ std::vector<DeviceArray> select_child(const std::vector<DeviceArray>& sources, i
   return children;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

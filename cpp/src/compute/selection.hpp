@@ -7,7 +7,7 @@
 #include "arrowdl/device_array.hpp"
 #include "compute/row_range.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Rows to gather. Borrows its arrays and ranges.
 struct Selection {
@@ -27,4 +27,4 @@ struct ChildRows {
 /// Child `i` of each source.
 std::vector<DeviceArray> select_child(const std::vector<DeviceArray>& sources, int64_t i);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

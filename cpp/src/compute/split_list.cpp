@@ -14,7 +14,7 @@
 #include "schema/copy_schema.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// An array of numbers without nulls.
@@ -166,4 +166,4 @@ ListParts split_list(const DeviceArray& array, bool empty_nulls) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include "util/bit_util.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Sources = std::vector<DeviceArray>;
@@ -176,4 +176,4 @@ std::vector<OwnedArray> take_columns(const std::vector<std::vector<DeviceArray>>
   return taken;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_indices.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The rows of `sources` at `indices`, in that order. Requirements, errors and shared buffers are
 /// those of gather.
@@ -17,4 +17,4 @@ OwnedArray take(const std::vector<DeviceArray>& sources, RowIndices indices);
 std::vector<OwnedArray> take_columns(const std::vector<std::vector<DeviceArray>>& columns,
                                      RowIndices indices);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "util/bit_util.hpp"
 #include "util/bitmap_writer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// A source as the loop reads it. A source without a bitmap reads one set bit for all rows, so that
@@ -114,4 +114,4 @@ Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices, int
   return taken;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_indices.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The bits of a source from bit `offset` on. `bits` is nullptr if all are set.
 struct SourceBits {
@@ -23,4 +23,4 @@ Buffer take_numbered_bits(const std::vector<SourceBits>& sources,
 /// A new bitmap with `run` bits of each row: those of row i start at bit i * run of its source.
 Buffer take_bits(const std::vector<SourceBits>& sources, RowIndices indices, int64_t run);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

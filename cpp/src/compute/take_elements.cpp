@@ -9,7 +9,7 @@
 #include "util/prefetch_memory.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// What one thread writes at a time: elements in random order take some 10 ns each, larger ones as
@@ -125,4 +125,4 @@ void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, i
   take_all(Numbered{source, rows}, count, width, target);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

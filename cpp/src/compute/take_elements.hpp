@@ -8,7 +8,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/row_indices.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Elements up to this width are copied one by one with loads of a fixed size.
 constexpr int64_t kMostElementBytes = 64;
@@ -46,4 +46,4 @@ class ElementTakes {
 void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,
                    uint8_t* target) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "compute/take_elements.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Sources = std::vector<DeviceArray>;
@@ -118,4 +118,4 @@ OwnedArray take_numbered(const Sources& sources, const uint32_t* rows, int64_t c
   return take_rows(sources, {rows, count, 1});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Whether `take_numbered` takes rows of `sources`, arrays of one type in host memory: numbers,
 /// bits, structs of these, and lists of a fixed size without nulls in them. Reads no memory.
@@ -19,4 +19,4 @@ bool can_take_numbered(const std::vector<DeviceArray>& sources);
 OwnedArray take_numbered(const std::vector<DeviceArray>& sources, const uint32_t* rows,
                          int64_t count);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

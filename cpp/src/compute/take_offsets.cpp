@@ -8,7 +8,7 @@
 #include "schema/layout.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename Offset>
@@ -47,4 +47,4 @@ Buffer take_offsets(const std::vector<DeviceArray>& sources, RowIndices indices,
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "compute/row_indices.hpp"
 #include "compute/selection.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New offsets of the rows `indices`, the first one 0. `*values` become the values of each row that
 /// has some. `limits[i]` is the number of values of source i. Raises ValueError for malformed
@@ -16,4 +16,4 @@ namespace arrowdl {
 Buffer take_offsets(const std::vector<DeviceArray>& sources, RowIndices indices,
                     const std::vector<int64_t>& limits, std::vector<RowRange>* values);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "arrowdl/owned.hpp"
 #include "compute/same_memory.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Whether kernels gather rows of `type`.
@@ -63,4 +63,4 @@ DeviceArray with_nulls_of_host(const DeviceArray& rows, const DeviceArray& copy)
   return with_nulls_of_host(rows, bits, copy.offset(), null_count);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Makes one or more arrays, whose rows are gathered together, readable: replaces those that
 /// neither the CPU nor kernels gather where they are by copies on the host. Returns whether kernels
@@ -23,4 +23,4 @@ DeviceArray with_nulls_of_host(const DeviceArray& rows, const DeviceArray& copy)
 DeviceArray with_nulls_of_host(const DeviceArray& rows, Buffer bits, int64_t offset,
                                int64_t null_count);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

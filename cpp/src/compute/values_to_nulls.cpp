@@ -14,7 +14,7 @@
 #include "util/bitmap_writer.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// `array`, null also where `is_null(element)`. Elements are read as Item.
@@ -108,4 +108,4 @@ DeviceArray values_to_null(const DeviceArray& array, std::string_view item) {
   return result ? result : raise_no_item(type);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// `array` of floating-point numbers, null also where an element is NaN. Raises BufferError for
 /// other types and for memory that the host can neither read nor copy. On a device kernels look for
@@ -16,4 +16,4 @@ DeviceArray nan_to_null(const DeviceArray& array);
 /// ValueError for an item of another size, BufferError as `nan_to_null` does.
 DeviceArray values_to_null(const DeviceArray& array, std::string_view item);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include "convert/copy_to_host.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 Buffer pack_inverted(const TensorView& bools) {
@@ -60,4 +60,4 @@ DeviceArray apply_mask(const DeviceArray& array, OwnedTensor mask, bool valid, O
   return array.with_validity(bits, nulls).with_nulls_of(array);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/to_dlpack.hpp"
 #include "device/device_pointer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The dimensions that one level of nesting adds, outermost first.
@@ -239,4 +239,4 @@ bool replaces_nulls(const ArrayAsTensor& reading, Nulls nulls) {
   return true;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The nodes from the rows of an array to its elements, outermost first: the array itself, which is
 /// borrowed, then the child of each fixed-size list. The length of each level is a multiple of the
@@ -81,4 +81,4 @@ void unpack_validity(const ArrayAsTensor& reading, uint8_t* target);
 /// the host cannot read, and for kNan if a type without NaN has nulls.
 OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "compute/list_offsets.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 [[noreturn]] void raise_shape_error(int64_t row, const std::string& reason) {
@@ -51,4 +51,4 @@ void check_variable_shapes(const ListParts& parts, const OwnedTensor& shapes,
                      [&](auto zero) { check_rows<decltype(zero)>(parts.offsets, shapes, tensor); });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

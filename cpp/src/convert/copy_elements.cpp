@@ -9,7 +9,7 @@
 #include "util/bit_util.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 void copy_all(const ArrayAsTensor& reading, uint8_t* target) {
@@ -135,4 +135,4 @@ OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

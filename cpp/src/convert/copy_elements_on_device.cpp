@@ -12,7 +12,7 @@
 #include "sync/stream_work.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::optional<StreamHandle> find_stream(const Order& order) {
@@ -137,4 +137,4 @@ OwnedTensor unpack_row_validity_on_device(const DeviceArray& array, TensorView v
   return builder.finish();
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "convert/array_as_tensor.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// As `copy_elements`; bools keep their bytes on devices without kernels. Raises BufferError on
 /// devices without streams, or without the kernels that are needed, and for kNan on a type without
@@ -28,4 +28,4 @@ OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order&
 OwnedTensor unpack_row_validity_on_device(const DeviceArray& array, TensorView view,
                                           const Order& order);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include "compute/pack_on_device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The dimensions of a copy: length, stride of the target, stride of the source, in bytes.
@@ -69,4 +69,4 @@ Buffer copy_on_own_device(TensorView& view, OwnedTensor tensor, bool pack, Owned
   return made;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "sync/kernel_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New memory of the device of `tensor` with its elements in C order, each as a bit if `pack`;
 /// `view`, of that tensor, becomes a view of it, which has no meaning for bits. The work follows
@@ -18,4 +18,4 @@ Buffer copy_on_own_device(TensorView& view, OwnedTensor tensor, bool pack, Owned
 void copy_rows_on_device(KernelWork& work, const TensorView& view, uint8_t* target,
                          int64_t row_stride);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

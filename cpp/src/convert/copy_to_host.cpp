@@ -10,7 +10,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// A copy on the host of the memory that `view` of `tensor` spans; `view` becomes a view of it.
@@ -54,4 +54,4 @@ Buffer copy_to_host(TensorView& view, OwnedTensor tensor, OwnedEvent event) {
   return buffer;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,11 +5,11 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// New host memory with the elements of `tensor` in C order; `view`, of that tensor, becomes a view
 /// of it. Waits for `event`. Of a device all bytes from the first to the last element are copied.
 /// Raises BufferError for memory that the host can neither read nor copy.
 Buffer copy_to_host(TensorView& view, OwnedTensor tensor, OwnedEvent event);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "convert/array_as_tensor.hpp"
 #include "convert/copy_elements_on_device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedTensor make_device_tensor(KernelWork& work, TensorView view,
                                const std::shared_ptr<DeviceMemory>& memory, const Order& order) {
@@ -36,4 +36,4 @@ OwnedTensor read_elements(KernelWork& work, const DeviceArray& array, Nulls null
   return make_tensor(reading.view, array.storage(), DLPACK_FLAG_BITMASK_READ_ONLY);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "sync/kernel_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The tensor `view` of `memory`, which is ready after the work so far; the consumer is ordered
 /// after it as `order` says. IS_COPIED is set. The host waits if the consumer has no stream.
@@ -22,4 +22,4 @@ OwnedTensor make_device_tensor(KernelWork& work, TensorView view,
 /// unpacked or rewritten, or nulls are replaced. Raises BufferError for nulls that `nulls` refuses.
 OwnedTensor read_elements(KernelWork& work, const DeviceArray& array, Nulls nulls);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

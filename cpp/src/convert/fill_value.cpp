@@ -5,7 +5,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename Part>
@@ -49,4 +49,4 @@ Item make_fill_value(const Dtype& dtype, Nulls nulls) {
   return Item{};
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/dtype.hpp"
 #include "arrowdl/nulls.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// One element, in the machine's byte order, in the first bytes.
 using Item = std::array<uint8_t, 16>;
@@ -15,4 +15,4 @@ using Item = std::array<uint8_t, 16>;
 /// The zero (kFill) or NaN (kNan) of `dtype`. Raises BufferError if the type has none.
 Item make_fill_value(const Dtype& dtype, Nulls nulls);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A tensor of the dtype, shape and strides of `view`, in new host memory of `size` bytes that
 /// `fill(uint8_t*)` writes. IS_COPIED is set.
@@ -28,4 +28,4 @@ OwnedTensor make_host_tensor(const TensorView& view, const Fill& fill) {
   return make_host_tensor(view, view.nbytes(), fill);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

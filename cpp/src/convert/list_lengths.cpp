@@ -11,7 +11,7 @@
 #include "convert/host_tensor.hpp"
 #include "device/device_pointer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 namespace {
 
@@ -50,4 +50,4 @@ OwnedTensor list_lengths(const ListParts& parts, int64_t max_length, const Order
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -18,7 +18,7 @@
 #include "device/device_pointer.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The number of values that are kept of a row of `length` values.
@@ -202,4 +202,4 @@ OwnedTensor pad_list(const ListParts& parts, Nulls nulls, const Padding& padding
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

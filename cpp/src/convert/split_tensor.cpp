@@ -8,7 +8,7 @@
 #include "convert/fill_value.hpp"
 #include "util/bitmap_writer.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 TensorView view_flat(const Dtype* dtype, int64_t size, const uint8_t* data, const Device& device) {
@@ -82,4 +82,4 @@ TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
   return parts;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

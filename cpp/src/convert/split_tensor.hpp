@@ -9,7 +9,7 @@
 #include "arrowdl/nulls.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The bits of an array, one for `repeat` consecutive elements.
 struct BitParts {
@@ -35,4 +35,4 @@ struct TensorParts {
 TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
                          const std::vector<DeviceArray>& parents = {});
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -22,7 +22,7 @@
 #include "util/overflow.hpp"
 #include "util/visit_width.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The columns of one field: rows of `width` elements, one after the other.
@@ -276,4 +276,4 @@ OwnedTensor stack_fields(const DeviceArray& array, const std::vector<Nulls>& nul
   return make_host_tensor(view, [&](uint8_t* target) { fill(columns, matrix, target); });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

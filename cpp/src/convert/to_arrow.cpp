@@ -13,7 +13,7 @@
 #include "convert/copy_to_device.hpp"
 #include "convert/copy_to_host.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 const char* copy_reason(const TensorView& view, const std::vector<int32_t>& order,
@@ -162,4 +162,4 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
   return options.copy == Copy::kAlways ? duplicate(array) : array;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -19,7 +19,7 @@
 #include "convert/copy_elements_on_device.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Whether the CPU may read the memory. Waits for it if so.
@@ -160,4 +160,4 @@ OwnedTensor to_legacy_dlpack(const DeviceArray& array, const ToDlpackOptions& op
   return decode_and_export<DLManagedTensor>(array, options);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -15,7 +15,7 @@
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Raises unless each value has a validity of its own.
@@ -62,4 +62,4 @@ OwnedTensor to_row_mask(const DeviceArray& array, const Order& order) {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

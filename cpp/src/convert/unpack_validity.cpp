@@ -5,7 +5,7 @@
 #include "convert/array_as_tensor.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void unpack_validity(const ArrayAsTensor& reading, uint8_t* target) {
   const int64_t size = reading.view.size();
@@ -25,4 +25,4 @@ void unpack_validity(const ArrayAsTensor& reading, uint8_t* target) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -10,7 +10,7 @@
 #include "copy/staging_pool.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// New memory on a device, and the arrays that it will hold.
@@ -141,4 +141,4 @@ DeviceArray duplicate(const DeviceArray& array) {
   return copy_by(memory, device, array, device, {});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -11,7 +11,7 @@
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kAlignment = 64;
@@ -256,4 +256,4 @@ const Offset* CopyPlanner::rebase(const Offset* offsets, int64_t count) {
   return values;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

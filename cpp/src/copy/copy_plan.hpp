@@ -11,7 +11,7 @@
 #include "copy/copy_ranges.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// One node of a copy.
 struct CopyPlan {
@@ -82,4 +82,4 @@ class CopyPlanner {
   std::vector<std::shared_ptr<const void>> rebased_;  ///< offsets and bits that ranges_ refers to
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

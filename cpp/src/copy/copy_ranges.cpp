@@ -9,7 +9,7 @@
 #include "copy/staging_pool.hpp"
 #include "util/parallel_for.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Calls `use(offset, source, size)` for the parts of `ranges` from `start` to `end`.
@@ -183,4 +183,4 @@ void copy_ranges_to_host(StreamWork& work, const Device& from, uint8_t* target,
   ring->drain_all(target);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

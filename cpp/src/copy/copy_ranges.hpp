@@ -6,7 +6,7 @@
 
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A range of memory, and its offset in the target block.
 struct CopyRange {
@@ -28,4 +28,4 @@ void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t
 void copy_ranges_to_host(StreamWork& work, const Device& from, uint8_t* target,
                          const std::vector<CopyRange>& ranges, bool pin);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

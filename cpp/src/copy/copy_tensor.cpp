@@ -8,7 +8,7 @@
 #include "copy/copy_ranges.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream) {
   const TensorView from = view_tensor(source);
@@ -20,4 +20,4 @@ void copy_tensor(OwnedTensor source, const DLTensor& target, StreamHandle stream
               {{from.data, from.nbytes(), 0}}, true);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/owned.hpp"
 #include "copy/staging_pool.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 HostBlock::HostBlock(StreamWork& work, const Device& from, int64_t size) : size_(size) {
   std::shared_ptr<const void> owner;
@@ -22,4 +22,4 @@ HostBlock::HostBlock(StreamWork& work, const Device& from, int64_t size) : size_
   work.hold(std::move(owner));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

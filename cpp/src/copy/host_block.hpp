@@ -6,7 +6,7 @@
 
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Host memory for copies from `from` on the stream of `work`, which keeps it: pinned, where the
 /// runtime can pin memory, so that a copy does not wait.
@@ -25,4 +25,4 @@ class HostBlock {
   uint8_t* address_ = nullptr;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

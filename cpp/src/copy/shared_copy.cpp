@@ -18,7 +18,7 @@
 #include "sync/stream_work.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The first text of a description, to be changed with what follows it.
@@ -339,4 +339,4 @@ DeviceArray open_shared_copy(std::string_view description, int descriptor) {
   return NodeReader(in, memory).read(device);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -11,7 +11,7 @@
 #include "sync/release_thread.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The interval at which a waiting copy checks again, since a lost block notifies nobody.
@@ -221,4 +221,4 @@ int64_t staging_limit() noexcept { return StagingPool::get().limit(); }
 
 int64_t staging_bytes() noexcept { return StagingPool::get().bytes(); }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

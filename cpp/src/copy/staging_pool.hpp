@@ -11,7 +11,7 @@
 #include "arrowdl/wait.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Whether a call may wait on the host for others to return memory.
 enum class Wait { kYes, kNo };
@@ -67,4 +67,4 @@ class StagingPool {
   int64_t limit_ = kDefaultStagingLimit;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Backend::~Backend() = default;
 
@@ -11,4 +11,4 @@ Device Backend::find_device(const void* memory) {
   raise_buffer_error(name(), " cannot tell by the address ", memory, " which device it is on");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

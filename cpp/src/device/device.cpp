@@ -6,7 +6,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 // Source: dlpack.h, DLDeviceType; Arrow "C Device Data Interface", device types and the table of
@@ -105,4 +105,4 @@ int64_t to_arrow_device_id(const Device& device) noexcept {
   return device.type == kDLCPU ? -1 : device.id;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void require_pointers(const Device& device, int64_t bytes) {
   if (!is_pointer_handle(device)) return;
@@ -13,4 +13,4 @@ void require_pointers(const Device& device, int64_t bytes) {
                      "in the library that made them");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

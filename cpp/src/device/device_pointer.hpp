@@ -5,7 +5,7 @@
 
 #include "arrowdl/device.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises BufferError if data on `device` is an opaque handle (OpenCL's cl_mem), into which an
 /// offset of `bytes` is impossible.
@@ -20,4 +20,4 @@ inline const uint8_t* offset_pointer(const Device& device, const void* data, int
   return first + bytes;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

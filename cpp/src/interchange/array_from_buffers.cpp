@@ -8,7 +8,7 @@
 #include "device/device_pointer.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The memory of a buffer of BufferParts.
@@ -94,4 +94,4 @@ DeviceArray array_from_buffers(OwnedSchema schema, BufferParts parts, bool is_or
   return array;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The buffers of an array, each an array itself.
 struct BufferParts {
@@ -23,4 +23,4 @@ struct BufferParts {
 /// several devices, and, where the host can read them, for offsets beyond the data.
 DeviceArray array_from_buffers(OwnedSchema schema, BufferParts parts, bool is_ordered = false);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -12,7 +12,7 @@
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Consumers expect a bool to be 0 or 1.
@@ -85,4 +85,4 @@ DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy) {
                      " cannot be exported one by one");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Buffer `i` of a boolean, fixed-width, binary or string array as an array: of uint8 for bits and
 /// for the data of strings. It starts where the buffer starts: the offset of `array` is not
@@ -15,4 +15,4 @@ namespace arrowdl {
 /// strings, from a device too. An empty DeviceArray for an absent buffer.
 DeviceArray buffer_of_array(const DeviceArray& array, int64_t i, Copy copy);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

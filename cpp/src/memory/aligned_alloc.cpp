@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -131,4 +131,4 @@ void free_aligned(void* block, std::size_t size) noexcept {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

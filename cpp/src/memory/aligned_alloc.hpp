@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// `size` bytes, uninitialised, aligned to 64 and padded to the next multiple of 64 above `size`;
 /// nullptr without memory. A block of 4 KiB or more may be a freed one with its old content: fresh
@@ -14,4 +16,4 @@ void* allocate_aligned(std::size_t size) noexcept;
 /// freed, up to 256 blocks and 32 MiB.
 void free_aligned(void* block, std::size_t size) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 #if defined(__unix__) || defined(__APPLE__)
 
@@ -30,4 +30,4 @@ void FileDescriptor::close_on_exec() const noexcept {}
 
 #endif
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "memory/aligned_alloc.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::atomic<int64_t> live{0};
@@ -80,4 +80,4 @@ OwnedArray make_array(ArrayParts parts) {
   return array;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

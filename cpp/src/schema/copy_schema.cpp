@@ -6,7 +6,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedSchema copy_schema(const ArrowSchema& schema) {
   OwnedSchema copy;
@@ -16,4 +16,4 @@ OwnedSchema copy_schema(const ArrowSchema& schema) {
   return copy;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

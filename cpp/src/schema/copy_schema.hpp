@@ -3,9 +3,9 @@
 
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A deep copy of `schema`, which must be one that parses. Raises MemoryError.
 OwnedSchema copy_schema(const ArrowSchema& schema);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr DLDataType kInt8{kDLInt, 8, 1};
@@ -163,4 +163,4 @@ std::vector<int8_t> parse_type_ids(const SchemaPath& path) {
   return ids;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

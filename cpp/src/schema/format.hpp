@@ -6,7 +6,7 @@
 #include "arrowdl/schema.hpp"
 #include "schema/schema_path.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 constexpr DLDataType kNoDtype{0, 0, 1};
 
@@ -29,4 +29,4 @@ int64_t parse_size(const SchemaPath& path);
 /// The type ids of "+us:0,1" and "+ud:0,1", one per child, all different. Raises ValueError.
 std::vector<int8_t> parse_type_ids(const SchemaPath& path);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

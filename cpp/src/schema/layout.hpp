@@ -7,7 +7,7 @@
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The content of one buffer of an array, which determines its size.
 enum class BufferKind : uint8_t {
@@ -173,4 +173,4 @@ inline int64_t buffer_size(const Type& type, int64_t i, int64_t rows) noexcept {
   return size;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/schema.hpp"
 #include "schema/copy_schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Raises the error of a builder of nanoarrow: a lack of memory, since the arguments are ours.
@@ -75,4 +75,4 @@ OwnedSchema rename_schema(OwnedSchema schema, const char* name) {
   return renamed;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

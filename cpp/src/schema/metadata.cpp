@@ -3,7 +3,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 std::optional<std::string_view> find_metadata(const ArrowSchema& schema, std::string_view key) {
   std::optional<std::string_view> found;
@@ -23,4 +23,4 @@ void visit_metadata(const ArrowSchema& schema,
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Calls visit(key, value) for each pair of an ArrowSchema's metadata until it returns true. Raises
 /// ValueError for a negative size.
@@ -35,4 +35,4 @@ void visit_pairs(const char* metadata, const Visit& visit) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 void parse_fixed_shape(Type& type, const SchemaPath& path, std::string_view json) {
@@ -88,4 +88,4 @@ void parse_extension(Type& type, const SchemaPath& path) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,10 +4,10 @@
 #include "arrowdl/schema.hpp"
 #include "schema/schema_path.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Reads the extension name and metadata of the node at `path` into `type`, which has its layout,
 /// children and dictionary. Raises ValueError for storage that contradicts the name.
 void parse_extension(Type& type, const SchemaPath& path);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

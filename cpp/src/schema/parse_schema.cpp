@@ -7,7 +7,7 @@
 #include "schema/parse_extension.hpp"
 #include "schema/schema_path.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Checks the pointers and counts of a node before anything follows them.
@@ -82,4 +82,4 @@ std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser re
   return shared;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/schema.hpp"
 #include "nanoarrow/nanoarrow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The path to a node of a schema.
 struct SchemaPath {
@@ -36,4 +36,4 @@ template <typename... Parts>
   raise_value_error("malformed Arrow schema at ", to_string(path), ": ", parts...);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

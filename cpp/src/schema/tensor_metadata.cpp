@@ -6,7 +6,7 @@
 #include "util/json.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename... Parts>
@@ -137,4 +137,4 @@ std::string to_json(const TensorMetadata& metadata) {
   return out + "}";
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/schema.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 int64_t Type::buffer_count() const noexcept {
   const LayoutRow& row = layout_row(layout);
@@ -11,4 +11,4 @@ int64_t Type::buffer_count() const noexcept {
 
 bool Type::has_validity() const noexcept { return layout_row(layout).has_validity(); }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

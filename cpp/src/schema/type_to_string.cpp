@@ -3,7 +3,7 @@
 #include "arrowdl/schema.hpp"
 #include "schema/layout.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 const char* time_unit(char code) {
@@ -127,4 +127,4 @@ std::string to_string(const Type& type) {
   return name ? concat(*name, "<", describe_storage(type), ">") : describe_storage(type);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -15,7 +15,7 @@
 #include "arrowdl/wait.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The running threads, and their work.
@@ -86,4 +86,4 @@ void stop_background_reads(double seconds) noexcept {
   });
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

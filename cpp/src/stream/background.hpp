@@ -3,7 +3,9 @@
 
 #include <memory>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// The work of a background thread, shared with the stream that it works for.
 class BackgroundRead {
@@ -19,4 +21,4 @@ class BackgroundRead {
 /// says how to do without one.
 void start_background(const std::shared_ptr<BackgroundRead>& read, const char* advice);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

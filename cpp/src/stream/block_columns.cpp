@@ -10,7 +10,7 @@
 #include "compute/take.hpp"
 #include "util/parallel_for.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The bytes that one thread writes at a time: fewer are written before another thread starts.
@@ -199,4 +199,4 @@ OwnedArray make_added_column(const BlockLayout& layout, AddedColumn added, const
   return make_positions(blocks);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

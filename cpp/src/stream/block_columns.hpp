@@ -9,7 +9,7 @@
 #include "stream/block_layout.hpp"
 #include "stream/sequence_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The pieces of a block, and the position after it.
 struct Block {
@@ -56,4 +56,4 @@ OwnedArray make_block_column(const BlockLayout& layout, const std::vector<Sequen
 /// The column `added` for `blocks`.
 OwnedArray make_added_column(const BlockLayout& layout, AddedColumn added, const Blocks& blocks);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

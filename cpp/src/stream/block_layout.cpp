@@ -11,7 +11,7 @@
 #include "stream/find_column.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// What a processor has in its own cache.
@@ -222,4 +222,4 @@ BlockLayout make_block_layout(const Type& type, const PackOptions& options) {
   return layout;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

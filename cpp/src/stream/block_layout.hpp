@@ -9,7 +9,7 @@
 #include "arrowdl/pack.hpp"
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A column that packing adds. The order is that of kAddedColumns.
 enum class AddedColumn : uint8_t { kPositionIds, kSegmentIds, kCuSeqlens, kResumeFrom };
@@ -30,4 +30,4 @@ struct BlockLayout {
 /// The layout of the blocks of a stream of `type`. Raises as `pack` does.
 BlockLayout make_block_layout(const Type& type, const PackOptions& options);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

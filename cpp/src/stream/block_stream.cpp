@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 DeviceArray BlockStream::next(int64_t max_rows) {
   if (!block_) block_ = make_block(max_rows);
@@ -16,4 +16,4 @@ DeviceArray BlockStream::next(int64_t max_rows) {
 
 bool BlockStream::has_rows(int64_t rows) const { return block_ && rows <= block_.length(); }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A stream whose rows are made in blocks of several arrays' worth.
 class BlockStream : public ArrayStream {
@@ -21,4 +21,4 @@ class BlockStream : public ArrayStream {
   DeviceArray block_;  // what is left of the last one
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/stream.hpp"
 #include "cast/plan_cast.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 class CastStream final : public ArrayStream {
@@ -38,4 +38,4 @@ OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const Parsed
   return std::make_unique<CastStream>(std::move(stream), std::move(*plan), target);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -18,7 +18,7 @@
 #include "stream/import_async_stream.hpp"
 #include "stream/stream_errors.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The array of a task. The consumer has one reference, and the producer another until the consumer
@@ -177,4 +177,4 @@ void export_async_stream(OwnedStream&& stream, ArrowAsyncDeviceStreamHandler* ha
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

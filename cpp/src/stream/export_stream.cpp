@@ -16,7 +16,7 @@
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The state of an exported stream, shared with the thread that is reading it, since a release does
@@ -153,4 +153,4 @@ OwnedArrayStream export_stream(OwnedStream&& stream) {
   return exported;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::string list_names(const Type& type) {
@@ -34,4 +34,4 @@ int64_t find_column(const Type& type, const std::string& name) {
   return found;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

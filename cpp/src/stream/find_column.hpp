@@ -6,7 +6,7 @@
 
 #include "arrowdl/schema.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises TypeError unless `type`, of a stream, is a struct.
 void require_columns(const Type& type);
@@ -15,4 +15,4 @@ void require_columns(const Type& type);
 /// that name.
 int64_t find_column(const Type& type, const std::string& name);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/pack.hpp"
 #include "compute/allocate_elements.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 void require_int32_lists(const Type& type) {
@@ -63,4 +63,4 @@ DeviceArray flatten_cu_seqlens(const DeviceArray& column) {
                                      Device{});
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

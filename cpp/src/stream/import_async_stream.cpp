@@ -19,7 +19,7 @@
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Shared by the receiver and, until it releases the handler, the producer.
 struct detail::AsyncState : private Counted {
@@ -358,4 +358,4 @@ OwnedStream read_async(std::shared_ptr<AsyncReceiver> receiver) {
   return std::make_unique<ReceivedStream>(std::move(schema), std::move(receiver));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

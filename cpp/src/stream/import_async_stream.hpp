@@ -5,11 +5,11 @@
 
 #include "arrowdl/async_stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Ends the stream of a handler that is an `AsyncReceiver`'s with `failure` itself, which errno and
 /// text would lose. Returns false, and does nothing, for other handlers.
 bool pass_failure(ArrowAsyncDeviceStreamHandler* handler,
                   const std::exception_ptr& failure) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/stream.hpp"
 #include "stream/stream_errors.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 template <typename CStream>
@@ -145,4 +145,4 @@ OwnedStream import_stream(OwnedDeviceArrayStream stream, const StreamReleasers& 
   return import_any(std::move(stream), releasers);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

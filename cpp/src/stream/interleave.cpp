@@ -11,7 +11,7 @@
 #include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Rows of arrays, in the order of the ranges.
@@ -136,4 +136,4 @@ OwnedStream interleave(std::vector<OwnedStream>&& streams, int64_t rows, int64_t
   return std::make_unique<Interleave>(open_readers(std::move(streams), "interleave"), rows, skip);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -11,7 +11,7 @@
 #include "stream/block_stream.hpp"
 #include "stream/row_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr uint64_t kMostWeight = uint64_t{1} << 62;  // so that progress and weight can be added
@@ -195,4 +195,4 @@ OwnedStream mix(std::vector<OwnedStream>&& streams, std::vector<MixPhase> phases
   return std::make_unique<Mix>(open_readers(std::move(streams), "mix"), std::move(phases));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Raises RuntimeError unless this process is the one in which `fork_count()` was `process`: the
 /// thread that reads the stream, or has it locked, is not in a forked child.
@@ -17,4 +17,4 @@ inline void require_own_process(uint64_t process) {
               "stream in the process that reads it");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include "stream/place_best_fit.hpp"
 #include "stream/sequence_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kMaxLength = int64_t{1} << 30;
@@ -176,4 +176,4 @@ OwnedStream pack(OwnedStream&& stream, const PackOptions& options) {
   return std::make_unique<Pack>(RowReader(std::move(stream)), std::move(layout), options);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 void BestFit::place(std::vector<Piece>* pieces) {
   if (pieces->size() >= kNone) {
@@ -87,4 +87,4 @@ void BestFit::number_blocks() {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include "stream/sequence_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Reorders the pieces of window after window. Keeps its memory from one to the next.
 class BestFit {
@@ -48,4 +48,4 @@ class BestFit {
   int64_t last_padding_ = 0;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

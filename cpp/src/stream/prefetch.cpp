@@ -20,7 +20,7 @@
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The longest wait of a closed stream for its thread to release the source, which the caller may
@@ -207,4 +207,4 @@ OwnedStream prefetch(OwnedStream&& stream, int64_t depth) {
   return std::make_unique<Prefetch>(std::move(stream), depth);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 Chunks read_stream(ArrayStream& stream) {
   Chunks chunks;
@@ -17,4 +17,4 @@ DeviceArray gather(Chunks chunks) {
   return concatenate(chunks.arrays);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

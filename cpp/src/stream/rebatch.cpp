@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "stream/row_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 class Rebatch final : public ArrayStream {
@@ -45,4 +45,4 @@ OwnedStream rebatch(OwnedStream&& stream, int64_t batch_size, bool drop_last) {
   return std::make_unique<Rebatch>(RowReader(std::move(stream)), batch_size, drop_last);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 RowReader::RowReader(OwnedStream source)
     : source_(std::move(source)), device_type_(source_->device_type()) {
@@ -61,4 +61,4 @@ int64_t count_own_bytes(const DeviceArray& array) {
   return array.nbytes() - array.slice(0, 0).nbytes();
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

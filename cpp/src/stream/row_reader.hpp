@@ -5,7 +5,7 @@
 
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Slices the arrays of a stream. Labels host-readable memory of other device types as CPU memory,
 /// since rows of several arrays are gathered in CPU memory.
@@ -39,4 +39,4 @@ std::vector<RowReader> open_readers(std::vector<OwnedStream>&& streams, const ch
 /// The bytes of the rows, without what all rows share, such as dictionaries.
 int64_t count_own_bytes(const DeviceArray& array);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "schema/copy_schema.hpp"
 #include "stream/find_column.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::shared_ptr<const ParsedSchema> select_schema(const Type& type,
@@ -72,4 +72,4 @@ OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>&
   return std::make_unique<Select>(std::move(stream), std::move(columns));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

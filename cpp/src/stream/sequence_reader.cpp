@@ -8,7 +8,7 @@
 #include "arrowdl/error.hpp"
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The rows that are asked for at a time: a few, since streams gather as many rows at once.
@@ -145,4 +145,4 @@ void SequenceReader::check_first_value(int64_t length) const {
                     "with the same options");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

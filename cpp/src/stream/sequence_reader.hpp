@@ -10,7 +10,7 @@
 #include "stream/block_layout.hpp"
 #include "stream/row_reader.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Consecutive values of one sequence, at least one.
 struct Piece {
@@ -76,4 +76,4 @@ class SequenceReader {
   int64_t left_ = 0;           ///< values of the current row
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

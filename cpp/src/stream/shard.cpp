@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 class Shard final : public ArrayStream {
@@ -44,4 +44,4 @@ OwnedStream shard(OwnedStream&& stream, int64_t num_shards, int64_t index, bool 
   return std::make_unique<Shard>(std::move(stream), num_shards, index, pad);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

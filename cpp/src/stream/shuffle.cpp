@@ -21,7 +21,7 @@
 #include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 32;
@@ -244,4 +244,4 @@ std::vector<uint32_t> permute(int64_t count, uint64_t seed) {
   return order;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

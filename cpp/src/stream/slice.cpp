@@ -4,7 +4,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 class Slice final : public ArrayStream {
@@ -50,4 +50,4 @@ OwnedStream slice_stream(OwnedStream&& stream, int64_t start, int64_t length) {
   return std::make_unique<Slice>(std::move(stream), start, length);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

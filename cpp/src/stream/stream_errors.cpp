@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 ErrorKind kind_of(int code) noexcept {
@@ -62,4 +62,4 @@ int report(int code, const char* message, std::string* text) noexcept {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

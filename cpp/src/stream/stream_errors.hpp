@@ -7,7 +7,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The errno of an error that is not a producer's.
 int to_errno(ErrorKind kind) noexcept;
@@ -41,4 +41,4 @@ int run_as_errno(std::string* text, const Body& body) noexcept {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

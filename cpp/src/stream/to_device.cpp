@@ -2,7 +2,7 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 class CopyTo final : public ArrayStream {
@@ -31,4 +31,4 @@ OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin,
   return std::make_unique<CopyTo>(std::move(stream), device, pin, std::move(allocator));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -2,7 +2,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::string_view text(const char* string) { return string == nullptr ? "" : string; }
@@ -69,4 +69,4 @@ OwnedStream make_stream(std::vector<DeviceArray> arrays) {
   return make_stream(std::move(schema), std::move(arrays));
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

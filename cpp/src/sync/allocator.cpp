@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 struct Default {
@@ -29,4 +29,4 @@ Allocator default_allocator() {
   return kept().allocator;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

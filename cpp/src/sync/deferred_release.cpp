@@ -10,7 +10,7 @@
 #include "sync/release.hpp"
 #include "sync/release_thread.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::atomic<bool> is_blocking{false};
@@ -172,4 +172,4 @@ void set_blocking_release(bool blocking) noexcept { is_blocking = blocking; }
 
 bool is_blocking_release() noexcept { return is_blocking; }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/backend.hpp"
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Memory of a device runtime. Must be idle when destroyed.
 class DeviceAllocation {
@@ -50,4 +50,4 @@ class DeviceMemory : public DeviceAllocation, private Counted {
   using DeviceAllocation::DeviceAllocation;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

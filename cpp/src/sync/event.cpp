@@ -6,7 +6,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedEvent::~OwnedEvent() {
   if (handle_) streams_->destroy(device_, handle_);
@@ -68,4 +68,4 @@ bool is_complete(const Device& device, EventHandle event) {
   return require_backend(device, "query an event").is_complete(device, event);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,7 @@
 #include "backends/host_access.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 KernelOps& find_or_refuse(const Device& device, const char* verb) {
@@ -59,4 +59,4 @@ int64_t find_unit(const std::vector<int64_t>& numbers) noexcept {
   return bits & -bits;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/owned.hpp"
 #include "sync/stream_work.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Work of the kernels of one device, on a stream of ours. All memory that it uses lives until the
 /// work is done. Nothing waits but `read`.
@@ -70,4 +70,4 @@ inline int64_t to_address(const void* memory) noexcept {
 /// aligned.
 int64_t find_unit(const std::vector<int64_t>& numbers) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

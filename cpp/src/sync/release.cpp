@@ -8,7 +8,7 @@
 #include "arrowdl/backends.hpp"
 #include "arrowdl/wait.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::atomic<int64_t> abandoned{0};
@@ -138,4 +138,4 @@ bool try_finish(Release& release) noexcept {
   return false;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/event.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// A stream that uses some memory. From the release on it has an event for its work.
 struct RecordedStream {
@@ -63,4 +63,4 @@ void count_abandoned() noexcept;
 /// pass, and abandons the release after many. Returns whether the release is over. Does not wait.
 bool try_finish(Release& release) noexcept;
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The largest number of pending releases. Above it a device is far behind, and copies wait too.
@@ -229,4 +229,4 @@ int64_t pending_release_bytes() noexcept {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

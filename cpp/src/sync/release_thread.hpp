@@ -12,7 +12,7 @@
 #include "arrowdl/wait.hpp"
 #include "sync/release.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// The sleep between two polls of a release: doubled each time, between these two.
 constexpr std::chrono::steady_clock::duration kShortestPause = std::chrono::microseconds(20);
@@ -96,4 +96,4 @@ class ReleaseThread {
 /// False if none has been, or there is none, or nobody may wait here.
 bool wait_for_release(std::chrono::steady_clock::time_point end);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "arrowdl/error.hpp"
 #include "sync/release_thread.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// What Arrow and arrowdl's kernels rely on.
@@ -101,4 +101,4 @@ std::shared_ptr<DeviceMemory> StreamWork::allocate_by(const Allocator& allocator
   return memory;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

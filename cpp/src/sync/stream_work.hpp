@@ -11,7 +11,7 @@
 #include "arrowdl/event.hpp"
 #include "sync/device_memory.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Work on one GPU stream, the caller's or one of ours. Holds the owners of the memory that the
 /// work uses until it is done, also after an error.
@@ -52,4 +52,4 @@ class StreamWork {
   std::shared_ptr<Held> held_ = std::make_shared<Held>();
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment) {
   TensorView view = view_tensor(tensor);
@@ -23,4 +23,4 @@ OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment) {
   return make_tensor(view, copy.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,10 +5,10 @@
 
 #include "arrowdl/owned.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// `tensor` itself, or a contiguous copy if its CPU memory does not start at a multiple of
 /// `alignment` bytes, which is 64 at most.
 OwnedTensor align_tensor(OwnedTensor tensor, std::size_t alignment);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -8,7 +8,7 @@
 #include "backends/host_access.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr std::size_t kLine = 64;  // bytes of a cache line, on most machines
@@ -199,4 +199,4 @@ void copy_contiguous(const TensorView& source, uint8_t* target) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

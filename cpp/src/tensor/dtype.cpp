@@ -5,7 +5,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 // The order matters only to find_dtype_of_format, which takes the first row without an extension.
@@ -136,4 +136,4 @@ std::string to_string(DLDataType type) {
   return type.lanes == 1 ? name : concat(name, " with ", type.lanes, " lanes");
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 #include "arrowdl/error.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Raises BufferError unless a struct of DLPack can say where the values are.
@@ -113,4 +113,4 @@ OwnedTensor to_legacy(OwnedTensor tensor) {
   return hold<DLManagedTensor>(view, std::move(tensor), 0);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

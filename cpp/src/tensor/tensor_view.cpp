@@ -8,7 +8,7 @@
 #include "device/device_pointer.hpp"
 #include "util/overflow.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 const Dtype* require_dtype(DLDataType type, bool is_padded) {
@@ -205,4 +205,4 @@ std::vector<int32_t> dense_row_order(const TensorView& view) {
   return order;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

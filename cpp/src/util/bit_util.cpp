@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr uint64_t kOneInEveryByte = 0x0101010101010101;
@@ -153,4 +153,4 @@ void canonicalize_bools(const uint8_t* bytes, int64_t count, uint8_t* target) {
   for (int64_t i = 0; i < count; ++i) target[i] = bytes[i] != 0;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

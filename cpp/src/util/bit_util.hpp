@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Bytes of a bitmap of `count` bits.
 constexpr int64_t bitmap_size(int64_t count) { return count / 8 + (count % 8 != 0 ? 1 : 0); }
@@ -100,4 +102,4 @@ bool has_only_canonical_bools(const uint8_t* bytes, int64_t count);
 /// Copies bytes as 0 or 1, any non-zero one as 1. `target` may be `bytes`.
 void canonicalize_bools(const uint8_t* bytes, int64_t count, uint8_t* target);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

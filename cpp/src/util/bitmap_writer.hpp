@@ -7,7 +7,7 @@
 
 #include "util/bit_util.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Appends to `target`, which may be uninitialised: the rest of the last byte is 0.
 class BitmapWriter {
@@ -61,4 +61,4 @@ class BitmapWriter {
   int64_t position_ = 0;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

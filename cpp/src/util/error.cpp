@@ -3,7 +3,8 @@
 
 #include <sstream>
 
-namespace arrowdl::detail {
+ARROWDL_BEGIN_NAMESPACE
+namespace detail {
 
 void write_literal(std::ostream& out, const void* text) { out << static_cast<const char*>(text); }
 
@@ -14,4 +15,5 @@ std::string join_text(std::initializer_list<TextPart> parts) {
   return out.str();
 }
 
-}  // namespace arrowdl::detail
+}  // namespace detail
+ARROWDL_END_NAMESPACE

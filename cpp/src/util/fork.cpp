@@ -7,7 +7,7 @@
 #include <pthread.h>
 #endif
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::atomic<uint64_t> forks{0};
@@ -28,4 +28,4 @@ uint64_t fork_count() noexcept {
   return forks.load(std::memory_order_relaxed);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// The number of forks between this process and the first one that called this function. A value
 /// that was noted in another process differs.
@@ -27,4 +29,4 @@ T& of_this_process() {
   return is_first ? fresh.release()->object : known->object;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,9 @@
 
 #include <chrono>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// How often a waiting thread calls check_interrupt.
 constexpr std::chrono::milliseconds kInterruptInterval{20};
@@ -11,4 +13,4 @@ constexpr std::chrono::milliseconds kInterruptInterval{20};
 /// Calls the function of set_interrupt_check, if any; what it throws ends the wait.
 void check_interrupt();
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -9,7 +9,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 constexpr int kMaxNesting = 64;
@@ -275,4 +275,4 @@ std::string quote_json(std::string_view text) {
   return out + '"';
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A parsed JSON value.
 struct JsonValue {
@@ -35,4 +37,4 @@ JsonValue parse_json(std::string_view text);
 /// `text` as a JSON string, quotes included.
 std::string quote_json(std::string_view text);
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 using Engine = std::mt19937_64;
@@ -49,4 +49,4 @@ void MersenneTwister::refill() noexcept {
   position_ = 0;
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

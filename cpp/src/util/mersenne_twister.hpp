@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <random>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A std::mt19937_64 that makes all numbers of its state at once, without a branch for each.
 class MersenneTwister {
@@ -29,4 +31,4 @@ class MersenneTwister {
   std::size_t position_ = kSize;
 };
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

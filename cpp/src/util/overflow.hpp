@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Sets `*result` to a * b; false, with `*result` unspecified, when that does not fit.
 inline bool checked_multiply(int64_t a, int64_t b, int64_t* result) noexcept {
@@ -36,4 +38,4 @@ inline bool checked_add(int64_t a, int64_t b, int64_t* result) noexcept {
 #endif
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

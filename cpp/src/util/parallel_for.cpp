@@ -15,7 +15,7 @@
 #include "arrowdl/wait.hpp"
 #include "util/fork.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// More threads do not make memory faster.
@@ -140,4 +140,4 @@ void set_thread_limit(int64_t threads) {
 
 int64_t thread_limit() noexcept { return limit(); }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 namespace detail {
 
@@ -28,4 +30,4 @@ void parallel_for(int64_t count, const Work& work) {
       &work);
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// Begins to fetch the first 2 KiB of `size` bytes, one or more, and their last line.
 inline void prefetch_memory([[maybe_unused]] const uint8_t* memory, [[maybe_unused]] int64_t size) {
@@ -18,4 +20,4 @@ inline void prefetch_memory([[maybe_unused]] const uint8_t* memory, [[maybe_unus
 #endif
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// As `items->reserve(count)`. Raises MemoryError with the number of bytes.
 template <typename T>
@@ -21,4 +21,4 @@ void reserve(std::vector<T>* items, int64_t count) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -1,8 +1,8 @@
 // The version that CMake passes.
 #include "arrowdl/version.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 const char* version() noexcept { return ARROWDL_VERSION; }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

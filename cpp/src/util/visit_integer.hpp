@@ -5,7 +5,7 @@
 
 #include "arrowdl/error.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 
 /// Calls `visit` with a zero of the type of `format`. Raises ValueError for other formats.
 template <typename Visitor>
@@ -32,4 +32,4 @@ auto visit_integer(const char* format, const Visitor& visit) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace arrowdl {
+#include "arrowdl/namespace.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
 
 /// A width in bytes, known at compile time.
 template <std::size_t kBytes>
@@ -62,4 +64,4 @@ bool visit_width(int64_t width, const Visit& visit) {
   }
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -5,7 +5,7 @@
 
 #include "util/interrupt.hpp"
 
-namespace arrowdl {
+ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 std::atomic<WaitGuard> wait_guard{nullptr};
@@ -26,4 +26,4 @@ void check_interrupt() {
   if (void (*check)() = interrupt_check.load()) check();
 }
 
-}  // namespace arrowdl
+ARROWDL_END_NAMESPACE

@@ -57,6 +57,20 @@ CAPSULE_NAMES = re.compile(
 )
 
 
+def outside_the_abi(text: str) -> bool:
+    """Whether a core file opens `arrowdl` without the version of the ABI."""
+    return re.search(r"^namespace arrowdl\b", text, flags=re.M) is not None
+
+
+def test_the_core_is_in_the_namespace_of_its_abi() -> None:
+    texts = {relative(path): path.read_text() for path in CPP if "bindings" not in path.parts}
+    assert [path for path, text in texts.items() if outside_the_abi(text)] == []
+    for path, text in texts.items():
+        begun, ended = (text.count(f"\nARROWDL_{word}_NAMESPACE\n") for word in ("BEGIN", "END"))
+        assert begun == ended, path
+    assert outside_the_abi("#pragma once\n\nnamespace arrowdl {\n")
+
+
 def test_one_place_knows_the_capsule_names() -> None:
     knowing = {relative(path) for path in CPP if CAPSULE_NAMES.search(code(path))}
     assert knowing <= {"cpp/bindings/support/capsule.cpp", "cpp/bindings/support/capsule.hpp"}

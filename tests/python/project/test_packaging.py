@@ -255,6 +255,24 @@ def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_p
     assert "zero-copy: yes" in run(tmp_path / "round_trip")
 
 
+def test_symbols_of_the_static_library_have_the_version_of_the_abi(installed: Path) -> None:
+    """Two versions share no symbol in a program; its source says `arrowdl::` alone."""
+    macros = (installed / "include/arrowdl/version_macros.hpp").read_text()
+    version = re.search(r'VERSION "(\d+)\.(\d+)', macros)
+    assert version is not None
+    abi = f"v{version[1]}_{version[2]}"
+    assert f"#define ARROWDL_ABI {abi}\n" in macros
+    listing = run(
+        "nm", "-C", "--defined-only", "--extern-only", installed / "lib/libarrowdl_core.a"
+    )
+    symbols = re.findall(r"^\w+ [TDBR] (.*\barrowdl::.*)$", listing, flags=re.M)
+    assert len(symbols) > 500
+    assert [symbol for symbol in symbols if f"arrowdl::{abi}::" not in symbol] == []
+    examples = [path.read_text() for path in (ROOT / "examples/cpp").glob("*.cpp")]
+    assert examples
+    assert not [text for text in examples if re.search(r"arrowdl::v\d|ARROWDL_ABI", text)]
+
+
 def test_pkg_config_finds_the_installed_package(installed: Path, tmp_path: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")
