@@ -348,7 +348,8 @@ def main() -> None:
     parser.add_argument("--probe", metavar="KIND", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.probe:
-        return _print_probe(*arguments.names, arguments.probe)
+        (name,) = arguments.names
+        return _print_probe(name, arguments.probe)
     print("\n" + "\n".join(to_markdown(measure_shapes(arguments.names, arguments.rounds))))
 
 
