@@ -5,8 +5,8 @@ each row has the median of its rounds. Peers whose packages are missing are left
 bench-peers` installs Hugging Face datasets and aiohttp, which fsspec needs for HTTP.
 
 MosaicML's streaming 0.13 is no row: it needs numpy before 2.2 and transformers before 5, which none
-of our environments has, and reads shards of its own format. In an environment of its own, one process of
-it took 98,304 of these rows from this server in 10.1 s: 10 MB/s.
+of our environments has, and reads shards of its own format. In an environment of its own, one
+process of it took 98,304 of these rows from this server in 10.1 s: 10 MB/s.
 """
 
 from __future__ import annotations

@@ -211,8 +211,13 @@ class Pipeline:
 
     def check_read(self) -> None:
         """Raise OSError if a file has changed while the epoch was read."""
-        if isinstance(self.source, IndexedSource):
-            self.source.check_read()
+        sources: list[object] = [self.source]
+        if isinstance(self.source, MixedSource):
+            sources = [member.source for member in self.source.members]
+        for own in sources:
+            # With skipping, what decodes units is checked where it is read.
+            if isinstance(own, IndexedSource) and not (self.options.skips and own.decodes_units):
+                own.check_read()
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""

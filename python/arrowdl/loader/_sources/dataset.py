@@ -46,13 +46,10 @@ from arrowdl.loader._sources.network import (
 from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
-    BATCH_BYTES,
-    FETCHED,
-    LOCAL,
-    REMOTE,
-    ROW_GROUPS,
     SCAN_BYTES,
     ScanLimits,
+    choose_limits,
+    count_ready,
     plan_batches,
 )
 from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
@@ -138,20 +135,13 @@ class DatasetSource(IndexedSource):
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(self._stamps.get_size(unit.path)) for unit in self._fragments]
         self._row_groups = open_row_groups(self._dataset, query)
-        self._limits = self._find_limits()
+        self._limits = choose_limits(
+            None if self._row_groups is None else self._bytes,
+            is_local=is_local(self._dataset.filesystem),
+            is_fetched=self._fetching is not None,
+        )
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
-
-    def _find_limits(self) -> ScanLimits:
-        if self._row_groups is not None:
-            import pyarrow as pa
-
-            limits = ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
-            # Opening a file takes the interpreter lock: threads that open many wait for each other.
-            return LOCAL if sum(self._bytes) < 2**20 * len(self._bytes) else limits
-        if is_local(self._dataset.filesystem):
-            return LOCAL
-        return REMOTE if self._fetching is None else FETCHED
 
     def select(self, column: str) -> DatasetSource:
         made = object.__new__(type(self))  # a copy would read the dictionaries
@@ -256,6 +246,10 @@ class DatasetSource(IndexedSource):
 
     def check_unchanged(self) -> None:
         self._stamps.check()
+
+    def check_read(self) -> None:
+        if self._row_groups is not None:  # small files are read before their rows are asked for
+            self._stamps.check(may_be_gone=True)
 
     def _measure_row(self) -> float:
         """Estimate the bytes of a row where rows are largest; 0 if unknown."""
@@ -406,7 +400,8 @@ class DatasetSource(IndexedSource):
         )
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
-        scans = self._cut(units, limits)
+        sizes = [self._bytes[unit] for unit in units]
+        scans = limits.cut(units, sizes, [self._fragments[unit].path for unit in units])
         if self._fetching is not None and scans:
             return _core.from_arrow_stream(self._read_fetched(self._fetching, scans, limits))
         return (
@@ -414,22 +409,6 @@ class DatasetSource(IndexedSource):
             if len(scans) <= 1
             else _core.from_arrow_stream(self._read_ahead(scans, limits))
         )
-
-    def _cut(self, units: Sequence[int], limits: ScanLimits) -> list[list[int]]:
-        """Cut `units` into parts for one scan each."""
-        scans: list[list[int]] = []
-        files: set[str] = set()
-        room = 0.0
-        for unit in units:
-            files.add(self._fragments[unit].path)
-            if not scans or room < self._bytes[unit] or len(files) > limits.files:
-                # Of several readers, each first needs one row group, and all wait for each other.
-                room = 0.0 if limits.readers > 1 and not scans else limits.nbytes
-                scans.append([])
-                files = {self._fragments[unit].path}
-            scans[-1].append(unit)
-            room -= self._bytes[unit]
-        return scans
 
     def _read_fetched(
         self, handler: FetchHandler, scans: Sequence[Sequence[int]], limits: ScanLimits
@@ -504,7 +483,9 @@ class DatasetSource(IndexedSource):
         paths = [fragment.path for fragment in fragments]
         codes, schema = self._find_codes(), self._query.project(self._dataset)
         guarded = paths if arrival is None else []  # those were checked when their bytes arrived
-        depth = 1 if self._row_groups is None else self._count_ready(limits.ahead)
+        depth = 1
+        if self._row_groups is not None:
+            depth = count_ready(self._row_bytes, self._columns, limits.ahead)
         if not codes.concerns(schema):
             batches = self._scan_fragments(
                 fragments, paths, self._query, ahead=limits.ahead, arrival=arrival
@@ -550,12 +531,6 @@ class DatasetSource(IndexedSource):
         if arrival is None:
             return scan(scanner, paths, self._stamps.check, find, note)
         return arrival.use(scan(scanner, paths, check_nothing, find, note))
-
-    def _count_ready(self, ahead: int) -> int:
-        """Count the batches that may be ready of row groups that one thread decodes."""
-        rows, _ = plan_batches(self._row_bytes, self._columns, ahead, joins=True)
-        most = ahead * BATCH_BYTES // 2
-        return max(1, min(ahead, int(most / max(BATCH_BYTES, rows * self._row_bytes))))
 
     def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
         """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""

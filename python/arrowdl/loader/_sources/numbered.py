@@ -177,7 +177,8 @@ class NumberedSource(IndexedSource):
             self._source.check_unchanged()
 
     def check_read(self) -> None:
-        self._source.check_read()
+        if not self.decodes_units:
+            self._source.check_read()
 
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         if not self.decodes_units:

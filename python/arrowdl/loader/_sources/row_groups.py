@@ -213,9 +213,14 @@ def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFile
 
 
 def _has_field(schema: pa.Schema, field: pa.Field) -> bool:
-    """Whether a file has a column as it is read."""
+    """Whether a file has a column as it is read, which pyarrow.parquet can read."""
+    import pyarrow as pa
+
     i = schema.get_field_index(field.name)
-    return i >= 0 and schema.field(i).type.equals(field.type)
+    if i < 0 or not schema.field(i).type.equals(field.type):
+        return False
+    # Of several row groups, pyarrow.parquet cannot join dictionaries within lists and structs.
+    return pa.types.is_dictionary(field.type) or not _has_dictionary(field.type)
 
 
 def _has_dictionary(type: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ DECODE_ROWS = 131_072
 # Each column of a batch costs some microseconds: batches of many narrow columns are larger.
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
+_SMALL_UNIT = 2**20
 
 
 class ScanLimits(NamedTuple):
@@ -37,6 +38,24 @@ class ScanLimits(NamedTuple):
         nbytes = max(min(self.nbytes, 2**20), self.nbytes // readers)
         return ScanLimits(nbytes, self.files, scans, readers)
 
+    def cut(
+        self, units: Sequence[int], sizes: Sequence[float], paths: Sequence[str]
+    ) -> list[list[int]]:
+        """Cut `units`, each of a size in bytes and of a file, into parts for one scan each."""
+        scans: list[list[int]] = []
+        files: set[str] = set()
+        room = 0.0
+        for unit, size, path in zip(units, sizes, paths, strict=True):
+            files.add(path)
+            if not scans or room < size or len(files) > self.files:
+                # Of several readers, each first needs one row group, and all wait for each other.
+                room = 0.0 if self.readers > 1 and not scans else self.nbytes
+                scans.append([])
+                files = {path}
+            scans[-1].append(unit)
+            room -= size
+        return scans
+
     def has_room(self, opened: Sequence[float], nbytes: float) -> bool:
         """Whether a scan of `nbytes` may start beside those that are open: one may always.
 
@@ -55,6 +74,34 @@ ROW_GROUPS = ScanLimits(SCAN_BYTES // 8, math.inf, 2)
 REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
 # Row groups that were fetched: small scans begin early, and release their bytes early.
 FETCHED = ScanLimits(SCAN_BYTES // 16, 1, 8)
+
+
+def choose_limits(sizes: Sequence[float] | None, *, is_local: bool, is_fetched: bool) -> ScanLimits:
+    """Return the limits of the scans of a dataset.
+
+    Parameters
+    ----------
+    sizes : sequence of float, optional
+        Bytes of each unit, of row groups that are read without a scanner.
+    is_local : bool
+        Whether the files are on the local file system.
+    is_fetched : bool
+        Whether row groups are fetched ahead, over a network.
+    """
+    if not is_local:
+        return FETCHED if is_fetched else REMOTE
+    # Opening a file takes the interpreter lock: threads that open many wait for each other.
+    if sizes is None or sum(sizes) < _SMALL_UNIT * len(sizes):
+        return LOCAL
+    import pyarrow as pa
+
+    return ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
+
+
+def count_ready(row_bytes: float, columns: int, ahead: int) -> int:
+    """Count the batches that may be ready, of row groups that are read without a scanner."""
+    rows, _ = plan_batches(row_bytes, columns, ahead, joins=True)
+    return max(1, min(ahead, int(ahead * BATCH_BYTES / 2 / max(BATCH_BYTES, rows * row_bytes))))
 
 
 def count_batch_rows(row_bytes: float, columns: int, budget: int) -> int:

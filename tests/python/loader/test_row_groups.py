@@ -1,0 +1,134 @@
+"""Row groups that are read without a scanner have the rows that a scanner returns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._sources.row_groups import RowGroupFiles
+
+ROWS = 40
+
+
+def _write(folder: Path, tables: list[pa.Table]) -> list[Path]:
+    paths = [folder / f"{i}.parquet" for i in range(len(tables))]
+    for path, table in zip(paths, tables, strict=True):
+        pq.write_table(table, path, row_group_size=ROWS // 2)
+    return paths
+
+
+def _make_table(start: int = 0) -> pa.Table:
+    numbers = list(range(start, start + ROWS))
+    return pa.table(
+        {
+            "x": numbers,
+            "s": [str(i) for i in numbers],
+            "l": [[{"a": i, "b": float(i)}] * (i % 3) for i in numbers],
+        }
+    )
+
+
+def _find_readers(loader: arrowdl.Loader) -> list[bool]:
+    """Say of each unit whether it is read without a scanner."""
+    source: Any = loader._source
+    files = source._row_groups
+    return [files is not None and files.can_read(unit) for unit in source._fragments]
+
+
+def _read_all(loader: arrowdl.Loader) -> pa.Table:
+    source: Any = loader._source
+    return pa.table(source.read(range(len(source.units)))).combine_chunks()
+
+
+@pytest.mark.parametrize("columns", [None, ["s", "x"], ["l"]])
+def test_rows_are_those_of_a_scan(tmp_path: Path, columns: list[str] | None) -> None:
+    paths = _write(tmp_path, [_make_table(i * ROWS) for i in range(5)])
+    loader = arrowdl.Loader(paths, 7, columns=columns)
+    assert all(_find_readers(loader))
+    expected = ds.dataset([str(path) for path in paths]).to_table(columns=columns)
+    found = _read_all(loader)
+    assert found.equals(expected.combine_chunks())
+    assert found.schema.equals(expected.schema)
+
+
+def test_small_files_are_joined(tmp_path: Path) -> None:
+    paths = _write(tmp_path, [_make_table(i * ROWS) for i in range(30)])
+    source: Any = arrowdl.Loader(paths, 7)._source
+    rows = [len(array) for array in source.read(range(len(source.units))) if len(array)]
+    assert rows[0] == ROWS  # comes early
+    assert sum(rows) == 30 * ROWS
+    assert len(rows) < 10
+
+
+def test_files_with_other_columns_are_joined_as_they_are_read(tmp_path: Path) -> None:
+    table = _make_table()
+    strict = pa.schema([field.with_nullable(False) for field in table.schema])
+    paths = _write(tmp_path, [table, table.select(["l", "s", "x"]), table.cast(strict), table])
+    loader = arrowdl.Loader(paths, 7)
+    assert all(_find_readers(loader))
+    assert _read_all(loader).equals(pa.concat_tables([table] * 4).combine_chunks())
+
+
+def test_a_scanner_reads_what_differs_from_the_file(tmp_path: Path) -> None:
+    table = pa.table({"x": range(ROWS), "y": range(ROWS)})
+    paths = _write(tmp_path, [table, table.select(["x"])])
+    assert _find_readers(arrowdl.Loader(paths, 7)) == [True, True, False, False]
+    assert all(_find_readers(arrowdl.Loader(paths, 7, columns=["x"])))
+    names = [str(path) for path in paths]
+    cast = ds.dataset(names, schema=pa.schema({"x": pa.float64()}))
+    assert not any(_find_readers(arrowdl.Loader(cast, 7)))
+    assert not any(_find_readers(arrowdl.Loader(paths, 7, filter=ds.field("x") > 3)))
+    buffered = ds.ParquetFileFormat(dictionary_columns=["s"])
+    assert not any(_find_readers(arrowdl.Loader(ds.dataset(names, format=buffered), 7)))
+
+
+def test_a_scanner_reads_dictionaries_within_structs(tmp_path: Path) -> None:
+    """Of several row groups at once, pyarrow.parquet cannot: "not implemented for chunked"."""
+    values = pa.array(["a", "b"] * ROWS).dictionary_encode()
+    table = pa.table({"s": pa.StructArray.from_arrays([values], names=["d"]), "d": values})
+    paths = _write(tmp_path, [table] * 3)
+    loader = arrowdl.Loader(paths, 7)
+    assert not any(_find_readers(loader))
+    assert _read_all(loader).num_rows == 6 * ROWS
+    alone = arrowdl.Loader(paths, 7, columns=["d"])
+    assert all(_find_readers(alone))
+    assert _read_all(alone).column("d").to_pylist() == ["a", "b"] * (3 * ROWS)
+
+
+def test_directories_give_columns(tmp_path: Path) -> None:
+    table = pa.table({"x": range(ROWS)})
+    for key in ("a", "b"):
+        (tmp_path / f"key={key}").mkdir()
+        pq.write_table(table, tmp_path / f"key={key}" / "0.parquet")
+    loader = arrowdl.Loader(tmp_path, 7)
+    assert not any(_find_readers(loader))
+    assert _read_all(loader).column("key").to_pylist()[::ROWS] == ["a", "b"]
+    assert all(_find_readers(arrowdl.Loader(tmp_path, 7, columns=["x"])))
+
+
+def test_an_error_comes_after_the_rows_before_it(tmp_path: Path) -> None:
+    tables = [pa.table({"x": range(i * ROWS, (i + 1) * ROWS)}) for i in range(4)]
+    paths = _write(tmp_path, tables)
+    source: Any = arrowdl.Loader(paths, 7)._source
+    files: RowGroupFiles = source._row_groups
+    units = source._fragments
+    assert all(map(files.can_read, units))
+    seen: list[int] = []
+
+    def check(paths: Any) -> None:
+        if paths == [units[-1].path]:
+            raise ValueError("the last file is bad")
+
+    def read() -> None:
+        for batch in files.read(units, 1000, check, lambda done: ""):
+            seen.extend(batch.column("x").to_pylist())
+
+    with pytest.raises(ValueError, match="the last file is bad") as caught:
+        read()
+    assert seen == list(range(3 * ROWS))
+    assert units[-1].path in "".join(caught.value.__notes__)
