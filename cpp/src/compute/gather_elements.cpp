@@ -27,13 +27,10 @@ constexpr int64_t kChunk = int64_t{256} << 10;
 /// branch each.
 constexpr int64_t kShort = 64;
 
-/// The start of a chunk: `skip` bytes into a range.
-struct ChunkStart {
-  std::size_t range;
-  int64_t skip;
-};
+}  // namespace
 
-/// A copy of ranges, in chunks for several threads.
+/// A copy of ranges, in chunks for several threads. Not in the unnamed namespace, since
+/// `ElementGathers::Column`, which the header names, holds one.
 class RangeCopy {
  public:
   /// `ranges` must outlive the copy.
@@ -78,6 +75,12 @@ class RangeCopy {
   }
 
  private:
+  /// The start of a chunk: `skip` bytes into a range.
+  struct ChunkStart {
+    std::size_t range;
+    int64_t skip;
+  };
+
   /// Copies `n` bytes. `room` bytes can be read and written: the next ranges overwrite the rest.
   static void copy(const uint8_t* from, int64_t n, int64_t room, uint8_t* to) noexcept {
     if (n <= kShort && room >= kShort) {
@@ -94,6 +97,8 @@ class RangeCopy {
   std::vector<ChunkStart> starts_;
   std::vector<int64_t> ends_;  // of the bytes of each source that some range has
 };
+
+namespace {
 
 /// The addresses of element 0 of each source.
 std::vector<const uint8_t*> find_first(const Selection& selection, int64_t buffer, int64_t width) {
