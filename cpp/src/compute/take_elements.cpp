@@ -23,7 +23,7 @@ constexpr int64_t kFewBytes = int64_t{512} << 10;
 /// How many elements ahead to prefetch: processors cannot predict elements in random order.
 constexpr int64_t kAhead = 8;
 
-/// Copies elements of `kBytes` to twice as many bytes in two parts, which may overlap.
+/// Copies elements of `kBytes` to twice as many bytes, never fewer, in two parts, which may overlap.
 template <std::size_t kBytes>
 struct TwoParts {
   int64_t width;
@@ -67,10 +67,11 @@ void take_wide(const Rows& rows, int64_t count, int64_t width, uint8_t* target) 
   }
 }
 
-/// As `take_each` for elements that are no numbers.
+/// As `take_each` for elements that are no numbers, and may have no bytes.
 template <typename Rows>
 void take_others(const Rows& rows, int64_t count, int64_t width, uint8_t* target) noexcept {
   const auto take = [&](const auto& copy) { take_each(rows, count, width, target, copy); };
+  if (width == 0) return;
   if (width <= 4) return take(TwoParts<2>{width});
   if (width <= 8) return take(TwoParts<4>{width});
   if (width <= 16) return take(TwoParts<8>{width});

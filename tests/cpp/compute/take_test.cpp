@@ -8,6 +8,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "compute/take_elements.hpp"
 #include "support/build_array.hpp"
 #include "support/every_type.hpp"
 #include "support/expect_error.hpp"
@@ -129,6 +130,15 @@ TEST(Take, ManyShortStrings) {
     expected.push_back(rows[indices.back().row]);
   }
   EXPECT_EQ(read_rows(take_rows({Builder(1).import(field("u"), rows)}, indices)), expected);
+}
+
+TEST(Take, ElementsWithoutBytes) {
+  const std::vector<uint8_t> source(16, 7);
+  const std::vector<uint8_t> expected(16, 1);
+  std::vector<uint8_t> target(16, 1);
+  const uint32_t rows[] = {2, 0, 1};
+  take_elements(source.data() + 8, rows, 3, 0, target.data() + 8);
+  EXPECT_EQ(target, expected);
 }
 
 TEST(Take, NoRows) {
