@@ -379,11 +379,16 @@ def test_columns_without_a_tensor(column: pa.Array, message: str, shuffle: bool)
         list(arrowdl.Loader(pa.table({"x": column}), 2, shuffle=shuffle))
 
 
-def test_no_columns_and_columns_of_one_name() -> None:
+def test_no_columns() -> None:
     assert list(arrowdl.Loader(TABLE, 4, columns=[])) == [{}, {}, {}]
+
+
+@pytest.mark.parametrize("options", [{}, {"pad_last": True}, {"on_error": "skip"}])
+def test_columns_of_one_name(options: dict[str, Any]) -> None:
     twice = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(ValueError, match='several fields are named "a"'):
-        list(arrowdl.Loader(twice, 1))
+    for source in (twice, twice.to_reader):
+        with pytest.raises(ValueError, match='several fields are named "a", and a dict holds'):
+            list(arrowdl.Loader(source, 1, **options))
 
 
 def test_an_unnamed_pandas_index_is_no_column() -> None:

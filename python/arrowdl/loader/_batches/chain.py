@@ -12,7 +12,7 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.missing import Note, take_rows
 from arrowdl.loader._batches.pack import Message
-from arrowdl.loader._batches.pad import drop_mask, pad_rows
+from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Step
 from arrowdl.loader._skipped import Report, detach, renew
@@ -218,7 +218,7 @@ class Chain:
         if content is not None:
             content = take_rows(content, index)
             if self._batch_size is not None:
-                content = pad_rows(drop_mask(content), len(kept), self._batch_size)
+                content = pad_rows(drop_column(content, MASK), len(kept), self._batch_size)
             made.batch, made.rows = self._convert(content), len(content)
             return content
         if self._batch_size is not None:
@@ -245,7 +245,7 @@ class Chain:
         if self._batch_size is None:
             return self._run(Item(content, 0, None), self._convert(content))
         if isinstance(content, _core.DeviceArray):
-            content = pad_rows(drop_mask(content), 0, self._batch_size)
+            content = pad_rows(drop_column(content, MASK), 0, self._batch_size)
         batch = self._convert(content)
         if isinstance(content, Message):
             batch[MASK] = batch[MASK] & False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._batches.pad import drop_column
 from arrowdl.loader._skipped import NUMBER, Report, renew
 from arrowdl.loader._sources.numbered import (
     Numbered,
@@ -64,17 +65,16 @@ def drop_missing(
     Exception
         No row of the source can be read.
     """
-    names = [field.name for field in stream.schema.children if field.name != NUMBER]
     first = next(stream, None)
     if first is None:
-        return stream.select(names)
+        return stream.select([one.name for one in stream.schema.children if one.name != NUMBER])
     waiting = [first]
     del first
     filler: list[_core.DeviceArray] = []
 
     def drop(index: int, array: _core.DeviceArray) -> _core.DeviceArray:
         note = notes[index] = Note(array.field(NUMBER))
-        rows = _core.make_struct(names, [array.field(name) for name in names])
+        rows = remove_numbers(array)
         if not numbered.has_failures:
             return rows
         numbers = note.list_numbers()
@@ -122,8 +122,7 @@ def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:
 
 def remove_numbers(array: _core.DeviceArray) -> _core.DeviceArray:
     """Return the rows without the column of their numbers."""
-    names = [name for name in array.field_names if name != NUMBER]
-    return _core.make_struct(names, [array.field(name) for name in names])
+    return drop_column(array, NUMBER)
 
 
 def take_rows(array: _core.DeviceArray, index: Sequence[int]) -> _core.DeviceArray:

@@ -55,10 +55,10 @@ def pad_rows(array: _core.DeviceArray, own: int, rows: int) -> _core.DeviceArray
     return _add_column(_repeat_rows(array, rows), mask)
 
 
-def drop_mask(array: _core.DeviceArray) -> _core.DeviceArray:
-    """Return the rows without the column `MASK`."""
-    names = [name for name in array.field_names if name != MASK]
-    return _core.make_struct(names, [array.field(name) for name in names])
+def drop_column(array: _core.DeviceArray, name: str) -> _core.DeviceArray:
+    """Return the rows without the column `name`; others may share a name."""
+    kept = [(i, own) for i, own in enumerate(array.field_names) if own != name]
+    return _core.make_struct([own for _, own in kept], [array.field(i) for i, _ in kept])
 
 
 def _repeat_rows(array: _core.DeviceArray, rows: int) -> _core.DeviceArray:
@@ -75,4 +75,4 @@ def _make_mask(own: int, rows: int) -> _core.DeviceArray:
 
 def _add_column(array: _core.DeviceArray, mask: _core.DeviceArray) -> _core.DeviceArray:
     names = array.field_names
-    return _core.make_struct([*names, MASK], [*(array.field(name) for name in names), mask])
+    return _core.make_struct([*names, MASK], [*map(array.field, range(len(names))), mask])

@@ -487,7 +487,7 @@ def _add_numbers(array: _core.DeviceArray, number: int) -> _core.DeviceArray:
         column = column.to(array.device)
     names = array.field_names
     check_number_name(names)
-    return _core.make_struct([*names, NUMBER], [*map(array.field, names), column])
+    return _core.make_struct([*names, NUMBER], [*map(array.field, range(len(names))), column])
 
 
 def _make_numbers(number: int, rows: int) -> _core.DeviceArray:
