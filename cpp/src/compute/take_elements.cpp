@@ -23,7 +23,7 @@ constexpr int64_t kFewBytes = int64_t{512} << 10;
 /// How many elements ahead to prefetch: processors cannot predict elements in random order.
 constexpr int64_t kAhead = 8;
 
-/// Copies elements of `kBytes` to twice as many bytes, never fewer, in two parts, which may overlap.
+/// Copies elements of `kBytes` to twice as many bytes, not fewer, in two parts, which may overlap.
 template <std::size_t kBytes>
 struct TwoParts {
   int64_t width;
