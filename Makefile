@@ -124,10 +124,7 @@ test-slow: fake-drivers  ## ends and forks of processes, long loops
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
-# Environments are made JOBS at a time, since packages are unpacked by one thread each.
-test-peers: dist/.wheel  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, stores, each in an environment of its own
-	$(if $(PEERS),@make --no-print-directory -j $(JOBS) $(PEERS:%=.venv-%/.dev))
-	$(if $(PEERS),@make --no-print-directory $(PEERS:%=test-peer-%))
+test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, stores, each in an environment of its own
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl

@@ -21,9 +21,6 @@ if [ "$(id -u)" != 0 ]; then
   echo "missing on this machine, please run: sudo apt-get install ${missing[*]}" >&2
   exit 1
 fi
-# Targets of make -j may call this at a time, and apt works for one caller.
-exec 9>"${TMPDIR:-/tmp}/arrowdl-setup-system.lock"
-flock 9
 export DEBIAN_FRONTEND=noninteractive
 if ! { apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null; }; then
   echo "could not install ${missing[*]}: is there a network? Install them by hand and try again" >&2
