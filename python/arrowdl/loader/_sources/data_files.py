@@ -15,7 +15,7 @@ from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.fields import select_fields
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
-from arrowdl.loader._sources.fragments import measure
+from arrowdl.loader._sources.fragments import find_shares, measure
 from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.locate import Candidate, describe_missing
 from arrowdl.loader._sources.network import Arrival, open_over_network
@@ -136,7 +136,7 @@ class DataFilesSource(DatasetSource):
         if any(not self._plan(unit).is_plain for unit in self._fragments):
             chosen = set(query.roots or query.schema.names)
             names = {name for unit in self._fragments for name in self._plan(unit).name(chosen)}
-            self._bytes = measure(self._fragments, names)
+            self._bytes = measure(self._fragments, find_shares(self._fragments), names)
             self._row_bytes = self._measure_row()
 
     def _plan(self, fragment: ds.Fragment) -> _FilePlan:

@@ -26,6 +26,7 @@ from arrowdl.loader._sources.fragments import (
     count_rows,
     count_rows_before,
     find_group,
+    find_largest_share,
     find_shares,
     is_memory_new,
     join_fragments,
@@ -129,7 +130,8 @@ class DatasetSource(IndexedSource):
     def _use(self, query: Query) -> None:
         self._query = query
         columns = set(query.roots or self._dataset.schema.names)
-        self._bytes = measure(self._fragments, columns)
+        shares = find_shares(self._fragments)
+        self._bytes = measure(self._fragments, shares, columns)
         self._row_bytes = self._measure_row()
         self._columns = len(columns)
         if any(map(is_ipc, self._fragments)):
@@ -139,6 +141,7 @@ class DatasetSource(IndexedSource):
             None if self._row_groups is None else self._bytes,
             is_local=is_local(self._dataset.filesystem),
             is_fetched=self._fetching is not None,
+            largest_share=find_largest_share(shares, columns),
         )
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed

@@ -31,22 +31,34 @@ def count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
-def measure(fragments: Sequence[ds.Fragment], columns: Container[str]) -> list[float]:
-    """Estimate the bytes of `columns` in each fragment; 0 if unknown."""
-    sizes = [
+def measure(
+    fragments: Sequence[ds.Fragment], shares: Mapping[str, float], columns: Container[str]
+) -> list[float]:
+    """Estimate the bytes of `columns` in each fragment; 0 if unknown.
+
+    Parameters
+    ----------
+    fragments : sequence of pyarrow.dataset.Fragment
+    shares : mapping of str to float
+        As `find_shares` returns them for `fragments`.
+    columns : container of str
+    """
+    share = sum(part for name, part in shares.items() if name in columns)
+    return [size * share for size in _list_sizes(fragments)]
+
+
+def find_largest_share(shares: Mapping[str, float], columns: Container[str]) -> float:
+    """Return the share that the largest of `columns` has of their bytes; 1 if unknown."""
+    parts = [part for name, part in shares.items() if name in columns]
+    return max(parts, default=1.0) / (sum(parts) or 1.0)
+
+
+def _list_sizes(fragments: Sequence[ds.Fragment]) -> list[float]:
+    """Return the bytes of each fragment; 0 if unknown."""
+    return [
         float(sum(group.total_byte_size for group in getattr(fragment, "row_groups", ())))
         for fragment in fragments
     ]
-    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
-    if largest is None or sizes[largest] == 0:
-        return sizes
-    share = _share(fragments[largest], columns)
-    return [size * share for size in sizes]
-
-
-def _share(fragment: ds.Fragment, columns: Container[str]) -> float:
-    """Return the share of the bytes that `columns` have."""
-    return sum(part for name, part in _list_shares(fragment).items() if name in columns)
 
 
 def _list_shares(fragment: Any) -> Mapping[str, float]:
@@ -67,10 +79,7 @@ def _list_shares(fragment: Any) -> Mapping[str, float]:
 
 def find_shares(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
     """Return the share of the bytes that each column has in the largest fragment."""
-    sizes = [
-        sum(group.total_byte_size for group in getattr(fragment, "row_groups", ()))
-        for fragment in fragments
-    ]
+    sizes = _list_sizes(fragments)
     largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
     return {} if largest is None or not sizes[largest] else _list_shares(fragments[largest])
 

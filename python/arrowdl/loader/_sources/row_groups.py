@@ -7,6 +7,7 @@ decoding if files are small.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from arrowdl.loader._sources.file_stamps import is_local, names_file
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _THREADED_BYTES = 2**20
 # A column is read in parts of this size, not as a whole.
 _BUFFER_BYTES = 2**16
+# Of a larger row group, one array cannot hold the bytes of a column of strings.
+_WHOLE_BYTES = 2**30
 # Small files are joined up to this size.
 _JOINED_BYTES = 2**20
 
@@ -126,12 +129,28 @@ class RowGroupFiles:
         groups = fragment.row_groups
         largest = max(group.total_byte_size for group in groups)
         uses_threads = largest > _THREADED_BYTES and len(self.schema) > 1
-        numbers = [group.id for group in groups]
         options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
         with pa.OSFile(path) as opened:
             file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
             check([path])
-            yield from file.iter_batches(rows, numbers, self._columns, use_threads=uses_threads)
+            for is_whole, some in groupby(groups, lambda group: _fits_one_batch(group, rows)):
+                numbers = [group.id for group in some]
+                if not is_whole:
+                    yield from file.iter_batches(
+                        rows, numbers, self._columns, use_threads=uses_threads
+                    )
+                    continue
+                # Faster than iter_batches, which has a task for each column and batch.
+                for number in numbers:
+                    table = file.read_row_group(number, self._columns, use_threads=uses_threads)
+                    batches = table.to_batches()
+                    del table
+                    yield from batches
+                    del batches
+
+
+def _fits_one_batch(group: pq.RowGroupMetaData, rows: int) -> bool:
+    return bool(group.num_rows <= rows and group.total_byte_size < _WHOLE_BYTES)
 
 
 class _Joined:

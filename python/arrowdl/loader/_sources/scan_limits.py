@@ -20,7 +20,7 @@ _SMALL_UNIT = 2**20
 
 
 class ScanLimits(NamedTuple):
-    """What one scan reads at most, and how many are open if they are small."""
+    """What one scan reads at most, and how many are open if they are small; of 1, it reads all."""
 
     nbytes: int
     files: float
@@ -42,6 +42,8 @@ class ScanLimits(NamedTuple):
         self, units: Sequence[int], sizes: Sequence[float], paths: Sequence[str]
     ) -> list[list[int]]:
         """Cut `units`, each of a size in bytes and of a file, into parts for one scan each."""
+        if self.scans == 1 and units:
+            return [list(units)]
         scans: list[list[int]] = []
         files: set[str] = set()
         room = 0.0
@@ -68,7 +70,8 @@ class ScanLimits(NamedTuple):
 
 
 LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2)
-# Row groups that are read without a scanner: a thread for each scan, whose memory is new.
+# Row groups that are read without a scanner: a thread for each scan. pyarrow decodes their columns
+# in parallel; several scans take more time of the CPU for the same rows.
 ROW_GROUPS = ScanLimits(SCAN_BYTES // 8, math.inf, 2)
 # A scan may open one file after another, as it does on a file system in Python.
 REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
@@ -76,7 +79,9 @@ REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
 FETCHED = ScanLimits(SCAN_BYTES // 16, 1, 8)
 
 
-def choose_limits(sizes: Sequence[float] | None, *, is_local: bool, is_fetched: bool) -> ScanLimits:
+def choose_limits(
+    sizes: Sequence[float] | None, *, is_local: bool, is_fetched: bool, largest_share: float
+) -> ScanLimits:
     """Return the limits of the scans of a dataset.
 
     Parameters
@@ -87,6 +92,8 @@ def choose_limits(sizes: Sequence[float] | None, *, is_local: bool, is_fetched: 
         Whether the files are on the local file system.
     is_fetched : bool
         Whether row groups are fetched ahead, over a network.
+    largest_share : float
+        The share of the bytes that the largest column has.
     """
     if not is_local:
         return FETCHED if is_fetched else REMOTE
@@ -95,7 +102,10 @@ def choose_limits(sizes: Sequence[float] | None, *, is_local: bool, is_fetched: 
         return LOCAL
     import pyarrow as pa
 
-    return ROW_GROUPS._replace(scans=max(ROW_GROUPS.scans, pa.cpu_count()))
+    cores = pa.cpu_count()
+    if max(sizes, default=0.0) < ROW_GROUPS.nbytes:
+        cores -= 1  # the training's; larger row groups are decoded into cold memory anyway
+    return ROW_GROUPS._replace(scans=max(1, math.ceil(cores * largest_share)))
 
 
 def count_ready(row_bytes: float, columns: int, ahead: int) -> int:
