@@ -26,6 +26,7 @@
 #include "schema/copy_schema.hpp"
 #include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/objects.hpp"
 #include "support/python_hooks.hpp"
@@ -70,6 +71,7 @@ class DeviceStream {
   /// Whether `schema` opens nothing.
   bool is_typed() const noexcept { return is_typed_; }
 
+  /// The next array, or an empty object at the end.
   py::object next() {
     DeviceArray array;
     {
@@ -78,8 +80,7 @@ class DeviceStream {
       open();
       array = stream_->next();
     }
-    if (!array) throw py::stop_iteration();
-    return wrap(std::move(array));
+    return array ? wrap(std::move(array)) : py::object();
   }
 
   /// The result of `use(OwnedStream&&)`, which takes the stream over. If it raises before that, the
@@ -342,9 +343,20 @@ py::object stream_arrow_c_schema(DeviceStream& self) {
 
 // ---------------------------------------------------------------- the class
 
+py::object next_array(DeviceStream& self) {
+  py::object array = self.next();
+  if (!array) throw py::stop_iteration();
+  return array;
+}
+
+/// `__next__` for loops, without pybind11's dispatch.
+PyObject* iterate_next(PyObject* self) noexcept {
+  return guarded([&] { return py::cast<DeviceStream&>(py::handle(self)).next().release().ptr(); });
+}
+
 void define_protocols(py::class_<DeviceStream>& type) {
   type.def("__iter__", [](const py::object& self) { return self; })
-      .def("__next__", &DeviceStream::next)
+      .def("__next__", &next_array)
       .def(
           "__aiter__", [](const py::object& self) { return find_hook(Hook::kIterateAsync)(self); },
           stream_docs::kAsyncIterate)
@@ -398,6 +410,7 @@ void register_device_stream(py::module_& m) {
   py::class_<DeviceStream> type(m, "DeviceStream", py::is_final(), stream_docs::kClass);
   define_protocols(type);
   define_adaptors(type);
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_iternext = iterate_next;
   m.def("from_arrow_stream", &from_arrow_stream, py::arg("obj"), py::pos_only(),
         stream_docs::kFromArrowStream);
   m.def("chain", &chain, py::arg("arrays"),

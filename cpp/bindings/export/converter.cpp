@@ -11,6 +11,7 @@
 #include "arrowdl/to_arrow.hpp"
 #include "compute/read_field.hpp"
 #include "export/exchange_api.hpp"
+#include "support/field_names.hpp"
 #include "support/objects.hpp"
 #include "tensor/align_tensor.hpp"
 
@@ -188,7 +189,7 @@ py::object Converter::convert_struct(const DeviceArray& array) const {
   const std::vector<Type>& children = array.type().children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const char* name = children[i].name();
-    const py::str key(name);
+    const py::object key = intern_field_name(name);
     const auto index = static_cast<int64_t>(i);
     const py::object value =
         by_column
@@ -203,10 +204,11 @@ py::object Converter::convert_struct(const DeviceArray& array) const {
   return std::move(fields);
 }
 
-/// `convert(array)`; errors name the field.
-py::object Converter::convert_field(const DeviceArray& array, const char* name) const {
+/// `convert()`; errors name the field.
+template <typename Convert>
+py::object Converter::naming_field(const char* name, const Convert& convert) {
   try {
-    return convert(array);
+    return convert();
   } catch (const UnfitValue& error) {
     throw error.in_field(name);
   } catch (const Error& error) {
@@ -217,9 +219,30 @@ py::object Converter::convert_field(const DeviceArray& array, const char* name) 
   }
 }
 
+/// `convert(array)`; errors name the field.
+py::object Converter::convert_field(const DeviceArray& array, const char* name) const {
+  return naming_field(name, [&] { return convert(array); });
+}
+
+/// The tensor of field `i` of a struct if it shares the memory as it is; an empty object otherwise.
+py::object Converter::convert_plain_field(const DeviceArray& array, int64_t i) const {
+  const bool may_share = options_.access == Access::kShared || options_.access == Access::kOwn;
+  if (!may_share || framework_.api == nullptr || options_.dtype != nullptr || options_.device ||
+      is_masked() || !parents_.empty()) {
+    return {};
+  }
+  OwnedTensor tensor = share_plain_field(array, i);
+  if (!tensor) return {};
+  if (options_.access == Access::kOwn) tensor = allow_writes(std::move(tensor));
+  return to_object(*framework_.api, std::move(tensor));
+}
+
 /// Converts field `i` of a struct.
 py::object Converter::convert_field_of(const DeviceArray& array, int64_t i,
                                        const char* name) const {
+  if (py::object made = naming_field(name, [&] { return convert_plain_field(array, i); })) {
+    return made;
+  }
   const Device device = array.device();
   const bool has_nulls = !parents_.empty() || array.known_null_count() != 0;
   if (has_nulls && !is_host_readable(device) && find_kernels(device) == nullptr) {

@@ -48,6 +48,9 @@ class Converter {
   Converter for_copy_of(const DeviceArray& array) const;
   pybind11::object convert_struct(const DeviceArray& array) const;
   pybind11::object convert_field(const DeviceArray& array, const char* name) const;
+  template <typename Convert>
+  static pybind11::object naming_field(const char* name, const Convert& convert);
+  pybind11::object convert_plain_field(const DeviceArray& array, int64_t i) const;
   pybind11::object convert_field_of(const DeviceArray& array, int64_t i, const char* name) const;
   Converter with_parent(const DeviceArray& array) const;
   Converter with_access_to_new() const;

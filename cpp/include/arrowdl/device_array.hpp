@@ -116,6 +116,10 @@ class DeviceArray {
   /// of a fixed-size list list_size rows each, of other layouts the whole child. Does NOT have the
   /// nulls of this node.
   DeviceArray child(int64_t i) const;
+  /// The first element of field `i` of a struct, if the field is a tensor as it is: elements of a
+  /// fixed width on the CPU, one row or more, no nulls and no dictionary. Otherwise nullptr, and
+  /// `field` has to be asked.
+  const uint8_t* find_plain_field(int64_t i) const noexcept;
   /// Field `i` of a struct, which is `child(i)` with the nulls of the struct. Makes a new bitmap
   /// if the struct has nulls or, on a device, may have nulls; see `with_nulls_of`.
   DeviceArray field(int64_t i) const;

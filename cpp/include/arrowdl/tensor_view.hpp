@@ -46,6 +46,17 @@ struct TensorView {
   }
 };
 
+/// `length` elements of `dtype` in a row on the CPU.
+inline TensorView view_vector(const Dtype& dtype, int64_t length, const uint8_t* data) noexcept {
+  TensorView view;
+  view.data = data;
+  view.dtype = &dtype;
+  view.ndim = 1;
+  view.shape[0] = length;
+  view.strides[0] = 1;
+  return view;
+}
+
 /// Views `tensor`, with byte_offset added to data and NULL strides (DLPack before 1.2) filled in. A
 /// tensor without elements gets contiguous strides. Values of less than a byte are packed unless
 /// `is_padded`. Raises BufferError for what Arrow cannot carry (an unsupported dtype, too many

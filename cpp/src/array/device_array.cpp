@@ -55,6 +55,17 @@ DeviceArray DeviceArray::child(int64_t i) const {
   return DeviceArray(storage_, type, node, node->offset + offset_ * rows, length_ * rows);
 }
 
+const uint8_t* DeviceArray::find_plain_field(int64_t i) const noexcept {
+  const Type& type = type_->children[static_cast<std::size_t>(i)];
+  const ArrowArray* node = node_->children[i];
+  const bool is_plain = type.is_plain() && type_->layout == Layout::kStruct && length_ > 0 &&
+                        validity() == nullptr && storage_->device.type == kDLCPU &&
+                        (node->null_count == 0 || node->buffers[0] == nullptr);
+  if (!is_plain) return nullptr;
+  return static_cast<const uint8_t*>(node->buffers[1]) +
+         (node->offset + offset_) * int64_t{type.byte_width};
+}
+
 int64_t DeviceArray::field_index(const std::string& name) const {
   int64_t found = -1;
   for (std::size_t i = 0; i < type_->children.size() && type_->layout == Layout::kStruct; ++i) {

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "compute/gather.hpp"
-#include "compute/gather_binary.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/selection.hpp"
 #include "compute/take_bits.hpp"
 #include "compute/take_elements.hpp"
 #include "compute/take_offsets.hpp"
+#include "compute/take_values.hpp"
 #include "util/bit_util.hpp"
 #include "util/reserve.hpp"
 
@@ -85,9 +85,9 @@ Buffer take_fixed_width(const Sources& sources, const Runs& runs, ElementTakes* 
 
 void take_binary(const Sources& sources, RowIndices indices, ArrayParts* parts) {
   const std::vector<int64_t> limits(sources.size(), kNoLimit);
-  std::vector<RowRange> bytes;
+  TakenValues bytes;
   parts->buffers.push_back(take_offsets(sources, indices, limits, &bytes));
-  parts->buffers.push_back(gather_bytes(sources, bytes));
+  parts->buffers.push_back(take_bytes(sources, bytes));
 }
 
 void take_lists(const Sources& sources, RowIndices indices, ArrayParts* parts) {
@@ -95,9 +95,10 @@ void take_lists(const Sources& sources, RowIndices indices, ArrayParts* parts) {
   std::vector<int64_t> limits;
   limits.reserve(children.size());
   for (const DeviceArray& child : children) limits.push_back(child.length());
-  std::vector<RowRange> values;
+  TakenValues values;
   parts->buffers.push_back(take_offsets(sources, indices, limits, &values));
-  parts->children.push_back(gather(children, values));
+  parts->children.push_back(can_take_child(children) ? take_child(children, values)
+                                                     : gather(children, to_ranges(values)));
 }
 
 std::vector<RowRange> to_ranges(const Runs& runs) {

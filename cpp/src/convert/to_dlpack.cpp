@@ -118,20 +118,13 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
 
 /// Whether the elements are a CPU tensor as they are: the common case, found quickly.
 bool is_plain(const DeviceArray& array) {
-  const Type& type = array.type();
-  return type.layout == Layout::kFixedWidth && type.dtype != nullptr &&
-         type.dictionary == nullptr && type.dtype->code != kDLBool && !type.is_fixed_size_binary &&
-         array.validity() == nullptr && array.device().type == kDLCPU && array.length() > 0;
+  return array.type().is_plain() && array.validity() == nullptr &&
+         array.device().type == kDLCPU && array.length() > 0;
 }
 
 TensorView view_plain(const DeviceArray& array) {
-  TensorView view;
-  view.dtype = array.type().dtype;
-  view.ndim = 1;
-  view.shape[0] = array.length();
-  view.strides[0] = 1;
-  view.data = array.buffer_as<uint8_t>(1) + array.offset() * array.type().byte_width;
-  return view;
+  return view_vector(*array.type().dtype, array.length(),
+                     array.buffer_as<uint8_t>(1) + array.offset() * array.type().byte_width);
 }
 
 template <typename Managed>
@@ -151,6 +144,14 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
 }
 
 }  // namespace
+
+OwnedTensor share_plain_field(const DeviceArray& array, int64_t i) {
+  const uint8_t* data = array.find_plain_field(i);
+  if (data == nullptr) return OwnedTensor();
+  const Type& type = array.type().children[static_cast<std::size_t>(i)];
+  return make_tensor(view_vector(*type.dtype, array.length(), data), array.storage(),
+                     DLPACK_FLAG_BITMASK_READ_ONLY);
+}
 
 OwnedTensor to_dlpack(const DeviceArray& array, const ToDlpackOptions& options) {
   return decode_and_export<DLManagedTensorVersioned>(array, options);
