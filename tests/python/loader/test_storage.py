@@ -88,6 +88,28 @@ def test_files_directories_and_patterns(
     assert read(urls if isinstance(source, list) else urls[0]) == expected
 
 
+@pytest.mark.parametrize("name", ["a[1].parquet", "a?.parquet", "a*.parquet", "a[1]/b.parquet"])
+def test_a_name_with_the_characters_of_a_pattern_is_that_file(
+    name: str, store: MemoryStore, tmp_path: Path
+) -> None:
+    """As on a local disk, where the file comes first, too."""
+    files = {f"d/{name}": dump(700), "d/a1.parquet": dump(0), "d/a1/b.parquet": dump(40)}
+    store.files |= files
+    for path, data in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    memory = fsspec.filesystem("memory")
+    box = uuid.uuid4().hex
+    for path, data in files.items():
+        memory.pipe(f"/{box}/{path}", data)
+    for own in {name, name.split("/")[0]}:
+        assert read(f"d/{own}", store) == list(range(700, 740))
+        assert store.count("list") == (1 if own.endswith("parquet") else 2)
+        store.requests.clear()
+        assert read(f"memory://{box}/d/{own}") == list(range(700, 740))
+        assert read(str(tmp_path / "d" / own)) == list(range(700, 740))
+
+
 def test_directories_are_columns(store: MemoryStore, bucket: str) -> None:
     for loader in (
         arrowdl.Loader("b", 50, framework="numpy", filesystem=store.open(), columns=["k"]),
@@ -489,6 +511,10 @@ def test_signatures_are_taken_out_of_urls_and_texts() -> None:
         (f"https://u:{SECRET}@h:80/a.parquet", "https://h:80/a.parquet"),
         (f"s3://key:{SECRET}@bucket/a?.parquet", "s3://bucket/a?.parquet"),
         (f"s3://b/a?secret_key={SECRET}&region=x", "s3://b/a?region=x"),
+        (f"s3://key:{SECRET}/{SECRET}+/a@bucket/b/c@d.parquet", "s3://bucket/b/c@d.parquet"),
+        (f"https://u:{SECRET}/1@h:80/a.parquet", "https://h:80/a.parquet"),
+        ("hdfs://h:8020/a@b/c", "hdfs://h:8020/a@b/c"),
+        ("s3://b/k=?/l=1/a?.parquet", "s3://b/k=?/l=1/a?.parquet"),
         (
             "abfss://box@account.dfs.core.windows.net/a",
             "abfss://box@account.dfs.core.windows.net/a",
@@ -502,6 +528,23 @@ def test_signatures_are_taken_out_of_urls_and_texts() -> None:
     error.__cause__ = KeyError(SECRET)
     assert SECRET not in gather(Secrets([SECRET]).clean(error))
     assert Secrets([SECRET]).clean(same := ValueError("of none")) is same
+
+
+def test_escaped_secrets_and_chains_of_both_kinds() -> None:
+    from arrowdl.loader._storage.secrets import Secrets
+
+    key = "ab+cd/ef gh=="
+    secrets = Secrets([key])
+    forms = ["ab+cd/ef gh==", "ab%2Bcd%2Fef%20gh%3D%3D", "ab%2bcd%2fef%20gh%3d%3d"]
+    for form in [*forms, "ab%2Bcd/ef%20gh%3D%3D", "ab%2Bcd%2Fef+gh%3D%3D", "ab%2bcd/ef+gh%3d%3d"]:
+        assert secrets.hide(f"<{form}>") == "<***>"
+    error = ValueError("of none")
+    error.__cause__ = KeyError("the cause is clean")
+    error.__context__ = OSError(f"its context is not: {key}")
+    group = ExceptionGroup("several", [ValueError(f"one of them: {key}")])
+    decoding = UnicodeDecodeError("utf-8", key.encode(), 0, 1, key)
+    for leaky in (error, group, decoding):
+        assert key not in gather(secrets.clean(leaky))
 
 
 # ---- threads and ends

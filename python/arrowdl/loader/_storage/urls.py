@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from arrowdl.loader._storage.stores import Store
 
 _WEB = ("http", "https")
+# Names and values. A "?" may also be of a pattern: "k=?/l=1".
+_QUERY = re.compile(r"[A-Za-z_][\w.-]*=[^&]*(?:&[A-Za-z_][\w.-]*=[^&]*)*")
+# The start of a password that has a slash, and is no port.
+_HALF_LOGIN = re.compile(r"[^@\[\]]*:(?!\d*$)[^@\[\]]*")
 # What s3fs, boto and others call the options of pyarrow's S3FileSystem.
 _S3_NAMES = {
     "key": "access_key",
@@ -68,9 +73,13 @@ def split_url(url: str) -> Url:
     """Split a URL. A "?" of a pattern stays in the path: a query has names and values."""
     scheme, _, rest = url.partition("://")
     query = ""
-    if scheme in _WEB or "=" in rest.partition("?")[2]:
+    if scheme in _WEB or _QUERY.fullmatch(rest.partition("?")[2]):
         rest, _, query = rest.partition("?")
     authority, slash, path = rest.partition("/")
+    if "@" in path and _HALF_LOGIN.fullmatch(authority):  # as keys of S3 are pasted
+        more, _, after = path.partition("@")
+        host, slash, path = after.partition("/")
+        authority = f"{authority}/{more}@{host}"
     login, _, host = authority.rpartition("@")
     if login and ":" not in login and scheme not in _WEB:  # abfss://container@account
         login, host = "", authority
