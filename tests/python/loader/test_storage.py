@@ -178,6 +178,11 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
         arrowdl.Loader(pa.table({"x": [1]}), 1, filesystem=store.open())
     with pytest.raises(ValueError, match=r"'nosuch://b/x'.*nosuch"):
         load("nosuch://b/x")
+    for url in ("s3://", "gs:///a.parquet", "az://"):
+        with pytest.raises(ValueError, match="names no bucket"):
+            load(url)
+    with pytest.raises(ValueError, match=r'what is after "\?" are options'):
+        load("s3://b/a?b=c.parquet", storage_options={"region": "us-east-1"})
     with pytest.raises(ValueError, match="S3FileSystem does not take one of storage_options"):
         load("s3://b/x", storage_options={"kye": "x", "region": "us-east-1"})
     logins = ["s3://a1:b1@bucket/x.parquet", "s3://c:d@bucket/y.parquet"]
@@ -367,6 +372,55 @@ def test_waits_grow_and_differ() -> None:
     waits = [[retries.choose_wait(tried) for _ in range(50)] for tried in (1, 2, 3, 9)]
     for drawn, most in zip(waits, (1, 2, 4, 10), strict=True):
         assert most / 2 <= min(drawn) < max(drawn) <= most
+
+
+def test_a_store_may_be_away_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a clock of its own. One warning tells that it takes long."""
+    from arrowdl.loader._storage import retries
+
+    now = [0.0]
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    def ask() -> str:
+        if now[0] < away:
+            raise ConnectionResetError("away")
+        return "answer"
+
+    monkeypatch.setattr(retries.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(retries.GATE, "sleep", wait)
+    for away in (3, 60):
+        now[0] = 0.0
+        assert retries.call_with_retries(Retries(), f"asking {away}", ask) == "answer"
+    (record,) = [own for own in caplog.records if own.levelname == "WARNING"]
+    assert "asking 60 failed: away; try" in record.getMessage()
+    now[0], away = 0.0, 1000
+    with pytest.raises(OSError, match="asking 9 failed 20 times"):
+        retries.call_with_retries(Retries(deadline=1e6), "asking 9", ask)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_advice"),
+    [
+        ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", True),
+        ("AWS Error UNKNOWN (HTTP status 400) during HeadObject operation", True),
+        ("AWS Error UNKNOWN (HTTP status 416) during GetObject operation", False),
+    ],
+)
+def test_a_refusal_without_a_reason_has_advice(
+    text: str, has_advice: bool, store: MemoryStore
+) -> None:
+    def fail(kind: str, path: str) -> None:
+        raise OSError(text)
+
+    store.fault = fail
+    with pytest.raises(OSError, match="AWS Error") as caught:
+        load("b", store)
+    notes = [note for note in getattr(caught.value, "__notes__", ()) if "have expired" in note]
+    assert len(notes) == has_advice
 
 
 def test_unreadable_files_can_be_skipped(store: MemoryStore) -> None:

@@ -120,6 +120,8 @@ def open_store(url: str, options: Mapping[str, Any]) -> Store:
     from arrowdl.loader._storage.stores import Store
 
     parts = split_url(url)
+    if parts.scheme in _BUCKETS and not parts.host:
+        raise ValueError(f"{describe_url(url)!r} names no bucket: {parts.scheme}://bucket/key")
     secrets = find_url_secrets(url) | Secrets(find_secrets(options))
     make = _PYARROW.get(parts.scheme)
     prefix = f"{parts.scheme}://{parts.host}"
@@ -209,6 +211,7 @@ _PYARROW: dict[str, _Make] = {
     "hdfs": _open_hdfs,
     "viewfs": _open_hdfs,
 }
+_BUCKETS = [scheme for scheme, make in _PYARROW.items() if make is not _open_hdfs]
 _OF_BUCKETS = (_open_s3, _open_gcs)  # their paths begin with the bucket
 
 
@@ -219,7 +222,8 @@ def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:
         names = ", ".join(sorted(options))
         raise ValueError(
             f"pyarrow's {kind.__name__} does not take one of storage_options {names} ({error}): "
-            f"see pyarrow.fs.{kind.__name__}, or make a file system with your options, filesystem="
+            f"see pyarrow.fs.{kind.__name__}, or make a file system with your options, filesystem=; "
+            'of a URL, what is after "?" are options'
         ) from None
 
 
