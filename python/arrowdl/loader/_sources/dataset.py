@@ -538,6 +538,10 @@ class DatasetSource(IndexedSource):
         options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
         return {**options, **self._options}
 
+    def list_stamps(self) -> list[Stamp]:
+        paths = dict.fromkeys(fragment.path for fragment in self._fragments)
+        return [self._stamps.find(path) for path in paths]
+
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
         return f"{self._dataset.schema.to_string()} {names} {self.units} {self._describe_filter()}"
