@@ -72,6 +72,48 @@ def test_objects_prefixes_and_patterns(server: S3Server, source: Any, expected: 
     assert read(source, server.port) == expected
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("a b.parquet", "a%20b.parquet", "a%b.parquet", "a+b.parquet", "a#b.parquet"),
+        *("ü-日本.parquet", "a?b.parquet", "a[1].parquet", "a*b.parquet", "a&b=1.parquet"),
+        *("a'b\".parquet", "d ?/f.parquet", "k=a%2Fb/f.parquet", "k=x y/l=1+1/f.parquet"),
+    ],
+)
+def test_keys_of_any_characters(server: S3Server, key: str) -> None:
+    folder = f"odd/{key.encode().hex()}"
+    server.put({f"{folder}/{key}": dump(700)})
+    for source in (f"s3://{folder}/{key}", f"s3://{folder}/", f"s3://{folder}/**/*.parquet"):
+        loader = load(source, server.port)
+        assert read(source, server.port, plan=loader.plan()) == list(range(700, 740))
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("ExpiredToken", 400), ("AccessDenied", 403), ("RequestTimeTooSkewed", 403)],
+)
+def test_credentials_that_expire_in_mid_epoch(proxy: Any, code: str, status: int) -> None:
+    """The refusal is final and has advice; a new Loader goes on from the state."""
+    loader = load("s3://bucket/b", proxy.server_port)
+    batches = iter(loader)
+    rows = next(batches)["id"].tolist()
+    answer = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
+    proxy.refusal = status, answer
+    failures = []
+    try:
+        for batch in batches:
+            rows += batch["id"].tolist()
+    except OSError as error:
+        failures = ["".join(traceback.format_exception(error))]
+    (text,) = failures
+    assert "credentials are wrong or have expired" in text
+    assert KEYS["secret_key"] not in text
+    proxy.refusal = None
+    again = load("s3://bucket/b", proxy.server_port)
+    again.load_state_dict(loader.state_dict())
+    assert rows + [i for batch in again for i in batch["id"].tolist()] == ALL
+
+
 def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) -> None:
     for path, data in PARQUET.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 
     from arrowdl.loader._storage.disk_cache import DiskCache
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
+    from arrowdl.loader._storage.readers import Stamp
 
 T = TypeVar("T")
 

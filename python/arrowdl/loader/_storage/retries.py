@@ -103,10 +103,18 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
             if tried >= retries.tries or seconds + wait > retries.deadline:
                 raise RetriedError(
                     f"{what} failed {tried} {'times' if tried > 1 else 'time'} in {seconds:.1f} s, "
-                    f"at last with {type(error).__name__}: {error}"
+                    f"at last with {_describe(error)}"
                 ) from error
             is_long = seconds + wait > _SECONDS_UNTOLD and not has_warned
             level = logging.WARNING if is_long else logging.INFO
-            _log.log(level, "%s failed: %s; try %d follows in %.1f s", what, error, tried + 1, wait)
+            told = _describe(error)
+            _log.log(level, "%s failed: %s; try %d follows in %.1f s", what, told, tried + 1, wait)
             has_warned |= is_long
         GATE.sleep(wait)
+
+
+def _describe(error: Exception) -> str:
+    """Return the type and the text of an error; of fsspec's on the web, those of its cause."""
+    told = error.__cause__ if isinstance(error, FileNotFoundError) else None
+    told = told or error
+    return f"{type(told).__name__}: {told}"
