@@ -135,22 +135,36 @@ def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) 
         assert read("s3://bucket/b", server.port, **options) == rows
 
 
-def test_random_faults_of_the_network(proxy: Any) -> None:
+def test_random_faults_of_the_network(server: S3Server, proxy: Any, tmp_path: Path) -> None:
+    """Rows are those of a store without faults, whatever the order and the cache; or an error."""
+    orders: list[dict[str, Any]] = [{}, {"shuffle": True, "seed": 3}]
+    orders += [{"shuffle": True, "splits": 4}, {"shuffle": True, "buffer_size": 30}]
+    sources = ["s3://bucket/b", "s3://bucket/c/*.arrow"]
+    expected = {
+        (source, i): read(source, server.port, **options)
+        for source in sources
+        for i, options in enumerate(orders)
+    }
+    assert all(sorted(rows) == ALL for rows in expected.values())
+
     def check(random: random.Random) -> None:
-        source = random.choice(["s3://bucket/b", "s3://bucket/c/*.arrow"])
+        source, order = random.choice(sources), random.randrange(len(orders))
+        options = dict(orders[order])
+        if random.random() < 0.3:
+            options |= {"cache": tmp_path / str(random.random()), "cache_bytes": 10**6}
         proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))
         tries = random.choice([2, 400, 400])
         retries = Retries(tries=tries, deadline=60.0, first_wait=0.001, most_wait=0.01)
         try:
-            rows, failure = read(source, proxy.server_port, retries=retries), ""
+            rows, failure = read(source, proxy.server_port, retries=retries, **options), ""
         except OSError as error:
             rows, failure = [], str(error)
         if failure and tries == 2:
             assert "failed 2 times" in failure
         else:
-            assert (rows, failure) == (ALL, "")
+            assert (rows, failure) == (expected[source, order], "")
 
-    check_cases(check, 12)
+    check_cases(check, 100)
 
 
 @pytest.mark.parametrize("fault", ["reset", "truncate", "500", "503", "429"])
@@ -258,14 +272,14 @@ for batch in loader:
 """
 
 
-def start_rank(server: S3Server, rank: int, world: int, state: str = "") -> subprocess.Popen[str]:
+def start_rank(server: Any, rank: int, world: int, state: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
             sys.executable,
             "-c",
             textwrap.dedent(RANK),
             HELPERS,
-            str(server.port),
+            str(getattr(server, "server_port", server.port)),
             str(rank),
             str(world),
             state,
@@ -308,6 +322,35 @@ def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
         rows += result[0]
         go_on(last)
     last.communicate()
+    assert last.returncode == 0
+    assert sorted(rows) == ALL
+
+
+def test_the_server_and_a_rank_are_killed_and_resume() -> None:
+    """Both end in mid-epoch by SIGKILL; later ones have the rest of the epoch, and no row twice."""
+    server = S3Server()
+    server.put(FILES)
+    with run_proxy(server.port) as proxy:
+        rank = start_rank(proxy, 0, 1)
+        rows: list[int] = []
+        for _ in range(3):
+            ids, state = step(rank)
+            rows += ids
+            go_on(rank)
+        server.kill()
+        os.kill(rank.pid, signal.SIGKILL)
+        rank.communicate()
+        again = S3Server()
+        again.put(FILES)
+        proxy.port = again.port
+        try:
+            last = start_rank(proxy, 0, 1, json.dumps(state))
+            while (result := step(last)) is not None:
+                rows += result[0]
+                go_on(last)
+            last.communicate()
+        finally:
+            again.kill()
     assert last.returncode == 0
     assert sorted(rows) == ALL
 
@@ -384,7 +427,7 @@ def test_random_faults_of_the_web(web: Any) -> None:
         loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], retries=PATIENT)
         assert [i for batch in loader for i in batch["id"].tolist()] == ALL
 
-    check_cases(check, 5)
+    check_cases(check, 100)
 
 
 def test_signed_urls_are_shown_without_their_signatures(web: Any) -> None:
