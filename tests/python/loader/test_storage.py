@@ -555,6 +555,51 @@ def test_secrets_are_nowhere(caplog: pytest.LogCaptureFixture) -> None:
         assert SECRET not in text
 
 
+def test_secrets_are_in_no_plan_cache_metric_or_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    fsspec.register_implementation("leaky", Leaky, clobber=True)
+    for i in range(3):
+        with Leaky().open(f"/box/{i}.parquet", "wb") as file:
+            file.write(PARQUET[f"b/k={i}/{i}.parquet"])
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "cache", tmp_path / "file" / "cache"):
+        loader = load(
+            "leaky://box/*.parquet",
+            storage_options={"token": SECRET},
+            cache=cache,
+            cache_bytes=10**7,
+            retries=QUICK,
+            on_error="skip",
+            max_skipped_rows=200,
+        )
+        plan = loader.plan()
+        plan.save(tmp_path / "plan.json")
+        Leaky.failing = True
+        try:
+            list(loader)
+            stats = loader.stats()
+            assert stats.skipped
+            shown = [(tmp_path / "plan.json").read_text(), str(plan), repr(plan.files)]
+            shown += [str(stats), stats.to_openmetrics(), repr(loader._source), repr(cache)]
+            with pytest.raises(OSError, match=r"\*\*\*") as caught:
+                list(load("leaky://box/*.parquet", storage_options={"token": SECRET}, plan=plan))
+            shown.append(gather(caught.value))
+        finally:
+            Leaky.failing = False
+        for text in shown:
+            assert SECRET not in text
+    kept = list((tmp_path / "cache").iterdir())
+    assert kept
+    for path in kept:
+        assert SECRET not in path.name
+        assert SECRET.encode() not in path.read_bytes()
+    assert "is not used" in caplog.text
+    assert SECRET not in caplog.text
+    assert SECRET not in "".join(capsys.readouterr())
+
+
 def test_signatures_are_taken_out_of_urls_and_texts() -> None:
     from arrowdl.loader._storage.secrets import Secrets
     from arrowdl.loader._storage.urls import describe_url, find_url_secrets
