@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
@@ -200,8 +200,7 @@ class _Batch:
         return _note_rows(self.start, self.rows)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Result:
+class _Result(NamedTuple):
     """The columns that the model made for a batch."""
 
     batch: _Batch
@@ -337,6 +336,8 @@ class _Map:
         self, tokens: _core.DeviceStream, batches: deque[_Batch], results: deque[_Result]
     ) -> Iterator[_core.DeviceArray]:
         """Call the model with each batch, in one thread."""
+        if self.depth:
+            _turn_gradients_off()
         with closing(tokens):
             for token in tokens:
                 batch = batches.popleft()
@@ -464,17 +465,35 @@ def _split(array: _core.DeviceArray) -> dict[str, _core.DeviceArray]:
     return {name: array.field(i) for i, name in enumerate(array.field_names)}
 
 
+def _turn_gradients_off() -> None:
+    """Turn torch's gradients off in this thread, which is the stream's, if torch is loaded.
+
+    Doing so around each call takes 50 µs with the caches that a model leaves.
+    """
+    torch = _find_torch()
+    if torch is not None:
+        torch.set_grad_enabled(False)
+
+
 def _no_grad() -> AbstractContextManager[Any]:
     """Set this thread up for torch, if it is loaded; return what turns gradients off.
 
     A model may ``enable_grad``, which ``inference_mode`` would forbid.
     """
-    torch: Any = sys.modules.get("torch")
-    if not hasattr(torch, "no_grad"):  # another thread may be importing it
+    torch = _find_torch()
+    if torch is None or not torch.is_grad_enabled():
         return nullcontext()
-    set_up_thread()
     context: AbstractContextManager[Any] = torch.no_grad()
     return context
+
+
+def _find_torch() -> Any:
+    """Set this thread up for torch; return the module, or None if it is not loaded."""
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "no_grad"):  # another thread may be importing it
+        return None
+    set_up_thread()
+    return torch
 
 
 class _Opener:

@@ -72,6 +72,48 @@ def test_objects_prefixes_and_patterns(server: S3Server, source: Any, expected: 
     assert read(source, server.port) == expected
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("a b.parquet", "a%20b.parquet", "a%b.parquet", "a+b.parquet", "a#b.parquet"),
+        *("ü-日本.parquet", "a?b.parquet", "a[1].parquet", "a*b.parquet", "a&b=1.parquet"),
+        *("a'b\".parquet", "d ?/f.parquet", "k=a%2Fb/f.parquet", "k=x y/l=1+1/f.parquet"),
+    ],
+)
+def test_keys_of_any_characters(server: S3Server, key: str) -> None:
+    folder = f"odd/{key.encode().hex()}"
+    server.put({f"{folder}/{key}": dump(700)})
+    for source in (f"s3://{folder}/{key}", f"s3://{folder}/", f"s3://{folder}/**/*.parquet"):
+        loader = load(source, server.port)
+        assert read(source, server.port, plan=loader.plan()) == list(range(700, 740))
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("ExpiredToken", 400), ("AccessDenied", 403), ("RequestTimeTooSkewed", 403)],
+)
+def test_credentials_that_expire_in_mid_epoch(proxy: Any, code: str, status: int) -> None:
+    """The refusal is final and has advice; a new Loader goes on from the state."""
+    loader = load("s3://bucket/b", proxy.server_port)
+    batches = iter(loader)
+    rows = next(batches)["id"].tolist()
+    answer = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
+    proxy.refusal = status, answer
+    failures = []
+    try:
+        for batch in batches:
+            rows += batch["id"].tolist()
+    except OSError as error:
+        failures = ["".join(traceback.format_exception(error))]
+    (text,) = failures
+    assert "credentials are wrong or have expired" in text
+    assert KEYS["secret_key"] not in text
+    proxy.refusal = None
+    again = load("s3://bucket/b", proxy.server_port)
+    again.load_state_dict(loader.state_dict())
+    assert rows + [i for batch in again for i in batch["id"].tolist()] == ALL
+
+
 def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) -> None:
     for path, data in PARQUET.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -93,22 +135,36 @@ def test_columns_filters_shuffles_and_workers(server: S3Server, tmp_path: Path) 
         assert read("s3://bucket/b", server.port, **options) == rows
 
 
-def test_random_faults_of_the_network(proxy: Any) -> None:
+def test_random_faults_of_the_network(server: S3Server, proxy: Any, tmp_path: Path) -> None:
+    """Rows are those of a store without faults, whatever the order and the cache; or an error."""
+    orders: list[dict[str, Any]] = [{}, {"shuffle": True, "seed": 3}]
+    orders += [{"shuffle": True, "splits": 4}, {"shuffle": True, "buffer_size": 30}]
+    sources = ["s3://bucket/b", "s3://bucket/c/*.arrow"]
+    expected = {
+        (source, i): read(source, server.port, **options)
+        for source in sources
+        for i, options in enumerate(orders)
+    }
+    assert all(sorted(rows) == ALL for rows in expected.values())
+
     def check(random: random.Random) -> None:
-        source = random.choice(["s3://bucket/b", "s3://bucket/c/*.arrow"])
+        source, order = random.choice(sources), random.randrange(len(orders))
+        options = dict(orders[order])
+        if random.random() < 0.3:
+            options |= {"cache": tmp_path / str(random.random()), "cache_bytes": 10**6}
         proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))
         tries = random.choice([2, 400, 400])
         retries = Retries(tries=tries, deadline=60.0, first_wait=0.001, most_wait=0.01)
         try:
-            rows, failure = read(source, proxy.server_port, retries=retries), ""
+            rows, failure = read(source, proxy.server_port, retries=retries, **options), ""
         except OSError as error:
             rows, failure = [], str(error)
         if failure and tries == 2:
             assert "failed 2 times" in failure
         else:
-            assert (rows, failure) == (ALL, "")
+            assert (rows, failure) == (expected[source, order], "")
 
-    check_cases(check, 12)
+    check_cases(check, 100)
 
 
 @pytest.mark.parametrize("fault", ["reset", "truncate", "500", "503", "429"])
@@ -216,14 +272,14 @@ for batch in loader:
 """
 
 
-def start_rank(server: S3Server, rank: int, world: int, state: str = "") -> subprocess.Popen[str]:
+def start_rank(server: Any, rank: int, world: int, state: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
             sys.executable,
             "-c",
             textwrap.dedent(RANK),
             HELPERS,
-            str(server.port),
+            str(getattr(server, "server_port", server.port)),
             str(rank),
             str(world),
             state,
@@ -266,6 +322,35 @@ def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
         rows += result[0]
         go_on(last)
     last.communicate()
+    assert last.returncode == 0
+    assert sorted(rows) == ALL
+
+
+def test_the_server_and_a_rank_are_killed_and_resume() -> None:
+    """Both end in mid-epoch by SIGKILL; later ones have the rest of the epoch, and no row twice."""
+    server = S3Server()
+    server.put(FILES)
+    with run_proxy(server.port) as proxy:
+        rank = start_rank(proxy, 0, 1)
+        rows: list[int] = []
+        for _ in range(3):
+            ids, state = step(rank)
+            rows += ids
+            go_on(rank)
+        server.kill()
+        os.kill(rank.pid, signal.SIGKILL)
+        rank.communicate()
+        again = S3Server()
+        again.put(FILES)
+        proxy.port = again.port
+        try:
+            last = start_rank(proxy, 0, 1, json.dumps(state))
+            while (result := step(last)) is not None:
+                rows += result[0]
+                go_on(last)
+            last.communicate()
+        finally:
+            again.kill()
     assert last.returncode == 0
     assert sorted(rows) == ALL
 
@@ -342,7 +427,7 @@ def test_random_faults_of_the_web(web: Any) -> None:
         loader = arrowdl.Loader(urls, 16, framework="numpy", columns=["id"], retries=PATIENT)
         assert [i for batch in loader for i in batch["id"].tolist()] == ALL
 
-    check_cases(check, 5)
+    check_cases(check, 100)
 
 
 def test_signed_urls_are_shown_without_their_signatures(web: Any) -> None:

@@ -15,11 +15,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import arrowdl
 import pytest
 from arrowdl.loader import Retries
-from helpers.stores import IPC, PARQUET, ROWS
+from helpers.stores import IPC, PARQUET, ROWS, dump
 
 ALL = list(range(3 * ROWS))
 FILES = {**PARQUET, **IPC}
@@ -40,7 +41,7 @@ class Odd(http.server.BaseHTTPRequestHandler):
         """Quiet."""
 
     def do_GET(self) -> None:
-        server, path = self.server, self.path.partition("?")[0].lstrip("/")
+        server, path = self.server, unquote(self.path.partition("?")[0].lstrip("/"))
         with server.lock:
             server.count += 1
         if path.endswith("/") or not path:
@@ -96,7 +97,7 @@ class OddServer(http.server.ThreadingHTTPServer):
             path[len(folder) :].split("/")[0] for path in self.files if path.startswith(folder)
         }
         names = [own + "/" * (folder + own not in self.files) for own in sorted(below)]
-        links = ["?C=M;O=A", "../", *names]
+        links = ["?C=M;O=A", "../", *(quote(own, safe="/=") for own in names)]
         return "".join(f'<a href="{own}">{own}</a>' for own in links).encode()
 
 
@@ -155,6 +156,24 @@ def test_folders_and_patterns_of_the_web(web: OddServer, source: str, expected: 
 )
 def test_patterns_over_folders_of_folders(web: OddServer, source: str, expected: list[int]) -> None:
     assert read(name(web, source)) == expected
+
+
+@pytest.mark.parametrize(
+    "name_of_file", ["a b", "a%20b", "a+b", "a#b", "a?b", "ü-日本", "a[1]", "a&b=1", "a;b", "a~'b"]
+)
+def test_characters_of_names_are_those_of_urls(web: OddServer, name_of_file: str) -> None:
+    """A URL has "%", "#" and "?" of a name escaped, as a server's page of links has."""
+    web.files = {f"odd/{name_of_file}.parquet": dump(700)}
+    escaped = quote(name_of_file)
+    for source in (f"odd/{escaped}.parquet", "odd/", "odd/*.parquet"):
+        assert read(name(web, source)) == list(range(700, 740))
+
+
+def test_a_server_that_is_not_there_is_told_apart_from_a_missing_file(web: OddServer) -> None:
+    with pytest.raises(FileNotFoundError, match="no file at"):
+        load(name(web, "b/none.parquet"))
+    with pytest.raises(OSError, match=r"failed 2 times.*Connector\w*Error: .*127\.0\.0\.1:1 "):
+        load("http://127.0.0.1:1/a.parquet", retries=Retries(tries=2, first_wait=0.0))
 
 
 # ---- answers that are wrong

@@ -22,6 +22,7 @@ from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
+from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._tally import Tally, check_lost, find_most, name_entry
 
@@ -40,6 +41,8 @@ class EpochReader:
     def __init__(self, source: Source, options: Options) -> None:
         self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
         self._snapshot = source.snapshot if isinstance(source, IndexedSource) else ""
+        stamps = source.list_stamps() if isinstance(source, IndexedSource) else ()
+        self._files = describe_files(stamps)
         if options.shuffle and isinstance(source, IndexedSource):
             source = source.cut_for_shuffle()
         self._source = source
@@ -324,7 +327,7 @@ class EpochReader:
         -------
         dict
             Of JSON types, some hundred bytes. Of a table with versions, ``"snapshot"`` names the
-            version.
+            version; ``"files"`` has digests of the files' sizes and ETags.
         """
         position = self._position.to_state()
         # Those of rows to come follow from the weights that are given; a loaded state has no such.
@@ -338,6 +341,7 @@ class EpochReader:
             "source": self._identity,
             **({UNREAD: unread} if unread else {}),
             **({"snapshot": self._snapshot} if self._snapshot else {}),
+            **({"files": self._files} if any(self._files) else {}),
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
             "buffer_size": self._options.buffer_size,
@@ -422,6 +426,7 @@ class EpochReader:
         elif isinstance(self._source, IndexedSource):
             self._check_rows(self._pipeline.find_source(position), position)
         self._position = position
+        warn_of_rewrites(state.get("files"), self._files)
 
     def _refuse_snapshot(self, state: Mapping[str, Any]) -> None:
         """Raise ValueError if the state is of another version of a table, or of another table."""

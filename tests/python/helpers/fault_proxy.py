@@ -66,6 +66,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fault = self.server.schedule.draw()
         self.server.requests[self.command] += 1
+        if self.server.refusal is not None:
+            status, text = self.server.refusal
+            self._answer(status, [("Content-Type", "application/xml")], text)
+            return
         if fault == "delay":
             self.server.pause.wait(0.02)
         if fault == "reset":
@@ -146,6 +150,7 @@ class _Server(ThreadingHTTPServer):
         self.schedule = Schedule(0, 0.0)
         self.requests: Counter[str] = Counter()
         self.pause = threading.Event()
+        self.refusal: tuple[int, bytes] | None = None  # every answer
 
     def handle_error(self, request: object, client_address: object) -> None:
         """The client went away."""

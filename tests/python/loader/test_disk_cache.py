@@ -8,6 +8,7 @@ import logging
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -223,6 +224,41 @@ def test_removed_folder_is_made_again(tmp_path: Path, store: Store) -> None:
     store.read(cache, "a")
     store.read(cache, "a")
     assert store.fetched == ["a", "a"]
+
+
+@pytest.mark.parametrize("step", ["write", "open", "scandir"])
+def test_folder_that_is_removed_meanwhile_is_made_again(
+    tmp_path: Path,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    step: str,
+) -> None:
+    cache = DiskCache(tmp_path / "cache", 10_000)
+    call = getattr(disk_cache.os, step)
+
+    def remove_and_call(*arguments: Any) -> Any:
+        monkeypatch.setattr(disk_cache.os, step, call)
+        shutil.rmtree(cache.folder)
+        return call(*arguments)
+
+    monkeypatch.setattr(disk_cache.os, step, remove_and_call)
+    store.read(cache, "a")
+    for _ in range(3):
+        store.read(cache, "a")
+    assert store.fetched in (["a"], ["a", "a"])
+    assert not caplog.records
+    assert len(list(cache.folder.glob("*.range"))) == 1
+
+
+def test_folder_below_a_broken_link(
+    tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "folder")
+    cache = DiskCache(tmp_path / "link" / "cache", 10_000)
+    for _ in range(2):
+        store.read(cache, "a")
+    assert len(caplog.records) == 1
 
 
 def test_two_threads_fetch_once(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import pickle
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
+from fsspec.implementations.memory import MemoryFileSystem
 from helpers.processes import run_python
 from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
 
@@ -137,6 +140,70 @@ def test_a_file_that_changed_since_the_plan(change: str, store: MemoryStore) -> 
         store.times[path] = 99
     with pytest.raises(OSError, match=f"'{path}' has changed since it was listed"):
         list(load("b", store, plan=plan))
+
+
+class TaggedMemory(MemoryFileSystem):  # type: ignore[misc]
+    """Tells ETags, as stores do."""
+
+    protocol = "tagged"
+    store: dict[str, Any] = {}  # noqa: RUF012
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super().info(path, **options)
+        if found["type"] == "file":
+            found["ETag"] = hashlib.md5(self.cat_file(path)).hexdigest()
+        return found
+
+
+def rewrite(data: bytes) -> bytes:
+    """The same rows and row groups, in more bytes."""
+    table = pq.read_table(io.BytesIO(data)).replace_schema_metadata({"by": "another"})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=10, compression="none")
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "others"),
+    [
+        (dump(ROWS), ""),
+        (dump(999), "ETags"),
+        (rewrite(dump(ROWS)), "sizes and ETags"),
+        (dump(ROWS, rows=ROWS + 1), "refused"),
+    ],
+)
+@pytest.mark.parametrize("has_etags", [True, False])
+def test_a_state_of_files_that_were_written_since(
+    data: bytes, others: str, has_etags: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With other numbers of rows it is refused; otherwise a warning tells what is known."""
+    memory = TaggedMemory() if has_etags else MemoryFileSystem()
+    box = f"/{uuid.uuid4().hex}"
+    for path, written in PARQUET.items():
+        memory.pipe(f"{box}/{path}", written)
+
+    def make() -> arrowdl.Loader:
+        return arrowdl.Loader(f"{box}/b", 16, framework="numpy", filesystem=memory)
+
+    state = json.loads(json.dumps(make().state_dict()))
+    assert [bool(digest) for digest in state["files"]] == [True, has_etags]
+    for damaged in (None, 7, ["x"], [1, 2], {"a": 1}, state["files"]):
+        make().load_state_dict({**state, "files": damaged})
+    assert not caplog.records or "other sizes" in caplog.text  # of [1, 2]
+    caplog.clear()
+    memory.pipe(f"{box}/b/k=1/1.parquet", data)
+    if others == "refused":
+        with pytest.raises(ValueError, match="another dataset"):
+            make().load_state_dict(state)
+        return
+    make().load_state_dict(state)
+    if not has_etags:
+        others = others.removesuffix("ETags").removesuffix(" and ")
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.split(" than ")[0] for text in told] == [f"the files have other {others}"] * bool(
+        others
+    )
+    memory.rm(box, recursive=True)
 
 
 def test_local_files(tmp_path: Path) -> None:

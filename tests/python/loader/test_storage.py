@@ -88,6 +88,28 @@ def test_files_directories_and_patterns(
     assert read(urls if isinstance(source, list) else urls[0]) == expected
 
 
+@pytest.mark.parametrize("name", ["a[1].parquet", "a?.parquet", "a*.parquet", "a[1]/b.parquet"])
+def test_a_name_with_the_characters_of_a_pattern_is_that_file(
+    name: str, store: MemoryStore, tmp_path: Path
+) -> None:
+    """As on a local disk, where the file comes first, too."""
+    files = {f"d/{name}": dump(700), "d/a1.parquet": dump(0), "d/a1/b.parquet": dump(40)}
+    store.files |= files
+    for path, data in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    memory = fsspec.filesystem("memory")
+    box = uuid.uuid4().hex
+    for path, data in files.items():
+        memory.pipe(f"/{box}/{path}", data)
+    for own in {name, name.split("/")[0]}:
+        assert read(f"d/{own}", store) == list(range(700, 740))
+        assert store.count("list") == (1 if own.endswith("parquet") else 2)
+        store.requests.clear()
+        assert read(f"memory://{box}/d/{own}") == list(range(700, 740))
+        assert read(str(tmp_path / "d" / own)) == list(range(700, 740))
+
+
 def test_directories_are_columns(store: MemoryStore, bucket: str) -> None:
     for loader in (
         arrowdl.Loader("b", 50, framework="numpy", filesystem=store.open(), columns=["k"]),
@@ -156,6 +178,11 @@ def test_what_does_not_fit(store: MemoryStore) -> None:
         arrowdl.Loader(pa.table({"x": [1]}), 1, filesystem=store.open())
     with pytest.raises(ValueError, match=r"'nosuch://b/x'.*nosuch"):
         load("nosuch://b/x")
+    for url in ("s3://", "gs:///a.parquet", "az://"):
+        with pytest.raises(ValueError, match="names no bucket"):
+            load(url)
+    with pytest.raises(ValueError, match=r'what is after "\?" are options'):
+        load("s3://b/a?b=c.parquet", storage_options={"region": "us-east-1"})
     with pytest.raises(ValueError, match="S3FileSystem does not take one of storage_options"):
         load("s3://b/x", storage_options={"kye": "x", "region": "us-east-1"})
     logins = ["s3://a1:b1@bucket/x.parquet", "s3://c:d@bucket/y.parquet"]
@@ -347,6 +374,55 @@ def test_waits_grow_and_differ() -> None:
         assert most / 2 <= min(drawn) < max(drawn) <= most
 
 
+def test_a_store_may_be_away_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a clock of its own. One warning tells that it takes long."""
+    from arrowdl.loader._storage import retries
+
+    now = [0.0]
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    def ask() -> str:
+        if now[0] < away:
+            raise ConnectionResetError("away")
+        return "answer"
+
+    monkeypatch.setattr(retries.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(retries.GATE, "sleep", wait)
+    for away in (3, 60):
+        now[0] = 0.0
+        assert retries.call_with_retries(Retries(), f"asking {away}", ask) == "answer"
+    (record,) = [own for own in caplog.records if own.levelname == "WARNING"]
+    assert "asking 60 failed: ConnectionResetError: away; try" in record.getMessage()
+    now[0], away = 0.0, 1000
+    with pytest.raises(OSError, match="asking 9 failed 20 times"):
+        retries.call_with_retries(Retries(deadline=1e6), "asking 9", ask)
+
+
+@pytest.mark.parametrize(
+    ("text", "has_advice"),
+    [
+        ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", True),
+        ("AWS Error UNKNOWN (HTTP status 400) during HeadObject operation", True),
+        ("AWS Error UNKNOWN (HTTP status 416) during GetObject operation", False),
+    ],
+)
+def test_a_refusal_without_a_reason_has_advice(
+    text: str, has_advice: bool, store: MemoryStore
+) -> None:
+    def fail(kind: str, path: str) -> None:
+        raise OSError(text)
+
+    store.fault = fail
+    with pytest.raises(OSError, match="AWS Error") as caught:
+        load("b", store)
+    notes = [note for note in getattr(caught.value, "__notes__", ()) if "have expired" in note]
+    assert len(notes) == has_advice
+
+
 def test_unreadable_files_can_be_skipped(store: MemoryStore) -> None:
     def fail(kind: str, path: str) -> None:
         if path == "b/k=1/1.parquet" and kind == "open":
@@ -479,6 +555,51 @@ def test_secrets_are_nowhere(caplog: pytest.LogCaptureFixture) -> None:
         assert SECRET not in text
 
 
+def test_secrets_are_in_no_plan_cache_metric_or_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    fsspec.register_implementation("leaky", Leaky, clobber=True)
+    for i in range(3):
+        with Leaky().open(f"/box/{i}.parquet", "wb") as file:
+            file.write(PARQUET[f"b/k={i}/{i}.parquet"])
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "cache", tmp_path / "file" / "cache"):
+        loader = load(
+            "leaky://box/*.parquet",
+            storage_options={"token": SECRET},
+            cache=cache,
+            cache_bytes=10**7,
+            retries=QUICK,
+            on_error="skip",
+            max_skipped_rows=200,
+        )
+        plan = loader.plan()
+        plan.save(tmp_path / "plan.json")
+        Leaky.failing = True
+        try:
+            list(loader)
+            stats = loader.stats()
+            assert stats.skipped
+            shown = [(tmp_path / "plan.json").read_text(), str(plan), repr(plan.files)]
+            shown += [str(stats), stats.to_openmetrics(), repr(loader._source), repr(cache)]
+            with pytest.raises(OSError, match=r"\*\*\*") as caught:
+                list(load("leaky://box/*.parquet", storage_options={"token": SECRET}, plan=plan))
+            shown.append(gather(caught.value))
+        finally:
+            Leaky.failing = False
+        for text in shown:
+            assert SECRET not in text
+    kept = list((tmp_path / "cache").iterdir())
+    assert kept
+    for path in kept:
+        assert SECRET not in path.name
+        assert SECRET.encode() not in path.read_bytes()
+    assert "is not used" in caplog.text
+    assert SECRET not in caplog.text
+    assert SECRET not in "".join(capsys.readouterr())
+
+
 def test_signatures_are_taken_out_of_urls_and_texts() -> None:
     from arrowdl.loader._storage.secrets import Secrets
     from arrowdl.loader._storage.urls import describe_url, find_url_secrets
@@ -489,6 +610,10 @@ def test_signatures_are_taken_out_of_urls_and_texts() -> None:
         (f"https://u:{SECRET}@h:80/a.parquet", "https://h:80/a.parquet"),
         (f"s3://key:{SECRET}@bucket/a?.parquet", "s3://bucket/a?.parquet"),
         (f"s3://b/a?secret_key={SECRET}&region=x", "s3://b/a?region=x"),
+        (f"s3://key:{SECRET}/{SECRET}+/a@bucket/b/c@d.parquet", "s3://bucket/b/c@d.parquet"),
+        (f"https://u:{SECRET}/1@h:80/a.parquet", "https://h:80/a.parquet"),
+        ("hdfs://h:8020/a@b/c", "hdfs://h:8020/a@b/c"),
+        ("s3://b/k=?/l=1/a?.parquet", "s3://b/k=?/l=1/a?.parquet"),
         (
             "abfss://box@account.dfs.core.windows.net/a",
             "abfss://box@account.dfs.core.windows.net/a",
@@ -502,6 +627,23 @@ def test_signatures_are_taken_out_of_urls_and_texts() -> None:
     error.__cause__ = KeyError(SECRET)
     assert SECRET not in gather(Secrets([SECRET]).clean(error))
     assert Secrets([SECRET]).clean(same := ValueError("of none")) is same
+
+
+def test_escaped_secrets_and_chains_of_both_kinds() -> None:
+    from arrowdl.loader._storage.secrets import Secrets
+
+    key = "ab+cd/ef gh=="
+    secrets = Secrets([key])
+    forms = ["ab+cd/ef gh==", "ab%2Bcd%2Fef%20gh%3D%3D", "ab%2bcd%2fef%20gh%3d%3d"]
+    for form in [*forms, "ab%2Bcd/ef%20gh%3D%3D", "ab%2Bcd%2Fef+gh%3D%3D", "ab%2bcd/ef+gh%3d%3d"]:
+        assert secrets.hide(f"<{form}>") == "<***>"
+    error = ValueError("of none")
+    error.__cause__ = KeyError("the cause is clean")
+    error.__context__ = OSError(f"its context is not: {key}")
+    group = ExceptionGroup("several", [ValueError(f"one of them: {key}")])
+    decoding = UnicodeDecodeError("utf-8", key.encode(), 0, 1, key)
+    for leaky in (error, group, decoding):
+        assert key not in gather(secrets.clean(leaky))
 
 
 # ---- threads and ends

@@ -61,6 +61,20 @@ def test_no_gradients_but_those_that_the_model_takes(prefetch: int) -> None:
     assert made["parameter"].to_pylist() == [[1, 1]] * 6
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_gradients_that_a_model_turns_on_are_off_in_its_next_call(prefetch: int) -> None:
+    seen = []
+
+    def model(x: Any) -> Any:
+        seen.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(True)
+        return x
+
+    run(model, columns="x", prefetch=prefetch)
+    assert seen == [False, False]
+    assert torch.is_grad_enabled()
+
+
 def test_nested_tensors_bfloat16_and_lists_of_tensors() -> None:
     def model(batch: Any) -> Any:
         rows = batch["ids"].unbind()

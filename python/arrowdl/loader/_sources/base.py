@@ -14,6 +14,7 @@ from arrowdl import _core
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +79,10 @@ class IndexedSource(ABC):
     def snapshot(self) -> str:
         """The name of the table version that is read; empty for a source without versions."""
         return ""
+
+    def list_stamps(self) -> Sequence[Stamp]:
+        """Return what is known of the files, in their order; none of a source without files."""
+        return ()
 
     @abstractmethod
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:

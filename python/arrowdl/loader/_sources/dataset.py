@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 
     from arrowdl.loader._storage.disk_cache import DiskCache
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
+    from arrowdl.loader._storage.readers import Stamp
 
 T = TypeVar("T")
 
@@ -540,6 +541,10 @@ class DatasetSource(IndexedSource):
         rows, readahead = plan_batches(self._row_bytes, self._columns, ahead, joins=joins)
         options = {"batch_size": rows, "batch_readahead": readahead, "fragment_readahead": 2}
         return {**options, **self._options}
+
+    def list_stamps(self) -> list[Stamp]:
+        paths = dict.fromkeys(fragment.path for fragment in self._fragments)
+        return [self._stamps.find(path) for path in paths]
 
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]

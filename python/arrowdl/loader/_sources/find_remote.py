@@ -93,11 +93,16 @@ class _Lister:
         """List the files of a directory or pattern; None for a single file."""
         import pyarrow.fs as fs
 
+        kind = None
         if is_pattern := _is_pattern(path):
             base = _find_base(path)
-            found = self._match(base, path)
+            listed = self._list(base, recursive=not _is_flat(_relate(base, path)))
+            # "a[1].parquet" is the file of that name if there is one, as on a local disk.
+            kinds = {info.path: info.type for info in listed}
+            kind = kinds.get(path.rstrip("/"))
+            found = self._match(base, path, listed) if kind is None else []
         if not is_pattern or not found:
-            kind = self._find_kind(path)
+            kind = self._find_kind(path) if kind is None else kind
             if kind == fs.FileType.File:
                 return None
             base = path
@@ -128,15 +133,15 @@ class _Lister:
         below = self._list(path, recursive=True)
         return [file for file in below if not has_marker(_relate(path, file.path), ())]
 
-    def _match(self, base: str, pattern: str) -> list[fs.FileInfo]:
+    def _match(self, base: str, pattern: str, listed: list[fs.FileInfo]) -> list[fs.FileInfo]:
         """List the files that match, and the files in directories that match."""
         import pyarrow.fs as fs
 
         parts = _relate(base, pattern)
         written = [part for part in parts if is_hidden(part)]
-        is_flat = len(parts) == 1 and parts != ["**"]
+        is_flat = _is_flat(parts)
         found = []
-        for info in self._list(base, recursive=not is_flat):
+        for info in listed:
             names = _relate(base, info.path)
             if not _is_below(names, parts) or has_marker(names, written):
                 continue
@@ -155,6 +160,11 @@ class _Lister:
 def _relate(base: str, path: str) -> list[str]:
     """Return the names of a path below `base`."""
     return path[len(base) :].strip("/").split("/")
+
+
+def _is_flat(parts: Sequence[str]) -> bool:
+    """Whether the names of one directory say what matches a pattern."""
+    return len(parts) == 1 and parts[0] != "**"
 
 
 def _is_of_web(path: str) -> bool:

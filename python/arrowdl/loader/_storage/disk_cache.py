@@ -155,7 +155,7 @@ class DiskCache:
             self._warn(f"cache_bytes={self.nbytes} is less than the {size} bytes of one range")
             return None
         with self._degrading():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             with self._locked() as lock:
                 path = self.folder / (name + _PART)
                 if path.exists() and not _remove_left_over(path):
@@ -170,6 +170,12 @@ class DiskCache:
                 _write_number(lock, used + size)
                 return _make_locked_file(path, size)
         return None
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:  # its parent goes, or is a broken link
+            raise NotADirectoryError(error.errno, error.strerror) from error
 
     def _evict(self, room: int) -> int:
         """Remove the least recently used entries if the files have more bytes than `room`.
@@ -221,9 +227,14 @@ class DiskCache:
 
     @contextmanager
     def _degrading(self) -> Iterator[None]:
-        """Turn an error of the disk into a warning; nothing more is kept then."""
+        """Turn an error of the disk into a warning; nothing more is kept then.
+
+        A folder that was removed meanwhile is none: the next entry makes it again.
+        """
         try:
             yield
+        except FileNotFoundError:
+            return
         except OSError as error:
             self._is_failed = True
             self._warn(error)

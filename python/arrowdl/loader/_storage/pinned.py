@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import SECOND, Reader, Stamp, is_other_time
+from arrowdl.loader._storage.readers import SECOND, Reader, Stamp, is_other_time, strip_etag
 from arrowdl.loader._storage.transient import FileChangedError, ShortReadError
 
 
@@ -83,17 +83,12 @@ def _list_changes(before: Stamp, now: Stamp) -> list[str]:
     changes = []
     if _differ(before.size, now.size):
         changes.append(f"{before.size} bytes before, {now.size} now")
-    if _differ(_strip(before.etag), _strip(now.etag)):
+    if _differ(strip_etag(before.etag), strip_etag(now.etag)):
         changes.append(f"ETag {before.etag} before, {now.etag} now")
     # Copies may keep the ETag, and have another time.
     elif None in (before.etag, now.etag) and is_other_time(before.mtime, now.mtime):
         changes.append("written at another time")
     return changes
-
-
-def _strip(etag: str | None) -> str | None:
-    """Return an ETag without what proxies that compress add to it."""
-    return etag and etag.removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _differ(before: int | str | None, now: int | str | None) -> bool:

@@ -52,6 +52,11 @@ def is_other_time(before: int | None, now: int | None) -> bool:
     return before // unit != now // unit
 
 
+def strip_etag(etag: str | None) -> str | None:
+    """Return an ETag without what proxies that compress add to it."""
+    return etag and etag.removeprefix("W/").strip('"').removesuffix("-gzip")
+
+
 def join_bytes(parts: Sequence[Any]) -> pa.Buffer:
     """Copy bytes, one part after the other, into memory of pyarrow.
 

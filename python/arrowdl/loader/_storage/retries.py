@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from arrowdl.loader._storage.exit_gate import GATE, ExitError
-from arrowdl.loader._storage.transient import is_transient
+from arrowdl.loader._storage.transient import find_advice, is_transient
 
 T = TypeVar("T")
 
+_SECONDS_UNTOLD = 5.0
 _log = logging.getLogger("arrowdl.loader")
 _jitter = random.Random()
 
@@ -44,7 +45,7 @@ class Retries:
         A number is negative, or no number.
     """
 
-    tries: int = 10
+    tries: int = 20
     deadline: float = 120.0
     first_wait: float = 0.2
     most_wait: float = 10.0
@@ -85,19 +86,35 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
     """
     start = time.monotonic()
     tried = 0
+    has_warned = False
     while True:
         tried += 1
         try:
             return GATE.call(function)
         except Exception as error:
-            if isinstance(error, ExitError) or not is_transient(error):
+            if isinstance(error, ExitError):
+                raise
+            if not is_transient(error):
+                if advice := find_advice(error):
+                    error.add_note(advice)
                 raise
             wait = retries.choose_wait(tried)
             seconds = time.monotonic() - start
             if tried >= retries.tries or seconds + wait > retries.deadline:
                 raise RetriedError(
                     f"{what} failed {tried} {'times' if tried > 1 else 'time'} in {seconds:.1f} s, "
-                    f"at last with {type(error).__name__}: {error}"
+                    f"at last with {_describe(error)}"
                 ) from error
-            _log.info("%s failed: %s; try %d follows in %.1f s", what, error, tried + 1, wait)
+            is_long = seconds + wait > _SECONDS_UNTOLD and not has_warned
+            level = logging.WARNING if is_long else logging.INFO
+            told = _describe(error)
+            _log.log(level, "%s failed: %s; try %d follows in %.1f s", what, told, tried + 1, wait)
+            has_warned |= is_long
         GATE.sleep(wait)
+
+
+def _describe(error: Exception) -> str:
+    """Return the type and the text of an error; of fsspec's on the web, those of its cause."""
+    told = error.__cause__ if isinstance(error, FileNotFoundError) else None
+    told = told or error
+    return f"{type(told).__name__}: {told}"

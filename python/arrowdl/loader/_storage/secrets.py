@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from arrowdl.loader._storage.transient import PassingError, is_transient
 
@@ -25,6 +25,7 @@ _HEADER = re.compile(
     r"(?i)(authorization\W{1,4})((?:bearer|basic|aws4-hmac-sha256)?\s*[^\s'\"},]+)"
 )
 _NAME = re.compile(rf"(?i)^(?:{_PARAMETER}|key|pass|user|username|authorization|cookie|sas)$")
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 # Shorter ones would hide half of every text.
 _SHORTEST = 4
 
@@ -38,9 +39,7 @@ class Secrets:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {
-            form for value in values for form in (value, quote(value, safe=""), unquote(value))
-        }
+        forms = {form for value in values for form in _list_forms(value)}
         chosen = [form for form in forms if len(form) >= _SHORTEST]
         self._values = sorted(chosen, key=len, reverse=True)
 
@@ -90,7 +89,17 @@ class Secrets:
             return OSError(f"{kind.__name__}: {shown}")
         if isinstance(error, OSError) and error.errno is not None:
             return kind(error.errno, self.hide(str(error.strerror)), *_list_names(self, error))
-        return kind(shown)
+        try:
+            return kind(shown)
+        except TypeError:  # one of several arguments, as UnicodeDecodeError
+            return OSError(f"{kind.__name__}: {shown}")
+
+
+def _list_forms(value: str) -> list[str]:
+    """Return a secret as it may be written in URLs: "+" and "/" of keys are escaped, or not."""
+    escaped = [quote(value, safe=""), quote(value), quote_plus(value), quote_plus(value, safe="/")]
+    lower = [_ESCAPE.sub(lambda found: found[0].lower(), form) for form in escaped]
+    return [value, unquote(value), *escaped, *lower]
 
 
 def _list_names(secrets: Secrets, error: OSError) -> list[str]:
@@ -101,12 +110,15 @@ def _describe_chain(error: BaseException) -> str:
     """Return the texts of an error, its attributes and those that it is chained to."""
     texts: list[str] = []
     seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
+    left: list[BaseException | None] = [error]
+    while left:
+        current = left.pop()
+        if current is None or id(current) in seen:
+            continue
         seen.add(id(current))
+        left += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
         texts += [str(current), repr(current.args), repr(vars(current))]
         texts += getattr(current, "__notes__", ())
-        current = current.__cause__ or current.__context__
     return "\n".join(texts)
 
 

@@ -54,6 +54,8 @@ _STATUS = re.compile(
     r"(?:HTTP status|HTTP response code|status code|status=)\D{0,3}(\d{3})\b", re.I
 )
 _FINAL = re.compile(r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH)")
+# Answers of S3 to HEAD, which have no text.
+_REFUSED = re.compile(r"AWS Error (?:ACCESS_DENIED|UNKNOWN \(HTTP status (?:301|400|403)\))")
 
 
 class FileChangedError(OSError):
@@ -116,3 +118,14 @@ def find_status(error: BaseException) -> int | None:
         if isinstance(found, int) and 100 <= found < 600:
             return found
     return None
+
+
+def find_advice(error: BaseException) -> str:
+    """Return what may be wrong where the store says no more than a status; empty otherwise."""
+    if isinstance(error, OSError) and _REFUSED.search(str(error)):
+        return (
+            "the store refused the request without a reason, as it does if credentials are wrong "
+            "or have expired, if they may not read this, if the region is another one, or if the "
+            "clock of this machine is minutes off"
+        )
+    return ""

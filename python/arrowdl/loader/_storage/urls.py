@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from arrowdl.loader._storage.stores import Store
 
 _WEB = ("http", "https")
+# Names and values. A "?" may also be of a pattern: "k=?/l=1".
+_QUERY = re.compile(r"[A-Za-z_][\w.-]*=[^&]*(?:&[A-Za-z_][\w.-]*=[^&]*)*")
+# The start of a password that has a slash, and is no port.
+_HALF_LOGIN = re.compile(r"[^@\[\]]*:(?!\d*$)[^@\[\]]*")
 # What s3fs, boto and others call the options of pyarrow's S3FileSystem.
 _S3_NAMES = {
     "key": "access_key",
@@ -68,9 +73,13 @@ def split_url(url: str) -> Url:
     """Split a URL. A "?" of a pattern stays in the path: a query has names and values."""
     scheme, _, rest = url.partition("://")
     query = ""
-    if scheme in _WEB or "=" in rest.partition("?")[2]:
+    if scheme in _WEB or _QUERY.fullmatch(rest.partition("?")[2]):
         rest, _, query = rest.partition("?")
     authority, slash, path = rest.partition("/")
+    if "@" in path and _HALF_LOGIN.fullmatch(authority):  # as keys of S3 are pasted
+        more, _, after = path.partition("@")
+        host, slash, path = after.partition("/")
+        authority = f"{authority}/{more}@{host}"
     login, _, host = authority.rpartition("@")
     if login and ":" not in login and scheme not in _WEB:  # abfss://container@account
         login, host = "", authority
@@ -111,6 +120,8 @@ def open_store(url: str, options: Mapping[str, Any]) -> Store:
     from arrowdl.loader._storage.stores import Store
 
     parts = split_url(url)
+    if parts.scheme in _BUCKETS and not parts.host:
+        raise ValueError(f"{describe_url(url)!r} names no bucket: {parts.scheme}://bucket/key")
     secrets = find_url_secrets(url) | Secrets(find_secrets(options))
     make = _PYARROW.get(parts.scheme)
     prefix = f"{parts.scheme}://{parts.host}"
@@ -200,6 +211,7 @@ _PYARROW: dict[str, _Make] = {
     "hdfs": _open_hdfs,
     "viewfs": _open_hdfs,
 }
+_BUCKETS = [scheme for scheme, make in _PYARROW.items() if make is not _open_hdfs]
 _OF_BUCKETS = (_open_s3, _open_gcs)  # their paths begin with the bucket
 
 
@@ -210,7 +222,8 @@ def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:
         names = ", ".join(sorted(options))
         raise ValueError(
             f"pyarrow's {kind.__name__} does not take one of storage_options {names} ({error}): "
-            f"see pyarrow.fs.{kind.__name__}, or make a file system with your options, filesystem="
+            f"see pyarrow.fs.{kind.__name__}, or make a file system yourself, filesystem=. "
+            'Of a URL, what is after "?" are options'
         ) from None
 
 
