@@ -276,7 +276,7 @@ class Plan:
         order = (source.phases, source.is_endless) if isinstance(source, MixedSource) else ()
         key = (epoch, sharding.splits, sharding.tokens, start, order)
         made = self._kept.get(key)
-        if made is None or made.is_broken:
+        if made is None or not made.is_usable:
             made = self._plan_steps(source, epoch, sharding, start)
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)
