@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol
 
 from arrowdl.loader._batches.chain import Chain, Outcome
@@ -59,8 +58,11 @@ def iterate(
     make_bar: MakeBar,
     reporter: Reporter,
     tally: Tally | None = None,
-) -> Iterator[Any]:
+    is_closed: Callable[[], bool] = bool,
+) -> Generator[Any, None, bool]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
+
+    Returns whether all were read.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def iterate(
     reporter : Reporter
     tally : Tally, optional
         Counts the rows that are skipped.
+    is_closed : callable
+        Whether no more batches are wanted, also one that was waited for.
 
     Raises
     ------
@@ -85,15 +89,18 @@ def iterate(
     stream, convert = pipeline.open(reader)
     transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
     with closing(stream), make_bar() as show:
-        begin = now()
-        for number in count():
+        begin, number = now(), -1
+        while True:
+            number += 1
             _check_process(process)
             item = next(stream, None)
             read = now()
             stats.source_seconds += read - begin
             if item is None:
-                return
+                return True
             batch = convert(item)
+            if is_closed():
+                return False
             length = len(item)
             rows = reader.valid_rows.pop(number, length)
             if isinstance(batch, Outcome):

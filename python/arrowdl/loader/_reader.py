@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
@@ -191,7 +192,12 @@ class EpochReader:
         if self._options.skips:
             self._note_lost()
             tally = self._make_tally(reader.position)
-        yield from iterate(pipeline, reader, received, self._make_bar, self._reporter, tally)
+        bar, reporter = self._make_bar, self._reporter
+        is_whole = yield from iterate(
+            pipeline, reader, received, bar, reporter, tally, lambda: self._is_closed
+        )
+        if not is_whole:
+            return
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
@@ -469,18 +475,15 @@ class EpochReader:
 
         Their iterators end, as a loop that is left does, and release their threads and files.
         Batches stay valid, and so do `state_dict` and `stats`. Closing again does nothing.
-        A loader that is dropped closes by itself.
-
-        Raises
-        ------
-        ValueError
-            Another thread waits for a batch: close the loader in the thread that iterates.
+        A loader that is dropped closes by itself. If another thread waits for a batch, or this one
+        does and a signal handler closes, the iterator ends in place of returning it.
         """
         self._is_closed = True
-        for iterator in list(self._iterators):
-            iterator.close()
-        if self._workers is not None:
-            self._workers.close()
+        with ExitStack() as stack:
+            if self._workers is not None:
+                stack.callback(self._workers.close)
+            for iterator in list(self._iterators):
+                stack.callback(_close, iterator)
 
     def __enter__(self) -> Self:
         return self
@@ -501,6 +504,15 @@ class EpochReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _close(iterator: Generator[Any]) -> None:
+    try:
+        iterator.close()
+    except ValueError as error:
+        # Of Python, if the iterator runs: it looks by itself whether the loader was closed.
+        if str(error) != "generator already executing":
+            raise
 
 
 def _check_unread(theirs: Any, ours: Any) -> None:

@@ -40,7 +40,7 @@ class BlockPlan:
     def __init__(self, open_lengths: Callable[[int], _core.DeviceStream], pack: Pack) -> None:
         self._open_lengths = open_lengths
         self._arguments = {**pack.list_deciding(), "add": ["resume_from"]}
-        # Numbers of blocks, and where the block after so many begins. Those between are found again.
+        # Numbers of blocks, and where the next one begins. Those between are found again.
         self._known = [(0, Place(0, 0, 0))]
         self._lock = RLock()  # signal handlers, too, save states
 
