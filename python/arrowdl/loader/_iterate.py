@@ -58,7 +58,7 @@ def iterate(
     make_bar: MakeBar,
     reporter: Reporter,
     tally: Tally | None = None,
-    is_closed: Callable[[], bool] = bool,
+    is_over: Callable[[], bool] = bool,
 ) -> Generator[Any, None, bool]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
@@ -75,8 +75,8 @@ def iterate(
     reporter : Reporter
     tally : Tally, optional
         Counts the rows that are skipped.
-    is_closed : callable
-        Whether no more batches are wanted, also one that was waited for.
+    is_over : callable
+        Whether the batch that was waited for is not wanted any more; it may raise.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def iterate(
             if item is None:
                 return True
             batch = convert(item)
-            if is_closed():
+            if is_over():
                 return False
             length = len(item)
             rows = reader.valid_rows.pop(number, length)

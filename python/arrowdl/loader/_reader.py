@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._checks import require_int
+from arrowdl.loader._epoch.compare_ranks import Comparison
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
@@ -188,14 +189,19 @@ class EpochReader:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
         received = self._received
-        tally = None
+        tally = comparison = None
         if self._options.skips:
             self._note_lost()
             tally = self._make_tally(reader.position)
+            comparison = self._compare_ranks(reader)
+
+        def is_over() -> bool:
+            if comparison is not None:
+                comparison.check()
+            return self._is_closed
+
         bar, reporter = self._make_bar, self._reporter
-        is_whole = yield from iterate(
-            pipeline, reader, received, bar, reporter, tally, lambda: self._is_closed
-        )
+        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, is_over)
         if not is_whole:
             return
         self._pipeline.check_read()
@@ -208,6 +214,20 @@ class EpochReader:
         if entries:
             check_lost(entries, self._source, self._options.max_skipped_rows)
             self._note_skipped(entries)
+
+    def _compare_ranks(self, reader: Reader) -> Comparison | None:
+        """Begin to compare what the ranks could read of lengths and dictionaries."""
+        if self._position is not reader.position or isinstance(self._source, StreamSource):
+            return None
+        state, unread = self.state_dict(), []
+        for known, key, what in (
+            (state.get("steps"), "unread", "lengths"),
+            (state.get("pack"), "unread", "lengths"),
+            (state, UNREAD, "dictionaries"),
+        ):
+            if known and (rows := known.pop(key, None)):
+                unread.append(f"the {what} of {rows}")
+        return Comparison(state, " and ".join(unread), reader.rank, reader.sharding.world_size)
 
     def _make_tally(self, position: Position) -> Tally:
         most = self._options.max_skipped_rows
