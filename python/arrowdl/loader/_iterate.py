@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
@@ -97,6 +99,7 @@ def iterate(
             read = now()
             stats.source_seconds += read - begin
             if item is None:
+                _stay_at_exit()
                 return True
             batch = convert(item)
             if is_over():
@@ -132,6 +135,19 @@ def iterate(
             begin = now()
             stats.consumer_seconds += begin - done
             reporter.check(begin)
+
+
+_is_ending = threading.Event()
+atexit.register(_is_ending.set)  # called before the core ends the threads that read ahead
+
+
+def _stay_at_exit() -> None:
+    """Never return in a daemon thread of a process that ends: its streams end before their rows.
+
+    A training there would take that for the end of the epoch. Python, too, just stops such threads.
+    """
+    if _is_ending.is_set() and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()
 
 
 def _check_process(process: int) -> None:

@@ -275,3 +275,28 @@ READS = {
 @pytest.mark.parametrize("read", READS)
 def test_nobody_waits_for_a_stopped_thread_that_reads(read: str) -> None:
     assert run_python(INSIDE + READ.format(read=READS[read])).startswith("ends and says so")
+
+
+TRAINING = """
+import atexit, os, threading, time
+atexit.register(time.sleep, 0.5)  # is called after what arrowdl registers
+import arrowdl
+import pyarrow as pa
+
+table = pa.table({"a": range(2_000_000)})
+begun = threading.Event()
+
+def train():
+    for batch in arrowdl.Loader(table, 8, framework="numpy", shuffle=True, prefetch=3):
+        begun.set()
+    os.write(1, b"the epoch ended")
+
+threading.Thread(target=train, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.slow
+def test_an_epoch_of_a_daemon_thread_does_not_end_with_the_process() -> None:
+    """Its native thread does: the training would take that for the end of the rows."""
+    assert run_python(TRAINING) == ""
