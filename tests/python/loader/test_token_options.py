@@ -291,6 +291,30 @@ def test_workers_of_a_data_loader(tmp_path: Path) -> None:
     assert [batch["id"].tolist() for batch in found] == steps
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{"batch_tokens": 10}, {"batch_size": 1, "num_threads": 2}])
+def test_a_data_loader_says_which_rows_are_of_the_rank(
+    options: dict[str, Any], workers: int
+) -> None:
+    """Ranks that lack a row repeat one, and a budget of tokens has no `pad_last` to tell."""
+    from torch.utils.data import DataLoader
+
+    table = make_table([10] * 7)
+    seen, repeated = [], 0
+    for rank in range(4):
+        loader = make(table, framework="torch", rank=rank, world_size=4, **options)
+        batches = DataLoader(
+            loader.torch_dataset(valid_rows=True), batch_size=None, num_workers=workers
+        )
+        for batch, valid in batches:
+            seen += batch["id"][:valid].tolist()
+            repeated += len(batch["id"]) - valid
+        with pytest.raises(TypeError, match="valid_rows=1: expected"):
+            loader.torch_dataset(valid_rows=1)  # type: ignore[arg-type]
+    assert sorted(seen) == list(range(7))
+    assert repeated > 0
+
+
 def make_mixture(weights: Any = None, size: int | None = 16, **options: Any) -> arrowdl.Loader:
     draw = random.Random(1)
     sources = {
