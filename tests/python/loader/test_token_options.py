@@ -94,6 +94,23 @@ def test_widths_count() -> None:
     assert any(width == 24 and rows == 4 for rows, width in sizes), "as many as fit"
 
 
+@pytest.mark.parametrize("column", ["tokens", "n"])
+def test_widths_count_by_a_column_of_lengths(column: str) -> None:
+    """They are the lengths before the rows are cut, of the only column that is padded."""
+    lengths = [3, 40, 7, 5, 12, 1]
+    table = make_table(lengths).append_column("n", pa.array(lengths))
+    options: dict[str, Any] = {"ragged": {"tokens": "padded"}, "max_length": {"tokens": 8}}
+    loader = make(table, batch_tokens=16, token_column=column, **options)
+    assert [batch["tokens"][0].shape for batch in loader] == [(2, 8), (2, 7), (2, 8)]
+    loader = make(table, batch_tokens=16, bucket_by=column, **options)
+    shapes = [batch["tokens"][0].shape for batch in loader]
+    assert max(rows * width for rows, width in shapes) <= 16
+    both = table.append_column("others", table["tokens"])
+    options["ragged"] = {"tokens": "padded", "others": "padded"}
+    with pytest.raises(ValueError, match="row 1 of the source has 40 tokens"):
+        list(make(both, batch_tokens=16, token_column="n", **options))
+
+
 def test_rows_without_tokens_are_bounded() -> None:
     table = make_table([0] * 25)
     assert [len(step) for step in read(make(table, batch_tokens=10))] == [10, 10, 5]
