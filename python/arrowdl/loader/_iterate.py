@@ -137,17 +137,24 @@ def iterate(
             reporter.check(begin)
 
 
+_MOST_SECONDS = 10.0
 _is_ending = threading.Event()
 atexit.register(_is_ending.set)  # called before the core ends the threads that read ahead
 
 
 def _stay_at_exit() -> None:
-    """Never return in a daemon thread of a process that ends: its streams end before their rows.
+    """Stay in a daemon thread of a process that ends: its streams end before their rows.
 
     A training there would take that for the end of the epoch. Python, too, just stops such threads.
+
+    Raises
+    ------
+    RuntimeError
+        The process does not end: it may wait for this thread.
     """
     if _is_ending.is_set() and threading.current_thread() is not threading.main_thread():
-        threading.Event().wait()
+        threading.Event().wait(_MOST_SECONDS)
+        raise RuntimeError("the process ends, and with it this epoch, before its last row")
 
 
 def _check_process(process: int) -> None:
