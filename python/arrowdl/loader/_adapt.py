@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._checks import require_int
+from arrowdl.loader._checks import require_bool, require_int
 from arrowdl.loader._random_access.map_dataset import MapDataset, open_map_dataset
 from arrowdl.loader._reader import EpochReader
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class AdaptedReader(EpochReader):
     """Gives out a source as datasets: the part of `Loader` for samplers and other loaders."""
 
-    def torch_dataset(self) -> IterableDataset[Any]:
+    def torch_dataset(self, *, valid_rows: bool = False) -> IterableDataset[Any]:
         """Return an ``IterableDataset`` of whole batches, for ``DataLoader(batch_size=None)``.
 
         The worker processes of a DataLoader share the rows of this rank. With workers, each
@@ -24,13 +24,19 @@ class AdaptedReader(EpochReader):
         itself does not move, and its state does not know theirs. torchdata's
         ``StatefulDataLoader`` keeps their states.
 
+        Parameters
+        ----------
+        valid_rows : bool
+            Whether to return pairs, of a batch and its `valid_rows`, which are known where the
+            batch was read: in a worker process.
+
         Returns
         -------
         torch.utils.data.IterableDataset
         """
         from arrowdl.loader._integrations.torch import TorchDataset
 
-        return TorchDataset(self)
+        return TorchDataset(self, valid_rows=require_bool("valid_rows", valid_rows))
 
     def map_dataset(self, *, cache_bytes: int = 2**29) -> MapDataset:
         """Return the rows by their numbers, as a map-style dataset: for samplers.

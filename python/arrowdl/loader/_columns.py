@@ -74,14 +74,26 @@ class ColumnOptions:
 
     def may_pad(self, column: str) -> bool:
         """Whether rows of `column` are padded, or of others where no form is given for it."""
+        return bool(self._list_others(column)) or self.is_padded(column)
+
+    def _list_others(self, column: str) -> list[str]:
+        """List the padded columns whose lengths `column` may have, of which no form is given."""
         forms = self.ragged
-        is_other = isinstance(forms, dict) and column not in forms and "padded" in forms.values()
-        return is_other or self.is_padded(column)
+        if not isinstance(forms, dict) or column in forms:
+            return []
+        return [name for name, form in forms.items() if form == "padded"]
 
     def find_max_length(self, column: str) -> int | None:
-        """Return the values of a padded row of `column` that are kept; None for all."""
-        most = self.max_length
-        return most.get(column) if isinstance(most, dict) else most
+        """Return the values of a padded row of `column` that are kept; None for all.
+
+        If `column` has the lengths of others, the values that are kept of each of these.
+        """
+        most: int | dict[str, int] | None = self.max_length
+        if not isinstance(most, dict):
+            return most
+        names = [column] if column in most else self._list_others(column)
+        kept = [most[name] for name in names if name in most]
+        return max(kept) if kept and len(kept) == len(names) else None
 
     @property
     def has_names(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol
 
 from arrowdl.loader._batches.chain import Chain, Outcome
@@ -59,8 +60,11 @@ def iterate(
     make_bar: MakeBar,
     reporter: Reporter,
     tally: Tally | None = None,
-) -> Iterator[Any]:
+    is_over: Callable[[], bool] = bool,
+) -> Generator[Any, None, bool]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
+
+    Returns whether all were read.
 
     Parameters
     ----------
@@ -73,6 +77,8 @@ def iterate(
     reporter : Reporter
     tally : Tally, optional
         Counts the rows that are skipped.
+    is_over : callable
+        Whether the batch that was waited for is not wanted any more; it may raise.
 
     Raises
     ------
@@ -85,15 +91,19 @@ def iterate(
     stream, convert = pipeline.open(reader)
     transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
     with closing(stream), make_bar() as show:
-        begin = now()
-        for number in count():
+        begin, number = now(), -1
+        while True:
+            number += 1
             _check_process(process)
             item = next(stream, None)
             read = now()
             stats.source_seconds += read - begin
             if item is None:
-                return
+                _stay_at_exit()
+                return True
             batch = convert(item)
+            if is_over():
+                return False
             length = len(item)
             rows = reader.valid_rows.pop(number, length)
             if isinstance(batch, Outcome):
@@ -125,6 +135,26 @@ def iterate(
             begin = now()
             stats.consumer_seconds += begin - done
             reporter.check(begin)
+
+
+_MOST_SECONDS = 10.0
+_is_ending = threading.Event()
+atexit.register(_is_ending.set)  # called before the core ends the threads that read ahead
+
+
+def _stay_at_exit() -> None:
+    """Stay in a daemon thread of a process that ends: its streams end before their rows.
+
+    A training there would take that for the end of the epoch. Python, too, just stops such threads.
+
+    Raises
+    ------
+    RuntimeError
+        The process does not end: it may wait for this thread.
+    """
+    if _is_ending.is_set() and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait(_MOST_SECONDS)
+        raise RuntimeError("the process ends, and with it this epoch, before its last row")
 
 
 def _check_process(process: int) -> None:

@@ -421,8 +421,8 @@ class Loader(AdaptedReader):
             The sources have other columns or types, or fewer rows than `splits`; or the weights do
             not fit them.
         """
-        tokens = global_batch_tokens, options.get("batch_tokens")
-        size, sequences = read_sizes(global_batch_size, *tokens, splits)
+        of_rank = options.get("batch_size"), options.get("batch_tokens")
+        size, sequences = read_sizes(global_batch_size, global_batch_tokens, *of_rank, splits)
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)

@@ -54,7 +54,11 @@ def open_mixture(
         The sources do not fit together, or the weights do not fit them.
     """
     if not isinstance(sources, Mapping) or not sources:
-        raise TypeError(f"sources={sources!r}: give one or more sources by their names")
+        given = "empty" if isinstance(sources, Mapping) else f"a {type(sources).__name__}"
+        raise TypeError(
+            f"sources= is {given}: give one or more sources by their names, as in "
+            '{"code": code, "web": web}'
+        )
     if origin is not None and not (isinstance(origin, str) and origin):
         raise TypeError(f"origin={origin!r}: give the name of a column")
     names = list(sources)
@@ -101,11 +105,16 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
 
 
 def _require_indexed(name: str, source: Source) -> IndexedSource:
-    if not isinstance(source, IndexedSource) or isinstance(source, MixedSource):
-        kind = "a mixture" if isinstance(source, MixedSource) else "a stream"
+    if isinstance(source, MixedSource):
         raise TypeError(
-            f'"{name}" is {kind}: a mixture takes sources whose rows can be read in any order, '
-            "such as files, datasets and tables"
+            f'"{name}" is a mixture, and a mixture takes sources: name the sources of '
+            f'"{name}" here, each with its weight there times that of "{name}"'
+        )
+    if not isinstance(source, IndexedSource):
+        raise TypeError(
+            f'"{name}" is a stream: a mixture takes sources whose rows can be read in any order, '
+            "such as files, datasets and tables. Make a table of it (pyarrow.table(stream), of a "
+            "list of batches pyarrow.Table.from_batches), or write it to files"
         )
     return source
 
@@ -117,7 +126,11 @@ def _cut(member: Member) -> Member:
 
 
 def read_sizes(
-    global_batch_size: Any, global_batch_tokens: Any, batch_tokens: Any, splits: Any
+    global_batch_size: Any,
+    global_batch_tokens: Any,
+    batch_size: Any,
+    batch_tokens: Any,
+    splits: Any,
 ) -> tuple[int | None, int]:
     """Return the rows of a step of a mixture, None with a budget of tokens, and its sequences.
 
@@ -126,11 +139,12 @@ def read_sizes(
     TypeError, ValueError
         A mixture has no such steps.
     """
-    if batch_tokens is not None:
-        raise ValueError(
-            f"batch_tokens={batch_tokens!r}: a mixture has the same steps on any "
-            "number of ranks, give it global_batch_tokens="
-        )
+    for name, value in (("batch_size", batch_size), ("batch_tokens", batch_tokens)):
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r}: a mixture has the same steps on any number of ranks, give it "
+                f"global_{name}="
+            )
     size = global_batch_size
     if size is not None:
         size = require_int("global_batch_size", size, 1, 2**40)

@@ -541,6 +541,7 @@ class WorkerPipeline:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._pool: WorkerPool | None = None
+        self._is_closed = False
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open the share of a whole rank; see `SharePipeline`."""
@@ -553,6 +554,7 @@ class WorkerPipeline:
 
     def close(self) -> None:
         """End the idle worker processes; those of an epoch end with its stream."""
+        self._is_closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
@@ -585,5 +587,7 @@ class WorkerPipeline:
                 else:
                     yield from copy_ahead(messages, pool.is_ready, device, options.prefetch)
         finally:
-            if pool.is_idle:
+            if self._is_closed:
+                pool.close()
+            elif pool.is_idle:
                 self._pool = pool  # for the next epoch

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._checks import require_int
+from arrowdl.loader._epoch.compare_ranks import Comparison
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
@@ -190,11 +192,21 @@ class EpochReader:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
         received = self._received
-        tally = None
+        tally = comparison = None
         if self._options.skips:
             self._note_lost()
             tally = self._make_tally(reader.position)
-        yield from iterate(pipeline, reader, received, self._make_bar, self._reporter, tally)
+            comparison = self._compare_ranks(reader)
+
+        def is_over() -> bool:
+            if comparison is not None:
+                comparison.check()
+            return self._is_closed
+
+        bar, reporter = self._make_bar, self._reporter
+        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, is_over)
+        if not is_whole:
+            return
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
@@ -205,6 +217,20 @@ class EpochReader:
         if entries:
             check_lost(entries, self._source, self._options.max_skipped_rows)
             self._note_skipped(entries)
+
+    def _compare_ranks(self, reader: Reader) -> Comparison | None:
+        """Begin to compare what the ranks could read of lengths and dictionaries."""
+        if self._position is not reader.position or isinstance(self._source, StreamSource):
+            return None
+        state, unread = self.state_dict(), []
+        for known, key, what in (
+            (state.get("steps"), "unread", "lengths"),
+            (state.get("pack"), "unread", "lengths"),
+            (state, UNREAD, "dictionaries"),
+        ):
+            if known and (rows := known.pop(key, None)):
+                unread.append(f"the {what} of {rows}")
+        return Comparison(state, " and ".join(unread), reader.rank, reader.sharding.world_size)
 
     def _make_tally(self, position: Position) -> Tally:
         most = self._options.max_skipped_rows
@@ -474,18 +500,15 @@ class EpochReader:
 
         Their iterators end, as a loop that is left does, and release their threads and files.
         Batches stay valid, and so do `state_dict` and `stats`. Closing again does nothing.
-        A loader that is dropped closes by itself.
-
-        Raises
-        ------
-        ValueError
-            Another thread waits for a batch: close the loader in the thread that iterates.
+        A loader that is dropped closes by itself. If another thread waits for a batch, or this one
+        does and a signal handler closes, the iterator ends in place of returning it.
         """
         self._is_closed = True
-        for iterator in list(self._iterators):
-            iterator.close()
-        if self._workers is not None:
-            self._workers.close()
+        with ExitStack() as stack:
+            if self._workers is not None:
+                stack.callback(self._workers.close)
+            for iterator in list(self._iterators):
+                stack.callback(_close, iterator)
 
     def __enter__(self) -> Self:
         return self
@@ -506,6 +529,15 @@ class EpochReader:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _close(iterator: Generator[Any]) -> None:
+    try:
+        iterator.close()
+    except ValueError as error:
+        # Of Python, if the iterator runs: it looks by itself whether the loader was closed.
+        if str(error) != "generator already executing":
+            raise
 
 
 def _check_unread(theirs: Any, ours: Any) -> None:

@@ -74,6 +74,11 @@ def exit_process(batch: dict[str, Any]) -> dict[str, Any]:
     raise SystemExit(3)
 
 
+def sleep_shortly(batch: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(0.3)
+    return batch
+
+
 def sleep_long(batch: dict[str, Any]) -> dict[str, Any]:
     if SPECIAL in batch["id"]:
         time.sleep(600)

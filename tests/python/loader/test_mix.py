@@ -485,6 +485,25 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         {},
         '"a" is a stream: a mixture takes sources whose rows',
     ),
+    "batches": (
+        {"a": make_table(0, 8).to_batches()},
+        {"a": 1},
+        {},
+        r"Make a table of it \(pyarrow.table\(stream\), of a list of batches pyarrow.Table.from_b",
+    ),
+    "mixture": (
+        {"a": arrowdl.Loader.mix(make_tables([8]), 4, weights={"s0": 1})},
+        {"a": 1},
+        {},
+        'name the sources of "a" here, each with its weight there times that of "a"',
+    ),
+    "batch_size": (
+        make_tables([8]),
+        {"s0": 1},
+        {"batch_size": 4},
+        "batch_size=4: a mixture has the same steps on any number of ranks, give it global_batch_",
+    ),
+    "list of tables": ([make_table(0, 8)], {"s0": 1}, {}, "sources= is a list: give one or more"),
     "columns": (
         {"a": make_table(0, 8), "b": pa.table({"other": list(range(8))})},
         {"a": 1, "b": 1},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from helpers import transforms
 from torch.utils.data import DataLoader
 
 TABLE = pa.table({"x": [1, 2, 3], "y": [1.0, 2.0, 3.0]})
@@ -161,6 +164,57 @@ def test_closing_ends_the_worker_processes(is_left: bool) -> None:
         assert len([next(batches)] if is_left else list(batches)) == (1 if is_left else 3)
         assert set(multiprocessing.active_children()) > before
     assert set(multiprocessing.active_children()) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_threads": 2}])
+def test_closing_while_another_thread_waits_ends_its_loop(options: dict[str, Any]) -> None:
+    import multiprocessing
+
+    before = set(multiprocessing.active_children())
+    table = pa.table({"x": range(100)})
+    loader = arrowdl.Loader(
+        table, 1, framework="numpy", transform=transforms.sleep_shortly, **options
+    )
+    begun, seen, errors = threading.Event(), [], []
+
+    def train() -> None:
+        try:
+            for batch in loader:
+                seen.append(batch)
+                begun.set()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    assert begun.wait(60)
+    loader.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert errors == []
+    assert 1 <= len(seen) < 50
+    assert loader.epoch == 0, "the epoch was not read to its end"
+    assert loader.stats().batches == len(seen)
+    assert set(multiprocessing.active_children()) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals of Unix")
+def test_a_signal_handler_closes_while_the_training_waits() -> None:
+    def interrupt(batch: Any) -> Any:
+        if batch["x"].tolist() == [2]:
+            signal.raise_signal(signal.SIGUSR1)
+        return batch
+
+    loader = arrowdl.Loader(TABLE, 1, framework="numpy", transform=interrupt)
+    others = iter(loader)
+    next(others)
+    before = signal.signal(signal.SIGUSR1, lambda *_: loader.close())
+    try:
+        assert [batch["x"].tolist() for batch in loader] == [[1]]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert list(others) == []
+    assert loader.state_dict()["stages"] == [[1, 1, 1, 0, 1]]
 
 
 def test_an_error_in_the_block_comes_out_of_it() -> None:

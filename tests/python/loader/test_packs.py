@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._epoch.block_plan import BlockPlan
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, divisors, read_with_stops, worlds
 from hypothesis import given, settings
@@ -309,3 +311,29 @@ def test_a_document_of_many_blocks() -> None:
             sum(map(len, expected)),
         )
         assert read == expected
+
+
+@pytest.mark.parametrize("strategy", ["concat", "best_fit"])
+def test_two_readers_plan_the_same_blocks(strategy: Any) -> None:
+    """As a signal handler that saves a state, in the middle of the thread that plans."""
+    table = pa.table({"n": pa.array([1 + i % 7 for i in range(2000)], pa.int32())})
+
+    def open_lengths(row: int) -> arrowdl.DeviceStream:
+        return arrowdl.from_arrow_stream(table.slice(row)).rebatch(100)
+
+    def make() -> BlockPlan:
+        return BlockPlan(open_lengths, arrowdl.Pack("n", 8, strategy, buffer_size=8))
+
+    whole = make()
+    expected = [whole.find(block) for block in range(whole.count())]
+    plan = make()
+    first = plan._extend()
+    for _ in range(3):
+        next(first)
+    second = plan._extend()
+    for _ in range(2):
+        next(second)
+    next(first)
+    assert [plan.find(block) for block in range(len(expected))] == expected
+    assert plan.count() == len(expected)
+    assert plan.count_until(1000) == make().count_until(1000)

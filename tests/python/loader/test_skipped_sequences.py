@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
 import tempfile
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import arrowdl
 import pyarrow as pa
 import pytest
 from helpers.faults import flip_value, open_checked, write_checked
+from helpers.processes import run_python
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, worlds
 from hypothesis import given, settings
@@ -264,6 +267,182 @@ def test_a_rank_that_cannot_read_all_lengths(files: Files, options: dict[str, An
     strict = open_loader(files.source, options | {"rank": 0, "world_size": 2})
     with pytest.raises(OSError, match=r"(?s)CRC checksum verification failed.*0\.parquet"):
         list(strict)
+
+
+class Group:
+    """A double of torch.distributed: ranks of one process, which begin one after the other."""
+
+    def __init__(self, ranks: int) -> None:
+        import torch
+
+        self.rank, self.ranks, self.requests = 0, ranks, 0
+        self.store = torch.distributed.HashStore()
+        self.distributed_c10d = SimpleNamespace(_get_default_store=lambda: self)
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def get_rank(self) -> int:
+        return self.rank
+
+    def get_world_size(self) -> int:
+        return self.ranks
+
+    def __getattr__(self, name: str) -> Any:
+        self.requests += 1
+        return getattr(self.store, name)
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Group:
+    import torch
+
+    made = Group(2)
+    monkeypatch.setattr(torch, "distributed", made)
+    return made
+
+
+@pytest.mark.parametrize("options", [PACK, TOKENS, BUCKETS])
+@pytest.mark.parametrize("is_damaged_first", [False, True])
+def test_ranks_that_read_other_lengths_notice_it(
+    files: Files, group: Group, options: dict[str, Any], is_damaged_first: bool
+) -> None:
+    """Each at the first batch after all have begun: none goes on to steps that differ."""
+    skipping = options | {"on_error": "skip", "world_size": 2}
+    sound = open_loader(files.source, skipping | {"rank": int(is_damaged_first)})
+    sound.state_dict()
+    files.damage({(3, "tokens")})
+    damaged = open_loader(files.source, skipping | {"rank": int(not is_damaged_first)})
+    loaders = [damaged, sound] if is_damaged_first else [sound, damaged]
+    iterators = []
+    for group.rank, loader in enumerate(loaders):
+        iterators.append(iter(loader))
+        if group.rank == 0:
+            next(iterators[0])  # alone: it does not wait
+    known = [r"could read all rows", r"could not read the lengths of 5 rows \(\w+\)"]
+    other, own = reversed(known) if is_damaged_first else known
+    with pytest.raises(RuntimeError, match=f"rank 0 {other}, and rank 1 {own}: their steps would"):
+        next(iterators[1])
+    group.rank = 0
+    with pytest.raises(RuntimeError, match=f"rank 1 {own}, and rank 0 {other}: their steps would"):
+        next(iterators[0])
+
+
+def test_ranks_that_read_the_same_lengths_compare_once(files: Files, group: Group) -> None:
+    files.damage({(3, "tokens")})
+    skipping = TOKENS | {"on_error": "skip", "world_size": 2}
+    loaders = [open_loader(files.source, skipping | {"rank": i}) for i in range(2)]
+    for epoch in range(2):
+        counts = []
+        for group.rank, loader in enumerate(loaders):
+            assert loader.epoch == epoch
+            counts.append(sum(1 for _ in loader))
+        assert counts[0] == counts[1]
+    iterators = []
+    for group.rank, loader in enumerate(loaders):
+        iterators.append(iter(loader))
+        next(iterators[-1])
+    group.rank = 0
+    next(iterators[0])
+    before = group.requests
+    assert [sum(1 for _ in iterator) for iterator in iterators] == [counts[0] - 2, counts[0] - 1]
+    assert group.requests == before
+
+
+def test_ranks_of_a_store_that_is_gone_go_on(files: Files, group: Group) -> None:
+    skipping = TOKENS | {"on_error": "skip", "world_size": 2, "rank": 0}
+    loader = open_loader(files.source, skipping)
+    batches = iter(loader)
+    next(batches)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("Connection reset by peer")
+
+    group.check = fail  # type: ignore[attr-defined]
+    assert sum(1 for _ in batches) == len(loader) - 1
+    group.set = fail  # type: ignore[attr-defined]
+    assert sum(1 for _ in loader) == len(loader)
+
+
+FORKED = """
+import os
+from types import SimpleNamespace
+import torch
+from arrowdl.loader._epoch.compare_ranks import find_store
+
+HashStore = torch.distributed.HashStore
+store = HashStore()
+torch.distributed = SimpleNamespace(
+    is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 0,
+    get_world_size=lambda: 2,
+    distributed_c10d=SimpleNamespace(_get_default_store=lambda: store),
+)
+assert find_store(0, 2) is store
+assert find_store(1, 2) is find_store(0, 3) is find_store(0, 1) is None
+child = os.fork()
+if child == 0:  # as a worker of a DataLoader: the connection is the training's
+    inherited, store = find_store(0, 2), HashStore()
+    os._exit(0 if inherited is None and find_store(0, 2) is store else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), find_store(0, 2) is store)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_use_the_store_of_its_parent() -> None:
+    assert run_python(FORKED).split() == ["0", "True"]
+
+
+GLOO = """
+import os, sys
+import torch.distributed as dist
+import arrowdl, pyarrow as pa, pyarrow.parquet as pq
+
+def run(rank, folder):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the log
+    dist.init_process_group("gloo", f"file://{folder}/group", rank=rank, world_size=2)
+    path = f"{folder}/{rank}/0.parquet"
+    loader = arrowdl.Loader(path, batch_tokens=30, framework="torch", ragged="offsets",
+                            on_error="skip", max_skipped_rows=1000)
+    total = 0
+    try:
+        for batch in loader:
+            dist.all_reduce(batch["id"].sum())
+            total += 1
+    except RuntimeError as error:
+        print(str(error), flush=True)
+        sys.exit(3)
+    print("read", total, flush=True)
+
+if __name__ == "__main__":
+    import multiprocessing, tempfile
+    table = pa.table({"id": range(200), "tokens": [[i] * (1 + i % 9) for i in range(200)]})
+    with tempfile.TemporaryDirectory() as folder:
+        for rank in range(2):
+            os.mkdir(f"{folder}/{rank}")
+            path = f"{folder}/{rank}/0.parquet"
+            pq.write_table(table, path, row_group_size=5, compression="zstd")
+        column = pq.read_metadata(path).row_group(3).column(1)
+        with open(path, "r+b") as file:
+            file.seek(column.dictionary_page_offset or column.data_page_offset)
+            file.write(bytes([255] * 40))
+        context = multiprocessing.get_context("fork")
+        started = [context.Process(target=run, args=(i, folder)) for i in range(2)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join(60)
+        print(sorted(process.exitcode for process in started))
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_read_other_lengths_end() -> None:
+    lines = run_python(GLOO).splitlines()
+    assert all(code != 0 for code in json.loads(lines[-1])), "neither goes on, nor waits for ever"
+    assert any("rank 1 could not read the lengths of 5 rows" in line for line in lines)
 
 
 def test_too_many_documents_of_unknown_length(files: Files) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
 import random
+import signal
+import threading
+from typing import Any
 
 import arrowdl
 import pyarrow as pa
@@ -80,3 +85,59 @@ def test_an_interrupt_in_the_plan_costs_no_steps(monkeypatch: pytest.MonkeyPatch
         list(loader)
     assert [batch["id"].tolist() for batch in loader] == expected
     assert loader.epoch == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals of Unix")
+@pytest.mark.parametrize("stop", ["first", "repeat"])
+def test_a_signal_handler_saves_a_state_while_steps_are_planned(
+    monkeypatch: pytest.MonkeyPatch, stop: Any
+) -> None:
+    """As before a preemption: it runs in the thread that plans, whose lock it cannot wait for."""
+    monkeypatch.setattr("arrowdl.loader._epoch.plan._CHUNK_ROWS", 16)
+    monkeypatch.setattr("arrowdl.loader._epoch.plan._ENDLESS_ROWS", 16)
+    table = pa.table({"id": range(200), "n": [1 + i % 5 for i in range(200)]})
+
+    def make() -> arrowdl.Loader:
+        weights = {0: {"a": 1, "b": 2}, 6: {"a": 2, "b": 1}}
+        sources = {"a": table, "b": table}
+        return arrowdl.Loader.mix(
+            sources,
+            global_batch_tokens=64,
+            splits=2,
+            token_column="n",
+            weights=weights,
+            stop=stop,
+            framework="numpy",
+        )
+
+    def read(loader: arrowdl.Loader, steps: int) -> list[list[int]]:
+        return [batch["id"].tolist() for _, batch in zip(range(steps), loader, strict=False)]
+
+    expected = read(make(), 12)
+    count, states, calls = Plan._count_tokens, [], itertools.count()
+
+    def count_tokens(plan: Plan, rows: Any) -> pa.Array:
+        if next(calls) % 3 == 0 and threading.current_thread() is threading.main_thread():
+            monkeypatch.setattr(Plan, "_count_tokens", count)  # the handler is not interrupted
+            signal.raise_signal(signal.SIGUSR1)
+            monkeypatch.setattr(Plan, "_count_tokens", count_tokens)
+        return count(plan, rows)
+
+    first = make()
+    assert read(first, 4) == expected[:4]
+    loader = make()
+    loader.load_state_dict(first.state_dict())
+    loader = pickle.loads(pickle.dumps(loader))  # which has planned nothing yet
+    before = signal.signal(signal.SIGUSR1, lambda *_: states.append(loader.state_dict()))
+    try:
+        monkeypatch.setattr(Plan, "_count_tokens", count_tokens)
+        assert read(loader, 8) == expected[4:]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        monkeypatch.setattr(Plan, "_count_tokens", count)
+    assert states
+    for state in states:
+        resumed = make()
+        resumed.load_state_dict(state)
+        done = sum(step for _, step in state["stages"])
+        assert read(resumed, 12 - done) == expected[done:]

@@ -94,6 +94,23 @@ def test_widths_count() -> None:
     assert any(width == 24 and rows == 4 for rows, width in sizes), "as many as fit"
 
 
+@pytest.mark.parametrize("column", ["tokens", "n"])
+def test_widths_count_by_a_column_of_lengths(column: str) -> None:
+    """They are the lengths before the rows are cut, of the only column that is padded."""
+    lengths = [3, 40, 7, 5, 12, 1]
+    table = make_table(lengths).append_column("n", pa.array(lengths))
+    options: dict[str, Any] = {"ragged": {"tokens": "padded"}, "max_length": {"tokens": 8}}
+    loader = make(table, batch_tokens=16, token_column=column, **options)
+    assert [batch["tokens"][0].shape for batch in loader] == [(2, 8), (2, 7), (2, 8)]
+    loader = make(table, batch_tokens=16, bucket_by=column, **options)
+    shapes = [batch["tokens"][0].shape for batch in loader]
+    assert max(rows * width for rows, width in shapes) <= 16
+    both = table.append_column("others", table["tokens"])
+    options["ragged"] = {"tokens": "padded", "others": "padded"}
+    with pytest.raises(ValueError, match="row 1 of the source has 40 tokens"):
+        list(make(both, batch_tokens=16, token_column="n", **options))
+
+
 def test_rows_without_tokens_are_bounded() -> None:
     table = make_table([0] * 25)
     assert [len(step) for step in read(make(table, batch_tokens=10))] == [10, 10, 5]
@@ -289,6 +306,30 @@ def test_workers_of_a_data_loader(tmp_path: Path) -> None:
     loader.set_epoch(0)
     found = DataLoader(loader.torch_dataset(), batch_size=None, num_workers=2)
     assert [batch["id"].tolist() for batch in found] == steps
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{"batch_tokens": 10}, {"batch_size": 1, "num_threads": 2}])
+def test_a_data_loader_says_which_rows_are_of_the_rank(
+    options: dict[str, Any], workers: int
+) -> None:
+    """Ranks that lack a row repeat one, and a budget of tokens has no `pad_last` to tell."""
+    from torch.utils.data import DataLoader
+
+    table = make_table([10] * 7)
+    seen, repeated = [], 0
+    for rank in range(4):
+        loader = make(table, framework="torch", rank=rank, world_size=4, **options)
+        batches = DataLoader(
+            loader.torch_dataset(valid_rows=True), batch_size=None, num_workers=workers
+        )
+        for batch, valid in batches:
+            seen += batch["id"][:valid].tolist()
+            repeated += len(batch["id"]) - valid
+        with pytest.raises(TypeError, match="valid_rows=1: expected"):
+            loader.torch_dataset(valid_rows=1)  # type: ignore[arg-type]
+    assert sorted(seen) == list(range(7))
+    assert repeated > 0
 
 
 def make_mixture(weights: Any = None, size: int | None = 16, **options: Any) -> arrowdl.Loader:

@@ -275,3 +275,59 @@ READS = {
 @pytest.mark.parametrize("read", READS)
 def test_nobody_waits_for_a_stopped_thread_that_reads(read: str) -> None:
     assert run_python(INSIDE + READ.format(read=READS[read])).startswith("ends and says so")
+
+
+TRAINING = """
+import atexit, os, threading, time
+atexit.register(time.sleep, 0.5)  # is called after what arrowdl registers
+import arrowdl
+import pyarrow as pa
+
+table = pa.table({"a": range(2_000_000)})
+begun = threading.Event()
+
+def train():
+    for batch in arrowdl.Loader(table, 8, framework="numpy", shuffle=True, prefetch=3):
+        begun.set()
+    os.write(1, b"the epoch ended")
+
+threading.Thread(target=train, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.slow
+def test_an_epoch_of_a_daemon_thread_does_not_end_with_the_process() -> None:
+    """Its native thread does: the training would take that for the end of the rows."""
+    assert run_python(TRAINING) == ""
+
+
+JOINED = """
+import atexit
+threads = []
+atexit.register(lambda: threads[0].join())  # is called after what arrowdl registers
+import sys, threading
+from arrowdl.loader import _iterate
+import arrowdl
+import pyarrow as pa
+
+_iterate._MOST_SECONDS = 0.5
+table = pa.table({"a": range(2_000_000)})
+begun = threading.Event()
+
+def train():
+    try:
+        for batch in arrowdl.Loader(table, 8, framework="numpy", shuffle=True, prefetch=3):
+            begun.set()
+    except RuntimeError as error:
+        print(error, flush=True)
+
+threads.append(threading.Thread(target=train, daemon=True))
+threads[0].start()
+begun.wait()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_waits_for_a_daemon_thread_ends() -> None:
+    assert "before its last row" in run_python(JOINED)

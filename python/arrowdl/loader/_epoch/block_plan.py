@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from operator import itemgetter
+from threading import RLock
 from typing import Any, NamedTuple
 
 from arrowdl import _core
@@ -38,63 +40,70 @@ class BlockPlan:
     def __init__(self, open_lengths: Callable[[int], _core.DeviceStream], pack: Pack) -> None:
         self._open_lengths = open_lengths
         self._arguments = {**pack.list_deciding(), "add": ["resume_from"]}
-        # Some blocks, and where those after them begin. Blocks between them are found again.
-        self._blocks = [0]
-        self._places = [Place(0, 0, 0)]
+        # Numbers of blocks, and where the next one begins. Those between are found again.
+        self._known = [(0, Place(0, 0, 0))]
+        self._lock = RLock()  # signal handlers, too, save states
 
     def has_blocks(self) -> bool:
         """Whether a row has tokens that are packed."""
-        return self._blocks[-1] > 0 or any(True for _ in self._extend())
+        return self._known[-1][0] > 0 or any(True for _ in self._extend())
 
     def count(self) -> int:
         """Count the blocks of all rows, of which there is an end."""
         for _ in self._extend():
             pass
-        return self._blocks[-1]
+        return self._known[-1][0]
 
     def count_until(self, row: int) -> int:
         """Count the blocks up to the first one after which all rows before `row` are used up."""
-        if self._places[-1].row < row:
-            for place in self._extend():
+        if self._known[-1][1].row < row:
+            for _, place in self._extend():
                 if place.row >= row:
                     break
-        i = bisect_left(self._places, (row, 0, 0))
+        known = self._known
+        i = bisect_left(known, (row, 0, 0), key=lambda own: own[1])
         if i == 0:
             return 0
-        between = itertools.takewhile(lambda place: place.row < row, self._list_after(i - 1))
-        return self._blocks[i - 1] + sum(1 for _ in between) + 1
+        blocks, start = known[i - 1]
+        between = itertools.takewhile(lambda place: place.row < row, self._list_after(start))
+        return blocks + sum(1 for _ in between) + 1
 
     def find(self, block: int) -> Place:
         """Return where `block` begins; all blocks before it exist."""
-        if self._blocks[-1] < block:
-            for _ in self._extend():
-                if self._blocks[-1] >= block:
+        if self._known[-1][0] < block:
+            for blocks, _ in self._extend():
+                if blocks >= block:
                     break
-        i = bisect_right(self._blocks, block) - 1
-        skipped = block - self._blocks[i]
-        if not skipped:
-            return self._places[i]
-        return next(itertools.islice(self._list_after(i), skipped - 1, None))
+        blocks, start = self._known[bisect_right(self._known, block, key=itemgetter(0)) - 1]
+        if blocks == block:
+            return start
+        return next(itertools.islice(self._list_after(start), block - blocks - 1, None))
 
     def find_end(self, block: int) -> int | None:
         """Return a row that no block before `block` comes to; None if no such row is known."""
-        for i in range(bisect_left(self._blocks, block), len(self._blocks)):
-            row, value, used = self._places[i]
+        known = self._known
+        for i in range(bisect_left(known, block, key=itemgetter(0)), len(known)):
+            row, value, used = known[i][1]
             if not used:
                 return row + (value > 0)
         return None
 
-    def _extend(self) -> Iterator[Place]:
-        """Note where more blocks begin; yield each of these places."""
-        for column in self._read(self._places[-1]):
-            (place,) = _read_places(column[-1:])
-            self._blocks.append(self._blocks[-1] + len(column))
-            self._places.append(place)
-            yield place
+    def _extend(self) -> Iterator[tuple[int, Place]]:
+        """Note where more blocks begin; yield each of these numbers and places.
 
-    def _list_after(self, i: int) -> Iterator[Place]:
-        """List where the blocks end that follow the place `i`."""
-        for column in self._read(self._places[i]):
+        Several may do so at once: each goes on from where it has begun.
+        """
+        blocks, place = self._known[-1]
+        for column in self._read(place):
+            (place,) = _read_places(column[-1:])
+            blocks += len(column)
+            with self._lock:
+                insort(self._known, (blocks, place))
+            yield blocks, place
+
+    def _list_after(self, place: Place) -> Iterator[Place]:
+        """List where the blocks end that follow `place`."""
+        for column in self._read(place):
             yield from _read_places(column)
 
     def _read(self, place: Place) -> Iterator[_core.DeviceArray]:

@@ -70,7 +70,8 @@ class Plan:
             raise TypeError(
                 f"{options.name_plan()} needs the lengths of rows before they are read, and this "
                 "source is a stream, which is read from its start: give the Loader a table of its "
-                "rows (pyarrow.table(source)), or write them to Parquet or Arrow IPC files"
+                "rows (pyarrow.table(stream), of a list of batches pyarrow.Table.from_batches), or "
+                "write them to Parquet or Arrow IPC files"
             )
         self._order = order
         self._options = options
@@ -276,7 +277,7 @@ class Plan:
         order = (source.phases, source.is_endless) if isinstance(source, MixedSource) else ()
         key = (epoch, sharding.splits, sharding.tokens, start, order)
         made = self._kept.get(key)
-        if made is None or made.is_broken:
+        if made is None or not made.is_usable:
             made = self._plan_steps(source, epoch, sharding, start)
             while len(self._kept) >= _MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)), None)

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from threading import Lock
+from threading import RLock, get_ident
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from arrowdl.loader._epoch.sharding import Sharding, count_batches
@@ -101,10 +101,16 @@ class TokenPlan:
     def __init__(self, start: int, parts: Iterator[Part], *, is_endless: bool) -> None:
         self.is_endless = is_endless
         self.is_broken = False
+        self._planner: int | None = None  # the thread that finds steps
         self._rows = array("q", [start])
         self._windows: list[Window] = []
         self._parts = parts
-        self._lock = Lock()  # native threads read steps ahead
+        self._lock = RLock()  # native threads read steps ahead, and signal handlers save states
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether this thread is finding steps, in the middle of which it runs a signal handler."""
+        return self._planner == get_ident()
 
     def count(self) -> int:
         """Count all steps, or those that an endless mixture may have."""
@@ -134,11 +140,14 @@ class TokenPlan:
                 if self.is_broken:
                     raise RuntimeError("planning the steps was interrupted: iterate anew")
                 try:
+                    self._planner = get_ident()
                     if not self._add_next():
                         return
                 except BaseException:
                     self.is_broken = True
                     raise
+                finally:
+                    self._planner = None
 
     def _add_next(self) -> bool:
         """Add the steps of the next part; return False at the end."""
@@ -172,9 +181,9 @@ class TokenSteps:
         self._done = done
 
     @property
-    def is_broken(self) -> bool:
-        """As of `TokenPlan`."""
-        return self._plan.is_broken
+    def is_usable(self) -> bool:
+        """Whether its steps can be found, neither broken off nor by this thread already."""
+        return not (self._plan.is_broken or self._plan.is_busy)
 
     @property
     def count(self) -> int:

@@ -27,10 +27,13 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
     Parameters
     ----------
     loader : EpochReader
+    valid_rows : bool
+        Whether to return pairs of a batch and the rows of it that belong to this rank.
     """
 
-    def __init__(self, loader: EpochReader) -> None:
+    def __init__(self, loader: EpochReader, *, valid_rows: bool = False) -> None:
         self._loader = loader
+        self._has_valid_rows = valid_rows
         loader._pipeline.prepare()  # for workers that are forked
         self._iterations = Iterations()
         self._start = ""  # in a worker: where the training was when it started
@@ -41,7 +44,7 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         loader = self._loader
         worker = get_worker_info()
         if worker is None:
-            return loader._read_share()
+            return self._add_valid_rows(loader._read_share())
         _core.set_num_threads(1)  # as torch does for its own threads
         self._note_start()
         seed = worker.seed - worker.id
@@ -52,7 +55,16 @@ class TorchDataset(IterableDataset[Any]):  # type: ignore[misc]
         if epoch is not None and not may_go_on:
             loader.set_epoch(epoch)
         # A state from before the workers says nothing about turns: divide the rest anew.
-        return loader._read_share(worker.id, worker.num_workers, may_go_on=may_go_on)
+        batches = loader._read_share(worker.id, worker.num_workers, may_go_on=may_go_on)
+        return self._add_valid_rows(batches)
+
+    def _add_valid_rows(self, batches: Iterator[Any]) -> Iterator[Any]:
+        if not self._has_valid_rows:
+            return batches
+        return map(self._pair, batches)  # which keeps no batch
+
+    def _pair(self, batch: Any) -> tuple[Any, int]:
+        return batch, self._loader.valid_rows
 
     def _note_start(self) -> None:
         if not self._start:

@@ -1,0 +1,107 @@
+"""`Comparison`: finds ranks that could read other rows, by the store of ``torch.distributed``.
+
+Nothing waits: a rank that begins an epoch writes what it knows, and looks whether all have. A rank
+that reads alone, as for a sample of a batch, does not wait for the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+_MOST_LOOKS = 1_000  # then some rank does not read this epoch
+_begun: Counter[tuple[str, int]] = Counter()  # comparisons, by their subject and the rank
+_inherited: Any = None  # the store of the process that this one was forked from
+
+
+class Comparison:
+    """What the ranks say about one epoch.
+
+    Parameters
+    ----------
+    about : mapping
+        What is the same on all ranks, of JSON types: names the epoch.
+    own : str
+        What could not be read, for people; empty for nothing.
+    rank, world_size : int
+    """
+
+    def __init__(self, about: Mapping[str, Any], own: str, rank: int, world_size: int) -> None:
+        self._own = own
+        self._rank = rank
+        self._looks = 0
+        self._store = find_store(rank, world_size)
+        if self._store is None:
+            return
+        text = json.dumps(about, sort_keys=True, default=repr)
+        subject = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        number = _begun[subject, rank]
+        _begun[subject, rank] += 1
+        self._keys = [f"arrowdl/{subject}/{number}/{i}" for i in range(world_size)]
+        try:
+            self._store.set(self._keys[rank], own)
+        except RuntimeError:  # the process that has the store is gone, which others say
+            self._store = None
+
+    def check(self) -> None:
+        """Raise RuntimeError if another rank says something else."""
+        store = self._store
+        if store is None:
+            return
+        self._looks += 1
+        try:
+            if not store.check(self._keys):
+                if self._looks >= _MOST_LOOKS:
+                    self._store = None
+                return
+            told = [store.get(key).decode() for key in self._keys]
+        except RuntimeError:
+            self._store = None
+            return
+        self._store = None
+        for rank, other in enumerate(told):
+            if other != self._own:
+                raise RuntimeError(
+                    f'Loader(on_error="skip"): {_describe(rank, other)}, and '
+                    f"{_describe(self._rank, self._own)}: their steps would have other rows, and "
+                    "one might have more steps. Restore the files on all ranks, or leave those "
+                    "that are damaged on one out of the paths of all"
+                )
+
+
+def _describe(rank: int, unread: str) -> str:
+    return f"rank {rank} could not read {unread}" if unread else f"rank {rank} could read all rows"
+
+
+def find_store(rank: int, world_size: int) -> Any:
+    """Return the store of the process group that has these ranks; None without one."""
+    torch = sys.modules.get("torch")
+    if torch is None or world_size == 1 or not torch.distributed.is_available():
+        return None
+    group = torch.distributed
+    if not group.is_initialized():
+        return None
+    find = getattr(group.distributed_c10d, "_get_default_store", None)
+    if find is None or (group.get_rank(), group.get_world_size()) != (rank, world_size):
+        return None
+    store = find()
+    # Both processes would read the answers to each other's requests.
+    return None if store is _inherited else store
+
+
+def _note_inherited() -> None:
+    global _inherited
+    torch = sys.modules.get("torch")
+    group = getattr(torch, "distributed", None)
+    if group is not None and group.is_available() and group.is_initialized():
+        find = getattr(group.distributed_c10d, "_get_default_store", None)
+        _inherited = None if find is None else find()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_inherited)
