@@ -21,9 +21,8 @@ int64_t children_bytes(const DeviceArray& array, Reads reads) {
   const std::vector<Type>& children = array.type().children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
-    total += array.find_plain_field(index) != nullptr
-                 ? array.length() * children[i].byte_width
-                 : count_bytes(array.child(index), reads);
+    total += array.find_plain_field(index) != nullptr ? array.length() * children[i].byte_width
+                                                      : count_bytes(array.child(index), reads);
   }
   return total;
 }
