@@ -6,6 +6,7 @@
 #include "compute/allocate_elements.hpp"
 #include "compute/gather_offsets.hpp"
 #include "schema/layout.hpp"
+#include "util/overflow.hpp"
 #include "util/prefetch_memory.hpp"
 #include "util/reserve.hpp"
 
@@ -45,7 +46,9 @@ Buffer take_offsets_of(const std::vector<DeviceArray>& sources, RowIndices indic
     rows[i] = Range{start, length};
     int64_t& last = values->ends[source];
     last = std::max(last, length > 0 ? int64_t{stop} : 0);
-    if (!checked_add(end, length, &end)) add_rows(end, length);  // raises
+    int64_t sum = 0;
+    if (!checked_add(end, length, &sum)) add_rows(end, length);  // raises
+    end = sum;
     *target++ = static_cast<Offset>(end);
   }
   require_offset_fits<Offset>(sources.front().type(), end);

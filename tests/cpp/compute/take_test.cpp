@@ -166,6 +166,31 @@ TEST(Take, MoreBytesThanOffsetsCount) {
                [&] { take_rows({most}, {{0, 1}, {0, 1}}); });
 }
 
+TEST(Take, MoreBytesThanAnArrayHas) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  ArrayParts parts;
+  parts.length = 1;
+  parts.buffers = {Buffer(), exact(std::vector<int64_t>{0, kMost}), exact(std::string("x"))};
+  const DeviceArray array = DeviceArray::import(field("U"), make_array(std::move(parts)));
+  expect_error(ErrorKind::kBuffer, "2^63 - 1", [&] { take_rows({array}, {{0, 0}, {0, 0}}); });
+}
+
+/// Enough values of several widths for several threads, and rows longer than a chunk.
+TEST(Take, ManyListsOfStructs) {
+  const OwnedSchema schema =
+      field("+l", field("+s", field("c"), field("l"), field("+w:3", field("s"))));
+  const Type type = parse_schema(*schema.get());
+  Builder builder(3);
+  Values rows = builder.make_values(type, 300);
+  std::vector<RowIndex> indices;
+  Values expected;
+  for (uint32_t i = 0; i < 60'000; ++i) {
+    indices.push_back({0, i * 7919 % 300});
+    expected.push_back(rows[indices.back().row]);
+  }
+  EXPECT_EQ(read_rows(take_rows({builder.import(schema, rows)}, indices)), expected);
+}
+
 TEST(Take, OffsetsThatDescend) {
   const DeviceArray bad = make_strings({0, 2, 1, 3}, 3);
   EXPECT_EQ(read_rows(take_rows({bad}, {{0, 2}, {0, 0}})), (Values{text("xx"), text("xx")}));

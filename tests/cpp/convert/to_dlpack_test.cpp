@@ -7,7 +7,10 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/to_arrow.hpp"
+#include "support/build_array.hpp"
+#include "support/every_type.hpp"
 #include "support/producer.hpp"
+#include "support/values.hpp"
 
 namespace arrowdl::testing {
 namespace {
@@ -49,6 +52,43 @@ TEST(ToDlpack, AnEmptyTensorHasNoData) {
   EXPECT_EQ(tensor->data, nullptr);
   EXPECT_EQ(tensor->shape[0], 0);
   EXPECT_EQ(tensor->shape[1], 3);
+}
+
+TEST(ToDlpack, PlainFieldsAreSharedAsTheyAre) {
+  for (const NamedSchema& named : every_type()) {
+    SCOPED_TRACE(named.name);
+    Builder builder(1);
+    const OwnedSchema schema = named.make();
+    const Values rows = builder.make_values(parse_schema(*schema.get()), 9);
+    const DeviceArray array = make_struct({"x"}, {builder.import(schema, rows)}).slice(2, 5);
+    const OwnedTensor shared = share_plain_field(array, 0);
+    const DeviceArray child = array.field(0);
+    const bool is_plain = child.type().is_plain() && child.validity() == nullptr;
+    ASSERT_EQ(static_cast<bool>(shared), is_plain);
+    EXPECT_EQ(share_plain_field(array.slice(1, 0), 0).versioned(), nullptr);
+    if (!is_plain) continue;
+    const OwnedTensor expected = to_dlpack(child);
+    EXPECT_EQ(shared->data, expected->data);
+    EXPECT_EQ(shared->shape[0], expected->shape[0]);
+    EXPECT_EQ(shared->strides[0], expected->strides[0]);
+    EXPECT_EQ(shared->dtype.code, expected->dtype.code);
+    EXPECT_EQ(shared->dtype.bits, expected->dtype.bits);
+    EXPECT_EQ(shared.flags(), expected.flags());
+  }
+}
+
+TEST(ToDlpack, FieldsOfNullRowsAreNotPlain) {
+  const OwnedSchema schema = field("+s", field("l"));
+  const Type type = parse_schema(*schema.get());
+  int64_t checked = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Builder builder(seed);
+    const DeviceArray array = builder.import(schema, builder.make_values(type, 9));
+    if (array.validity() == nullptr) continue;
+    EXPECT_EQ(share_plain_field(array, 0).versioned(), nullptr);
+    ++checked;
+  }
+  EXPECT_GT(checked, 0);
 }
 
 }  // namespace

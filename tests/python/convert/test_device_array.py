@@ -566,3 +566,52 @@ def test_to_takes_its_options_by_name():
         array.to("cpu", copy=True)
     with pytest.raises(BufferError, match="CPU memory has no streams"):
         array.to("cpu", stream=1)
+
+
+def test_names_of_many_fields_are_their_own() -> None:
+    """Strings of names are kept for later batches, in a table that has fewer places."""
+    names = [f"{kind}{i}" for i in range(5_000) for kind in ("column ", "ä", "n" * 80)]
+    names += ["", "a", "a" * 64, "a" * 65, "\0"[:0] + "日本"]
+    for _ in range(2):
+        for start in range(0, len(names), 1_000):
+            some = list(dict.fromkeys(names[start : start + 1_000]))
+            array = arrowdl.from_arrow(pa.record_batch([[1]] * len(some), names=some))
+            assert list(arrowdl.to_torch(array)) == some
+            assert list(arrowdl.to_numpy(array)) == some
+
+
+def test_fields_that_are_tensors_as_they_are() -> None:
+    table = pa.table({"x": range(10), "y": [1.5] * 10, "n": [None, *range(9)], "s": ["a"] * 10})
+    batch = arrowdl.from_arrow(table.to_batches()[0])[3:8]
+    assert batch.nbytes == table.slice(3, 5).nbytes
+    made = arrowdl.to_torch(batch, ragged="offsets")
+    assert made["x"].tolist() == [3, 4, 5, 6, 7]
+    assert made["x"].data_ptr() == arrowdl.to_torch(batch.field("x")).data_ptr()
+    assert made["n"].tolist() == [2, 3, 4, 5, 6]  # the null is in another row
+    nothing = arrowdl.to_torch(batch[:0], ragged="offsets")
+    assert nothing["x"].shape == (0,)
+    with pytest.raises(BufferError, match='field "n": '):
+        arrowdl.to_torch(arrowdl.from_arrow(table))
+    nulls = pa.StructArray.from_arrays(
+        [pa.array([1, 2])], names=["x"], mask=pa.array([False, True])
+    )
+    with pytest.raises(BufferError, match='field "x": '):
+        arrowdl.to_torch(nulls)
+    filled = arrowdl.to_torch(nulls, nulls="fill")
+    assert filled["x"].tolist() == [1, 0]
+    copied = arrowdl.to_torch(batch, ragged="offsets", copy=True)
+    assert copied["x"].data_ptr() != made["x"].data_ptr()
+    cast = arrowdl.to_torch(batch.field("x"), dtype="float32")
+    assert cast.tolist() == [3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_an_iterator_ends_and_says_that_it_is_closed() -> None:
+    stream = arrowdl.from_arrow_stream(pa.table({"x": [1, 2]}))
+    assert next(stream).field_names == ["x"]
+    assert next(stream, None) is None
+    with pytest.raises(StopIteration):
+        stream.__next__()
+    stream.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(stream)
+    assert not list(arrowdl.from_arrow_stream(pa.table({"x": pa.array([], pa.int8())})))

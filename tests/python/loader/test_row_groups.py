@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources.row_groups import RowGroupFiles
+from arrowdl.loader._sources.scan_limits import choose_limits
 
 ROWS = 40
 
@@ -63,6 +64,49 @@ def test_small_files_are_joined(tmp_path: Path) -> None:
     assert rows[0] == ROWS  # comes early
     assert sum(rows) == 30 * ROWS
     assert len(rows) < 10
+
+
+def test_large_row_groups_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small ones are read whole, also between large ones."""
+    table = _make_table()
+    path = tmp_path / "0.parquet"
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for start, stop in ((0, 2), (2, 20), (20, 25), (25, 26), (26, 40)):
+            writer.write_table(table.slice(start, stop - start))
+    source: Any = arrowdl.Loader(path, 7)._source
+    files: RowGroupFiles = source._row_groups
+    assert all(map(files.can_read, source._fragments))
+    for most in (2**30, 1):
+        monkeypatch.setattr("arrowdl.loader._sources.row_groups._WHOLE_BYTES", most)
+        for rows in (1, 5, 14, 100):
+            units = source._fragments
+            batches = list(files.read(units, rows, lambda paths: None, lambda done: ""))
+            assert pa.Table.from_batches(batches).equals(table)
+            assert max(batch.num_rows for batch in batches) <= max(rows, 40)
+
+
+@pytest.mark.parametrize(
+    ("cores", "nbytes", "largest_share", "scans"),
+    [
+        (2, 2**22, 0.99, 1),  # a core is the training's
+        (4, 2**22, 0.99, 3),
+        (16, 2**22, 0.1, 2),  # ten columns keep ten cores busy
+        (16, 2**22, 0.01, 1),
+        (2, 2**26, 0.99, 2),
+        (2, 2**26, 0.01, 1),
+        (1, 2**22, 1.0, 1),
+    ],
+)
+def test_columns_keep_the_cores_busy_before_more_scans_do(
+    monkeypatch: pytest.MonkeyPatch, cores: int, nbytes: float, largest_share: float, scans: int
+) -> None:
+    monkeypatch.setattr("pyarrow.cpu_count", lambda: cores)
+    limits = choose_limits(
+        [nbytes] * 8, is_local=True, is_fetched=False, largest_share=largest_share
+    )
+    assert limits.scans == scans
 
 
 def test_files_with_other_columns_are_joined_as_they_are_read(tmp_path: Path) -> None:

@@ -408,11 +408,9 @@ class DatasetSource(IndexedSource):
         scans = limits.cut(units, sizes, [self._fragments[unit].path for unit in units])
         if self._fetching is not None and scans:
             return _core.from_arrow_stream(self._read_fetched(self._fetching, scans, limits))
-        return (
-            self._open(units, limits)
-            if len(scans) <= 1
-            else _core.from_arrow_stream(self._read_ahead(scans, limits))
-        )
+        if len(scans) <= 1 or limits.scans == 1:
+            return self._open(scans or [units], limits)
+        return _core.from_arrow_stream(self._read_ahead(scans, limits))
 
     def _read_fetched(
         self, handler: FetchHandler, scans: Sequence[Sequence[int]], limits: ScanLimits
@@ -451,7 +449,7 @@ class DatasetSource(IndexedSource):
                 end = begin + len(units)
                 arrival = None if fetched is None else Arrival(fetched, begin, end)
                 begin = end
-                opened.append((self._open(units, limits, arrival), nbytes))
+                opened.append((self._open([units], limits, arrival), nbytes))
 
         if limits.readers > 1:
             start(may_be_more=False)
@@ -479,34 +477,44 @@ class DatasetSource(IndexedSource):
 
     def _open(
         self,
-        units: Sequence[int],
+        scans: Sequence[Sequence[int]],
         limits: ScanLimits,
         arrival: Arrival | None = None,
     ) -> _core.DeviceStream:
-        fragments = join_fragments([self._fragments[unit] for unit in units])
-        paths = [fragment.path for fragment in fragments]
+        """Read the units of scans in a thread, one scan after another."""
         codes, schema = self._find_codes(), self._query.project(self._dataset)
-        guarded = paths if arrival is None else []  # those were checked when their bytes arrived
+        encodes = codes.concerns(schema)
         depth = 1
         if self._row_groups is not None:
             depth = count_ready(self._row_bytes, self._columns, limits.ahead)
-        if not codes.concerns(schema):
-            batches = self._scan_fragments(
-                fragments, paths, self._query, ahead=limits.ahead, arrival=arrival
-            )
-            return read_in_thread(self._stamps.guard(guarded, batches), schema, depth)
-        latest = [""]  # the path of the batch that is encoded
+        batches = chain.from_iterable(
+            self._read_scan(units, limits, codes if encodes else None, arrival) for units in scans
+        )
+        return read_in_thread(batches, codes.encode_schema(schema) if encodes else schema, depth)
+
+    def _read_scan(
+        self,
+        units: Sequence[int],
+        limits: ScanLimits,
+        codes: Vocabulary | None,
+        arrival: Arrival | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the batches of `units`, with dictionaries encoded by `codes`."""
+        fragments = join_fragments([self._fragments[unit] for unit in units])
+        paths = [fragment.path for fragment in fragments]
+        guarded = paths if arrival is None else []  # those were checked when their bytes arrived
+        latest = [""]  # the path of the next batches
         batches = self._scan_fragments(
             fragments,
             paths,
             self._query,
-            lambda path: latest.__setitem__(0, path),
+            None if codes is None else lambda path: latest.__setitem__(0, path),
             ahead=limits.ahead,
             arrival=arrival,
         )
-        encoded = (codes.encode(batch, latest[0]) for batch in batches)
-        encoded_schema = codes.encode_schema(schema)
-        return read_in_thread(self._stamps.guard(guarded, encoded), encoded_schema, depth)
+        if codes is not None:
+            batches = (codes.encode(batch, latest[0]) for batch in batches)
+        return self._stamps.guard(guarded, batches)
 
     def _scan_fragments(
         self,

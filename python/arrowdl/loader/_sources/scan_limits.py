@@ -20,7 +20,10 @@ _SMALL_UNIT = 2**20
 
 
 class ScanLimits(NamedTuple):
-    """What one scan reads at most, and how many are open if they are small; of 1, it reads all."""
+    """What one scan reads at most, and how many are open if they are small.
+
+    If this is 1, one thread reads one scan after another.
+    """
 
     nbytes: int
     files: float
@@ -42,8 +45,6 @@ class ScanLimits(NamedTuple):
         self, units: Sequence[int], sizes: Sequence[float], paths: Sequence[str]
     ) -> list[list[int]]:
         """Cut `units`, each of a size in bytes and of a file, into parts for one scan each."""
-        if self.scans == 1 and units:
-            return [list(units)]
         scans: list[list[int]] = []
         files: set[str] = set()
         room = 0.0
