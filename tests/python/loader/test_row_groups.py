@@ -69,7 +69,7 @@ def test_small_files_are_joined(tmp_path: Path) -> None:
 def test_large_row_groups_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small ones are read whole, also between large ones."""
+    """Others are read whole, also between large ones."""
     table = _make_table()
     path = tmp_path / "0.parquet"
     with pq.ParquetWriter(path, table.schema) as writer:
@@ -78,7 +78,8 @@ def test_large_row_groups_are_read_in_parts(
     source: Any = arrowdl.Loader(path, 7)._source
     files: RowGroupFiles = source._row_groups
     assert all(map(files.can_read, source._fragments))
-    for most in (2**30, 1):
+    for least, most in ((0, 2**30), (0, 1), (2**20, 2**30), (400, 2**30)):
+        monkeypatch.setattr("arrowdl.loader._sources.row_groups._THREADED_BYTES", least)
         monkeypatch.setattr("arrowdl.loader._sources.row_groups._WHOLE_BYTES", most)
         for rows in (1, 5, 14, 100):
             units = source._fragments

@@ -383,9 +383,9 @@ def note_scans(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     scans: list[list[int]] = []
     open_scan = DatasetSource._open
 
-    def note(self: Any, units: Any, *limits: Any) -> Any:
-        scans.append(list(units))
-        return open_scan(self, units, *limits)
+    def note(self: Any, opened: Any, *limits: Any) -> Any:
+        scans.extend(map(list, opened))
+        return open_scan(self, opened, *limits)
 
     monkeypatch.setattr(DatasetSource, "_open", note)
     return scans

@@ -133,14 +133,14 @@ class RowGroupFiles:
         with pa.OSFile(path) as opened:
             file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
             check([path])
-            for is_whole, some in groupby(groups, lambda group: _fits_one_batch(group, rows)):
+            for is_whole, some in groupby(groups, lambda group: _is_read_whole(group, rows)):
                 numbers = [group.id for group in some]
                 if not is_whole:
                     yield from file.iter_batches(
                         rows, numbers, self._columns, use_threads=uses_threads
                     )
                     continue
-                # Faster than iter_batches, which has a task for each column and batch.
+                # Faster than iter_batches, which has more tasks for each column.
                 for number in numbers:
                     table = file.read_row_group(number, self._columns, use_threads=uses_threads)
                     batches = table.to_batches()
@@ -149,8 +149,10 @@ class RowGroupFiles:
                     del batches
 
 
-def _fits_one_batch(group: pq.RowGroupMetaData, rows: int) -> bool:
-    return bool(group.num_rows <= rows and group.total_byte_size < _WHOLE_BYTES)
+def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:
+    """Whether a row group is one batch. Several small ones are joined."""
+    nbytes = group.total_byte_size
+    return bool(group.num_rows <= rows and _THREADED_BYTES < nbytes < _WHOLE_BYTES)
 
 
 class _Joined:
