@@ -6,7 +6,7 @@ PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
 PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream)
 COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
 STANDARDS ?= 17 20 23
-PEERS ?= tensorflow paddle mlx modin oneapi opencl training storage
+PEERS ?= training storage tensorflow paddle mlx modin oneapi opencl
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
 CLANG ?= clang
@@ -23,7 +23,9 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 .DEFAULT_GOAL := help
+ifndef PARALLEL
 .NOTPARALLEL:
+endif
 .PHONY: help
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,7 +126,9 @@ test-slow: fake-drivers  ## ends and forks of processes, long loops
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
-test-peers: $(PEERS:%=test-peer-%)  ## TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, training, stores, each in an environment of its own
+# JOBS at a time: each runs its tests one after the other. The longest come first.
+test-peers: dist/.wheel  ## training libraries, stores, TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, each in an environment of its own
+	@$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 $(PEERS:%=test-peer-%)
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip install -qq --no-deps --force-reinstall dist/*.whl

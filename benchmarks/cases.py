@@ -105,9 +105,9 @@ def _make_bools() -> Names:
 
 
 def _make_model() -> Names:
-    """A model of one thread that takes 10 ms for a batch of 4,096 x 32 floats; ten batches."""
-    matrix = np.random.default_rng(0).normal(size=(40_960, 32)).astype("float32")
-    batches = np.split(matrix, 10)
+    """A model of one thread that takes 10 ms for a batch of 4,096 x 32 floats; forty batches."""
+    matrix = np.random.default_rng(0).normal(size=(163_840, 32)).astype("float32")
+    batches = np.split(matrix, 40)
 
     def model(batch: Any) -> Any:
         made = batch

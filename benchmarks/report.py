@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.cases import Case
-from benchmarks.timing import Timing, format_seconds
+from benchmarks.timing import Timing, find_ratio, format_seconds
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        return self.ours.median / self.peer.median
+        return find_ratio(self.ours, self.peer)
 
     @property
     def is_reached(self) -> bool:

@@ -50,6 +50,12 @@ class Timing:
         }
 
 
+def find_ratio(ours: Timing, peer: Timing) -> float:
+    """The median of each round's ratio: a round is short, and the machine's speed drifts."""
+    rounds = zip(ours.rounds, peer.rounds, strict=True)
+    return statistics.median(first / second for first, second in rounds)
+
+
 def measure(statements: list[str], names: Mapping[str, Any], budget: Budget) -> list[Timing]:
     """Time `statements`, which see `names`, in rounds that run each of them once.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.gpu.cases import MEGABYTE, Call, Direction
 from benchmarks.gpu.operations import Operation
-from benchmarks.timing import Timing, format_seconds
+from benchmarks.timing import Timing, find_ratio, format_seconds
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CallResult:
 
     @property
     def ratio(self) -> float:
-        return self.ours.median / self.peer.median
+        return find_ratio(self.ours, self.peer)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -180,24 +180,35 @@ def _list_types(schema: Any) -> dict[str, Any]:
     return {own.name: own.type for own in pa.schema(schema)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Batch:
-    """A batch that the model will get: its rows of the stream, and what its tensors are made of."""
+class _NoteRows(NamedTuple):
+    """A context that adds the rows of a batch to an error.
+
+    A class, since the caches that a model leaves make every call of Python's take longer.
+    """
 
     start: int
     rows: int
-    device: _core.Device
-    kept: list[_core.DeviceArray]
-    read: Callable[[], Any] = tuple
 
     @property
     def end(self) -> int:
         """The row after the last one."""
         return self.start + self.rows
 
-    def note_errors(self) -> AbstractContextManager[None]:
-        """Add the rows to an error."""
-        return _note_rows(self.start, self.rows)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception):
+            error.add_note(f"in map(), with rows {self.start} to {self.end - 1}")
+
+
+class _Batch(NamedTuple):
+    """A batch that the model will get: its rows of the stream, and what its tensors are made of."""
+
+    note: _NoteRows
+    device: _core.Device
+    kept: list[_core.DeviceArray]
+    read: Callable[[], Any] = tuple
 
 
 class _Result(NamedTuple):
@@ -205,16 +216,6 @@ class _Result(NamedTuple):
 
     batch: _Batch
     columns: dict[str, _core.DeviceArray]
-
-
-@contextmanager
-def _note_rows(start: int, rows: int) -> Iterator[None]:
-    """Add the rows of a batch to an error."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"in map(), with rows {start} to {start + rows - 1}")
-        raise
 
 
 class _Feed:
@@ -321,13 +322,11 @@ class _Map:
                 rows = len(array)
                 if not rows:
                     continue
-                with _note_rows(start, rows):
+                note = _NoteRows(start, rows)
+                with note:
                     read = self.feed(array)
-                kept = self.select_kept(array)
-                batches.append(
-                    _Batch(start=start, rows=rows, device=array.device, kept=kept, read=read)
-                )
-                del read, kept
+                batches.append(_Batch(note, array.device, self.select_kept(array), read))
+                del read
                 start += rows
                 del array
                 yield token
@@ -341,9 +340,9 @@ class _Map:
         with closing(tokens):
             for token in tokens:
                 batch = batches.popleft()
-                with batch.note_errors():
-                    columns = self.run(batch.read, batch.rows)
-                results.append(_Result(batch=batch, columns=columns))
+                with batch.note:
+                    columns = self.run(batch.read, batch.note.rows)
+                results.append(_Result(batch, columns))
                 del batch, columns
                 yield token
 
@@ -363,7 +362,7 @@ class _Map:
         with closing(tokens):
             for _ in tokens:
                 result = results.popleft()
-                with result.batch.note_errors():
+                with result.batch.note:
                     array = self.make_struct(result)
                 del result
                 yield array
@@ -375,7 +374,7 @@ class _Map:
         if self.types:
             columns = self.check_types(columns)
         else:
-            self.set_types(columns, f"those of rows {batch.start} to {batch.end - 1} are")
+            self.set_types(columns, f"those of rows {batch.note.start} to {batch.note.end - 1} are")
         target = batch.device if self.output is None else self.output
         copied = _copy_all(columns, target)
         kept = [part if part.device == target else part.to(target) for part in batch.kept]
@@ -429,8 +428,8 @@ class _Map:
                 "returned. Give map() schema=, the columns that the model makes"
             )
             raise
-        batch = _Batch(start=0, rows=0, kept=self.select_kept(array), device=array.device)
-        return self.make_struct(_Result(batch=batch, columns=columns))
+        batch = _Batch(_NoteRows(0, 0), array.device, self.select_kept(array))
+        return self.make_struct(_Result(batch, columns))
 
     def select_kept(self, array: _core.DeviceArray) -> list[_core.DeviceArray]:
         """Return the columns of a batch that are kept."""

@@ -16,6 +16,8 @@ _EXPECTED = (
     "return a tensor, a dict of tensors by column name, a tuple of them with names=[...], or Arrow "
     "columns"
 )
+# NumPy's kinds of dtypes that DLPack does not have: objects, strings and times.
+_KINDS_OF_ARROW = frozenset("OSUMm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,8 @@ def read_results(made: Any, rows: int, options: ResultOptions) -> dict[str, _cor
 
 
 def _name_values(made: Any, rows: int, names: str | list[str]) -> Mapping[Any, Any]:
+    if isinstance(names, str) and _is_tensor(made):
+        return {names: made}
     if isinstance(made, Mapping) or (hasattr(made, "keys") and hasattr(made, "items")):
         return dict(made.items())
     if hasattr(made, "_asdict"):  # a named tuple
@@ -102,6 +106,12 @@ def _name_values(made: Any, rows: int, names: str | list[str]) -> Mapping[Any, A
     return dict(zip(names, made, strict=True))
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether it is a tensor for sure: no other question is asked of most results."""
+    kind = type(value)
+    return kind.__name__ in ("Tensor", "ndarray") and kind.__module__ in ("torch", "numpy")
+
+
 def _is_arrow(value: Any) -> bool:
     # Of torch's and NumPy's tensors, none has Arrow's protocol.
     return any(hasattr(value, f"__arrow_c_{kind}__") for kind in ("array", "stream"))
@@ -113,19 +123,20 @@ def _is_ragged(value: tuple[Any, ...], rows: int) -> bool:
 
 
 def _read_column(name: str, value: Any, rows: int, options: ResultOptions) -> _core.DeviceArray:
-    if _is_arrow(value):
-        return _copy(_core.from_arrow(value), options)
-    if isinstance(value, list):
-        return _read_list(name, value, options)
-    if isinstance(value, tuple):
-        if not _is_ragged(value, rows):
+    if not _is_tensor(value):
+        if _is_arrow(value):
+            return _copy(_core.from_arrow(value), options)
+        if isinstance(value, list):
+            return _read_list(name, value, options)
+        if isinstance(value, tuple):
+            if not _is_ragged(value, rows):
+                _refuse(name, value)
+            values, offsets = (_read_tensor(part, options) for part in value)
+            return _core.make_list(values, offsets)
+        if value is None or isinstance(value, (str, bytes, int, float)):
             _refuse(name, value)
-        values, offsets = (_read_tensor(part, options) for part in value)
-        return _core.make_list(values, offsets)
-    if getattr(getattr(value, "dtype", None), "kind", "") in tuple("OSUMm"):  # NumPy's
+    if getattr(getattr(value, "dtype", None), "kind", "") in _KINDS_OF_ARROW:
         return _make_array(name, value, options)
-    if value is None or isinstance(value, (str, bytes, int, float)):
-        _refuse(name, value)
     return _read_tensor(value, options)
 
 

@@ -139,18 +139,16 @@ OwnedTensor export_for_consumer(const DeviceArray& array, ToDlpackOptions option
 PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
     const DlpackRequest request = read_dlpack_arguments(args, n, names);
-    // Reading a stream runs Python code, and a wait lets other threads run: the array may be
-    // released meanwhile.
-    const bool is_on_device = borrow_array(self).device().type != kDLCPU;
-    const DeviceArray held = is_on_device ? get_array(self) : DeviceArray();
-    BorrowedArray array = is_on_device ? held : borrow_array(self);
+    // Reading a stream runs Python code, and waits and long copies let other threads run: the array
+    // may be released meanwhile.
+    const DeviceArray array = get_array(self);
     ToDlpackOptions options;
     options.copy = request.copy;
     const Target target = find_target(array, request);
     options.as_cpu = target == Target::kCpuLabel;
     options.order = read_order(array.device(), request.stream);
     if (target == Target::kCpuCopy) {
-      OwnedTensor copy = copy_to_cpu(held);
+      OwnedTensor copy = copy_to_cpu(array);
       check_padding(copy, request);
       if (!request.versioned) copy = to_legacy(std::move(copy));
       return make_capsule(std::move(copy)).release().ptr();

@@ -391,8 +391,6 @@ OwnedTensor Converter::export_values(const DeviceArray& array) const {
 
 OwnedTensor Converter::export_elements(const DeviceArray& array,
                                        const ToDlpackOptions& options) const {
-  std::optional<py::gil_scoped_release> release;
-  if (options.copy == Copy::kAlways && array.nbytes() >= kLargeSize) release.emplace();
   OwnedTensor tensor = to_dlpack(array, options);
   return options_.access == Access::kOwn ? allow_writes(std::move(tensor)) : std::move(tensor);
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -14,9 +15,9 @@ ARROWDL_BEGIN_NAMESPACE
 /// Calls `wait`, which may wait for other threads or for a device.
 using WaitGuard = void (*)(const std::function<void()>& wait);
 
-/// Runs every later wait on the host, and the callbacks of every exported stream, through `guard`.
-/// For bindings, whose guard releases the interpreter lock, which the other side may need. nullptr:
-/// no guard.
+/// Runs every later wait on the host, long copies, and the callbacks of every exported stream
+/// through `guard`. For bindings, whose guard releases the interpreter lock, which the other side
+/// may need. nullptr: no guard.
 void set_wait_guard(WaitGuard guard) noexcept;
 
 /// A thread that waits for another thread calls `check` every few milliseconds, with no lock of
@@ -68,6 +69,17 @@ class Waiting {
 template <typename Wait>
 void wait_guarded(const Wait& wait) {
   detail::call_guarded([&wait] { wait(Waiting()); });
+}
+
+/// Work on fewer bytes than this keeps the caller's locks: who gives them up waits for them later.
+constexpr int64_t kLongWorkBytes = int64_t{256} << 10;
+
+/// Calls `work()`, which writes `bytes` bytes and needs no lock of the caller: through the guard if
+/// that takes about a millisecond or more, so that the caller's other threads run meanwhile.
+template <typename Work>
+void work_guarded(int64_t bytes, const Work& work) {
+  if (bytes < kLongWorkBytes) return work();
+  detail::call_guarded([&work] { work(); });
 }
 
 ARROWDL_END_NAMESPACE

@@ -1,7 +1,6 @@
 // Takes rows of several arrays that are numbered through.
 #include "compute/take_numbered.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "compute/allocate_elements.hpp"
@@ -23,32 +22,6 @@ struct Rows {
 
   int64_t length() const noexcept { return count * run; }
 };
-
-bool has_bitmap(const Sources& sources) {
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const DeviceArray& source) { return source.validity() != nullptr; });
-}
-
-bool can_take(const Sources& sources, int64_t run) {
-  const Type& type = sources.front().type();
-  if (run > 1 && has_bitmap(sources)) return false;
-  switch (type.layout) {
-    case Layout::kBoolean:
-      return run == 1;
-    case Layout::kFixedWidth:
-      return run * type.byte_width <= kMostElementBytes;
-    case Layout::kFixedSizeList:
-      return type.list_size > 0 && type.list_size <= kMostElementBytes / run &&
-             can_take(select_child(sources, 0), run * type.list_size);
-    case Layout::kStruct:
-      for (std::size_t i = 0; i < type.children.size(); ++i) {
-        if (!can_take(select_child(sources, static_cast<int64_t>(i)), run)) return false;
-      }
-      return true;
-    default:
-      return false;
-  }
-}
 
 Buffer take_bits_of(const Sources& sources, const Rows& rows, int64_t buffer) {
   std::vector<SourceBits> bits;
@@ -112,7 +85,9 @@ OwnedArray take_rows(const Sources& sources, const Rows& rows) {
 
 }  // namespace
 
-bool can_take_numbered(const Sources& sources) { return can_take(sources, 1); }
+bool can_take_numbered(const Sources& sources) {
+  return has_fixed_rows(sources, kMostElementBytes, false);
+}
 
 OwnedArray take_numbered(const Sources& sources, const uint32_t* rows, int64_t count) {
   return take_rows(sources, {rows, count, 1});

@@ -134,29 +134,6 @@ class ValueCopy {
   int64_t widest_ = 1;
 };
 
-/// Whether values are taken that come in runs of `run`: lists of a fixed size do.
-bool can_take(const Sources& sources, int64_t run) {
-  const Type& type = sources.front().type();
-  const bool has_nulls = std::any_of(sources.begin(), sources.end(), [](const DeviceArray& source) {
-    return source.validity() != nullptr;
-  });
-  if (has_nulls || type.dictionary != nullptr) return false;
-  switch (type.layout) {
-    case Layout::kFixedWidth:
-      return run * type.byte_width <= kMostWidth;
-    case Layout::kFixedSizeList:
-      return type.list_size > 0 && type.list_size <= kMostWidth / run &&
-             can_take(select_child(sources, 0), run * type.list_size);
-    case Layout::kStruct:
-      for (std::size_t i = 0; i < type.children.size(); ++i) {
-        if (!can_take(select_child(sources, static_cast<int64_t>(i)), run)) return false;
-      }
-      return true;
-    default:
-      return false;
-  }
-}
-
 OwnedArray take(const Sources& sources, int64_t run, int64_t count, ValueCopy* copy) {
   const Type& type = sources.front().type();
   ArrayParts parts;
@@ -198,7 +175,7 @@ Buffer take_bytes(const Sources& sources, const TakenValues& values) {
   return bytes;
 }
 
-bool can_take_child(const Sources& sources) { return can_take(sources, 1); }
+bool can_take_child(const Sources& sources) { return has_fixed_rows(sources, kMostWidth, true); }
 
 OwnedArray take_child(const Sources& sources, const TakenValues& values) {
   ValueCopy copy(values);

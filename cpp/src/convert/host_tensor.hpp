@@ -7,6 +7,7 @@
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "arrowdl/wait.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -16,7 +17,7 @@ template <typename Fill>
 OwnedTensor make_host_tensor(TensorView view, int64_t size, const Fill& fill) {
   uint8_t* target = nullptr;
   const Buffer memory = Buffer::allocate(size, &target);
-  if (size > 0) fill(target);
+  if (size > 0) work_guarded(size, [&] { fill(target); });
   view.data = target;
   view.device = Device{};
   return make_tensor(view, memory.owner(), DLPACK_FLAG_BITMASK_IS_COPIED);

@@ -5,6 +5,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/tensor_view.hpp"
+#include "arrowdl/wait.hpp"
 #include "backends/host_access.hpp"
 #include "util/overflow.hpp"
 
@@ -172,11 +173,7 @@ CopyPlane choose_kernel(const Plan& plan) {
   }
 }
 
-}  // namespace
-
-void copy_contiguous(const TensorView& source, uint8_t* target) {
-  require_host_readable(source.device, "make a tensor contiguous");
-  if (source.size() == 0) return;
+void copy_planes(const TensorView& source, uint8_t* target) {
   const Plan plan = make_plan(source);
   const CopyPlane copy_plane = choose_kernel(plan);
   int64_t index[kMaxDims] = {};
@@ -197,6 +194,13 @@ void copy_contiguous(const TensorView& source, uint8_t* target) {
     }
     if (d < 0) return;
   }
+}
+
+}  // namespace
+
+void copy_contiguous(const TensorView& source, uint8_t* target) {
+  require_host_readable(source.device, "make a tensor contiguous");
+  if (source.size() > 0) work_guarded(source.nbytes(), [&] { copy_planes(source, target); });
 }
 
 ARROWDL_END_NAMESPACE

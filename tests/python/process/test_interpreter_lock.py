@@ -311,3 +311,62 @@ try:
 except BufferError as error:
     assert "99" in str(error)
 """)
+
+
+LONG = {
+    "stack": "arrowdl.to_numpy(batch, stack=True)",
+    "copy": "arrowdl.to_numpy(numbers, copy=True)",
+    "fill": "arrowdl.to_numpy(nulls, nulls='fill')",
+    "pad": "arrowdl.to_numpy(lists, ragged='padded')",
+    "dlpack": "arrowdl.from_arrow(numbers).__dlpack__(max_version=(1, 0), copy=True)",
+    "to Arrow": "arrowdl.to_arrow_device(numbers.to_numpy(), copy=True)",
+    "to Arrow, with strides": "arrowdl.to_arrow_device(numbers.to_numpy().reshape(1000, -1).T)",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_other_threads_run_while_much_is_copied(run: Callable[[str], None], name: str) -> None:
+    pytest.importorskip("numpy")
+    run(f"""
+import numpy as np
+
+numbers = pa.array(np.arange(4_000_000.0))
+batch = pa.record_batch({{"a": numbers, "b": numbers}})
+nulls = pa.array(np.arange(4_000_000.0), mask=np.arange(4_000_000) % 5 == 0)
+lists = pa.ListArray.from_arrays(np.arange(0, 4_000_001, 10, dtype="i4"), numbers)
+sys.setswitchinterval(1000)  # who has the lock keeps it until it is given up
+wanted, seen = threading.Event(), []
+
+def see():
+    wanted.wait()
+    seen.append(True)
+
+other = threading.Thread(target=see)
+other.start()
+wanted.set()
+while not seen:  # the other thread may be slow to wake up
+    {LONG[name]}
+other.join()
+""")
+
+
+def test_an_array_that_is_released_while_it_is_copied_stays(run: Callable[[str], None]) -> None:
+    pytest.importorskip("numpy")
+    run("""
+import numpy as np
+
+sys.setswitchinterval(1000)  # it is released while it is copied, not before
+for _ in range(20):
+    array = arrowdl.from_arrow(pa.array(np.arange(1_000_000.0)))
+    wanted = threading.Event()
+
+    def release():
+        wanted.wait()
+        array.release()
+
+    other = threading.Thread(target=release)
+    other.start()
+    wanted.set()
+    assert np.from_dlpack(array, copy=True)[-1] == 999_999.0
+    other.join()
+""")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -45,6 +44,7 @@ from arrowdl.loader._sources.network import (
     start_fetching,
 )
 from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
+from arrowdl.loader._sources.read_ahead import read_ahead
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
     SCAN_BYTES,
@@ -430,42 +430,11 @@ class DatasetSource(IndexedSource):
         limits: ScanLimits,
         fetched: FetchAhead | None = None,
     ) -> Iterator[_core.DeviceArray]:
-        """Read one scan after another, and start the next ones before the first has ended.
+        def open_scan(units: Sequence[int], begin: int) -> _core.DeviceStream:
+            arrival = None if fetched is None else Arrival(fetched, begin, begin + len(units))
+            return self._open([units], limits, arrival)
 
-        Each of several readers starts one scan. It reads ahead when some rows were taken: at the
-        beginning, all readers wait for the first rows of each other.
-        """
-        waiting = deque(scans)
-        begin = 0
-        opened: deque[tuple[_core.DeviceStream, float]] = deque()
-
-        def start(*, may_be_more: bool) -> None:
-            nonlocal begin
-            while waiting and (may_be_more or not opened):
-                nbytes = self._measure_scan(waiting[0])
-                if not limits.has_room([size for _, size in opened], nbytes):
-                    break
-                units = waiting.popleft()
-                end = begin + len(units)
-                arrival = None if fetched is None else Arrival(fetched, begin, end)
-                begin = end
-                opened.append((self._open([units], limits, arrival), nbytes))
-
-        if limits.readers > 1:
-            start(may_be_more=False)
-            yield self._make_empty()  # the other readers start before this one waits
-        while waiting or opened:
-            start(may_be_more=limits.readers == 1)
-            stream, _ = opened[0]
-            for array in stream:
-                taken = len(array) // 4 if waiting and limits.readers > 1 else 0
-                if taken:
-                    yield array[:taken]
-                start(may_be_more=True)
-                yield array[taken:] if taken else array
-                del array
-            del stream
-            opened.popleft()
+        return read_ahead(scans, self._measure_scan, open_scan, self._make_empty, limits)
 
     def _make_empty(self) -> _core.DeviceArray:
         empty = make_empty(self._query.project(self._dataset))
