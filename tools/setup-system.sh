@@ -21,6 +21,8 @@ if [ "$(id -u)" != 0 ]; then
   echo "missing on this machine, please run: sudo apt-get install ${missing[*]}" >&2
   exit 1
 fi
+exec 9<"$0"
+flock 9  # apt does not wait for another one, and two peers are set up at a time
 export DEBIAN_FRONTEND=noninteractive
 if ! { apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null; }; then
   echo "could not install ${missing[*]}: is there a network? Install them by hand and try again" >&2
