@@ -1,8 +1,6 @@
 // Takes rows of several arrays, in any order, into a new array.
 #include "compute/take.hpp"
 
-#include <algorithm>
-
 #include "compute/gather.hpp"
 #include "compute/same_memory.hpp"
 #include "compute/selection.hpp"
@@ -64,10 +62,7 @@ Buffer take_bits_of(const Sources& sources, const Runs& runs, int64_t buffer) {
 
 /// The validity bitmap; no buffer if every row is valid.
 Buffer take_validity(const Sources& sources, const Runs& runs, int64_t* null_count) {
-  const bool has_bitmap =
-      std::any_of(sources.begin(), sources.end(),
-                  [](const DeviceArray& source) { return source.validity() != nullptr; });
-  if (!has_bitmap) return Buffer();
+  if (!has_bitmap(sources)) return Buffer();
   Buffer bits = take_bits_of(sources, runs, 0);
   *null_count = runs.length() - count_set_bits(bits.data(), 0, runs.length());
   return *null_count == 0 ? Buffer() : bits;
