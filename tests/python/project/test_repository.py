@@ -200,7 +200,7 @@ def run_setup(folder: Path, *, dpkg: bool, root: bool) -> subprocess.CompletedPr
     for name, script in scripts.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(0o755)
-    for name in ("bash", "grep", "cat", "env"):
+    for name in ("bash", "grep", "cat", "env", "flock"):
         (folder / name).symlink_to(str(shutil.which(name)))
     command = [ROOT / "tools/setup-system.sh", "g++", "clang"]
     return subprocess.run(
