@@ -27,7 +27,8 @@ void set_interrupt_check(void (*check)()) noexcept;
 
 namespace detail {
 void call_guarded(const std::function<void()>& wait);
-}
+void call_guarded_if_long(int64_t bytes, const std::function<void()>& work);
+}  // namespace detail
 
 /// Proves that the caller's locks are released. Every wait takes one, so that none forgets the
 /// guard.
@@ -71,15 +72,11 @@ void wait_guarded(const Wait& wait) {
   detail::call_guarded([&wait] { wait(Waiting()); });
 }
 
-/// Work on fewer bytes than this keeps the caller's locks: who gives them up waits for them later.
-constexpr int64_t kLongWorkBytes = int64_t{256} << 10;
-
 /// Calls `work()`, which writes `bytes` bytes and needs no lock of the caller: through the guard if
-/// that takes about a millisecond or more, so that the caller's other threads run meanwhile.
+/// that takes tens of microseconds or more, so that the caller's other threads run meanwhile.
 template <typename Work>
 void work_guarded(int64_t bytes, const Work& work) {
-  if (bytes < kLongWorkBytes) return work();
-  detail::call_guarded([&work] { work(); });
+  detail::call_guarded_if_long(bytes, [&work] { work(); });
 }
 
 ARROWDL_END_NAMESPACE

@@ -11,6 +11,9 @@ namespace {
 std::atomic<WaitGuard> wait_guard{nullptr};
 std::atomic<void (*)()> interrupt_check{nullptr};
 
+/// Work on fewer bytes keeps the caller's locks: who gives them up may wait to have them again.
+constexpr int64_t kLongWorkBytes = int64_t{256} << 10;
+
 }  // namespace
 
 void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
@@ -18,6 +21,10 @@ void set_wait_guard(WaitGuard guard) noexcept { wait_guard = guard; }
 void detail::call_guarded(const std::function<void()>& wait) {
   const WaitGuard guard = wait_guard;
   guard == nullptr ? wait() : guard(wait);
+}
+
+void detail::call_guarded_if_long(int64_t bytes, const std::function<void()>& work) {
+  bytes < kLongWorkBytes ? work() : call_guarded(work);
 }
 
 void set_interrupt_check(void (*check)()) noexcept { interrupt_check = check; }
