@@ -113,8 +113,8 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
     if not isinstance(source, IndexedSource):
         raise TypeError(
             f'"{name}" is a stream: a mixture takes sources whose rows can be read in any order, '
-            "such as files, datasets and tables. Make a table of it (pyarrow.table(stream), of a "
-            "list of batches pyarrow.Table.from_batches), or write it to files"
+            "such as files, datasets and tables. Make a table of it (pyarrow.table(stream)), or "
+            "write it to files"
         )
     return source
 

@@ -486,10 +486,10 @@ WRONG: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         '"a" is a stream: a mixture takes sources whose rows',
     ),
     "batches": (
-        {"a": make_table(0, 8).to_batches()},
+        {"a": lambda: iter(make_table(0, 8).to_batches())},
         {"a": 1},
         {},
-        r"Make a table of it \(pyarrow.table\(stream\), of a list of batches pyarrow.Table.from_b",
+        r"Make a table of it \(pyarrow.table\(stream\)\), or write it to files",
     ),
     "mixture": (
         {"a": arrowdl.Loader.mix(make_tables([8]), 4, weights={"s0": 1})},

@@ -337,15 +337,31 @@ def test_dictionaries_of_a_table_are_unified() -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("kind", ["stream", "list"])
-def test_dictionaries_of_streams_that_change_are_refused(kind: str, rank: int) -> None:
+def test_dictionaries_of_streams_that_change_are_refused(rank: int) -> None:
     """On each rank, also where it reads one of the dictionaries alone."""
     tables = [pa.table({"k": AB}), pa.table({"k": BAC.slice(0, 2)})]
     batches = [batch for table in tables for batch in table.to_batches()]
-    sources = {"stream": iter(batches), "list": batches}
-    loader = arrowdl.Loader(sources[kind], 1, rank=rank, world_size=2)
+    loader = arrowdl.Loader(iter(batches), 1, rank=rank, world_size=2)
     with pytest.raises(ValueError, match=r'the dictionary of "k" changes .*would mean'):
         list(loader)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("make", [pa.Table.to_batches, lambda table: [table]])
+def test_a_list_of_batches_is_a_table(kind: Any, make: Any) -> None:
+    tables = [pa.table({"id": [0, 1], "k": AB}), pa.table({"id": [2, 3, 4], "k": BAC})]
+    source = kind(part for table in tables for part in make(table))
+    assert read(source, "k", batch_size=2) == [0, 1, 1, 0, 2]
+    loader = arrowdl.Loader(source, global_batch_size=2, splits=2, shuffle=True)
+    assert len(loader) == 3
+    assert sorted(row for batch in loader for row in batch["id"].tolist()) == [0, 1, 2, 3, 4]
+    assert loader.map_dataset()[[4, 0]]["k"].tolist() == [2, 0]
+
+
+def test_a_list_of_batches_of_several_schemas_is_refused() -> None:
+    source = [pa.record_batch({"x": [1]}), pa.record_batch({"x": [1.5]})]
+    with pytest.raises(ValueError, match=r"int64|double|float64"):
+        list(arrowdl.Loader(source, 1))
 
 
 def test_dictionaries_that_are_the_same_are_read(tmp_path: Path) -> None:

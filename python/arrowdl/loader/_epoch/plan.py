@@ -70,8 +70,7 @@ class Plan:
             raise TypeError(
                 f"{options.name_plan()} needs the lengths of rows before they are read, and this "
                 "source is a stream, which is read from its start: give the Loader a table of its "
-                "rows (pyarrow.table(stream), of a list of batches pyarrow.Table.from_batches), or "
-                "write them to Parquet or Arrow IPC files"
+                "rows (pyarrow.table(stream)), or write them to Parquet or Arrow IPC files"
             )
         self._order = order
         self._options = options

@@ -6,7 +6,7 @@ Openers of streams are classes rather than closures, so that worker processes ge
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +33,8 @@ def find_table(source: Any) -> pa.Table | None:
     """Return the rows of a table, frame or struct array as a table, or None for other objects."""
     if is_of(source, "pyarrow.lib", "Table", "RecordBatch"):
         return _to_table(source)
+    if isinstance(source, (list, tuple)) and (table := _join(source)) is not None:
+        return table
     if is_of(source, "polars", "LazyFrame"):
         source = source.collect()
     if is_of(source, "polars", "DataFrame"):
@@ -55,6 +57,19 @@ def _require_no_transform(dataset: Any) -> None:
             "columns without it: remove it with dataset.with_format(None), and give the Loader a "
             "transform= of whole batches"
         )
+
+
+def _join(parts: Sequence[Any]) -> pa.Table | None:
+    """Return pyarrow's tables and record batches of one schema as a table; None for other items."""
+    if not parts or not all(is_of(part, "pyarrow.lib", "Table", "RecordBatch") for part in parts):
+        return None
+    import pyarrow as pa
+
+    tables = list(map(_to_table, parts))
+    schema = tables[0].schema
+    if not all(table.schema.equals(schema, check_metadata=True) for table in tables):
+        return None
+    return pa.concat_tables(tables)
 
 
 def _to_table(source: Any) -> pa.Table:
