@@ -182,7 +182,7 @@ bench-gpu: build-gpu  ## time calls and copies on a GPU, into benchmarks/results
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
-.PHONY: asan asan-all build-asan tsan fuzz
+.PHONY: asan asan-all build-asan tsan tsan-python fuzz
 # Runs slow tests too, except those of installed packages and the demo, and those that fork while
 # threads work: in the child, a lock of the sanitizer's allocator stays locked (GCC 12).
 ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/loader/test_fork.py \
@@ -213,6 +213,11 @@ tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
 	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+
+# By hand: first tools/build-python.sh 3.13t-tsan, which takes ten minutes.
+tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and the extension under ThreadSanitizer
+	tests/sanitizers/threads.sh build/tsan-python -q tests/python/process/test_threads_stress.py tests/python/process/test_threads.py \
+	  --deselect tests/python/process/test_threads.py::test_a_forked_child_has_its_own_threads
 
 # Any Clang with its run-time libraries: CLANG=clang-19 takes that one.
 fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS

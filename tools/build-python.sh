@@ -2,6 +2,7 @@
 # Gets a CPython for `make test-pythons` that this system has no package of, from Debian.
 #
 #   tools/build-python.sh VERSION [CONFIGURE OPTION...]    # 3.14, or 3.13t for the free-threaded one
+#   tools/build-python.sh 3.13t-tsan                       # the same with ThreadSanitizer, by Clang
 #
 # A version is that of a newer suite: its packages are unpacked with the libraries that they need,
 # which takes seconds. Debian has no packages of free-threaded Pythons: these, and those with options
@@ -11,9 +12,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=$1 number=${1%t} tools=$PWD/tools
+version=$1 number=${1%%t*} tools=$PWD/tools
 root=${PYTHONS_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/arrowdl-pythons}
 shift
+# GCC refuses the fences of a free-threaded Python with ThreadSanitizer.
+case $version in *-tsan) set -- --with-thread-sanitizer CC=clang CXX=clang++ "$@" ;; esac
 suites="trixie testing sid"
 
 # apt with lists of its own, from the mirror that this system uses. A mirror that is behind has lists
@@ -85,6 +88,7 @@ build() {
   ./configure -q --prefix="$root/$version" --without-static-libpython "$@"
   make -s -j "${JOBS:-2}" >/dev/null
   make -s install >/dev/null
+  [ ! -e Tools/tsan ] || cp -r Tools/tsan "$root/$version/share"
   rm -rf "$root/build-$version"
 }
 

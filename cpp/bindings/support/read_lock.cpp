@@ -7,6 +7,7 @@
 #include "support/gil.hpp"
 #include "support/signals.hpp"
 #include "util/fork.hpp"
+#include "util/timed_lock.hpp"
 
 namespace arrowdl::python {
 
@@ -29,7 +30,7 @@ ReadLock::~ReadLock() {
 
 void ReadLock::lock() {
   constexpr std::chrono::milliseconds kInterval{50};
-  while (!mutex_.mutex_.try_lock_for(kInterval)) {
+  while (!try_lock_for(mutex_.mutex_, kInterval)) {
     if (mutex_.holder_ != std::thread::id() && mutex_.process_ != fork_count()) {
       throw Error(ErrorKind::kRuntime,
                   "this DeviceStream was being read by a thread of the process that this one was "

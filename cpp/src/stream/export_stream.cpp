@@ -15,6 +15,7 @@
 #include "stream/stream_errors.hpp"
 #include "util/fork.hpp"
 #include "util/interrupt.hpp"
+#include "util/timed_lock.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -30,18 +31,6 @@ struct Exported {
   OwnedStream stream;
   std::string last_error;
 };
-
-/// Locks `mutex` within kInterruptInterval, or returns false. GCC 12's ThreadSanitizer does not
-/// know the timed lock of pthreads.
-bool try_lock(std::timed_mutex& mutex) {
-#if defined(__SANITIZE_THREAD__)
-  if (mutex.try_lock()) return true;
-  std::this_thread::yield();
-  return false;
-#else
-  return mutex.try_lock_for(kInterruptInterval);
-#endif
-}
 
 /// Lets one thread at a time read, and waits for the reading thread. If that thread never returns,
 /// since its interpreter has ended or it is in the parent of a fork, the interrupt check or the
@@ -67,7 +56,7 @@ class ReadLock {
 
  private:
   void lock() {
-    while (!try_lock(exported_.mutex)) {
+    while (!try_lock_for(exported_.mutex, kInterruptInterval)) {
       if (exported_.holder != std::thread::id()) require_own_process(exported_.process);
       check_interrupt();
     }
