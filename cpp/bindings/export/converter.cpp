@@ -162,9 +162,9 @@ py::object Converter::stack(const DeviceArray& array) const {
 }
 
 py::object Converter::convert(const DeviceArray& array, TensorView view) const {
-  if (!is_host_readable(array.device())) return share_view(array, view);
-  view.device = Device{};
-  return make(make_tensor(view, array.storage(), 0));
+  const bool is_on_host = is_host_readable(array.device());
+  view.device = is_on_host ? Device{} : array.device();
+  return is_on_host ? make(make_tensor(view, array.storage(), 0)) : share_view(array, view);
 }
 
 /// Converts an array that is not a struct of columns.

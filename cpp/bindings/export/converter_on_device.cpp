@@ -114,7 +114,7 @@ py::object Converter::make_on_device(PyObject* from_dlpack, const DeviceArray& a
                                      const Dtype& dtype, ReadTensor read) const {
   const Device device = array.device();
   if (framework_.api != nullptr) {
-    return to_object(*framework_.api, read(choose_order(device)));
+    return to_object(*framework_.api, read_on(device, read, choose_order(device)));
   }
   const bool in_place = options_.access == Access::kInPlace;
   const py::object box = py::cast(Tensor(device, dtype, std::move(read), in_place));

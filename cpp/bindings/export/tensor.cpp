@@ -16,6 +16,17 @@ namespace arrowdl::python {
 
 namespace py = pybind11;
 
+OwnedTensor read_on(const Device& device, const ReadTensor& read, const Order& order) {
+  OwnedTensor tensor = read(order);
+  const Device made = from_dl_device(tensor->device);
+  if (made != device) {
+    throw Error(ErrorKind::kRuntime,
+                concat("arrowdl has made a tensor on ", to_string(made), " instead of ",
+                       to_string(device), ": please report it"));
+  }
+  return tensor;
+}
+
 Tensor::Tensor(OwnedTensor tensor, bool in_place)
     : device_(from_dl_device(tensor->device)),
       dtype_(view_tensor(tensor).dtype),
@@ -61,7 +72,7 @@ py::object Tensor::dlpack(PyObject* self, PyObject* stream, bool is_versioned) {
   if (content.read) {
     try {
       const Order order = read_order(device_, stream);
-      content.tensor = hold_for_consumer(content.read(order), device_, order);
+      content.tensor = hold_for_consumer(read_on(device_, content.read, order), device_, order);
     } catch (...) {  // another stream may do
       const CriticalSection section(self);
       std::swap(content, content_);

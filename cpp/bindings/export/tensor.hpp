@@ -17,6 +17,10 @@ namespace arrowdl::python {
 /// Makes a tensor of an array on a device, and orders the consumer.
 using ReadTensor = std::function<OwnedTensor(const Order&)>;
 
+/// What `read` makes for the consumer that `order` names. Raises RuntimeError unless it is on
+/// `device`: a consumer would read other memory.
+OwnedTensor read_on(const Device& device, const ReadTensor& read, const Order& order);
+
 /// A tensor for one call of `__dlpack__`. A tensor on a device is made in that call, which names
 /// the consumer's stream.
 class Tensor {

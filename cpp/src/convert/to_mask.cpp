@@ -43,12 +43,14 @@ OwnedTensor to_mask(const DeviceArray& array, const Order& order) {
 
 OwnedTensor to_row_mask(const DeviceArray& array, const Order& order) {
   // Run ends have no bitmap: a row is null where the value of its run is.
-  if (array.type().layout == Layout::kRunEndEncoded) return to_row_mask(decode_run_ends(array));
+  if (array.type().layout == Layout::kRunEndEncoded) {
+    return to_row_mask(decode_run_ends(array), order);
+  }
   TensorView view;
   view.dtype = find_dtype("bool");
   view.push_dim(array.length());
   view.set_contiguous_strides();
-  if (array.validity() != nullptr && is_made_on_device(array)) {
+  if (array.type().layout != Layout::kNull && is_made_on_device(array)) {
     return unpack_row_validity_on_device(array, view, order);
   }
   return make_host_tensor(view, [&](uint8_t* target) {

@@ -95,6 +95,10 @@ def read_as_host(tensor: Any) -> Any:
     fake's memory once it is told that it is the CPU's."""
     capsule = tensor.__dlpack__(stream=None, max_version=(1, 0))
     managed = DLManagedTensorVersioned.from_address(capsule_address(capsule))
+    device = managed.dl_tensor.device
+    said = tensor.__dlpack_device__()
+    labelled = device.device_type, device.device_id
+    assert labelled == said, f"a tensor of {said} is labelled {labelled}"
     managed.dl_tensor.device = DLDevice(CPU, 0)
     return np.from_dlpack(_Relabelled(capsule))
 
