@@ -17,6 +17,7 @@ from benchmarks.gpu.cases import (
     Call,
     Direction,
     Names,
+    has_waited,
     make_call_names,
     make_copy_names,
 )
@@ -27,7 +28,6 @@ from benchmarks.gpu.operations import (
     OPERATION_ROWS,
     OPERATIONS,
     make_operation_names,
-    profile_host_waits,
 )
 from benchmarks.gpu.report import (
     CallResult,
@@ -37,12 +37,12 @@ from benchmarks.gpu.report import (
     to_markdown,
 )
 from benchmarks.machine import describe_machine
-from benchmarks.timing import FULL, QUICK, Budget, measure
+from benchmarks.timing import Budget, measure
 
 RESULTS = Path(__file__).parents[1] / "results"
 # A copy of a gigabyte takes a good part of a second, where the CPU's memory is new each time.
-COPIES = Budget(loop_seconds=0.004, total_seconds=3.0, min_rounds=11)
-QUICK_COPIES = Budget(loop_seconds=0.002, total_seconds=0.3, min_rounds=3)
+FULL = Budget(loop_seconds=0.004, total_seconds=3.0, min_rounds=11)
+QUICK = Budget(loop_seconds=0.002, total_seconds=0.3, min_rounds=3)
 
 
 def main() -> None:
@@ -52,7 +52,6 @@ def main() -> None:
     budget = QUICK if arguments.quick else FULL
     calls = [_run_call(call, make_call_names(), budget) for call in CALLS]
     calls.append(_run_call(TRAINING, make_training_names(), budget))
-    budget = QUICK_COPIES if arguments.quick else COPIES
     sizes = [size for size in SIZES if size <= arguments.largest * MEGABYTE]
     copies = [
         _run_copies(way, size, make_copy_names(size), budget)
@@ -92,8 +91,9 @@ def _describe() -> dict[str, str]:
 def _run_call(call: Call, names: Names, budget: Budget) -> CallResult:
     ours, peer = measure([call.ours, call.peer], names, budget)
     torch.cuda.synchronize()
-    result = CallResult(call, ours, peer, profile_host_waits(call.ours, names))
-    print(f"{call.name:20} {result.ratio:5.2f} {result.host_waits:5.2g} host waits", flush=True)
+    waits = None if call is TRAINING else has_waited(call.ours, names)
+    result = CallResult(call, ours, peer, waits)
+    print(f"{call.name:20} {result.ratio:5.2f}{' waits' if waits else ''}", flush=True)
     return result
 
 

@@ -65,6 +65,26 @@ def make_call_names() -> Names:
     }
 
 
+BUSY_CYCLES = 200_000_000
+"""Of the GPU's clock: a tenth of a second, many thousand times what a call takes."""
+
+
+def has_waited(statement: str, names: Names) -> bool:
+    """Whether a call of `statement` waits on the host for work on the current stream.
+
+    A profiler does not say: CUPTI counts each query of an event as a synchronisation.
+    """
+    code = compile(statement, "<statement>", "exec")
+    exec(code, names)  # what is made once, is made here
+    torch.cuda.synchronize()
+    torch.cuda._sleep(BUSY_CYCLES)
+    end = torch.cuda.current_stream().record_event()
+    exec(code, names)
+    is_over = bool(end.query())
+    torch.cuda.synchronize()
+    return is_over
+
+
 @dataclass(frozen=True)
 class Direction:
     """Copies in one direction: `others` reach a fraction of `pinned`, at least `targets` of it."""

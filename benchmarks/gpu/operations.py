@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import arrowdl
@@ -79,31 +79,3 @@ def make_operation_names(rows: int, device: str = "cuda") -> Names:
 def _shuffle(array: arrowdl.DeviceArray) -> None:
     (made,) = _core.chain([array]).shuffle(len(array), 5)
     made.synchronize()
-
-
-# The names of CUPTI's synchronisation activities in Kineto that make the host wait.
-HOST_WAITS = {"Event Sync", "Stream Sync", "Context Sync"}
-
-
-def count_host_waits(events: Iterable[str]) -> int:
-    """The number of host synchronisations among the names of a profile's events."""
-    return sum(name in HOST_WAITS for name in events)
-
-
-def profile_host_waits(statement: str, names: Names, calls: int = 10) -> float:
-    """The host synchronisations of one call of `statement`, without those of the profiler."""
-    code = compile(statement, "<statement>", "exec")
-    exec(code, names)  # what is made once, is made here
-
-    def profile(count: int) -> int:
-        from torch.profiler import ProfilerActivity
-
-        config = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
-        activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-        torch.cuda.synchronize()
-        with torch.profiler.profile(activities=activities, experimental_config=config) as made:
-            for _ in range(count):
-                exec(code, names)
-        return count_host_waits(event.name() for event in made.profiler.kineto_results.events())
-
-    return (profile(calls) - profile(0)) / calls

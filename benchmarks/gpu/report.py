@@ -15,7 +15,7 @@ class CallResult:
     call: Call
     ours: Timing
     peer: Timing
-    host_waits: float  # of one call of ours
+    waits: bool | None  # whether a call of ours waits for the GPU; None: it has to
 
     @property
     def ratio(self) -> float:
@@ -68,7 +68,7 @@ def to_json(
             {
                 "name": result.call.name,
                 "ratio": result.ratio,
-                "host_waits": result.host_waits,
+                "waits": result.waits,
                 "ours": result.ours.to_json(),
                 "peer": result.peer.to_json(),
             }
@@ -109,8 +109,8 @@ def to_markdown(data: dict[str, Any]) -> str:
         f"`{data['command']}`",
     ]
     if data["calls"]:
-        lines += ["", "| call | median | peer | median | ratio | host waits |"]
-        lines += ["|---|--:|---|--:|--:|--:|"]
+        lines += ["", "| call | median | peer | median | ratio | waits |"]
+        lines += ["|---|--:|---|--:|--:|---|"]
         lines += [_format_call(row) for row in data["calls"]]
     if data["copies"]:
         lines += ["", "| copy | MiB | median | GB/s | of pinned | at least |"]
@@ -127,7 +127,8 @@ def _format_call(row: dict[str, Any]) -> str:
     cells = []
     for timing in row["ours"], row["peer"]:
         cells += [f"`{timing['statement']}`", format_spread(timing)]
-    return f"| {' | '.join(cells)} | {row['ratio']:.2f} | {row['host_waits']:.2g} |"
+    waits = {None: "", False: "no", True: "**yes**"}[row["waits"]]
+    return f"| {' | '.join(cells)} | {row['ratio']:.2f} | {waits} |"
 
 
 def _format_copy(row: dict[str, Any]) -> str:

@@ -64,6 +64,8 @@ def _nothing_leaks(_gpu: None) -> Iterator[None]:
     abandoned = debug.abandoned_releases()
     yield
     synchronize_all()
+    if "ARROWDL_SANITIZED" in os.environ:  # compute-sanitizer keeps frames, and what they refer to
+        return
     settle(before, seconds=0.1)
     if debug.live_objects() != before:
         for name in ("last_exc", "last_value", "last_traceback"):  # the locals of a failed test

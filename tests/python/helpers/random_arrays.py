@@ -149,6 +149,7 @@ def _build_lists(rng: random.Random, type: pa.DataType, values: list[Any]) -> pa
         child = lay_out(rng, item, flat)
     else:
         keys = lay_out(rng, type.key_type, [key for key, _ in flat])
+        assert keys.null_count == 0  # pyarrow 25 aborts if that has not been counted
         items = lay_out(rng, type.item_type, [value for _, value in flat])
         fields = [type.key_field, type.item_field]
         child = pa.StructArray.from_arrays([keys, items], fields=fields)

@@ -19,7 +19,6 @@ def test_operations_run_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     names = operations.make_operation_names(640, device="cpu")
     for statement in operations.COPY, *(one.statement for one in operations.OPERATIONS):
         exec(statement, names)
-    assert operations.count_host_waits(["Stream Sync", "Stream Wait Event", "kernel"]) == 1
     operation = operations.OPERATIONS[0]
     timing = Timing(operation.statement, 1, [0.5] * 3)
     result = report.OperationResult(operation, 1000, timing, copy_bandwidth=4500.0)
