@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "copy/staging_pool.hpp"
@@ -36,6 +34,22 @@ std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const 
         return memory.is_pinned(range.source);
       });
   return needs_none ? std::nullopt : pinned;
+}
+
+/// Fills `block` with the parts of `ranges` from `start` to `end`. Several threads: one is slower
+/// than the bus to the device. Beside an H200, waking more than three took longer than it saved,
+/// and blocks of 256 KiB to 1 MiB, for the processor's cache, had half the bandwidth.
+void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<CopyRange>& ranges) {
+  constexpr int64_t kShare = int64_t{512} << 10;
+  constexpr int64_t kThreads = 3;
+  const auto fill_share = [&](int64_t i) noexcept {
+    const int64_t first = start + i * kShare;
+    const auto copy = [&](int64_t offset, const uint8_t* source, int64_t n) {
+      std::memcpy(block + (offset - start), source, static_cast<std::size_t>(n));
+    };
+    for_each_part(ranges, first, std::min(end, first + kShare), copy);
+  };
+  parallel_for((end - start + kShare - 1) / kShare, fill_share, kThreads);
 }
 
 /// Copies `size` bytes on several threads.
@@ -110,124 +124,27 @@ class BlockRing {
   std::size_t next_ = 0;
 };
 
-/// Copies to a device by way of pinned blocks, on several threads: one is slower than the bus.
-/// Blocks are so small that the processor's cache holds those that are in turn, and the device
-/// reads them from there.
-class StagedCopy {
- public:
-  StagedCopy(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
-             const std::vector<CopyRange>& ranges)
-      : work_(work),
-        pinned_(pinned),
-        to_(to),
-        target_(target),
-        ranges_(ranges),
-        size_(ranges.back().offset + ranges.back().size) {}
-  ~StagedCopy() {
-    for (Block& block : blocks_) work_.hold(std::move(block.memory));
-  }
-  StagedCopy(const StagedCopy&) = delete;
-  StagedCopy& operator=(const StagedCopy&) = delete;
-
-  void run() {
-    const int64_t count = (size_ + kBlock - 1) / kBlock;
-    const auto most_blocks = static_cast<std::size_t>(count);
-    blocks_.reserve(most_blocks);
-    left_.reserve(most_blocks);
-    parallel_for(
-        count, [&](int64_t i) noexcept { copy_now(i); },
-        std::clamp<int64_t>(size_ / kBytesPerThread, 1, kMostThreads));
-    if (error_ != nullptr) std::rethrow_exception(error_);
-    for (const int64_t i : left_) {
-      wait_for_block();
-      copy(i, take(Wait::kYes));
-    }
-  }
-
- private:
-  static constexpr int64_t kBlock = int64_t{512} << 10;
-  /// Those of the bus: more threads do not help.
-  static constexpr int64_t kMostThreads = 4;
-  /// What takes longer to copy than a thread takes to wake up.
-  static constexpr int64_t kBytesPerThread = int64_t{1} << 20;
-
-  struct Block {
-    std::shared_ptr<uint8_t> memory;
-    OwnedEvent copied;
-  };
-
-  /// Copies part `i`, or leaves it if no block is free, since helper threads may not wait.
-  void copy_now(int64_t i) noexcept {
-    try {
-      Block block = take(Wait::kNo);
-      if (block.memory != nullptr) return copy(i, std::move(block));
-      const std::lock_guard<std::mutex> lock(mutex_);
-      left_.push_back(i);
-    } catch (...) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      error_ = std::current_exception();
-    }
-  }
-
-  /// A block of this copy that the device has read, or another one of the pool.
-  Block take(Wait wait) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (error_ != nullptr) return {};
-      // The stream is done with the first one first. One without an event had an error.
-      if (next_ < blocks_.size() && blocks_[next_].copied &&
-          is_complete(to_, blocks_[next_].copied.handle())) {
-        return std::move(blocks_[next_++]);
-      }
-    }
-    return {StagingPool::get().take(work_.memory(), pinned_, std::min(size_, kBlock), wait), {}};
-  }
-
-  /// Before a block of the pool is waited for, which other copies have.
-  void wait_for_block() const {
-    if (next_ < blocks_.size()) synchronize_event(to_, blocks_[next_].copied.handle());
-  }
-
-  /// Copies part `i` by way of `block`, or without one if there is none.
-  void copy(int64_t i, Block block) {
-    const int64_t start = i * kBlock;
-    const int64_t end = std::min(size_, start + kBlock);
-    if (block.memory == nullptr) {
-      for_each_part(ranges_, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
-        work_.memory().copy(to_, target_ + offset, Device{}, source, n, work_.stream());
+/// Copies block by block, so that the host fills a block while the device copies earlier ones.
+void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
+                 const std::vector<CopyRange>& ranges) {
+  MemoryOps& memory = work.memory();
+  const StreamHandle stream = work.stream();
+  const int64_t size = ranges.back().offset + ranges.back().size;
+  for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
+    const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
+    const std::shared_ptr<uint8_t> block = StagingPool::get().take(memory, pinned, end - start);
+    if (block == nullptr) {
+      for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
+        memory.copy(to, target + offset, Device{}, source, n, stream);
       });
-      return;
+      continue;
     }
-    for_each_part(ranges_, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
-      std::memcpy(block.memory.get() + (offset - start), source, static_cast<std::size_t>(n));
-    });
-    const auto keep = [&] {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      blocks_.push_back(std::move(block));
-    };
-    try {
-      work_.memory().copy(to_, target_ + start, pinned_, block.memory.get(), end - start,
-                          work_.stream());
-      block.copied = work_.record();
-    } catch (...) {
-      keep();
-      throw;
-    }
-    keep();
+    work.hold(block);
+    fill_block(block.get(), start, end, ranges);
+    memory.copy(to, target + start, pinned, block.get(), end - start, stream);
+    if (end < size) work.release_last();
   }
-
-  StreamWork& work_;
-  const Device pinned_;
-  const Device to_;
-  uint8_t* const target_;
-  const std::vector<CopyRange>& ranges_;
-  const int64_t size_;
-  std::mutex mutex_;
-  std::vector<Block> blocks_;  ///< in the order of their copies: one for each part that is copied
-  std::size_t next_ = 0;       ///< the first one that has not been taken again
-  std::vector<int64_t> left_;  ///< parts for which there was no block
-  std::exception_ptr error_;
-};
+}
 
 }  // namespace
 
@@ -237,7 +154,7 @@ void copy_ranges(StreamWork& work, const Device& from, const Device& to, uint8_t
   MemoryOps& memory = work.memory();
   const auto staging = pin ? find_staging(memory, from, to, ranges) : std::nullopt;
   if (staging) {
-    StagedCopy(work, *staging, to, target, ranges).run();
+    copy_staged(work, *staging, to, target, ranges);
     return;
   }
   for (const CopyRange& range : ranges) {

@@ -21,8 +21,8 @@ enum class Wait { kYes, kNo };
 class StagingPool {
  public:
   static constexpr int64_t kMinBlock = int64_t{64} << 10;
-  /// Large enough for the full bandwidth, and small enough that the host empties a block while the
-  /// device fills the next ones.
+  /// Large enough for the full bandwidth, and small enough that the host fills a block while
+  /// earlier ones are copied.
   static constexpr int64_t kMaxBlock = int64_t{4} << 20;
 
   /// The pool of this process.
@@ -51,7 +51,7 @@ class StagingPool {
   std::shared_ptr<uint8_t> share(OwnedBlock block);
   OwnedBlock find_idle(const Device& device, int64_t size);
   OwnedBlock allocate(MemoryOps& memory, const Device& device, int64_t size);
-  bool reserve(int64_t size, Wait wait);
+  bool reserve(int64_t size);
   std::vector<OwnedBlock> make_room(int64_t size);
   void wait_for_change(const Waiting& waiting);
   void forget(int64_t size) noexcept;

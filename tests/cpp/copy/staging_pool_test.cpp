@@ -195,12 +195,12 @@ TEST_P(StagingTest, OneBlockIsAlwaysAllowed) {
 }
 
 TEST_P(StagingTest, AnIdleBlockIsReplacedByOneOfAnotherSize) {
-  limit_pinned(2 * kSmallest);
+  limit_pinned(kLargest);
   copy_array(make_array({1}), device_).synchronize();
   EXPECT_TRUE(eventually([] { return pending_releases() == 0; }));
-  const Bytes pattern = make_pattern(2 * kSmallest);
+  const Bytes pattern = make_pattern(kLargest);
   EXPECT_TRUE(read(copy_array(make_array(pattern), device_)) == pattern);
-  EXPECT_EQ(pinned(), 2 * kSmallest);
+  EXPECT_EQ(pinned(), kLargest);
 }
 
 TEST_P(StagingTest, ALowerLimitGivesBack) {
