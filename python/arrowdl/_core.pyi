@@ -977,8 +977,8 @@ def to_arrow_device(
         None copies if the layout requires it (strided rows), False raises BufferError then, True always
         copies.
     layout : {'auto', 'fixed_shape_tensor', 'list'}
-        The type of tensors with 2 and more dimensions: arrow.fixed_shape_tensor ('auto' too), or nested
-        FixedSizeLists.
+        The type of tensors with 2 and more dimensions: arrow.fixed_shape_tensor ('auto' too, unless
+        elements are of arrowdl.* types and not permuted), or nested FixedSizeLists.
     bool_as : {'bool8', 'bits'}
         arrow.bool8, zero-copy, or Arrow's bit-packed booleans, a copy.
     mask : tensor or Arrow array of bool, shape (rows,), optional

@@ -36,7 +36,7 @@ def test_results_come_back_to_the_host(prefetch: int) -> None:
     def model(x: Any) -> dict[str, Any]:
         assert x.is_cuda
         Spin(torch.cuda.current_stream(), 2e-4)  # the results come late
-        return {"sum": x.sum(1), "half": x.half(), "big": x.sum(1) > 300}
+        return {"sum": x.sum(1), "half": x.bfloat16(), "big": x.sum(1) > 300}
 
     made = predict(model, prefetch=prefetch)
     assert made["sum"].to_pylist() == SUMS

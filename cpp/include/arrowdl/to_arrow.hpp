@@ -9,7 +9,7 @@ ARROWDL_BEGIN_NAMESPACE
 
 /// The Arrow type of tensors of two and more dimensions.
 enum class TensorLayout {
-  kAuto,              ///< fixed_shape_tensor
+  kAuto,              ///< fixed_shape_tensor; lists for `arrowdl.*` elements in C order
   kFixedShapeTensor,  ///< arrow.fixed_shape_tensor, permuted dense rows zero-copy
   kList,              ///< nested FixedSizeList, C order only
 };

@@ -1,6 +1,8 @@
 // Converts tensors to Arrow arrays.
 #include "arrowdl/to_arrow.hpp"
 
+#include <algorithm>
+
 #include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
 #include "arrowdl/copy.hpp"
@@ -16,6 +18,10 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
+bool is_c_order(const std::vector<int32_t>& order) {
+  return std::is_sorted(order.begin(), order.end());
+}
+
 const char* copy_reason(const TensorView& view, const std::vector<int32_t>& order,
                         const ToArrowOptions& options) {
   if (view.dtype->code == kDLBool && options.bool_as == BoolAs::kBits) {
@@ -24,12 +30,20 @@ const char* copy_reason(const TensorView& view, const std::vector<int32_t>& orde
   if (order.empty()) {
     return "its rows are not dense in memory (strided, broadcast or reversed)";
   }
-  if (options.layout == TensorLayout::kList) {
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (order[i] != static_cast<int32_t>(i)) return "nested lists are in C order";
-    }
+  if (options.layout == TensorLayout::kList && !is_c_order(order)) {
+    return "nested lists are in C order";
   }
   return nullptr;
+}
+
+/// Whether rows of several dimensions are nested lists. Libraries that know fixed_shape_tensor, as
+/// pyarrow does, forget the extension types of its values, other than Arrow's own: bfloat16 would
+/// become bytes there, and complex numbers pairs.
+bool becomes_lists(const TensorView& view, const std::vector<int32_t>& order,
+                   const ToArrowOptions& options) {
+  if (view.ndim == 1 || options.layout == TensorLayout::kList) return true;
+  const bool is_own_type = view.dtype->extension != nullptr && view.dtype->code != kDLBool;
+  return options.layout == TensorLayout::kAuto && is_own_type && is_c_order(order);
 }
 
 OwnedArray make_node(int64_t length, std::vector<Buffer> buffers,
@@ -153,10 +167,10 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
     data = share_elements(std::move(tensor), view);
   }
   OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
-  const bool is_fixed_shape = view.ndim > 1 && options.layout != TensorLayout::kList;
   DeviceArray array =
-      is_fixed_shape ? wrap_fixed_shape(view, order, options, std::move(elements), std::move(event))
-                     : wrap_lists(view, options, std::move(elements), std::move(event));
+      becomes_lists(view, order, options)
+          ? wrap_lists(view, options, std::move(elements), std::move(event))
+          : wrap_fixed_shape(view, order, options, std::move(elements), std::move(event));
   if (!through_host) return array;
   if (reason != nullptr) return copy_array(array, home);
   return options.copy == Copy::kAlways ? duplicate(array) : array;

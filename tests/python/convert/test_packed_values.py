@@ -109,10 +109,10 @@ def test_what_other_libraries_see() -> None:
     assert len(row) == 3
     assert row.type == "arrowdl.int4"
     assert pa.array(row).to_pylist() == [b"\x10", b"\x32", b"\x54"]
-    rows = arrowdl.to_arrow_device(MadeProducer(make("uint2", (2, 8))))
+    rows = arrowdl.to_arrow_device(MadeProducer(make("uint2", (2, 8))), layout="fixed_shape_tensor")
     assert rows.type == "fixed_shape_tensor<arrowdl.uint2>(2)"
     assert storage_of(rows).to_pylist() == [[b"\xe4", b"\xe4"], [b"\xe4", b"\xe4"]]
-    lists = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))), layout="list")
+    lists = arrowdl.to_arrow_device(MadeProducer(make("int4", (3, 4))))
     tensors = {"x": MadeProducer(make("int4", (3, 4)))}
     batch = pa.record_batch(arrowdl.to_arrow_device(tensors, layout="list"))
     assert lists.type == "fixed_size_list<arrowdl.int4>[2]"
@@ -438,7 +438,7 @@ def test_frameworks_without_the_type_say_so(name: str) -> None:
         for copy in (None, False):
             with pytest.raises(BufferError, match=f"jax has no {name}.*pyarrow.array"):
                 arrowdl.to_jax(array, copy=copy)
-    data = arrowdl.to_numpy(pa.array(array)).tobytes()  # the advice
+    data = arrowdl.to_numpy(pa.array(array.values)).tobytes()  # the advice
     codes = data if name in PADDED else unpack(data, PACKED[name][1])
     assert list(codes) == [i % (1 << ALL[name][1]) for i in range(12)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from typing import Any
 
 import arrowdl
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from arrowdl import _core
@@ -177,6 +179,23 @@ def test_complex_is_a_list_of_two_parts(name, part):
     assert read.type.value_type == part
     assert read.to_pylist() == [[1, 2], [0, -3]]
     assert address(read) == tensor.data_ptr()
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 2), (0, 3)])
+def test_matrices_keep_their_type_in_pyarrow_and_in_files(name, shape, tmp_path):
+    """pyarrow forgets the extension type of a fixed_shape_tensor's values: they are lists."""
+    tensor = torch.arange(math.prod(shape)).reshape(shape).float().to(getattr(torch, name))
+    table = pa.table(arrowdl.to_arrow_device({"x": tensor}))
+    pq.write_table(table, tmp_path / "x.parquet")
+    for read in (table, pq.read_table(tmp_path / "x.parquet")):
+        back = arrowdl.to_torch(read)["x"]
+        assert back.dtype == tensor.dtype
+        assert back.shape == tensor.shape
+        assert bits_of(back) == bits_of(tensor)
+    permuted = tensor[None].transpose(1, 2)
+    if permuted.numel() > 0:
+        assert address(pa.array(arrowdl.to_arrow_device(permuted))) == tensor.data_ptr()
 
 
 @pytest.mark.parametrize(
