@@ -129,17 +129,20 @@ def test_a_batch_is_released_when_the_training_drops_it() -> None:
     class Kept(dict[str, Any]):
         pass
 
-    alive: list[weakref.ref[Kept]] = []
+    alive: dict[int, weakref.ref[Kept]] = {}  # in the order in which the threads are done
 
     def keep(batch: Any) -> Kept:
         kept = Kept(batch)
-        alive.append(weakref.ref(kept))
+        alive[int(batch["id"][0])] = weakref.ref(kept)
         return kept
 
-    for number, batch in enumerate(make(transform=keep)):
+    before: list[int] = []
+    for batch in make(transform=keep):
+        first = int(batch["id"][0])
         del batch
         gc.collect()
-        assert all(one() is None for one in alive[:number])
+        assert all(alive[one]() is None for one in before)
+        before.append(first)
 
 
 def test_the_wait_for_a_transform_is_told() -> None:
