@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return getattr(val, "__qualname__", None) if callable(val) else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
+def _skip_what_lacks_a_library() -> Generator[None]:
     """Without the libraries that ARROWDL_WITHOUT names, a test that needs one is skipped."""
     without = os.environ.get("ARROWDL_WITHOUT", "").split()
     try:
@@ -33,6 +32,16 @@ def pytest_runtest_call() -> Iterator[None]:
             raise
         traceback.clear_frames(error.__traceback__)  # arrays that the fixtures below would count
         pytest.skip(f"{found[1]} is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None]:
+    return (yield from _skip_what_lacks_a_library())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    return (yield from _skip_what_lacks_a_library())
 
 
 def _live_objects() -> int:

@@ -57,7 +57,8 @@ ALMOST_EQUAL = {
 def read_type(type: pa.DataType) -> pa.DataType:
     """The type of an empty array of `type` after arrowdl has read it."""
     is_extension = isinstance(type, pa.BaseExtensionType)
-    array = pa.array([], type.storage_type if is_extension else type)
+    # Not pa.array([]), of which pyarrow 24 forgets that a dictionary is ordered.
+    array = pa.nulls(0, type.storage_type if is_extension else type)
     if is_extension:
         array = pa.ExtensionArray.from_storage(type, array)
     return pa.array(arrowdl.from_arrow(array)).type
