@@ -99,7 +99,7 @@ class Converter {
   // converter_on_device.cpp: memory that the host cannot read
   pybind11::object convert_on_device(const DeviceArray& array) const;
   pybind11::object build_from_parts(const DeviceArray& array, const TensorParts& parts) const;
-  pybind11::object unpack_bits(const DeviceArray& array, const BitParts& bits) const;
+  pybind11::object unpack_bits(const BitParts& bits) const;
   pybind11::object share_view(const DeviceArray& array, const TensorView& view) const;
   pybind11::object make_on_device(const DeviceArray& array, const Dtype& dtype,
                                   ReadTensor read) const;

@@ -66,11 +66,10 @@ py::object Converter::build_from_parts(const DeviceArray& array, const TensorPar
   }
   py::object valid = py::none();
   for (const BitParts& bits : parts.validity) {
-    const py::object level = unpack_bits(array, bits);
+    const py::object level = unpack_bits(bits);
     valid = valid.is_none() ? level : valid & level;
   }
-  py::object values =
-      parts.values ? share_view(array, *parts.values) : unpack_bits(array, *parts.bits);
+  py::object values = parts.values ? share_view(array, *parts.values) : unpack_bits(*parts.bits);
   if (is_shared(parts) && options_.access == Access::kCopied && !gives_memory()) {
     values = call_framework(framework_.copy, values);
   }
@@ -87,8 +86,8 @@ py::object Converter::build_from_parts(const DeviceArray& array, const TensorPar
   return py::make_tuple(arrange(values), arrange(valid));
 }
 
-py::object Converter::unpack_bits(const DeviceArray& array, const BitParts& bits) const {
-  return call_framework(framework_.unpack_bits_on_device, share_view(array, bits.bytes),
+py::object Converter::unpack_bits(const BitParts& bits) const {
+  return call_framework(framework_.unpack_bits_on_device, share_view(bits.level, bits.bytes),
                         py::int_(bits.offset), py::int_(bits.length), py::int_(bits.repeat));
 }
 

@@ -482,11 +482,14 @@ bool CudaLikeRuntime::is_between_gpus(const Device& a, const Device& b) const no
   return a.id != b.id && is_gpu(a) && is_gpu(b);
 }
 
+/// A stream of `to` copies. Between GPUs that are no peers the driver has a call of its own; to
+/// pinned and managed memory of another GPU it has not.
 bool CudaLikeRuntime::can_copy(const Device& from, const Device& to, const void* source) {
-  if (!is_between_gpus(from, to) || source == nullptr) return true;
+  const bool is_of_gpu = has_type(from) && find_memory(from) == Memory::kDevice;
+  if (!is_of_gpu || !has_type(to) || from.id == to.id || source == nullptr) return true;
   const Scope scope(*this, to);
-  return !find_state(to).has_pools || find_pool(to) == nullptr || !are_peers(from, to) ||
-         may_access(to, from, source);
+  if (!find_state(to).has_pools || find_pool(to) == nullptr) return true;
+  return are_peers(from, to) ? may_access(to, from, source) : is_between_gpus(from, to);
 }
 
 void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, const void* source,
@@ -502,9 +505,14 @@ void CudaLikeRuntime::copy(const Device& to, void* target, const Device& from, c
   const Scope scope(*this, device, stream);
   const auto bytes = static_cast<std::size_t>(size);
   // Addresses are unified: the driver finds the device of each.
-  const int status = is_between_gpus(to, from)
-                         ? copy_between(to, target, from, source, bytes, stream)
-                         : copy_async(target, source, bytes, stream);
+  int status = 0;
+  if (is_between_gpus(to, from)) {
+    status = copy_between(to, target, from, source, bytes, stream);
+  } else if (to.type == kDLCPU) {  // waits for the stream, unless the memory is pinned
+    wait_guarded([&](const Waiting&) { status = copy_async(target, source, bytes, stream); });
+  } else {
+    status = copy_async(target, source, bytes, stream);
+  }
   if (status != 0) raise(device, copy_name(), status);
 }
 

@@ -25,7 +25,7 @@ TensorView view_flat(const Dtype* dtype, int64_t size, const uint8_t* data, cons
 BitParts view_bits(const DeviceArray& level, const uint8_t* bits, int64_t size) {
   const int64_t offset = level.offset() % 8;
   const int64_t n_bytes = bitmap_size(offset + level.length());
-  return {view_flat(find_dtype("uint8"), n_bytes, bits + level.offset() / 8, level.device()),
+  return {level, view_flat(find_dtype("uint8"), n_bytes, bits + level.offset() / 8, level.device()),
           offset, level.length(), size / level.length()};
 }
 

@@ -13,9 +13,10 @@ ARROWDL_BEGIN_NAMESPACE
 
 /// The bits of an array, one for `repeat` consecutive elements.
 struct BitParts {
-  TensorView bytes;  ///< 1-D uint8
-  int64_t offset;    ///< of the first bit in them
-  int64_t length;    ///< in bits
+  DeviceArray level;  ///< whose memory they are in: not that of its child, if that was decoded
+  TensorView bytes;   ///< 1-D uint8
+  int64_t offset;     ///< of the first bit in them
+  int64_t length;     ///< in bits
   int64_t repeat;
 };
 
@@ -29,8 +30,8 @@ struct TensorParts {
   std::vector<int64_t> axes;         ///< the position of each dimension in that order
 };
 
-/// Splits `array`, which must outlive the parts. `parents` are the structs that it is a `child` of,
-/// whose nulls count as well. Raises BufferError for nulls that `nulls` refuses, as `to_dlpack`
+/// Splits `array`, which must outlive the values. `parents` are the structs that it is a `child`
+/// of, whose nulls count as well. Raises BufferError for nulls that `nulls` refuses, as `to_dlpack`
 /// does, and for types that are not one tensor.
 TensorParts split_tensor(const DeviceArray& array, Nulls nulls,
                          const std::vector<DeviceArray>& parents = {});

@@ -2,6 +2,7 @@
 #include "copy/copy_plan.hpp"
 
 #include <cstring>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -216,18 +217,27 @@ void CopyPlanner::find_lists(const DeviceArray& window, std::vector<DeviceArray>
 void CopyPlanner::read_ends_of(const std::vector<DeviceArray>& lists) {
   constexpr int64_t kSlot = sizeof(int64_t);
   MemoryOps& memory = work_->memory();
-  const HostBlock block(*work_, from_, static_cast<int64_t>(lists.size()) * 2 * kSlot);
+  std::optional<StreamWork> own;  // a stream of another GPU may not read them
+  if (to_.type != kDLCPU && to_.id != from_.id) {
+    own.emplace(memory, from_, std::nullopt, nullptr);
+    for (const DeviceArray& list : lists) {
+      own->hold(list.storage());
+      wait_event(from_, own->stream(), list.sync_event());
+    }
+  }
+  StreamWork& work = own ? *own : *work_;
+  const HostBlock block(work, from_, static_cast<int64_t>(lists.size()) * 2 * kSlot);
   std::memset(block.address(), 0, static_cast<std::size_t>(block.size()));
   uint8_t* target = block.address();
   for (const DeviceArray& list : lists) {
     const int64_t width = layout_row(list.type().layout).buffers[1].width;
     const uint8_t* first = list.buffer_as<uint8_t>(1) + list.offset() * width;
     for (const uint8_t* end : {first, first + list.length() * width}) {
-      memory.copy(block.device(), target, from_, end, width, work_->stream());
+      memory.copy(block.device(), target, from_, end, width, work.stream());
       target += kSlot;
     }
   }
-  work_->wait();
+  work.wait();
   target = block.address();
   for (const DeviceArray& list : lists) {
     visit_offset(list.type(), [&](auto zero) {

@@ -270,6 +270,9 @@ extern "C" __attribute__((visibility("default"))) void arrowdl_fake_set_module_s
 FAKE_CONTROL void arrowdl_fake_set_sharing(int possible) {
   arrowdl_fake_driver()->set_sharing(possible != 0);
 }
+FAKE_CONTROL void arrowdl_fake_set_peers(int possible) {
+  arrowdl_fake_driver()->set_peer_access(possible != 0);
+}
 FAKE_CONTROL int arrowdl_fake_allocations() { return arrowdl_fake_driver()->count().allocations; }
 FAKE_CONTROL int arrowdl_fake_host_waits() { return arrowdl_fake_driver()->host_waits(); }
 FAKE_CONTROL int arrowdl_fake_copies() { return arrowdl_fake_driver()->copies(); }

@@ -90,6 +90,25 @@ class _Relabelled:
         return CPU, 0
 
 
+def check_label(tensor: DLTensor) -> None:
+    """Require that memory of the GPU is labelled with the GPU that the driver says it is of.
+
+    A framework would take the label's word. The fake's memory can be read as the host's, too.
+    """
+    library = ctypes.CDLL("libcuda.so.1")
+
+    def ask(attribute: int) -> int | None:
+        value = ctypes.c_int()
+        address = ctypes.c_void_p(tensor.data)
+        status = library.cuPointerGetAttribute(ctypes.byref(value), attribute, address)
+        return None if status else value.value
+
+    memory_type, is_managed, ordinal = map(ask, (2, 8, 9))  # CUpointer_attribute
+    if tensor.data and memory_type == 2 and not is_managed:  # CU_MEMORYTYPE_DEVICE
+        labelled = tensor.device.device_type, tensor.device.device_id
+        assert labelled == (2, ordinal), f"memory of GPU {ordinal} is labelled {labelled}"
+
+
 def read_as_host(tensor: Any) -> Any:
     """A stand-in for the `from_dlpack` of a framework on the fake device: numpy, which can read the
     fake's memory once it is told that it is the CPU's."""
@@ -99,6 +118,7 @@ def read_as_host(tensor: Any) -> Any:
     said = tensor.__dlpack_device__()
     labelled = device.device_type, device.device_id
     assert labelled == said, f"a tensor of {said} is labelled {labelled}"
+    check_label(managed.dl_tensor)
     managed.dl_tensor.device = DLDevice(CPU, 0)
     return np.from_dlpack(_Relabelled(capsule))
 
@@ -260,7 +280,9 @@ class StandInFramework:
         return 0
 
     def _to_object(self, managed: int, out: int) -> int:
-        DLManagedTensorVersioned.from_address(managed).dl_tensor.device = DLDevice(CPU, 0)
+        tensor = DLManagedTensorVersioned.from_address(managed).dl_tensor
+        check_label(tensor)
+        tensor.device = DLDevice(CPU, 0)
         capsule = make_tensor_capsule(managed, "dltensor_versioned")
         made = np.from_dlpack(_Relabelled(capsule))
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
