@@ -206,6 +206,43 @@ def test_a_state_of_files_that_were_written_since(
     memory.rm(box, recursive=True)
 
 
+@pytest.mark.parametrize("kind", ["mapped", "mixture", "mixture of mapped"])
+def test_a_state_of_local_files_that_were_written_since(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of mapped Arrow files, and of the files of a mixture, the sizes are known."""
+
+    def write(name: str, words: list[str]) -> Path:
+        table = pa.table({"word": words})
+        path = tmp_path / name
+        if "mapped" in kind:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            pq.write_table(table, path)
+        return path
+
+    ending = "arrow" if "mapped" in kind else "parquet"
+    paths = [write(f"{i}.{ending}", [f"{i}" * 5] * ROWS) for i in range(2)]
+
+    def make() -> arrowdl.Loader:
+        if kind == "mapped":
+            return arrowdl.Loader(paths, 16, ragged="offsets")
+        table = pa.table({"word": ["in memory"] * ROWS})
+        sources = {"a": paths[0], "b": paths[1], "c": table}
+        return arrowdl.Loader.mix(
+            sources, weights=dict.fromkeys(sources, 1), global_batch_size=16, ragged="offsets"
+        )
+
+    state = json.loads(json.dumps(make().state_dict()))
+    make().load_state_dict(state)
+    assert not caplog.records
+    write(f"1.{ending}", ["a much longer word, no two alike", *map(str, range(ROWS - 1))])
+    make().load_state_dict(state)
+    (record,) = caplog.records
+    assert "other sizes than those of the state" in record.getMessage()
+
+
 def test_local_files(tmp_path: Path) -> None:
     for i in range(3):
         (tmp_path / f"{i}.parquet").write_bytes(dump(i * ROWS))

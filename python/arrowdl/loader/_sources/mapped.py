@@ -17,6 +17,7 @@ from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import ChunkSource, TableSource
 from arrowdl.loader._sources.unify_schemas import choose_read, unify_schemas
 from arrowdl.loader._sources.vocabulary import Vocabulary
+from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,9 @@ class MappedSource(TableSource):
 
     def count_files(self) -> int:
         return len(self._files)
+
+    def list_stamps(self) -> list[Stamp]:
+        return [self._stamps.find(file.path) for file in self._files]
 
     def for_writing(self) -> MappedSource:
         if self._private_rows is None:

@@ -19,6 +19,7 @@ from arrowdl.loader._sources.vocabulary import (
     list_dictionaries,
     make_empty,
 )
+from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -330,6 +331,9 @@ class MixedSource(IndexedSource):
             for member in self.members
             if member.source.snapshot
         )
+
+    def list_stamps(self) -> list[Stamp]:
+        return [stamp for member in self.members for stamp in member.source.list_stamps()]
 
     def describe(self) -> str:
         parts = []
