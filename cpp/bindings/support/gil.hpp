@@ -46,13 +46,20 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
+/// Gives this thread a Python thread state until its end, if it is one of arrowdl's that read
+/// streams. Otherwise each call on it makes and destroys one, with the values of threading.local.
+void keep_thread_state() noexcept;
+
 /// Runs `body` with the GIL held and a pending Python error saved. If the interpreter has ended, or
 /// is finalizing and this thread does not hold the GIL, this does not run `body` and returns false:
 /// memory that `body` would free is leaked.
 template <typename Body>
 bool with_gil(const Body& body) {
   if (Py_IsInitialized() == 0) return false;
-  if (!holds_gil() && is_finalizing()) return false;
+  if (!holds_gil()) {
+    if (is_finalizing()) return false;
+    keep_thread_state();
+  }
   struct Gil {
     const PyGILState_STATE state = PyGILState_Ensure();
     ~Gil() { PyGILState_Release(state); }

@@ -18,6 +18,14 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
+/// What a thread of ours calls at its end.
+struct Background {
+  bool is_own = false;
+  void (*end)() = nullptr;
+};
+
+thread_local Background background;
+
 /// The running threads, and their work.
 class Running {
  public:
@@ -26,13 +34,12 @@ class Running {
     reads_.insert(read);
     ++threads_;
   }
-  /// Called at the end of a thread. Its work may be destroyed here.
+  /// Removes the work of a thread that ends. It may be destroyed here.
   void remove(std::shared_ptr<BackgroundRead> read) noexcept {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      reads_.erase(read);
-    }
-    read.reset();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reads_.erase(read);
+  }
+  void remove_thread() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     --threads_;
     ended_.notify_all();
@@ -55,9 +62,15 @@ Running& running() { return of_this_process<Running>(); }
 void run(std::shared_ptr<BackgroundRead> read) {
   struct Leave {
     std::shared_ptr<BackgroundRead> read;
-    ~Leave() { running().remove(std::move(read)); }
+    ~Leave() {
+      running().remove(std::move(read));
+      background.is_own = false;
+      if (background.end != nullptr) background.end();
+      running().remove_thread();
+    }
   };
   Leave leave{std::move(read)};
+  background.is_own = true;
   leave.read->run();
 }
 
@@ -65,19 +78,29 @@ void run(std::shared_ptr<BackgroundRead> read) {
 
 void start_background(const std::shared_ptr<BackgroundRead>& read, const char* advice) {
   running().add(read);
+  const auto leave = [&read] {
+    running().remove(read);
+    running().remove_thread();
+  };
   try {
     std::thread(run, read).detach();
   } catch (const std::system_error& error) {
-    running().remove(read);
+    leave();
     throw Error(ErrorKind::kRuntime,
                 concat("the thread that reads ahead cannot start (", error.what(),
                        "): this process, its user or its container has as many threads as it may "
                        "have (ulimit -u, docker run --pids-limit). ",
                        advice));
   } catch (...) {
-    running().remove(read);
+    leave();
     throw;
   }
+}
+
+bool at_background_end(void (*end)()) noexcept {
+  if (!background.is_own || background.end != nullptr) return false;
+  background.end = end;
+  return true;
 }
 
 void stop_background_reads(double seconds) noexcept {

@@ -21,4 +21,9 @@ class BackgroundRead {
 /// says how to do without one.
 void start_background(const std::shared_ptr<BackgroundRead>& read, const char* advice);
 
+/// Calls `end`, which must not throw, when the calling thread ends, if start_background started it:
+/// after its work was destroyed, and before stop_background_reads returns. One function for a
+/// thread, the first. Returns whether `end` will be called.
+bool at_background_end(void (*end)()) noexcept;
+
 ARROWDL_END_NAMESPACE

@@ -190,6 +190,30 @@ def fail_after(batches: int) -> Iterator[pa.RecordBatch]:
     raise KeyError("disk on fire")
 
 
+def test_a_thread_that_reads_ahead_keeps_its_thread_local_values() -> None:
+    """It is one thread of Python for all arrays, and drops them when it ends."""
+    local = threading.local()
+    ended = threading.Event()
+    threads = []
+
+    class Connection:
+        def __del__(self) -> None:
+            ended.set()
+
+    def source() -> Iterator[pa.Array]:
+        for i in range(10):
+            if not hasattr(local, "connection"):
+                local.connection = Connection()
+                threads.append(threading.get_ident())
+            yield pa.array([i])
+
+    batches = arrowdl.from_arrow_stream(source()).prefetch(2)
+    assert [len(array) for array in batches] == [1] * 10
+    assert len(threads) == len(set(threads)) == 2  # from_arrow_stream() has read the first here
+    del batches
+    assert ended.wait(10)
+
+
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_errors_of_the_source_come_as_they_are(prefetch: bool) -> None:
     stream = arrowdl.from_arrow_stream(fail_after(1))
