@@ -63,8 +63,9 @@ class ColumnOptions:
     def _list_given(self) -> dict[str, Any]:
         """Return the options that are not the defaults of `to_torch`."""
         given = {name: value for name, value in self.__dict__.items() if value is not None}
-        if type(self.pad_value) is int and self.pad_value == 0:
-            del given["pad_value"]
+        for name, default in (("pad_value", 0), ("nulls", "raise"), ("ragged", "jagged")):
+            if type(given[name]) is type(default) and given[name] == default:
+                del given[name]
         return given
 
     def is_padded(self, column: str) -> bool:

@@ -19,7 +19,7 @@ from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._tally import Tally
 
 Convert = Callable[[Any], Any]
-MakeBar = Callable[[], AbstractContextManager[Callable[[int], None]]]
+MakeBar = Callable[[], AbstractContextManager[Callable[[int], None] | None]]
 
 
 @dataclass
@@ -33,11 +33,14 @@ class Received:
         Rows of the last batch that belong to this rank.
     outcome : Outcome, optional
         What became of the rows of the last batch, without the batch.
+    is_closed : bool
+        Whether it wants no more, not even the batch that is waited for.
     """
 
     stats: Stats = field(default_factory=Stats)
     valid_rows: int = 0
     outcome: Outcome | None = None
+    is_closed: bool = False
 
 
 class SharePipeline(Protocol):
@@ -49,8 +52,11 @@ class SharePipeline(Protocol):
         An item has `len`, its rows, and `nbytes`. The stream has `close`.
         """
 
-    def count_padding(self, item: Any) -> Counts:
-        """Count the values of padded columns in an item, and the padding."""
+    def choose_counter(self) -> Callable[[Any], Counts] | None:
+        """Return what counts the values of padded columns in an item, and the padding.
+
+        None if the stream that was opened last has no such columns.
+        """
 
 
 def iterate(
@@ -60,11 +66,11 @@ def iterate(
     make_bar: MakeBar,
     reporter: Reporter,
     tally: Tally | None = None,
-    is_over: Callable[[], bool] = bool,
+    check: Callable[[], object] | None = None,
 ) -> Generator[Any, None, bool]:
     """Yield the batches of a share, and note each in `reader`'s position and in `received`.
 
-    Returns whether all were read.
+    Returns whether all were read. Each line of the loop is part of the price of every batch.
 
     Parameters
     ----------
@@ -73,28 +79,34 @@ def iterate(
     received : Received
     make_bar : callable
         Makes a context manager that returns a function, which is called with the rows of each
-        batch.
+        batch, or None.
     reporter : Reporter
     tally : Tally, optional
         Counts the rows that are skipped.
-    is_over : callable
-        Whether the batch that was waited for is not wanted any more; it may raise.
+    check : callable, optional
+        Called before a batch is given; it may raise.
 
     Raises
     ------
     RuntimeError
         This process was forked from the one that began to read.
     """
-    process = os.getpid()
-    own = reader.count_own(reader.position.batches)
+    process = _process.number
+    position, step, valid_rows = reader.position, reader.step, reader.valid_rows
+    given = reader.count_all(reader.count_own(position.batches))
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
     transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
+    count_padding = pipeline.choose_counter()
     with closing(stream), make_bar() as show:
         begin, number = now(), -1
         while True:
             number += 1
-            _check_process(process)
+            if process != _process.number:
+                raise RuntimeError(
+                    "this epoch is read by threads or workers of the process that this one was "
+                    "forked from: iterate the Loader in the process that reads it"
+                )
             item = next(stream, None)
             read = now()
             stats.source_seconds += read - begin
@@ -102,11 +114,14 @@ def iterate(
                 _stay_at_exit()
                 return True
             batch = convert(item)
-            if is_over():
+            if check is not None:
+                check()
+            if received.is_closed:
                 return False
-            length = len(item)
-            rows = reader.valid_rows.pop(number, length)
-            if isinstance(batch, Outcome):
+            length = rows = len(item)
+            if valid_rows:
+                rows = valid_rows.pop(number, length)
+            if type(batch) is Outcome:
                 received.outcome = outcome = batch
                 batch, length, rows = outcome.batch, outcome.rows, outcome.valid
                 outcome.batch = None
@@ -114,28 +129,48 @@ def iterate(
                 if tally is not None and outcome.report is not None:
                     tally.add(outcome.report)
                 del outcome
-            stats.padding_rows += length - rows
+            if length != rows:
+                stats.padding_rows += length - rows
             stats.bytes += item.nbytes
-            values, padding = pipeline.count_padding(item)
-            stats.values += values
-            stats.padding_values += padding
+            if count_padding is not None:
+                values, padding = count_padding(item)
+                stats.values += values
+                stats.padding_values += padding
             del item
             done = now()
-            spent = 0.0 if transform is None else transform.seconds
-            stats.transform_seconds += spent
-            stats.conversion_seconds += done - read - spent
+            if transform is None:
+                stats.conversion_seconds += done - read
+            else:
+                spent = transform.seconds
+                stats.transform_seconds += spent
+                stats.conversion_seconds += done - read - spent
             stats.batches += 1
             stats.rows += rows
             received.valid_rows = rows
-            own += 1
-            show(rows)  # which may be interrupted: the batch is not given yet
-            reader.position.give(reader.count_all(own))
+            given += step
+            if show is not None:
+                show(rows)  # which may be interrupted: the batch is not given yet
+            position.give(given)
             yield batch
             del batch  # releases its memory before the next batch is made
             begin = now()
             stats.consumer_seconds += begin - done
-            reporter.check(begin)
+            if begin >= reporter.due:
+                reporter.report(begin)
 
+
+class _Process:
+    """Numbers this process among the forks that led to it: cheaper to ask for than its id."""
+
+    number = 0
+
+    def count_fork(self) -> None:
+        self.number += 1
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.count_fork)
 
 _MOST_SECONDS = 10.0
 _is_ending = threading.Event()
@@ -155,11 +190,3 @@ def _stay_at_exit() -> None:
     if _is_ending.is_set() and threading.current_thread() is not threading.main_thread():
         threading.Event().wait(_MOST_SECONDS)
         raise RuntimeError("the process ends, and with it this epoch, before its last row")
-
-
-def _check_process(process: int) -> None:
-    if os.getpid() != process:
-        raise RuntimeError(
-            "this epoch is read by threads or workers of the process that this one was forked "
-            "from: iterate the Loader in the process that reads it"
-        )

@@ -9,7 +9,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from operator import sub
+from operator import attrgetter, sub
 from typing import Any
 
 from arrowdl import _core
@@ -369,8 +369,12 @@ class Pipeline:
         functions = [step.function for step in self.options.steps]
         return functions[0] if len(functions) == 1 else partial(_call_each, functions)
 
+    def choose_counter(self) -> Callable[[Any], Counts] | None:
+        """Return what counts the padding of an item; see `SharePipeline`."""
+        return None if self._padding is None else self.count_padding
+
     def count_padding(self, item: Any) -> Counts:
-        """Count the values of padded columns in an item, and the padding; see `SharePipeline`."""
+        """Count the values of padded columns in an item, and the padding."""
         if isinstance(item, Item):
             item = item.content
         if isinstance(item, (Message, Pending)):
@@ -420,7 +424,7 @@ class Pipeline:
         convert = choose_converter(options.tensor_framework, options.stack, options.columns, access)
         # Columns of transform_arrow need not be those of the files.
         is_read = options.transform_arrow is None
-        return partial(explain_errors, convert, self.source.find_nulls if is_read else _find_none)
+        return explain_errors(convert, self.source.find_nulls if is_read else _find_none)
 
     def _transform_arrow(
         self,
@@ -547,10 +551,9 @@ class WorkerPipeline:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
 
-    def count_padding(self, item: Any) -> Counts:
-        """Return what the worker counted; see `SharePipeline`."""
-        assert isinstance(item, Message)
-        return item.padding
+    def choose_counter(self) -> Callable[[Message], Counts]:
+        """Return what gives the worker's counts; see `SharePipeline`."""
+        return attrgetter("padding")
 
     def close(self) -> None:
         """End the idle worker processes; those of an epoch end with its stream."""

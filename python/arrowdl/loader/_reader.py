@@ -54,7 +54,6 @@ class EpochReader:
         self._received = Received()
         self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
-        self._is_closed = False
 
     def _use(self, pipeline: Pipeline) -> None:
         self._options = pipeline.options
@@ -192,19 +191,14 @@ class EpochReader:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
         received = self._received
-        tally = comparison = None
+        tally = check = None
         if self._options.skips:
             self._note_lost()
             tally = self._make_tally(reader.position)
-            comparison = self._compare_ranks(reader)
-
-        def is_over() -> bool:
-            if comparison is not None:
-                comparison.check()
-            return self._is_closed
-
+            if comparison := self._compare_ranks(reader):
+                check = comparison.check
         bar, reporter = self._make_bar, self._reporter
-        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, is_over)
+        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
         if not is_whole:
             return
         self._pipeline.check_read()
@@ -251,6 +245,10 @@ class EpochReader:
         is_endless = isinstance(source, MixedSource) and source.is_endless
         total = None if is_endless or isinstance(source, StreamSource) else len(self)
         return Bar(total, self.epoch)
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._received.is_closed
 
     @property
     def epoch(self) -> int:
@@ -503,7 +501,7 @@ class EpochReader:
         A loader that is dropped closes by itself. If another thread waits for a batch, or this one
         does and a signal handler closes, the iterator ends in place of returning it.
         """
-        self._is_closed = True
+        self._received.is_closed = True
         with ExitStack() as stack:
             if self._workers is not None:
                 stack.callback(self._workers.close)
@@ -523,7 +521,9 @@ class EpochReader:
             **kept,
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
-            "_received": Received(Stats(skipped=self._left_out), self.valid_rows),
+            "_received": Received(
+                Stats(skipped=self._left_out), self.valid_rows, is_closed=self._is_closed
+            ),
             "_reporter": None,
         }
 

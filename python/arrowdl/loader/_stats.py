@@ -222,6 +222,11 @@ class Reporter:
         None for no reports.
     report : callable, optional
         Takes a copy of the counters. By default, what came since the last report is logged.
+
+    Attributes
+    ----------
+    due : float
+        When the next report is due, of ``time.perf_counter``.
     """
 
     def __init__(self, stats: Stats, seconds: float | None, report: Report | None) -> None:
@@ -229,13 +234,11 @@ class Reporter:
         self._seconds = seconds
         self._report = self._log if report is None else report
         self._last = replace(stats)
-        self._due = time.perf_counter() + seconds if seconds is not None else float("inf")
+        self.due = float("inf") if seconds is None else time.perf_counter() + seconds
 
-    def check(self, now: float) -> None:
-        """Report if it is time; `now` is of ``time.perf_counter``."""
-        if now < self._due or self._seconds is None:
-            return
-        self._due = now + self._seconds
+    def report(self, now: float) -> None:
+        """Report, and say when the next report is due; `now` is of ``time.perf_counter``."""
+        self.due = now + (self._seconds or 0.0)
         self._report(replace(self._stats))
 
     def _log(self, stats: Stats) -> None:

@@ -218,7 +218,7 @@ def test_a_search_for_nulls_that_fails_hides_nothing() -> None:
 
     array = arrowdl.from_arrow(pa.record_batch({"x": [1, None]}))
     with pytest.raises(BufferError, match='it has nulls: give the Loader nulls="fill"') as caught:
-        explain_errors(convert, find, array)
+        explain_errors(convert, find)(array)
     assert caught.value.__notes__ == ["arrowdl.Loader could not find the file with the nulls: gone"]
 
 

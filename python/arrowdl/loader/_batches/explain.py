@@ -15,28 +15,29 @@ _NULL_ADVICE = re.compile(
 
 
 def explain_errors(
-    convert: Callable[[_core.DeviceArray], Any],
-    find_nulls: Callable[[str], str],
-    array: _core.DeviceArray,
-) -> Any:
-    """Return ``convert(array)``; a BufferError about nulls names the Loader's option and a file.
+    convert: Callable[[_core.DeviceArray], Any], find_nulls: Callable[[str], str]
+) -> Callable[[_core.DeviceArray], Any]:
+    """Return `convert` with a BufferError about nulls that names the Loader's option and a file.
 
     Parameters
     ----------
     convert : callable
     find_nulls : callable
         Takes a column; returns a sentence that says which file has its nulls, or "".
-    array : DeviceArray
     """
-    try:
-        return convert(array)
-    except BufferError as error:
-        text = str(error)
-        own = _NULL_ADVICE.sub("give the Loader ", text, count=1)
-        if own != text:
-            error.args = (own,)
-            _add_place(error, find_nulls, _find_columns(text, array))
-        raise
+
+    def convert_or_explain(array: _core.DeviceArray) -> Any:
+        try:
+            return convert(array)
+        except BufferError as error:
+            text = str(error)
+            own = _NULL_ADVICE.sub("give the Loader ", text, count=1)
+            if own != text:
+                error.args = (own,)
+                _add_place(error, find_nulls, _find_columns(text, array))
+            raise
+
+    return convert_or_explain
 
 
 def _add_place(error: BufferError, find_nulls: Callable[[str], str], columns: list[str]) -> None:
