@@ -44,7 +44,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package check-compilers test-slow test-random test-peers test-pythons fuzz tsan asan
+	@tools/stages.sh docs check-package check-compilers test-slow test-random test-peers test-pythons fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -143,8 +143,10 @@ test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones 
 test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers, in each of STANDARDS
 	COMPILERS="$(COMPILERS)" STANDARDS="$(STANDARDS)" PYTHON=$(BIN)/python tools/test-compilers.sh
 
-# No object files, and not C++17: `make build` and `make fuzz` compile that.
+# No object files, and not C++17: `make build` and `make fuzz` compile that. Debian 12 has two of
+# Clang; tools/newer-compilers.sh has newer ones of both.
 check-compilers: $(VENV)/.dev
+	$(if $(filter clang++-19,$(COMPILERS)),tools/setup-system.sh clang clang-19)
 	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS="20 23" PYTHON=$(BIN)/python tools/test-compilers.sh
 
 # ---- on a machine with a GPU -----------------------------------------------
@@ -219,7 +221,7 @@ tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --build build/tsan --target arrowdl_tests
 	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
-# By hand: first tools/build-python.sh 3.13t-tsan, which takes ten minutes.
+# With the Python of tools/build-python.sh 3.13t-tsan, which takes ten minutes once.
 tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and the extension under ThreadSanitizer
 	tests/sanitizers/threads.sh build/tsan-python -q tests/python/process/test_threads_stress.py tests/python/process/test_threads.py \
 	  --deselect tests/python/process/test_threads.py::test_a_forked_child_has_its_own_threads

@@ -58,4 +58,5 @@ if(SKBUILD_STATE STREQUAL "wheel")
 elseif(NOT SKBUILD_STATE STREQUAL "editable")
   install(FILES LICENSE NOTICE "${ARROWDL_SBOM}" DESTINATION share/licenses/arrowdl
           COMPONENT devel)
+  install(FILES LICENSE-pybind11 DESTINATION share/licenses/arrowdl COMPONENT python)
 endif()

@@ -20,9 +20,11 @@ def find_problems(
 ) -> list[str]:
     """What is missing: the licence of a part in the expression, or a licence's file in an archive.
 
-    `parts` has the licence of each component, `texts` the names of the files of each archive.
+    `parts` has the licence of each component, `texts` the names of the files of each archive. The
+    exception for GCC's libraries allows any terms for what is compiled with them.
     """
     named = set(expression.split(" AND "))
+    parts = {part: own for part, own in parts.items() if "WITH GCC-exception" not in own}
     problems = [
         f"{part} is {licence}, and License-Expression says {expression}"
         for part, licence in parts.items()
@@ -43,10 +45,11 @@ def read_wheel(wheel: Path) -> tuple[str, dict[str, str], list[str], set[str]]:
         names = {name.partition(".dist-info/")[2]: name for name in archive.namelist()}
         metadata = Parser().parsestr(archive.read(names["METADATA"]).decode())
         sbom = json.loads(archive.read(names["sboms/arrowdl.cdx.json"]))
-    parts = {
-        f"{part['name']} {part['version']}": part["licenses"][0]["license"]["id"]
-        for part in [sbom["metadata"]["component"], *sbom["components"]]
-    }
+    parts = {}
+    for part in [sbom["metadata"]["component"], *sbom["components"]]:
+        (choice,) = part["licenses"]
+        own = choice["expression"] if "expression" in choice else choice["license"]["id"]
+        parts[f"{part['name']} {part['version']}"] = own
     texts = {name.removeprefix("licenses/") for name in names if name.startswith("licenses/")}
     return metadata["License-Expression"], parts, metadata.get_all("License-File", []), texts
 

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -38,9 +39,11 @@ class XlaWork final : public ConsumerWork {
   }
 };
 
-/// The same for all tensors, which JAX is asked for together. Needs the GIL.
+/// The same for all tensors, which JAX is asked for together.
 std::shared_ptr<const ConsumerWork> work_of_jax() {
+  static auto* const mutex = new std::mutex;
   static auto* const known = new std::shared_ptr<const ConsumerWork>;
+  const std::lock_guard<std::mutex> lock(*mutex);
   if (*known == nullptr || !(*known)->is_of_this_process()) {
     *known = std::make_shared<const XlaWork>();
   }

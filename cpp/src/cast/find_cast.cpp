@@ -2,7 +2,7 @@
 #include "cast/find_cast.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <string_view>
 
 #include "arrowdl/error.hpp"
@@ -117,7 +117,13 @@ struct Decimal {
 
 Decimal read_decimal(const Type& type) {
   Decimal decimal;
-  std::sscanf(type.schema->format, "d:%d,%d,%d", &decimal.precision, &decimal.scale, &decimal.bits);
+  const std::string_view format(type.schema->format);
+  const char* const end = format.data() + format.size();
+  const char* at = format.data() + 1;  // ":" and "," come before numbers
+  for (int* const number : {&decimal.precision, &decimal.scale, &decimal.bits}) {
+    if (at == end) break;
+    at = std::from_chars(at + 1, end, *number).ptr;
+  }
   return decimal;
 }
 

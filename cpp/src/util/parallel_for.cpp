@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -28,7 +30,11 @@ constexpr std::chrono::milliseconds kIdleTime{200};
 /// The first number of a list, as OpenMP, torch and pyarrow read it.
 int64_t read_omp_num_threads() noexcept {
   const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 0 : std::max<int64_t>(0, std::strtol(text, nullptr, 10));
+  if (text == nullptr) return 0;
+  while (*text == ' ') ++text;
+  int64_t number = 0;
+  std::from_chars(text, text + std::strlen(text), number);
+  return std::max<int64_t>(0, number);
 }
 
 int64_t default_thread_limit() noexcept {

@@ -173,7 +173,15 @@ TAKES_THE_LOCK = re.compile(
 def test_one_place_takes_the_interpreter_lock() -> None:
     bindings = [path for path in CPP if path not in CORE]
     taking = {relative(path) for path in bindings if TAKES_THE_LOCK.search(code(path))}
-    assert taking == {"cpp/bindings/support/gil.hpp"}
+    assert taking == {"cpp/bindings/support/gil.hpp", "cpp/bindings/support/gil.cpp"}
+
+
+# With the headers of glibc 2.38, these are symbols that an older one lacks: `__isoc23_strtol`.
+READS_NUMBERS = re.compile(r"\b(?:strto(?:u?ll?|u?max|f|d)|v?[fs]?scanf|ato(?:i|ll?|f)|sto(?:i|u?ll?))\(")
+
+
+def test_numbers_are_read_without_functions_of_a_new_glibc() -> None:
+    assert [relative(path) for path in CPP if READS_NUMBERS.search(code(path))] == []
 
 
 PYTHON = sorted(ROOT.glob("python/arrowdl/**/*.py"))
