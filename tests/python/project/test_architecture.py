@@ -177,7 +177,9 @@ def test_one_place_takes_the_interpreter_lock() -> None:
 
 
 # With the headers of glibc 2.38, these are symbols that an older one lacks: `__isoc23_strtol`.
-READS_NUMBERS = re.compile(r"\b(?:strto(?:u?ll?|u?max|f|d)|v?[fs]?scanf|ato(?:i|ll?|f)|sto(?:i|u?ll?))\(")
+READS_NUMBERS = re.compile(
+    r"\b(?:strto(?:u?ll?|u?max|f|d)|v?[fs]?scanf|ato(?:i|ll?|f)|sto(?:i|u?ll?))\("
+)
 
 
 def test_numbers_are_read_without_functions_of_a_new_glibc() -> None:
