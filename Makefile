@@ -44,7 +44,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package check-compilers test-slow test-random test-peers test-pythons fuzz tsan tsan-python asan
+	@tools/stages.sh docs check-package check-compilers check-hip test-slow test-random test-peers test-pythons fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -68,7 +68,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers check-hip
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -148,6 +148,9 @@ test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers
 check-compilers: $(VENV)/.dev
 	$(if $(filter clang++-19,$(COMPILERS)),tools/setup-system.sh clang clang-19)
 	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS="20 23" PYTHON=$(BIN)/python tools/test-compilers.sh
+
+check-hip:  ## our declarations of HIP, against Debian's header
+	tools/check-hip.sh
 
 # ---- on a machine with a GPU -----------------------------------------------
 
