@@ -49,8 +49,8 @@ def main() -> None:
     if is_whole:
         rows += measure_rows(2 if arguments.quick else 5)
     calls = measure_calls(DATA) if is_whole else []
-    rounds = 2 if arguments.quick else shapes.ROUNDS
-    found = shapes.measure_shapes(rounds=rounds) if is_whole else []
+    seconds = 0 if arguments.quick else shapes.SECONDS
+    found = shapes.measure_shapes(seconds=seconds) if is_whole else []
     network = [] if arguments.names else measure_network(2 if arguments.quick else 5)
     machine = describe_machine(peers.PACKAGES) if arguments.peers else describe_machine()
     data = {"machine": machine, "rows": rows, "calls": calls, "shapes": found, "network": network}

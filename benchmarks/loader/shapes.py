@@ -1,9 +1,10 @@
 """Passes over tables of many shapes, compared with what pyarrow and polars take to decode them.
 
-Run it with ``python -m benchmarks.loader.shapes [--rounds N] [NAME ...]``. Times are of all threads
-of the process together (CPU time), the minimum of alternating passes: other work on the machine
-hardly changes them. The first batch (wall time, the least of two passes) and the memory (the most
-that the first pass adds) are those of a process of their own.
+Run it with ``python -m benchmarks.loader.shapes [--seconds N] [NAME ...]``. Times are of all
+threads of the process together (CPU time), the minimum of alternating passes: other work on the
+machine hardly changes them. The passes over a shape take N seconds in all, and each is made seven
+times at least. The first batch (wall time, the least of two passes) and the memory (the most that
+the first pass adds) are those of a process of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ from benchmarks.timing import format_seconds
 
 DATA = Path(__file__).parents[2] / "build/benchmark-data"
 GROUP_ROWS = 65_536
-ROUNDS = 7
+MIN_ROUNDS = 7
+SECONDS = 10.0
 
 Pass = Callable[[], Any]
 MakeTable = Callable[[np.random.Generator], pa.Table]
@@ -178,14 +181,14 @@ SHAPES = (
 
 
 def measure_shapes(
-    names: Iterable[str] = (), rounds: int = ROUNDS, folder: Path = DATA
+    names: Iterable[str] = (), seconds: float = SECONDS, folder: Path = DATA
 ) -> list[dict[str, Any]]:
-    """Return a row for each shape, or for those of `names`."""
+    """Return a row for each shape, or for those of `names`, each measured for `seconds`."""
     chosen = set(names)
     rows = []
     for shape in SHAPES:
         if not chosen or shape.name in chosen:
-            rows += list(_measure_shape(shape, _write_files(shape, folder), rounds))
+            rows += list(_measure_shape(shape, _write_files(shape, folder), seconds))
     return rows
 
 
@@ -254,7 +257,7 @@ def _write_files(shape: Shape, folder: Path) -> list[Path]:
     return paths
 
 
-def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dict[str, Any]]:
+def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[dict[str, Any]]:
     import polars as pl  # the environment of `make bench-peers` has none
 
     passes: dict[str, Pass] = {
@@ -269,7 +272,7 @@ def _measure_shape(shape: Shape, paths: list[Path], rounds: int) -> Iterator[dic
     if shape.files > 1:
         targets["in order, new Loader"] = 1.1
         passes["in order, new Loader"] = lambda: _drain(_make_loader(shape, paths))
-    seconds = _measure(passes, rounds)
+    seconds = _measure(passes, budget)
     probes = {kind: _probe(shape.name, kind) for kind in ("scanner", "in order", "shuffled")}
     for order, target in targets.items():
         if target is None:
@@ -304,11 +307,14 @@ def _drain(batches: Iterable[Any]) -> None:
         del batch
 
 
-def _measure(passes: dict[str, Pass], rounds: int) -> dict[str, float]:
-    """Return the least CPU time of each pass; they alternate."""
+def _measure(passes: dict[str, Pass], budget: float) -> dict[str, float]:
+    """Return the least CPU time of each pass; they alternate for `budget` seconds."""
     least = dict.fromkeys(passes, float("inf"))
     order = list(passes)
-    for number in range(rounds + 1):
+    end = time.perf_counter() + budget
+    for number in count():
+        if number > MIN_ROUNDS and time.perf_counter() > end:
+            break
         order.reverse()
         for name in order:
             gc.collect()
@@ -344,13 +350,13 @@ def to_markdown(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.loader.shapes", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--probe", metavar="KIND", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.probe:
         (name,) = arguments.names
         return _print_probe(name, arguments.probe)
-    print("\n" + "\n".join(to_markdown(measure_shapes(arguments.names, arguments.rounds))))
+    print("\n" + "\n".join(to_markdown(measure_shapes(arguments.names, arguments.seconds))))
 
 
 if __name__ == "__main__":
