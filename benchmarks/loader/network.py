@@ -65,6 +65,11 @@ def make_passes(paths: list[str], server: Server, cache: str) -> Iterator[tuple[
     dataset = ds.dataset(paths, filesystem=s3)
     yield "arrowdl-in-order", _make_loader(dataset)
     yield "arrowdl-shuffled", _make_loader(dataset, shuffle=True)
+    endpoint = f"http://{server.address}"
+    store = {"anonymous": True, "region": "us-east-1", "endpoint_override": endpoint}
+    by_url = [f"s3://{path}" for path in paths]
+    yield "arrowdl-by-url", _make_loader(by_url, storage_options=store)
+    yield "arrowdl-by-url-shuffled", _make_loader(by_url, shuffle=True, storage_options=store)
     kept = _make_loader(dataset, shuffle=True, cache=cache, cache_bytes=2**30)
     kept()  # the first epoch fills it
     yield "arrowdl-cache", kept
@@ -86,8 +91,8 @@ def make_passes(paths: list[str], server: Server, cache: str) -> Iterator[tuple[
             yield "hugging-face-streaming", lambda: sum(1 for _ in tables.iter(BATCH_ROWS))
 
 
-def _make_loader(dataset: Any, **options: Any) -> Pass:
-    loader = arrowdl.Loader(dataset, BATCH_ROWS, framework="numpy", **options)
+def _make_loader(source: Any, **options: Any) -> Pass:
+    loader = arrowdl.Loader(source, BATCH_ROWS, framework="numpy", **options)
     return lambda: sum(1 for _ in loader)
 
 

@@ -18,7 +18,7 @@ from arrowdl.loader._packing import Pack
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
-from arrowdl.loader._sources.open import open_source
+from arrowdl.loader._sources.open import open_source, require_paths
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._storage.access import Access
@@ -337,6 +337,7 @@ class Loader(AdaptedReader):
 
         given = source, columns, filter, maps, vocabulary, left_out, access
         if plan == "share":
+            require_paths(source)  # on all ranks alike, before one of them lists and reads
             opened = open_shared(partial(open_source, *given))
         else:
             opened = open_source(*given, None if plan is None else read_plan(plan))
@@ -421,6 +422,10 @@ class Loader(AdaptedReader):
             The sources have other columns or types, or fewer rows than `splits`; or the weights do
             not fit them.
         """
+        if options.get("plan") is not None:
+            raise ValueError(
+                "plan= works on paths and URLs: give each Loader of the mixture its own"
+            )
         of_rank = options.get("batch_size"), options.get("batch_tokens")
         size, sequences = read_sizes(global_batch_size, global_batch_tokens, *of_rank, splits)
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import arrowdl
+import fsspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._storage.cached import name_store
+from fsspec.implementations.memory import MemoryFileSystem
 from helpers.counted_files import CountedFiles
+from helpers.stores import MemoryStore, dump
 
 ROWS = 1_000
 NAMES = ["a.parquet", "b.parquet"]
@@ -171,6 +174,61 @@ def test_stores_have_names_without_credentials() -> None:
     assert "AKIA" not in signed
     assert signed != name(endpoint_override="host:9001", anonymous=True)
     assert signed == name(endpoint_override="host:9000", anonymous=True)
+
+
+def test_stores_of_one_cache_stay_apart(cache: dict[str, Any]) -> None:
+    """Files with the same path, size and time in two stores."""
+
+    def read(filesystem: Any, **options: Any) -> list[int]:
+        loader = arrowdl.Loader("b/a.parquet", 40, framework="numpy", columns=["id"],
+                                filesystem=filesystem, **options, **cache)  # fmt: skip
+        return read_ids(loader)
+
+    for start in (0, 100):
+        store = MemoryStore({"b/a.parquet": dump(start)})
+        assert read(store.open()) == list(range(start, start + 40))
+
+    class Account(MemoryFileSystem):  # type: ignore[misc]
+        """Files of an account. The time is that of all files."""
+
+        store: dict[str, Any] = {}  # noqa: RUF012
+
+        def __init__(self, account: str) -> None:
+            super().__init__(account=account)
+            self.account = account
+
+        def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+            return super().info(f"/{self.account}/{path}", **kwargs) | {"created": 1_000_000.5}
+
+        def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+            return super().cat_file(f"/{self.account}/{path}", start, end, **kwargs)
+
+    for name, start in (("x", 200), ("y", 300)):
+        MemoryFileSystem.pipe_file(account := Account(name), f"/{name}/b/a.parquet", dump(start))
+        assert read(account) == list(range(start, start + 40))
+
+
+def test_names_of_stores_of_fsspec() -> None:
+    def name(**options: Any) -> str:
+        made = fsspec.filesystem("memory", skip_instance_cache=True, **options)
+        return name_store(fs.PyFileSystem(fs.FSSpecHandler(made)))
+
+    assert name(account="x", token="hidden") == name(account="x", token="other")
+    assert name(account="x") != name(account="y")
+    assert name(client_kwargs={"host": "x"}) != name(client_kwargs={"host": "y"})
+    assert "hidden" not in name(token="hidden")
+
+
+def test_of_a_store_without_a_name_only_files_with_etags_are_kept(
+    files: CountedFiles, cache: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: CountedFiles) -> Any:
+        raise TypeError("it has a lock")
+
+    monkeypatch.setattr(CountedFiles, "__getstate__", refuse)
+    assert name_store(fs.PyFileSystem(files)) == ""
+    assert read_ids(make_loader(files, **cache)) == list(range(2 * ROWS))
+    assert not cache["cache"].exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
 from arrowdl.loader._sources.table_fields import TableField
 from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers
+from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import DiskCache
 from helpers.counted_files import CountedFiles
 
@@ -118,7 +119,7 @@ def test_a_file_of_a_table_that_changes_is_an_error(tmp_path: Path) -> None:
 def test_the_second_epoch_of_a_table_comes_from_the_cache(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     kept = DiskCache(tmp_path / "cache", 10**7)
-    source, files = open_table(tmp_path / "store", columns=["id"], kept=kept)
+    source, files = open_table(tmp_path / "store", columns=["id"], access=Access(cache=kept))
     assert read_ids(source) == expect()
     files.forget()
     assert read_ids(source) == expect()

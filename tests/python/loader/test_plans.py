@@ -346,6 +346,25 @@ def test_rank_0_shares_its_plan(store: MemoryStore, monkeypatch: pytest.MonkeyPa
     assert rows_of(load("b", store, **options)) == ALL  # without a group
 
 
+@pytest.mark.parametrize("plan", ["share", "a plan"])
+def test_what_has_no_paths_has_no_plan(plan: str, store: MemoryStore, tmp_path: Path) -> None:
+    """No rank reads before it finds out."""
+    given: Any = plan
+    if plan != "share":
+        load("b", store).plan().save(given := tmp_path / "plan.json")
+    dataset = ds.dataset("b", filesystem=store.open(), partitioning="hive")
+    store.requests.clear()
+    sources = {"x": dataset, "y": dataset}
+    with pytest.raises(ValueError, match="give each Loader of the mixture its own"):
+        arrowdl.Loader.mix(
+            sources, weights=dict.fromkeys(sources, 1), global_batch_size=4, plan=given
+        )
+    for source in (dataset, pa.table({"id": [1]}), lambda: pa.table({"id": [1]}).to_reader()):
+        with pytest.raises(ValueError, match="plan= works on paths and URLs, not on"):
+            arrowdl.Loader(source, 4, framework="numpy", plan=given)
+    assert not store.count("read")
+
+
 GLOO = """
 import os, sys
 import torch.distributed as group

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
+import ssl
 import threading
 import traceback
+import urllib.error
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,6 +240,9 @@ PASSING = [
     OSError("AWS Error SLOW_DOWN during GetObject operation: Please reduce your request rate"),
     OSError("AWS Error UNKNOWN (HTTP status 503) during GetObject operation: no body"),
     OSError(5, "Input/output error"),
+    ssl.SSLEOFError(8, "EOF occurred in violation of protocol"),
+    urllib.error.URLError(ConnectionResetError("reset")),
+    OSError("Generic S3 error: Error performing GET: error sending request"),
 ]
 FINAL = [
     PermissionError("no"),
@@ -465,6 +471,84 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(store: MemoryStore) ->
         list(loader)
 
 
+def test_datasets_and_tables_are_tried_again(store: MemoryStore) -> None:
+    """A pyarrow dataset, and what reads tables as one, gets the layers of paths."""
+    loader = load(ds.dataset(list(PARQUET), filesystem=store.open()), retries=QUICK)
+    failed: set[tuple[str, str]] = set()
+
+    def fail_once(kind: str, path: str) -> None:
+        if (kind, path) not in failed:
+            failed.add((kind, path))
+            raise TimeoutError("late once")
+
+    store.fault = fail_once
+    assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+    assert {kind for kind, _ in failed} >= {"open", "read"}
+
+
+def test_a_changed_file_of_a_dataset_is_an_error(tmp_path: Path) -> None:
+    """fsspec's file system in memory tells "created", which pyarrow's handler does not read."""
+    memory = fsspec.filesystem("memory")
+    path = f"/{uuid.uuid4().hex}/a.parquet"
+    memory.pipe(path, dump(0))
+    loader = load(ds.dataset(path, filesystem=memory))
+    memory.pipe(path, dump(100))
+    with pytest.raises(OSError, match="has changed"):
+        list(loader)
+    memory.rm(path)
+
+
+def test_urls_of_a_given_file_system(caplog: pytest.LogCaptureFixture) -> None:
+    """They have no secrets in errors, logs and plans, and a file system of the web keeps them."""
+    caplog.set_level(logging.DEBUG)
+
+    class Signed(Leaky):
+        """Its own paths are whole URLs."""
+
+        protocol = "http"
+        store: dict[str, Any] = {}  # noqa: RUF012
+        asked: set[str] = set()  # noqa: RUF012
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path
+
+        def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
+            Signed.asked.add(path)
+            return super().cat_file(path, start, end, **kwargs)
+
+        def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+            return {"name": path, "type": "file", "size": len(self.store[path].getvalue())}
+
+    url = f"https://host/1.parquet?sig={SECRET}"
+    web = Signed()
+    web.store[url] = io.BytesIO(PARQUET["b/k=1/1.parquet"])
+    loader = load(url, filesystem=web, retries=QUICK)
+    assert Signed.asked == {url}
+    assert [file.path for file in loader.plan().files] == ["https://host/1.parquet"]
+    own = f"leaky://box/1.parquet?sig={SECRET}"
+    shown = [str(loader.plan()), repr(loader)]
+    with pytest.raises(FileNotFoundError) as missing:
+        load(own, filesystem=Leaky(), retries=QUICK)
+    shown.append(gather(missing.value))
+    shown += [record.getMessage() for record in caplog.records if "arrowdl" in record.name]
+    for text in shown:
+        assert SECRET not in text
+
+
+def test_chains_are_refused_with_what_to_do(bucket: str) -> None:
+    url = f"simplecache::{bucket}/b/k=1/1.parquet"
+    with pytest.raises(ValueError, match=r"chain of file systems.*fsspec\.url_to_fs"):
+        load(url)
+    filesystem, path = fsspec.url_to_fs(url)
+    assert read(path, filesystem=filesystem) == ALL[ROWS : 2 * ROWS]
+
+
+def test_options_by_scheme(bucket: str) -> None:
+    loader = load(f"{bucket}/b/*/*.parquet", storage_options={"s3": {"region": "x"}, "gs": {}})
+    assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+
+
 def test_epochs_go_on_after_an_error(store: MemoryStore) -> None:
     """No row is lost or read twice by the batches before the error and those after it."""
     loader = load("b", store)
@@ -644,6 +728,38 @@ def test_escaped_secrets_and_chains_of_both_kinds() -> None:
     decoding = UnicodeDecodeError("utf-8", key.encode(), 0, 1, key)
     for leaky in (error, group, decoding):
         assert key not in gather(secrets.clean(leaky))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"token": {"type": "service_account", "private_key": SECRET}},
+        {"auth": ("user", SECRET)},
+        {"passphrase": SECRET},
+        {"pwd": SECRET},
+        {"encryption_key": SECRET.encode()},
+        {"client_kwargs": {"headers": {"X-Auth": SECRET}}},
+        {"headers": [("X-Own", f"Key {SECRET}")]},
+        {"client_kwargs": {"auth": ["user", SECRET]}},
+    ],
+)
+def test_secrets_are_found_by_name_and_place(options: dict[str, Any]) -> None:
+    from arrowdl.loader._storage.secrets import Secrets, find_secrets
+
+    assert SECRET not in Secrets(find_secrets(options)).hide(f"of {options}")
+
+
+def test_what_is_no_secret_stays() -> None:
+    from arrowdl.loader._storage.secrets import find_secrets
+
+    options = {
+        "region": "eu-central-1",
+        "headers": {"Accept-Encoding": "identity", "User-Agent": "mine/1"},
+        "timeout": 30,
+        "anon": True,
+        "token": None,
+    }
+    assert find_secrets(options) == []
 
 
 # ---- threads and ends

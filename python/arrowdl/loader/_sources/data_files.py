@@ -27,12 +27,11 @@ from arrowdl.loader._sources.table_fields import (
     set_field_ids,
     with_default,
 )
+from arrowdl.loader._storage.access import Access
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
-
-    from arrowdl.loader._storage.disk_cache import DiskCache
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,8 @@ class TableVersion:
     filesystem : pyarrow.fs.FileSystem
     field_ids : dict, optional
         Of files without field ids, as in `set_field_ids`.
+    secrets : sequence of str
+        Of the file system, that errors must not have.
     """
 
     name: str
@@ -80,6 +81,7 @@ class TableVersion:
     files: Sequence[DataFile]
     filesystem: Any
     field_ids: Mapping[str, Any] | None = None
+    secrets: Sequence[str] = field(default=(), repr=False)
 
     def make_schema(self) -> pa.Schema:
         """Return the columns of the table."""
@@ -100,7 +102,7 @@ class DataFilesSource(DatasetSource):
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
-    kept : DiskCache, optional
+    access : Access, optional
         As of `open_dataset`.
     """
 
@@ -110,7 +112,7 @@ class DataFilesSource(DatasetSource):
         columns: list[str] | None,
         filter: Any,
         left_out: list[Skipped] | None = None,
-        kept: DiskCache | None = None,
+        access: Access | None = None,
     ) -> None:
         import pyarrow.dataset as ds
 
@@ -126,7 +128,7 @@ class DataFilesSource(DatasetSource):
         ]
         dataset = ds.FileSystemDataset(fragments, schema, format, version.filesystem)
         with naming_snapshot(version.name):
-            dataset = open_over_network(dataset, kept)
+            dataset = open_over_network(dataset, access or Access(), version.secrets)
             super().__init__(
                 dataset, Query(schema, columns, filter), _Stamps(version.name), left_out
             )

@@ -71,12 +71,12 @@ from arrowdl.loader._sources.vocabulary import (
     list_dictionaries,
     make_empty,
 )
+from arrowdl.loader._storage.access import Access
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from arrowdl.loader._storage.disk_cache import DiskCache
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler
     from arrowdl.loader._storage.readers import Stamp
 
@@ -539,7 +539,7 @@ def open_dataset(
     stamps: FileStamps | None = None,
     left_out: list[Skipped] | None = None,
     plan: FilePlan | None = None,
-    kept: DiskCache | None = None,
+    access: Access | None = None,
 ) -> Source:
     """Open a pyarrow dataset.
 
@@ -556,8 +556,8 @@ def open_dataset(
         raised.
     plan : FilePlan, optional
         Of the files, of which `dataset` has none.
-    kept : DiskCache, optional
-        Keeps what is read over a network.
+    access : Access, optional
+        How files are read over a network.
 
     Raises
     ------
@@ -571,6 +571,6 @@ def open_dataset(
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
     if hasattr(dataset, "filesystem") and is_of_pyarrow(dataset) and not dataset._scan_options:
-        dataset = open_over_network(dataset, kept)
+        dataset = open_over_network(dataset, access or Access())
         return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
     return StreamSource(Scan(dataset, query), True, query.column_names)

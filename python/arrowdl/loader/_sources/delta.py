@@ -13,11 +13,12 @@ from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.snapshots import remove_secrets
 from arrowdl.loader._sources.table_fields import TableField, list_children
+from arrowdl.loader._storage.secrets import find_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arrowdl.loader._storage.disk_cache import DiskCache
+    from arrowdl.loader._storage.access import Access
 
 # What a reader has to know, of the protocol's table features. Variants are refused by their type.
 _READ_FEATURES = {
@@ -39,7 +40,7 @@ def open_delta(
     columns: list[str] | None,
     filter: Any,
     left_out: list[Skipped] | None = None,
-    kept: DiskCache | None = None,
+    access: Access | None = None,
 ) -> DataFilesSource:
     """Open a Delta table at the version that it has now.
 
@@ -49,7 +50,7 @@ def open_delta(
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
-    kept : DiskCache, optional
+    access : Access, optional
         As of `open_dataset`.
 
     Raises
@@ -69,10 +70,11 @@ def open_delta(
         fields,
         _list_files(table, fields, root),
         filesystem,
+        secrets=find_secrets(table._storage_options or {}),
     )
     if columns is not None:
         find_paths(columns, opened.make_schema())
-    return DataFilesSource(opened, columns, filter, left_out, kept)
+    return DataFilesSource(opened, columns, filter, left_out, access)
 
 
 def _check_features(table: Any) -> None:

@@ -253,10 +253,21 @@ def _take_stamp(filesystem: Any, path: str) -> Stamp | None:
             return None
         return Stamp(found.st_size, found.st_mtime_ns, found.st_ino or None)
     try:
-        info = filesystem.get_file_info(path)
+        info = _ask(filesystem, path)
     except NotImplementedError:
         return Stamp(None, None)
     return None if info.type.name == "NotFound" else Stamp(info.size, info.mtime_ns)
+
+
+def _ask(filesystem: Any, path: str) -> Any:
+    """Return what a file system knows of a file; of fsspec's times, pyarrow reads "mtime" only."""
+    handler: Any = getattr(filesystem, "handler", None)
+    if type(handler).__name__ != "FSSpecHandler":
+        return filesystem.get_file_info(path)
+    from arrowdl.loader._storage.fsspec_files import FsspecHandler
+
+    (info,) = FsspecHandler(handler.fs).get_file_info([path])
+    return info
 
 
 def _differ(before: int | None, now: int | None) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
@@ -12,11 +13,14 @@ from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.snapshots import remove_secrets
 from arrowdl.loader._sources.table_fields import TableField, list_children
+from arrowdl.loader._storage.access import Access
+from arrowdl.loader._storage.retries import Retries, call_with_retries
+from arrowdl.loader._storage.secrets import Secrets, find_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arrowdl.loader._storage.disk_cache import DiskCache
+T = TypeVar("T")
 
 _AS_STREAM = "a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
 _REWRITE = "rewrite the data files (in Spark: CALL system.rewrite_data_files)"
@@ -27,7 +31,7 @@ def open_iceberg(
     columns: list[str] | None,
     filter: Any,
     left_out: list[Skipped] | None = None,
-    kept: DiskCache | None = None,
+    access: Access | None = None,
 ) -> DataFilesSource:
     """Open a scan of an Iceberg table, or a table at the snapshot that it has now.
 
@@ -38,7 +42,7 @@ def open_iceberg(
     filter : pyarrow.dataset.Expression, optional
         Of the rows that the scan selects.
     left_out : list of Skipped, optional
-    kept : DiskCache, optional
+    access : Access, optional
         As of `open_dataset`.
 
     Raises
@@ -53,14 +57,24 @@ def open_iceberg(
             f"the scan has limit={scan.limit}, and which rows that selects is not settled: give "
             f"{_AS_STREAM}, or a scan with a row_filter"
         )
-    tasks = _plan(scan)
+    secrets = find_secrets(scan.io.properties)
+
+    def ask(what: str, function: Callable[[], T]) -> T:
+        """Call what reads files by the table's own means."""
+        retries = (access or Access()).retries or Retries()
+        guarded = partial(Secrets(secrets).guard, function)
+        return call_with_retries(retries, f"{what} of {_name(scan)}", guarded)
+
+    tasks = ask("listing the files", partial(_plan, scan))
     projected = scan.projection()
+    known = {field.field_id for field in projected.fields}
     opened = TableVersion(
         _name(scan),
         f"iceberg {scan.table_metadata.table_uuid} {_find_snapshot(scan)}",
         _read_fields(projected, scan.update(selected_fields=("*",)).projection()),
-        *_list_files(scan, tasks, {field.field_id for field in projected.fields}),
+        *ask("reading the deletes", partial(_list_files, scan, tasks, known)),
         _read_name_mapping(scan.table_metadata.name_mapping()),
+        secrets,
     )
     names = [field.name for field in projected.fields]
     schema = opened.make_schema()
@@ -70,7 +84,7 @@ def open_iceberg(
         find_paths(columns, pa.schema([schema.field(name) for name in names]))
     elif len(names) < len(schema.names):
         columns = names
-    return DataFilesSource(opened, columns, _join(_read_row_filter(scan), filter), left_out, kept)
+    return DataFilesSource(opened, columns, _join(_read_row_filter(scan), filter), left_out, access)
 
 
 def _plan(scan: Any) -> list[Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as fs
 
     from arrowdl.loader._sources.scans import Query
-    from arrowdl.loader._storage.disk_cache import DiskCache
+    from arrowdl.loader._storage.access import Access
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler, UnitRanges
     from arrowdl.loader._storage.footers import FooterHandler
 
@@ -37,15 +37,17 @@ def is_network(filesystem: Any) -> bool:
 
 
 def open_over_network(
-    dataset: ds.FileSystemDataset, kept: DiskCache | None
+    dataset: ds.FileSystemDataset, access: Access, secrets: Sequence[str] = ()
 ) -> ds.FileSystemDataset:
     """Return a dataset whose files are read through our layers; a local one as it is.
 
     Parameters
     ----------
     dataset : pyarrow.dataset.FileSystemDataset
-    kept : DiskCache, optional
-        Keeps what is read.
+    access : Access
+        How often requests are made again, and what keeps what is read.
+    secrets : sequence of str
+        That errors must not have.
     """
     import pyarrow.dataset as ds
 
@@ -53,9 +55,9 @@ def open_over_network(
     if not is_network(filesystem):
         return dataset
     fragments = list(dataset._get_fragments(None))
-    if kept is None and any(map(is_of_metadata_file, fragments)):
+    if access.cache is None and any(map(is_of_metadata_file, fragments)):
         return dataset  # moved, each file's own footer would be read
-    layered = _add_layers(filesystem, kept, dataset.format)
+    layered = _add_layers(filesystem, access, secrets, dataset.format)
     if layered is filesystem:
         return dataset
     moved = [_move_fragment(fragment, dataset.format, layered) for fragment in fragments]
@@ -63,25 +65,17 @@ def open_over_network(
 
 
 def _add_layers(
-    filesystem: fs.FileSystem, kept: DiskCache | None, format: ds.FileFormat
+    filesystem: fs.FileSystem, access: Access, secrets: Sequence[str], format: ds.FileFormat
 ) -> fs.FileSystem:
     import pyarrow.dataset as ds
-    import pyarrow.fs as fs
 
-    from arrowdl.loader._storage.cached import cache
     from arrowdl.loader._storage.fetch_ahead import FetchHandler, fetch_ahead
-    from arrowdl.loader._storage.fsspec_files import FsspecHandler
     from arrowdl.loader._storage.handlers import find_handler
-    from arrowdl.loader._storage.pinned import pin
 
     handler = find_handler(filesystem)
+    if handler is None:
+        filesystem = access.wrap(filesystem, secrets)
     is_parquet = isinstance(format, ds.ParquetFileFormat)
-    if handler is None and (isinstance(format, ds.IpcFileFormat) or is_parquet or kept is not None):
-        own = getattr(filesystem, "handler", None)
-        if isinstance(own, fs.FSSpecHandler):
-            filesystem = fs.PyFileSystem(FsspecHandler(own.fs))
-        filesystem = pin(filesystem, {})
-        filesystem = filesystem if kept is None else cache(filesystem, kept)
     is_ready = isinstance(handler, FetchHandler) or not is_parquet  # see `open_fetched` for others
     return filesystem if is_ready else fetch_ahead(filesystem)
 

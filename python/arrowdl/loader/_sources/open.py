@@ -71,6 +71,8 @@ def open_source(
     FileNotFoundError
         No file matches.
     """
+    if plan is not None:
+        require_paths(source)
     if isinstance(source, MixedSource):
         return source
     names = None if columns is None else _read_names(columns)
@@ -91,6 +93,19 @@ def open_source(
         raise TypeError(f"a Loader cannot read {type(source).__name__}: {_advise(source)}")
     found.use_vocabulary(tables)
     return found
+
+
+def require_paths(source: Any) -> list[str]:
+    """Return the paths that a user gave, of which there can be a plan.
+
+    Raises
+    ------
+    ValueError
+        `source` is something else.
+    """
+    if (paths := list_paths(source)) is None:
+        raise ValueError(f"plan= works on paths and URLs, not on {type(source).__name__}")
+    return paths
 
 
 def collect(source: StreamSource) -> TableSource:
@@ -178,15 +193,13 @@ def _open_files(
             f"{type(source).__name__}"
         )
     if is_of(source, "deltalake", "DeltaTable"):
-        return open_delta(source, columns, filter, left_out, access.cache)
+        return open_delta(source, columns, filter, left_out, access)
     if is_of(source, "pyiceberg.table", "Table", "DataScan"):
-        return open_iceberg(source, columns, filter, left_out, access.cache)
+        return open_iceberg(source, columns, filter, left_out, access)
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(
-            source, columns, filter, memory_map, left_out=left_out, kept=access.cache
-        )
+        return open_dataset(source, columns, filter, memory_map, left_out=left_out, access=access)
     return None
 
 
@@ -200,8 +213,7 @@ def _open_planned(
     plan: FilePlan,
 ) -> Source:
     """Open the files of a plan, in the stores that `source` names."""
-    if (paths := list_paths(source)) is None:
-        raise ValueError(f"plan= works on paths and URLs, not on {type(source).__name__}")
+    paths = require_paths(source)
     plan.check(columns, filter)
     known = {file.path: file.stamp for file in plan.files}
     filesystem = open_filesystem(paths, access, known) if access.is_remote(paths) else None

@@ -11,6 +11,7 @@ from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.retries import Retries, call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
 from arrowdl.loader._storage.urls import (
+    SCHEMES,
     describe_url,
     find_url_secrets,
     is_url,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow.fs as fs
 
     from arrowdl.loader._storage.stores import Store
+
+_TWICE = "two URLs are {!r} without their signatures: give each file once, with one of them"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,13 @@ class Access:
         """Whether one of `paths` is not on the local file system."""
         if self.filesystem is not None:
             return not _is_local(self.filesystem)
+        for path in paths:
+            if "::" in path and "://" in path:
+                raise ValueError(
+                    f"{describe_url(path)!r} is a chain of file systems: make the outer one, "
+                    "filesystem, path = fsspec.url_to_fs(url), and give Loader(path, "
+                    "filesystem=filesystem)"
+                )
         return any(map(is_url, paths))
 
     def open(
@@ -79,24 +89,40 @@ class Access:
         known : mapping of str to Stamp, optional
             What a plan says of files.
         """
+        from arrowdl.loader._storage.footers import keep_footers
+
+        if self.filesystem is not None:
+            store = _wrap(self.filesystem)
+            stores, found = [store], [_find_own(store, path) for path in paths]
+        else:
+            stores, found = self._open_stores(paths)
+        return keep_footers(self._add_layers(stores, known or {})), found
+
+    def wrap(self, filesystem: fs.FileSystem, secrets: Iterable[str] = ()) -> fs.FileSystem:
+        """Return a file system of a dataset or a table, with the same paths, as `open` does.
+
+        Parameters
+        ----------
+        filesystem : pyarrow.fs.FileSystem
+        secrets : iterable of str
+            That its errors must not have.
+        """
+        store = _wrap(filesystem)
+        store.secrets |= Secrets(secrets)
+        return self._add_layers([store], {})
+
+    def _add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
+        """Compare files, try again what fails, and keep what is read."""
         import pyarrow.fs as fs
 
         from arrowdl.loader._storage.cached import cache
-        from arrowdl.loader._storage.footers import keep_footers
         from arrowdl.loader._storage.pinned import pin
         from arrowdl.loader._storage.retrying import retry
         from arrowdl.loader._storage.stores import StoresHandler
 
-        if self.filesystem is not None:
-            stores = [_wrap(self.filesystem)]
-            found = [path.partition("://")[2] if is_url(path) else path for path in paths]
-        else:
-            stores, found = self._open_stores(paths)
-        made = pin(fs.PyFileSystem(StoresHandler(stores)), known or {})
+        made = pin(fs.PyFileSystem(StoresHandler(stores)), known)
         made = retry(made, self.retries or Retries())
-        if self.cache is not None:
-            made = cache(made, self.cache)
-        return keep_footers(made), found
+        return made if self.cache is None else cache(made, self.cache)
 
     def _open_stores(self, paths: Sequence[str]) -> tuple[list[Store], list[str]]:
         from pyarrow.fs import LocalFileSystem
@@ -129,8 +155,12 @@ class Access:
     def _make_store(self, url: str, scheme: str) -> Store:
         options = self.storage_options or {}
         nested = [name for name, value in options.items() if isinstance(value, Mapping)]
-        if nested and len(nested) == len(options) and scheme in options:
-            options = options[scheme]
+        if (
+            nested
+            and len(nested) == len(options)
+            and (scheme in options or all(name in SCHEMES for name in options))
+        ):
+            options = options.get(scheme, {})
         what = f"opening the file system of {describe_url(url)!r}"
         return call_with_retries(self.retries or Retries(), what, lambda: open_store(url, options))
 
@@ -139,11 +169,25 @@ def _name(store: Store, url: str) -> str:
     """Return a URL of the web without its secrets, and note the one with them."""
     clean = describe_url(url)
     if store.signed.setdefault(clean, url) != url:
-        raise ValueError(
-            f"two URLs are {clean!r} without their signatures: give each file once, with one of "
-            "them"
-        )
+        raise ValueError(_TWICE.format(clean))
     return clean
+
+
+def _find_own(store: Store, path: str) -> str:
+    """Return the path, in a file system that was given, of a path or URL, without its secrets."""
+    if not is_url(path):
+        return path
+    own, clean = _strip_scheme(store, path), _strip_scheme(store, describe_url(path))
+    store.secrets |= find_url_secrets(path)
+    if store.signed.setdefault(clean, own) != own:
+        raise ValueError(_TWICE.format(clean))
+    return clean
+
+
+def _strip_scheme(store: Store, url: str) -> str:
+    handler = getattr(store.filesystem, "handler", None)
+    strip = getattr(getattr(handler, "filesystem", None), "_strip_protocol", None)
+    return url.partition("://")[2] if strip is None else str(strip(url))
 
 
 def _wrap(filesystem: Any) -> Store:

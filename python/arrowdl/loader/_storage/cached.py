@@ -8,14 +8,18 @@ row, and blocks of one size would be read around each range.
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.disk_cache import DiskCache
-from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
+from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged
 from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
+from arrowdl.loader._storage.secrets import is_secret
 from arrowdl.loader._storage.stores import StoresHandler
 
 # What says which store paths are of; credentials, which change, do not.
@@ -31,7 +35,8 @@ def cache(filesystem: fs.FileSystem, kept: DiskCache) -> fs.FileSystem:
 
     A file is known by its path, size, time and ETag when it was first opened: what is kept of
     another version is never returned. A file of which the store tells neither time nor ETag is not
-    kept, nor one without ETag that was written just now.
+    kept, nor one without ETag that was written just now, or of a store that nothing names: one of
+    a handler that somebody else wrote and that cannot be pickled.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ class CacheHandler(ReadingHandler):
 
     def make_key(self, path: str, stamp: Stamp) -> str | None:
         """Return what names this version of a file; None if nothing does."""
-        if may_be_rewritten(stamp):
+        if may_be_rewritten(stamp) or (not self._store and stamp.etag is None):
             return None
         return "\0".join(map(str, (self._store, path, *stamp)))
 
@@ -116,20 +121,55 @@ class _CachedReader:
 
 
 def name_store(filesystem: fs.FileSystem) -> str:
-    """Return what distinguishes a store from others, without credentials."""
+    """Return what distinguishes a store from others, without credentials; empty if nothing does."""
     if isinstance(filesystem, fs.SubTreeFileSystem):
-        return f"{filesystem.base_path} {name_store(filesystem.base_fs)}"
-    handler = find_handler(filesystem)
-    if handler is None:
+        below = name_store(filesystem.base_fs)
+        return below and f"{filesystem.base_path} {below}"
+    if not isinstance(filesystem, fs.PyFileSystem):
         return f"{filesystem.type_name} {_list_options(_find_options(filesystem))}"
+    handler = filesystem.handler
     if isinstance(handler, StoresHandler):
-        return " ".join(f"{own.prefix} {name_store(own.filesystem)}" for own in handler.stores)
+        names = [name_store(own.filesystem) for own in handler.stores]
+        prefixes = [own.prefix for own in handler.stores]
+        return str(list(zip(prefixes, names, strict=True))) if all(names) else ""
+    if isinstance(handler, fs.FSSpecHandler):
+        return _name_fsspec(handler.fs)
     own = getattr(handler, "filesystem", None)
-    if own is None:
-        return name_store(handler.inner)
-    options = dict(own.storage_options)
-    nested = options.get("client_kwargs")
-    return f"{own.protocol} {_list_options(options | (nested if isinstance(nested, dict) else {}))}"
+    if own is not None:
+        return _name_fsspec(own)
+    return name_store(handler.inner) if isinstance(handler, ReadingHandler) else _digest(handler)
+
+
+def _name_fsspec(filesystem: Any) -> str:
+    """Return the class and the options of a file system of fsspec, and of those within it."""
+    given = _list_plain(dict(enumerate(getattr(filesystem, "storage_args", ()))))
+    return f"{_name_class(filesystem)} {given} {_list_plain(filesystem.storage_options)}"
+
+
+def _list_plain(options: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """Return the options that are no secrets, in one order."""
+    found: list[tuple[str, Any]] = []
+    for name, value in sorted(options.items()):
+        if isinstance(value, Mapping):
+            found.append((name, _list_plain(value)))
+        elif hasattr(value, "storage_options"):
+            found.append((name, _name_fsspec(value)))
+        elif isinstance(value, (str, int, float)) and not is_secret(str(name)):
+            found.append((name, value))
+    return found
+
+
+def _digest(handler: Any) -> str:
+    """Return the class and the state of a handler that somebody else wrote."""
+    try:
+        state = pickle.dumps(handler)
+    except Exception:  # whatever its class raises
+        return ""
+    return f"{_name_class(handler)} {hashlib.blake2b(state, digest_size=20).hexdigest()}"
+
+
+def _name_class(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _find_options(filesystem: fs.FileSystem) -> dict[str, Any]:

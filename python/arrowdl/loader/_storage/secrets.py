@@ -15,8 +15,9 @@ _SHOWN = "***"
 # Parameters of signed URLs, and others that are passwords by their names.
 _PARAMETER = (
     r"sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|awsaccesskeyid|googleaccessid|policy|key-pair-id"
-    r"|[\w-]*(?:token|secret|password|passwd|credential|access_?key|api_?key|account_?key"
-    r"|connection_?string|access_?signature)[\w-]*"
+    r"|[\w-]*(?:token|secret|password|passwd|passphrase|credential|access_?key|api_?key"
+    r"|account_?key|private_?key|encryption_?key|connection_?string|access_?signature)[\w-]*"
+    r"|pwd|auth|jwt"
 )
 _SIGNED = re.compile(rf"(?i)([?&;])({_PARAMETER})=([^&\s'\"<>)\]]+)")
 _LOGIN = re.compile(r"([A-Za-z][\w+.-]*://)[^\s/@'\"]*:[^\s/@'\"]*@")
@@ -25,6 +26,9 @@ _HEADER = re.compile(
     r"(?i)(authorization\W{1,4})((?:bearer|basic|aws4-hmac-sha256)?\s*[^\s'\"},]+)"
 )
 _NAME = re.compile(rf"(?i)^(?:{_PARAMETER}|key|pass|user|username|authorization|cookie|sas)$")
+_PLAIN_HEADER = re.compile(
+    r"(?i)(?:accept|content|if|cache|sec)-|(?:accept|user-agent|host|range|connection)$"
+)
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 # Shorter ones would hide half of every text.
 _SHORTEST = 4
@@ -122,17 +126,49 @@ def _describe_chain(error: BaseException) -> str:
     return "\n".join(texts)
 
 
+def is_secret(name: str) -> bool:
+    """Whether an option or a parameter is a secret, by its name."""
+    return _NAME.match(name) is not None
+
+
 def find_secrets(options: Mapping[str, Any]) -> list[str]:
-    """Return the values of options that are secrets by their names, also in mappings within."""
+    """Return the texts of options that are secrets by their names, also in mappings within."""
     found: list[str] = []
     for name, value in options.items():
-        if isinstance(value, Mapping):
+        if re.match(r"(?i)headers$", str(name)):
+            found += _find_in_headers(value)
+        elif is_secret(str(name)):
+            found += _list_texts(value)
+        elif isinstance(value, Mapping):
             found += find_secrets(value)
-        elif isinstance(value, str) and _NAME.match(str(name)):
-            found.append(value)
-            found += value.split()[1:]  # "Bearer ..." of a header
-            found += [own[2] for own in _IN_CONNECTION.finditer(value)]
     return found
+
+
+def _find_in_headers(headers: Any) -> list[str]:
+    """Return the values of headers, of a mapping or of pairs, but those that are no secrets."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    if not isinstance(pairs, Iterable):
+        return []
+    found = []
+    for name, *values in (pair for pair in pairs if isinstance(pair, (tuple, list))):
+        if not _PLAIN_HEADER.match(str(name)):
+            found += _list_texts(values)
+    return found
+
+
+def _list_texts(value: Any) -> list[str]:
+    """Return the texts of a secret and within it."""
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _list_texts(part)]
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _list_texts(part)]
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, (bool, type(None))) or not isinstance(value, (str, int)):
+        return []
+    text = str(value)
+    parts = text.split()[1:]  # "Bearer ..." of a header
+    return [text, *parts, *(own[2] for own in _IN_CONNECTION.finditer(text))]
 
 
 def hide_query(query: str) -> tuple[str, list[str]]:
@@ -140,7 +176,7 @@ def hide_query(query: str) -> tuple[str, list[str]]:
     shown, hidden = [], []
     for item in query.split("&") if query else ():
         name, _, value = item.partition("=")
-        if _NAME.match(unquote(name)):
+        if is_secret(unquote(name)):
             hidden.append(value)
         else:
             shown.append(item)

@@ -12,8 +12,8 @@ _ERRNOS = {
     *(errno.EAGAIN, errno.EINTR, errno.EIO, errno.EBUSY, errno.ENETDOWN, errno.ENETUNREACH),
     *(errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH),
 }
-# HTTP: time-out, too early, too many requests, errors of the server and of gateways.
-_STATUSES = {408, 425, 429, 500, 502, 503, 504, 509}
+# HTTP: time-out, too early, too many requests, errors of the server, of gateways and Cloudflare.
+_STATUSES = {408, 425, 429, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 529, 530}
 # By module and name: none of these libraries is imported for it.
 _CLASSES = {
     "http.client.IncompleteRead",
@@ -39,6 +39,8 @@ _CLASSES = {
     "httpcore.NetworkError",
     "httpcore.TimeoutException",
     "socket.gaierror",
+    "ssl.SSLEOFError",
+    "ssl.SSLZeroReturnError",
 }
 # In the texts of pyarrow's OSErrors, by AWS's, Google's and Azure's clients.
 _WORDS = re.compile(
@@ -53,6 +55,9 @@ _WORDS = re.compile(
 _STATUS = re.compile(
     r"(?:HTTP status|HTTP response code|status code|status=)\D{0,3}(\d{3})\b", re.I
 )
+# Of Rust's object_store, which Delta Lake reads by: with a status, or about the connection.
+_OBJECT_STORE = re.compile(r"Generic \w+ error\b")
+_STATUS_LINE = re.compile(r"[\sm:](\d{3}) [A-Z][A-Za-z]+\b")
 _FINAL = re.compile(r"AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH)")
 # Answers of S3 to HEAD, which have no text.
 _REFUSED = re.compile(r"AWS Error (?:ACCESS_DENIED|UNKNOWN \(HTTP status (?:301|400|403)\))")
@@ -87,6 +92,8 @@ def is_transient(error: BaseException) -> bool:
     status = find_status(error)
     if status is not None:
         return status in _STATUSES
+    if isinstance(reason := getattr(error, "reason", None), Exception):  # of urllib's URLError
+        return is_transient(reason)
     if not isinstance(error, OSError):
         return False
     if error.errno is not None:
@@ -94,8 +101,11 @@ def is_transient(error: BaseException) -> bool:
     text = str(error)
     if _FINAL.search(text):
         return False
-    if found := _STATUS.search(text):
+    is_of_object_store = _OBJECT_STORE.match(text) is not None
+    if found := _STATUS.search(text) or (is_of_object_store and _STATUS_LINE.search(text)):
         return int(found[1]) in _STATUSES
+    if is_of_object_store:
+        return True
     return type(error) is OSError and bool(_WORDS.search(text))
 
 

@@ -213,6 +213,8 @@ _PYARROW: dict[str, _Make] = {
 }
 _BUCKETS = [scheme for scheme, make in _PYARROW.items() if make is not _open_hdfs]
 _OF_BUCKETS = (_open_s3, _open_gcs)  # their paths begin with the bucket
+# Whose options may be those of each scheme.
+SCHEMES = {*_PYARROW, *_WEB, "hf", "memory", "ftp", "sftp", "github", "oss", "webhdfs", "adl"}
 
 
 def _make(kind: type[Any], options: Mapping[str, Any]) -> Any:

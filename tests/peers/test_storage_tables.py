@@ -1,0 +1,132 @@
+"""Tables of Delta Lake and Iceberg in S3 (moto) through a proxy with faults, and their secrets."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pytest
+from arrowdl.loader import Retries
+from arrowdl.loader._storage import readers
+from deltalake import DeltaTable, write_deltalake
+from helpers.fault_proxy import start_proxy
+from helpers.s3_server import KEYS, S3Server
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io import load_file_io
+from pyiceberg.table import Table
+
+ROWS = 400
+PATIENT = Retries(tries=400, deadline=60.0, first_wait=0.001, most_wait=0.02)
+FEW = Retries(tries=2, first_wait=0.0)
+TABLE = pa.table({"id": range(ROWS), "x": [i / 2 for i in range(ROWS)]})
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    server = S3Server()
+    server.open().create_dir("bucket")
+    yield server
+    server.kill()
+
+
+def write_delta(folder: Path, port: int) -> DeltaTable:
+    uri, options = f"s3://bucket/{folder.name}-delta", list_delta_options(port)
+    for start in range(0, ROWS, 100):
+        write_deltalake(uri, TABLE.slice(start, 100), mode="append", storage_options=options)
+    return DeltaTable(uri, storage_options=options)
+
+
+def list_delta_options(port: int) -> dict[str, str]:
+    return {
+        "endpoint": f"http://127.0.0.1:{port}",
+        "allow_http": "true",
+        "region": "us-east-1",
+        "access_key_id": KEYS["access_key"],
+        "secret_access_key": KEYS["secret_key"],
+        "conditional_put": "etag",
+        "max_retries": "0",  # they are the Loader's
+    }
+
+
+def write_iceberg(folder: Path, port: int) -> Table:
+    properties = {
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"s3://bucket/{folder.name}-iceberg",
+    }
+    catalog = SqlCatalog("test", **properties, **list_iceberg_options(port))
+    catalog.create_namespace("own")
+    made = catalog.create_table("own.rows", schema=TABLE.schema)
+    for start in range(0, ROWS, 100):
+        made.append(TABLE.slice(start, 100))
+    return made
+
+
+def list_iceberg_options(port: int) -> dict[str, str]:
+    return {
+        "s3.endpoint": f"http://127.0.0.1:{port}",
+        "s3.region": "us-east-1",
+        "s3.access-key-id": KEYS["access_key"],
+        "s3.secret-access-key": KEYS["secret_key"],
+    }
+
+
+@pytest.fixture(params=[write_delta, write_iceberg])
+def table(request: pytest.FixtureRequest, server: S3Server, tmp_path: Path) -> Any:
+    return request.param(tmp_path, server.port)
+
+
+def aim(table: Any, port: int) -> None:
+    """Make the files of a table be read by another port of the server."""
+    if isinstance(table, DeltaTable):
+        table._storage_options = list_delta_options(port)
+    else:
+        table.io = load_file_io(list_iceberg_options(port), table.location())
+
+
+def read_ids(loader: arrowdl.Loader) -> list[int]:
+    return sorted(i for batch in loader for i in batch["id"].tolist())
+
+
+# The proxies are processes of their own: deltalake's client holds the interpreter lock.
+def test_rows_are_those_of_the_table_in_spite_of_faults(table: Any, server: S3Server) -> None:
+    with start_proxy(server.port, 7, 0.2, "reset", "truncate", "500", "503", "outage") as port:
+        aim(table, port)
+        loader = arrowdl.Loader(table, 16, framework="numpy", shuffle=True, retries=PATIENT)
+        for _ in range(2):
+            assert read_ids(loader) == list(range(ROWS))
+    with start_proxy(server.port, 7, 1.0, "500") as port:  # they are read by it
+        aim(table, port)
+        with pytest.raises(OSError, match="failed 2 times"):
+            list(arrowdl.Loader(table, 16, framework="numpy", retries=FEW))
+
+
+def test_the_second_epoch_comes_from_the_cache(
+    table: Any, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "_JUST_NOW", 0)  # Delta's client tells no ETags
+    with start_proxy(server.port, 7, 0.0) as port:
+        aim(table, port)
+        cache = {"cache": tmp_path / "cache", "cache_bytes": 10**7}
+        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW, **cache)
+        assert read_ids(loader) == list(range(ROWS))
+    assert read_ids(loader) == list(range(ROWS))
+
+
+def test_secrets_are_nowhere(
+    table: Any, server: S3Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "arrowdl")
+    with start_proxy(server.port, 7, 0.0) as port:
+        aim(table, port)
+        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+        shown = [repr(loader), str(loader.state_dict())]
+    with pytest.raises(OSError, match="failed 2 times") as caught:
+        list(loader)
+    shown += [*traceback.format_exception(caught.value), caplog.text, str(loader.stats())]
+    for text in shown:
+        assert KEYS["secret_key"] not in text
