@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.disk_cache import DiskCache
+from arrowdl.loader._storage.fsspec_files import FsspecHandler
 from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged
 from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
 from arrowdl.loader._storage.secrets import is_secret
@@ -134,16 +135,16 @@ def name_store(filesystem: fs.FileSystem) -> str:
         return str(list(zip(prefixes, names, strict=True))) if all(names) else ""
     if isinstance(handler, fs.FSSpecHandler):
         return _name_fsspec(handler.fs)
-    own = getattr(handler, "filesystem", None)
-    if own is not None:
-        return _name_fsspec(own)
+    if isinstance(handler, FsspecHandler):
+        return _name_fsspec(handler.filesystem)
     return name_store(handler.inner) if isinstance(handler, ReadingHandler) else _digest(handler)
 
 
 def _name_fsspec(filesystem: Any) -> str:
     """Return the class and the options of a file system of fsspec, and of those within it."""
-    given = _list_plain(dict(enumerate(getattr(filesystem, "storage_args", ()))))
-    return f"{_name_class(filesystem)} {given} {_list_plain(filesystem.storage_options)}"
+    by_place = dict(enumerate(getattr(filesystem, "storage_args", ())))
+    by_name = getattr(filesystem, "storage_options", {})
+    return f"{_name_class(filesystem)} {_list_plain(by_place)} {_list_plain(by_name)}"
 
 
 def _list_plain(options: Mapping[Any, Any]) -> list[tuple[str, Any]]:
