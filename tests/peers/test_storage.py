@@ -303,7 +303,7 @@ def go_on(rank: subprocess.Popen[str]) -> None:
 
 
 def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
-    """Two ranks; one is killed in mid-epoch; one rank goes on from the last common state."""
+    """Of two ranks one is killed, and the other reads on; one rank resumes at the common state."""
     ranks = [start_rank(server, rank, 2) for rank in range(2)]
     rows: list[int] = []
     for i in range(5):
@@ -314,9 +314,13 @@ def test_a_rank_is_killed_and_others_go_on(server: S3Server) -> None:
         if i < 4:
             for rank in ranks:
                 go_on(rank)
-    for rank in ranks:
-        os.kill(rank.pid, signal.SIGKILL)
-        rank.communicate()
+    killed, other = ranks
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    go_on(other)
+    assert step(other) is not None
+    other.kill()
+    other.communicate()
     last = start_rank(server, 0, 1, json.dumps(state))
     while (result := step(last)) is not None:
         rows += result[0]

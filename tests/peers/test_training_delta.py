@@ -364,6 +364,21 @@ def test_tables_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         source_of_delta.open_delta(Newer(), None, None)
 
 
+def test_clones_and_variants_are_refused(tmp_path: Path) -> None:
+    other, own = tmp_path / "other", tmp_path / "own"
+    for folder in (other, own):
+        folder.mkdir()
+        pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    table = write_log(own, [make_field("id", "long")], [{"path": "a.parquet"}], features=[])
+    (log,) = (own / "_delta_log").iterdir()
+    log.write_text(log.read_text().replace('"a.parquet"', f'"file://{other}/a.parquet"'))
+    with pytest.raises(ValueError, match=r"shallow clone.*table\.scan\(\)"):
+        source_of_delta.open_delta(DeltaTable(str(own)), None, None)
+    assert read_rows(table) == [{"id": 1}]
+    with pytest.raises(ValueError, match='"data" of the Delta table is a variant'):
+        source_of_delta._read_children("variant", pa.binary(), "none", "data")
+
+
 def test_other_file_systems(path: str) -> None:
     """That of deltalake, which object stores need, over the same files."""
     from deltalake.fs import DeltaStorageHandler

@@ -386,6 +386,13 @@ def test_what_cannot_be_read_is_refused(table: Any, monkeypatch: pytest.MonkeyPa
             make_loader(table)
 
 
+def test_an_incremental_scan_is_refused(table: Any) -> None:
+    first = table.history()[0].snapshot_id
+    scan = table.incremental_append_scan(from_snapshot_id_exclusive=first)
+    with pytest.raises(TypeError, match=r"lambda: scan\.to_arrow_batch_reader"):
+        make_loader(scan)
+
+
 def test_a_function_that_scans_is_read_each_epoch(table: Any) -> None:
     scan = table.scan(selected_fields=("id",))
     loader = make_loader(lambda: scan.to_arrow_batch_reader())

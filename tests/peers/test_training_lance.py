@@ -56,6 +56,21 @@ def test_each_version_is_read_as_lance_does(dataset: Any, version: int) -> None:
     check_epochs(chosen, [row["id"] for row in expected])
 
 
+def test_tags_and_branches(dataset: Any) -> None:
+    dataset.tags.create("first", 1)
+    assert read_rows(dataset.checkout_version("first")) == make_table(0, 100).to_pylist()
+    branch = dataset.create_branch("own", 1)
+    lance.write_dataset(make_table(500, 7), branch, mode="append")
+    branch = lance.dataset(branch.uri)
+    assert read_ids(make_loader(branch, 5)) == [*range(100), *range(500, 507)]
+    assert len(read_rows(dataset)) == 80
+
+
+def test_default_scan_options_are_read_as_a_stream(dataset: Any) -> None:
+    chosen = lance.dataset(dataset.uri, default_scan_options={"filter": "id < 10"})
+    assert read_ids(make_loader(chosen, 5)) == [1, 2, 4, 5, 7, 8]
+
+
 def test_columns_and_fields(dataset: Any) -> None:
     rows = read_rows(dataset, ["pair.a", "id"])
     assert rows == [{"pair.a": i, "id": i} for i in range(120) if i % 3]
