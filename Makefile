@@ -46,7 +46,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package check-compilers check-hip test-slow test-random test-peers test-pythons fuzz tsan tsan-python asan
+	@tools/stages.sh docs check-package check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -70,7 +70,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers check-hip
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -128,9 +128,15 @@ test-slow: fake-drivers  ## ends and forks of processes, long loops
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
 
-# JOBS at a time: each runs its tests one after the other. The longest come first.
+# JOBS at a time: each runs its tests one after the other. The longest come first. The training
+# libraries take as long as all other peers, so that a processor would be idle without the Pythons.
+IN_ENVIRONMENTS = @$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 $(PEERS:%=test-peer-%)
+
+test-environments: dist/.wheel  ## test-peers and test-pythons side by side
+	$(IN_ENVIRONMENTS) test-pythons
+
 test-peers: dist/.wheel  ## training libraries, stores, TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, each in an environment of its own
-	@$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 $(PEERS:%=test-peer-%)
+	$(IN_ENVIRONMENTS)
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
