@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.loader", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, and write no files")
     parser.add_argument(
-        "--quick", action="store_true", help="two rounds each, rough; writes no files"
+        "--quick", action="store_true", help="few rounds each, rough; writes no files"
     )
     parser.add_argument(
         "--peers", action="store_true", help="compare with Hugging Face, Lance and Ray"

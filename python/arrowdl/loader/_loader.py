@@ -18,6 +18,7 @@ from arrowdl.loader._packing import Pack
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
+from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import open_source, require_paths
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
@@ -562,4 +563,6 @@ class Loader(AdaptedReader):
         """
         if isinstance(self._source, StreamSource):
             raise TypeError("a stream has no plan: it has no files that are read in any order")
+        if isinstance(self._source, MixedSource):
+            raise TypeError("a mixture has no plan: make one of each of its Loaders")
         return self._source.make_plan()

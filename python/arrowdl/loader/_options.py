@@ -20,6 +20,7 @@ from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption,
 
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
+_CPU = 1  # of DLDeviceType
 _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
 _SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
@@ -162,7 +163,8 @@ class Options:
                 f"num_threads={self.num_threads}, num_workers={self.num_workers}: call transform= "
                 "in threads or in worker processes, not in both"
             )
-        if self.num_threads and self.find_device() is not None:
+        device = self.find_device() if self.num_threads else None
+        if device is not None and device.type != _CPU:
             raise ValueError(
                 f"num_threads={self.num_threads}, device={self.device!r}: the work of a thread "
                 "would not be ordered before that of the training, whose GPU stream it does not "

@@ -26,7 +26,7 @@ from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
-from arrowdl.loader._tally import Tally, check_lost, find_most, name_entry
+from arrowdl.loader._tally import Tally, check_lost, find_most, find_period, name_entry
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -228,9 +228,10 @@ class EpochReader:
 
     def _make_tally(self, position: Position) -> Tally:
         most = self._options.max_skipped_rows
+        source = self._pipeline.find_source(position)
         if most is None:
-            most = find_most(self._pipeline.find_source(position))
-        return Tally(self._received.stats, most)
+            most = find_most(source)
+        return Tally(self._received.stats, most, find_period(source, most, self._find_world()[1]))
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options

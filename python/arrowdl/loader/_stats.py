@@ -25,7 +25,7 @@ _ADVICE: dict[Part, str] = {
     ),
     "transform": (
         "the training waits for transform=: use whole-batch operations, transform_arrow=, which "
-        "runs ahead, or num_workers="
+        "runs ahead, num_threads= or num_workers="
     ),
     "consumer": "the training itself takes the time, and the Loader is not the problem",
 }

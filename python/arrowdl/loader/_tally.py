@@ -32,11 +32,15 @@ class Tally:
         The counters, which go on counting.
     most : int
         Rows that may be skipped.
+    period : int, optional
+        Rows after which they are counted anew, of an epoch without end.
     """
 
-    def __init__(self, stats: Stats, most: int) -> None:
+    def __init__(self, stats: Stats, most: int, period: int | None = None) -> None:
         self._stats = stats
         self._most = most
+        self._period = period
+        self._begin = stats.rows + stats.skipped_rows
         self._rows = 0
         self._known: set[Skipped] = set()
 
@@ -49,6 +53,9 @@ class Tally:
             That of `report`: too many rows were skipped.
         """
         stats = self._stats
+        read = stats.rows + stats.skipped_rows
+        if self._period is not None and read - self._begin >= self._period:
+            self._begin, self._rows = read, 0
         stats.skipped_rows += report.rows
         self._rows += report.rows
         for entry in report.entries:
@@ -116,6 +123,19 @@ def find_most(source: Source) -> int:
     sources = _list_sources(source)
     rows = sum(own.num_rows for own in sources)
     return rows // _SHARE if sources and rows < ENDLESS else _MOST_OF_STREAMS
+
+
+def find_period(source: Source, most: int, world_size: int) -> int | None:
+    """Return after how many rows of a rank skipped rows are counted anew; None: not in an epoch.
+
+    A mixture without end has read as many rows as its sources have; of its blocks, whose number
+    nothing says, so many that `most` is the default share of them.
+    """
+    if isinstance(source, MixedSource):
+        rows = sum(member.source.num_rows for member in source.members)
+        return max(1, rows // world_size) if source.is_endless else None
+    is_endless = isinstance(source, IndexedSource) and source.num_rows >= ENDLESS
+    return _SHARE * max(1, most) if is_endless else None
 
 
 def _list_sources(source: Source) -> list[IndexedSource]:

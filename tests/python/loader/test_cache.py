@@ -215,7 +215,12 @@ def test_names_of_stores_of_fsspec() -> None:
 
     assert name(account="x", token="hidden") == name(account="x", token="other")
     assert name(account="x") != name(account="y")
+    for values in (["x"], {"host": "x"}, range(1), fsspec.filesystem("file"), 1, None):
+        assert name(of=values) == name(of=values)
+        assert name(of=values) != name(of="y")
+    assert name(user="x") != name(user="y")
     assert name(client_kwargs={"host": "x"}) != name(client_kwargs={"host": "y"})
+    assert name(of=lambda: None) == ""  # only files with ETags are kept
     assert "hidden" not in name(token="hidden")
 
 

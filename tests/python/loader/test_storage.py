@@ -526,6 +526,8 @@ def test_urls_of_a_given_file_system(caplog: pytest.LogCaptureFixture) -> None:
     loader = load(url, filesystem=web, retries=QUICK)
     assert Signed.asked == {url}
     assert [file.path for file in loader.plan().files] == ["https://host/1.parquet"]
+    with pytest.raises(ValueError, match=r"two URLs are 'https://host/1.parquet' without"):
+        load([url, url.replace(SECRET, "another")], filesystem=web)
     own = f"leaky://box/1.parquet?sig={SECRET}"
     shown = [str(loader.plan()), repr(loader)]
     with pytest.raises(FileNotFoundError) as missing:
@@ -544,9 +546,26 @@ def test_chains_are_refused_with_what_to_do(bucket: str) -> None:
     assert read(path, filesystem=filesystem) == ALL[ROWS : 2 * ROWS]
 
 
-def test_options_by_scheme(bucket: str) -> None:
-    loader = load(f"{bucket}/b/*/*.parquet", storage_options={"s3": {"region": "x"}, "gs": {}})
-    assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+def test_options_by_scheme() -> None:
+    """A scheme without an entry has no options, and does not get those of the others."""
+
+    class Strict(Leaky):
+        protocol = "strict"
+        store: dict[str, Any] = {}  # noqa: RUF012
+
+        def __init__(self, use_listings_cache: bool = False) -> None:
+            super().__init__()
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return "/" + path.removeprefix("strict://").strip("/")
+
+    fsspec.register_implementation("strict", Strict, clobber=True)
+    Strict().pipe("/box/1.parquet", PARQUET["b/k=1/1.parquet"])
+    loader = load("strict://box/1.parquet", storage_options={"s3": {"region": "x"}, "gs": {}})
+    assert [i for batch in loader for i in batch["id"].tolist()] == ALL[ROWS : 2 * ROWS]
+    with pytest.raises(TypeError):
+        load("strict://box/1.parquet", storage_options={"client_kwargs": {"region": "x"}})
 
 
 def test_epochs_go_on_after_an_error(store: MemoryStore) -> None:

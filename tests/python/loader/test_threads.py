@@ -173,6 +173,14 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         make(**options)
 
 
+def test_the_device_may_be_the_cpu() -> None:
+    def read(**options: Any) -> list[int]:
+        loader = arrowdl.Loader(TABLE, 8, transform=dict, **options)
+        return [i for batch in loader for i in batch["id"].tolist()]
+
+    assert read(num_threads=2, device="cpu") == read()
+
+
 @pytest.mark.parametrize("name", ["transform", "transform_arrow"])
 def test_torch_has_as_many_threads_as_it_was_told(name: str) -> None:
     """OpenMP's number is of a thread, and torch's matrix products in a new one ignored it."""

@@ -25,6 +25,8 @@ from arrowdl.loader._storage.stores import StoresHandler
 
 # What says which store paths are of; credentials, which change, do not.
 _PLACES = ("scheme", "endpoint_override", "endpoint_url", "region", "base_url", "host", "port")
+# Names of users are in no error, but distinguish stores.
+_USERS = ("user", "username")
 _ACCOUNTS = (
     *("account_name", "account_host", "blob_storage_authority"),
     *("project", "repo_id", "endpoint"),
@@ -142,31 +144,37 @@ def name_store(filesystem: fs.FileSystem) -> str:
 
 def _name_fsspec(filesystem: Any) -> str:
     """Return the class and the options of a file system of fsspec, and of those within it."""
-    by_place = dict(enumerate(getattr(filesystem, "storage_args", ())))
-    by_name = getattr(filesystem, "storage_options", {})
-    return f"{_name_class(filesystem)} {_list_plain(by_place)} {_list_plain(by_name)}"
+    if not hasattr(filesystem, "storage_options"):  # its methods are fsspec's, its class is not
+        return _digest(filesystem)
+    values = [*getattr(filesystem, "storage_args", ()), filesystem.storage_options]
+    names = [_name_value(value) for value in values]
+    return f"{_name_class(filesystem)} {names}" if all(names) else ""
 
 
-def _list_plain(options: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """Return the options that are no secrets, in one order."""
-    found: list[tuple[str, Any]] = []
-    for name, value in sorted(options.items()):
-        if isinstance(value, Mapping):
-            found.append((name, _list_plain(value)))
-        elif hasattr(value, "storage_options"):
-            found.append((name, _name_fsspec(value)))
-        elif isinstance(value, (str, int, float)) and not is_secret(str(name)):
-            found.append((name, value))
-    return found
+def _name_value(value: Any) -> str:
+    """Return what distinguishes an option, without secrets; empty if nothing does."""
+    if isinstance(value, (str, int, float, type(None))):
+        return repr(value)
+    if hasattr(value, "storage_options"):
+        return _name_fsspec(value)
+    if isinstance(value, (list, tuple)):
+        names = [_name_value(part) for part in value]
+    elif isinstance(value, Mapping):
+        chosen = [name for name in value if str(name) in _USERS or not is_secret(str(name))]
+        parts = [(str(name), _name_value(value[name])) for name in chosen]
+        names = [part and f"{name}={part}" for name, part in sorted(parts)]
+    else:
+        return _digest(value)
+    return str(names) if all(names) else ""
 
 
-def _digest(handler: Any) -> str:
-    """Return the class and the state of a handler that somebody else wrote."""
+def _digest(value: Any) -> str:
+    """Return the class and the state of what somebody else wrote; empty if it has no pickle."""
     try:
-        state = pickle.dumps(handler)
+        state = pickle.dumps(value)
     except Exception:  # whatever its class raises
         return ""
-    return f"{_name_class(handler)} {hashlib.blake2b(state, digest_size=20).hexdigest()}"
+    return f"{_name_class(value)} {hashlib.blake2b(state, digest_size=20).hexdigest()}"
 
 
 def _name_class(value: Any) -> str:
