@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other and prints the time of each. Stops at the first failure; the
-# last line then says how to run the failed target alone.
+# Runs make targets one after the other. Prints for each its time, and the time of all processors
+# together: if that is much less than twice as much, a processor was idle. Stops at the first failure;
+# the last line then says how to run the failed target alone.
 #
 #   tools/stages.sh TARGET...
 set -uo pipefail
 
+# The seconds of processors that the processes of this script have used, as Linux counts them.
+count_processor_seconds() {
+  local fields=()
+  [ -r /proc/$$/stat ] && read -ra fields </proc/$$/stat
+  echo $(((${fields[15]:-0} + ${fields[16]:-0}) / $(getconf CLK_TCK)))
+}
+
 begun=$SECONDS
 for stage in "$@"; do
   before=$SECONDS
+  used=$(count_processor_seconds)
   printf '\n== %s\n' "$stage"
   "${MAKE:-make}" --no-print-directory "$stage"
   status=$?
@@ -16,7 +25,8 @@ for stage in "$@"; do
       "$stage" $((SECONDS - before)) "$stage" >&2
     exit $status
   fi
-  times+=("$(printf '%6d s  %s' $((SECONDS - before)) "$stage")")
+  used=$(($(count_processor_seconds) - used))
+  times+=("$(printf '%6d s %6d s of processors  %s' $((SECONDS - before)) $used "$stage")")
 done
 printf '\n%s\n' "${times[@]}"
 printf '%6d s  in all\n' $((SECONDS - begun))

@@ -70,7 +70,18 @@ def test_frames_are_what_pandas_exports(name: str, options: dict[str, Any]) -> N
     check_equal(convert(frame, **options), convert(pa.table(frame), **options))
 
 
-def test_numbers_are_the_memory_of_the_frame() -> None:
+@pytest.mark.parametrize("name", [*FRAMES, "nan"])
+def test_another_pandas_may_lack_what_is_faster(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(pd.DataFrame, "_get_column_array")
+    test_frames_are_what_pandas_exports(name, {})
+
+
+@pytest.mark.parametrize("has_array", [True, False])
+def test_numbers_are_the_memory_of_the_frame(
+    has_array: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_array:
+        monkeypatch.delattr(pd.DataFrame, "_get_column_array")
     frame = FRAMES["numbers"]()
     tensors = arrowdl.to_numpy(frame, copy=False)
     assert all(np.shares_memory(tensors[name], frame[name].to_numpy()) for name in frame)
