@@ -18,6 +18,8 @@ INSTALL := install -qq --no-compile
 PIP_INSTALL := $(BIN)/pip $(INSTALL)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Each process would compile all that it imports: `import torch` takes five seconds, not one.
+unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 # ccache: clones, worktrees and presets share object files.

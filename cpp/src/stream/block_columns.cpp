@@ -9,6 +9,7 @@
 #include "compute/gather.hpp"
 #include "compute/take.hpp"
 #include "util/parallel_for.hpp"
+#include "util/prefetch_memory.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -65,15 +66,22 @@ OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t
     elements.push_back({find_elements(source.items[column], width), source.find_starts(packed)});
   }
   const uint8_t* const pads = find_elements(padding, width);
+  const auto find = [&](const Piece& piece) {
+    const Elements& source = elements[piece.source];
+    return source.items + (source.starts[piece.row] + piece.start) * width;
+  };
   return fill_blocks(blocks, width, [&](const Blocks& part, uint8_t* target) {
+    const Piece* const last = part.pieces + (part.blocks[part.count - 1].end - part.first) - 1;
     const auto copy = [&](const uint8_t* from, int64_t count) {
       std::memcpy(target, from, static_cast<std::size_t>(count * width));
       target += count * width;
     };
     part.visit(
         [&](const Piece& piece, int32_t) {
-          const Elements& source = elements[piece.source];
-          copy(source.items + (source.starts[piece.row] + piece.start) * width, piece.length);
+          const Piece* const next = &piece + 1;
+          // Of a window, pieces are in no order that processors can predict.
+          if (&piece != last) prefetch_memory(find(*next), next->length * width);
+          copy(find(piece), piece.length);
         },
         [&](int64_t used) { copy(pads, part.length - used); });
   });
