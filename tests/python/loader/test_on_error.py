@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -288,42 +287,6 @@ def test_a_column_with_the_name_of_the_numbers() -> None:
         with pytest.raises(ValueError, match=f'in a column "{NUMBER}", and the source has one'):
             next(iter(open_skipping(source)))
     assert flatten(read(open_skipping(table, columns=["id"]))) == list(range(100))
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("pack", [None, arrowdl.Pack("tokens", 4)])
-def test_an_endless_mixture_may_skip_as_much_in_each_pass(ranks: int, pack: Any) -> None:
-    """The same bad row comes again and again; more bad rows in a pass are an error."""
-    table = pa.table({"id": range(200), "tokens": [[i] * 4 for i in range(200)]})
-
-    def read_some(bad: int, batches: int) -> arrowdl.Loader:
-        def fail(batch: dict[str, Any]) -> dict[str, Any]:
-            if (batch["tokens"][..., :1] < bad if pack else batch["id"] < bad).any():
-                raise ValueError("a bad row")
-            return batch
-
-        loader = arrowdl.Loader.mix(
-            {"x": table},
-            weights={"x": 1},
-            global_batch_size=2 * ranks,
-            splits=2,
-            stop="repeat",
-            columns=["tokens"] if pack else ["id"],
-            framework="numpy",
-            on_error="skip",
-            max_skipped_rows=20 if pack else None,
-            transform=fail,
-            pack=pack,
-            rank=0,
-            world_size=ranks,
-        )
-        list(itertools.islice(loader, batches))
-        return loader
-
-    loader = read_some(1, 3_000)
-    assert loader.stats().skipped_rows > 20
-    with pytest.raises(ValueError, match=r"a bad row[\s\S]*max_skipped_rows="):
-        read_some(150, 3_000)
 
 
 def test_rows_that_a_rank_repeats_are_not_its_own(tmp_path: Path) -> None:
