@@ -460,6 +460,7 @@ class Loader(AdaptedReader):
             buffer_size=buffer_size,
             **options,
         )
+        made._name_left_out(own for own in sources.values() if isinstance(own, AdaptedReader))
         if left_out:
             check_left_out(left_out, mixture, options.get("max_skipped_rows"))
             made._note_skipped(left_out)

@@ -28,7 +28,7 @@ from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
-from arrowdl.loader._tally import Tally, check_lost, find_most, find_share, name_entry
+from arrowdl.loader._tally import Tally, add_entry, check_lost, find_most, find_share, name_entry
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -66,6 +66,13 @@ class EpochReader:
         """Log files that cannot be opened, and name them in `stats`, also in that of copies."""
         for entry in entries:
             name_entry(self._received.stats, entry)
+        self._left_out = self._received.stats.skipped
+
+    def _name_left_out(self, loaders: Iterable[EpochReader]) -> None:
+        """Name the files that Loaders of a mixture have left out, and have logged."""
+        for loader in loaders:
+            for entry in loader._left_out:
+                add_entry(self._received.stats, entry)
         self._left_out = self._received.stats.skipped
 
     def _with_step(self, step: Step) -> Self:

@@ -19,6 +19,11 @@ _MOST_OF_STREAMS = 10_000
 def name_entry(stats: Stats, entry: Skipped) -> None:
     """Log an entry, and add it to `stats`."""
     logging.getLogger("arrowdl.loader").warning("skipped %s", entry)
+    add_entry(stats, entry)
+
+
+def add_entry(stats: Stats, entry: Skipped) -> None:
+    """Add an entry to `stats`, unless there are many."""
     if len(stats.skipped) < _MOST_KEPT:
         stats.skipped = (*stats.skipped, entry)
 

@@ -568,6 +568,29 @@ def test_mixtures(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(read_messages(caplog)) == len(stats.skipped)
 
 
+def test_a_mixture_names_what_its_loaders_have_left_out(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    truncate(folder / "1.parquet")
+    own = open_skipping(folder, columns=["id"])
+    assert len(read_messages(caplog)) == 1
+    for on_error in ("raise", "skip"):
+        mixed = arrowdl.Loader.mix(
+            {"own": own, "table": make_table(1_000).select(["id"])},
+            global_batch_size=8,
+            weights={"own": 1, "table": 1},
+            framework="numpy",
+            on_error=on_error,
+        )
+        for loader in (mixed, mixed.map(dict), copy.copy(mixed)):
+            assert loader.stats().skipped == own.stats().skipped
+            (entry,) = loader.stats().skipped
+            assert (entry.path, entry.ranges) == (str(folder / "1.parquet"), ())
+        list(mixed)
+        assert len(mixed.stats().skipped) == 1
+        assert read_messages(caplog) == [], "the Loader has logged it"
+
+
 def test_a_map_dataset_raises(folder: Path) -> None:
     flip_value(folder / "1.parquet", 2)
     dataset = open_skipping(open_checked(folder)).map_dataset()
