@@ -216,8 +216,20 @@ WRONG = {
     "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
-        r"splits=8 cannot be divided among 3 ranks: it can among 1, 2, 4 or 8\. "
-        "Give splits=3, 6, 12 or 24, or",
+        r"splits=8, which it is unless you give it, cannot be divided among 3 ranks: it can among "
+        r"1, 2, 4 or 8\. Give splits=3, 6, 12 or 24, the same to all runs",
+    ),
+    "ranks of other splits": (
+        {"global_batch_size": 24, "splits": 4, "rank": 0, "world_size": 3},
+        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give splits=3, 6, 12",
+    ),
+    "many ranks": (
+        {"global_batch_size": 96, "rank": 0, "world_size": 16},
+        r"splits=8, which it is unless you give it, .* Give splits=16, 32, 48 or 96, the same",
+    ),
+    "many ranks with a budget": (
+        {"global_batch_tokens": 96, "token_column": "id", "rank": 0, "world_size": 16},
+        r"splits=8, which it is unless you give it, .* Give splits= a multiple of 16, such as 16",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},
