@@ -28,7 +28,7 @@ from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
+KINDS = ["table", "parquet", "ipc", "compressed", "filter", "dataset", "reader"]
 thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
 
 
@@ -57,7 +57,9 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
                     feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
                 else:
                     pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
-            if kind == "filter":
+            if kind == "dataset":
+                yield ds.dataset(folder, format="parquet"), {}, ids
+            elif kind == "filter":
                 chosen = [i for i in ids if i % 4 == 0 or i > 50]
                 is_fourth = pc.bit_wise_and(ds.field("id"), 3) == 0
                 yield folder, {"filter": is_fourth | (ds.field("id") > 50)}, chosen
