@@ -184,16 +184,18 @@ class Loader(AdaptedReader):
         'skip' leaves out what cannot be read, and goes on: a file whose footer cannot be read, with
         a warning when the loader is made; a row group (of other formats than Parquet, a file) that
         is damaged or gone; a batch for which `transform`, `transform_arrow` or a function of `map`
-        or `filter` raises. Steps, ranks and states stay as they are: a batch has fewer rows, and
-        one without a row repeats one, with 0 `valid_rows`. Each error is logged once an epoch, as a
-        warning of the logger "arrowdl.loader" with the file and its rows, and is in
-        ``stats().skipped``. Errors of streams, and of options such as `nulls`, are raised. With
-        `pack`, blocks are left out that have a document of rows that fail, and documents whose
-        length cannot be read are in no block.
+        or `filter` raises, or, with `splits`, the sequences of its rows for which it does. Steps,
+        ranks and states stay as they are: a batch has fewer rows, and one without a row repeats
+        one, with 0 `valid_rows`. Each error is logged once an epoch, as a warning of the logger
+        "arrowdl.loader" with the file and its rows, and is in ``stats().skipped``. Errors of
+        streams, and of options such as `nulls`, are raised. With `pack`, blocks are left out that
+        have a document of rows that fail, and documents whose length cannot be read are in no
+        block.
     max_skipped_rows : int, optional
-        Rows that `on_error` may skip in an epoch on this rank. Then the error is raised. By default
-        a tenth of the rows of the source; of a stream, 10,000. With `pack` blocks, and apart from
-        these, documents whose length cannot be read.
+        Rows that `on_error` may skip in an epoch, or in each pass of a mixture without end, on all
+        ranks of a process group of ``torch.distributed`` together, on others each. Then the error
+        is raised. By default a tenth of the rows of the source; of a stream, 10,000. With `pack`
+        blocks, and apart from these, documents whose length cannot be read.
     filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
         What has the paths of `source`. By default the local file system, and for URLs the one that
         they name: ``s3://``, ``gs://``, ``abfss://``, ``az://`` and ``hdfs://`` of pyarrow, all
@@ -458,6 +460,7 @@ class Loader(AdaptedReader):
             buffer_size=buffer_size,
             **options,
         )
+        made._name_left_out(own for own in sources.values() if isinstance(own, AdaptedReader))
         if left_out:
             check_left_out(left_out, mixture, options.get("max_skipped_rows"))
             made._note_skipped(left_out)
@@ -490,9 +493,10 @@ class Loader(AdaptedReader):
         """Return a loader that drops rows of each batch.
 
         Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
-        repeats a row, with 0 `valid_rows`. With `pad_last`, batches keep their shape, and
-        ``"valid"`` is False for what was dropped. Give `Loader` a `filter` instead if the files can
-        be filtered by their columns: its batches are full, and row groups are skipped.
+        repeats a row that was dropped, with 0 `valid_rows`; later functions get it. With
+        `pad_last`, batches keep their shape, and ``"valid"`` is False for what was dropped. Give
+        `Loader` a `filter` instead if the files can be filtered by their columns: its batches are
+        full, and row groups are skipped.
 
         Parameters
         ----------

@@ -343,10 +343,9 @@ class Options:
         if self.splits is not None and self.splits % world_size:
             fitting = [i * world_size for i in _list_divisors(size, 1)]
             raise ValueError(
-                f"splits={self.splits} cannot be divided among {_count_ranks(world_size)}: it can "
-                f"among {_join(_list_divisors(self.splits, world_size))}. Give splits="
-                f"{_join(fitting)}, or splits=None, with which the rows of a step depend on the "
-                "number of ranks"
+                f"{self._name_uneven_splits(world_size)} Give splits={_join(fitting)}, the same to "
+                "all runs that go on with each other's states. Without sequences (splits=None, but "
+                "not in a mixture) the rows of a step depend on the number of ranks"
             )
         if self.batch_size is not None:
             rows = size * world_size
@@ -357,10 +356,21 @@ class Options:
     def _check_ranks(self, world_size: int) -> None:
         if self.splits is not None and self.splits % world_size:
             raise ValueError(
-                f"splits={self.splits} cannot be divided among {_count_ranks(world_size)}: it can "
-                f"among {_join(_list_divisors(self.splits, world_size))}. Give a multiple of "
-                f"{world_size}, such as {_round_up(self.splits, world_size)}"
+                f"{self._name_uneven_splits(world_size)} Give splits= a multiple of {world_size}, "
+                f"such as {_round_up(self.splits, world_size)}, the same to all runs that go on "
+                "with each other's states"
             )
+
+    def _name_uneven_splits(self, world_size: int) -> str:
+        """Say among how many ranks the sequences can be divided."""
+        assert self.splits is not None
+        sizes = self.global_batch_size, self.global_batch_tokens
+        is_default = self.splits == choose_splits("auto", *sizes)
+        default = ", which it is unless you give it," if is_default else ""
+        return (
+            f"splits={self.splits}{default} cannot be divided among {_count_ranks(world_size)}: it "
+            f"can among {_join(_list_divisors(self.splits, world_size))}."
+        )
 
     def _check_splits(self, rows: int, what: str) -> None:
         """Raise ValueError unless a global batch of `rows` rows has as many of each sequence."""

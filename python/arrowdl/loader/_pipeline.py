@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from copy import copy
 from dataclasses import replace
@@ -13,39 +13,33 @@ from operator import attrgetter, sub
 from typing import Any
 
 from arrowdl import _core
-from arrowdl.loader._batches.chain import (
-    Chain,
-    FunctionError,
-    Item,
-    Items,
-    Outcome,
-    Substitutes,
-    call,
-)
+from arrowdl.loader._batches.chain import Chain, Item, Items, Outcome, Retry
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.explain import explain_errors
+from arrowdl.loader._batches.failures import call
 from arrowdl.loader._batches.jax_arrays import make_global
-from arrowdl.loader._batches.missing import Note, drop_missing, sample_rows
+from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.padding import Counts, Padding
 from arrowdl.loader._batches.pin import pin
-from arrowdl.loader._batches.to_device import copy_ahead, pack_ahead
+from arrowdl.loader._batches.skip_arrow import SkipArrow
+from arrowdl.loader._batches.to_device import Packer, copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
-from arrowdl.loader._epoch.packed import Packing
+from arrowdl.loader._epoch.packed import PackedMixture, Packing
 from arrowdl.loader._epoch.plan import Plan
-from arrowdl.loader._epoch.read import Order, Reader, read_batches
+from arrowdl.loader._epoch.read import Order, Reader, find_stream_parts, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Convert, Received, iterate
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
-from arrowdl.loader._skipped import Skipped, detach
+from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.numbered import Numbered, number_source, report_failed
+from arrowdl.loader._sources.numbered import Numbered, number_source
 from arrowdl.loader._stats import Reporter
 from arrowdl.loader._workers.pool import WorkerPool
 
@@ -150,6 +144,17 @@ class Pipeline:
             return source.with_phases(position.phases)
         return source
 
+    def count_rows(self, position: Position, sharding: Sharding) -> int:
+        """Count the rows of each sequence of a mixture that were read."""
+        source = self.find_source(position)
+        if isinstance(source, PackedMixture):
+            return source.find_row(position.count_rows())
+        if self.plan is None or sharding.tokens is None:
+            return position.count_rows()
+        assert isinstance(source, IndexedSource)
+        stages = position.list_stages()
+        return self.plan.find_steps(source, position.epoch, stages, sharding).find_row(0)
+
     def make_sharding(self, world_size: int, num_workers: int) -> Sharding:
         """Return how the rows are divided among ranks and workers."""
         options = self.options
@@ -236,13 +241,15 @@ class Pipeline:
         numbered = None
         if options.skips:
             source, numbered = self._number(source)
+        stream, find_parts = self._read(source, reader)
         return self.open_arrays(
-            self._read(source, reader),
+            stream,
             _describe_batches(reader),
             reader.valid_rows,
             batch_size=reader.sharding.batch_size,
             is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
             numbered=numbered,
+            find_parts=find_parts,
         )
 
     def _number(self, source: Source) -> tuple[Source, Numbered]:
@@ -260,6 +267,7 @@ class Pipeline:
         batch_size: int,
         is_new: bool,
         numbered: Numbered | None = None,
+        find_parts: FindParts | None = None,
     ) -> tuple[Any, Convert]:
         """Open a stream of rows, an array for each batch.
 
@@ -276,6 +284,8 @@ class Pipeline:
             Whether the memory of the rows has no other user.
         numbered : Numbered, optional
             Of rows with numbers: rows that fail are skipped.
+        find_parts : callable, optional
+            Finds the parts of an array that are skipped as a whole, if there are several.
 
         Returns
         -------
@@ -284,9 +294,9 @@ class Pipeline:
         options, source = self.options, self.source
         notes: dict[int, Note] = {}
         if numbered is not None:
-            stream = drop_missing(stream, numbered, valid_rows, notes)
+            stream = drop_missing(stream, numbered, valid_rows, notes, find_parts)
         if options.transform_arrow is not None:
-            skip = None if numbered is None else _Skip(numbered, valid_rows, notes)
+            skip = None if numbered is None else SkipArrow(numbered, valid_rows, notes)
             # Copied when it is called.
             stream, is_new = self._transform_arrow(stream, describe, skip), True
         if options.transform_arrow is not None or source.column_names is None:
@@ -311,16 +321,20 @@ class Pipeline:
             stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
-            messages = pack_ahead(stream, to_tensors, device, depth, self.count_padding)
+            is_kept = numbered is not None and bool(options.steps)
+            packer = Packer(to_tensors, device, self.count_padding, keeps_rows=is_kept)
+            messages = pack_ahead(stream, packer, depth)
             if not self._has_outcomes(numbered):
                 return messages, self._then_finish(Message.read)
             items = Items(messages, valid_rows, notes)
-            return items, self._make_chain(Message.read, batch_size, numbered, self._find_finish())
-        convert = self._choose_converter(
-            self._choose_access(is_new=is_new or stream.device_type != read_type)
-        )
+            retry = self._make_retry(numbered, packer, None, keeps_rows=True)
+            return items, self._make_chain(Message.read, batch_size, retry, self._find_finish())
+        keeps_rows = find_parts is not None and bool(options.steps)
+        is_own = not keeps_rows and (is_new or stream.device_type != read_type)
+        convert = self._choose_converter(self._choose_access(is_new=is_own))
+        retry = self._make_retry(numbered, _keep, device, keeps_rows=keeps_rows)
         stream = stream.prefetch(depth) if depth else stream
-        return self._open_steps(stream, convert, valid_rows, notes, batch_size, numbered)
+        return self._open_steps(stream, convert, valid_rows, notes, batch_size, numbered, retry)
 
     def _open_steps(
         self,
@@ -330,6 +344,7 @@ class Pipeline:
         notes: dict[int, Note],
         batch_size: int,
         numbered: Numbered | None,
+        retry: Retry | None,
     ) -> tuple[Any, Convert]:
         """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
         options = self.options
@@ -337,7 +352,7 @@ class Pipeline:
         finish = None if options.num_threads else self._find_finish()
         if self._has_outcomes(numbered):
             items = Items(stream, valid_rows, notes)
-            convert = self._make_chain(convert, batch_size, numbered, finish)
+            convert = self._make_chain(convert, batch_size, retry, finish)
         elif not options.num_threads:
             return stream, self._then_finish(convert)
         elif options.steps:
@@ -352,18 +367,26 @@ class Pipeline:
         return numbered is not None or self.options.filters
 
     def _make_chain(
-        self,
-        convert: Convert,
-        batch_size: int,
-        numbered: Numbered | None,
-        finish: Convert | None,
+        self, convert: Convert, batch_size: int, retry: Retry | None, finish: Convert | None
     ) -> Chain:
-        options = self.options
-        # Rows of the source are not what is converted after transform_arrow, or on another device.
-        is_read = options.transform_arrow is None and options.device is None
-        sample = tuple if numbered is None or not is_read else partial(sample_rows, numbered)
-        size = batch_size if options.pad_last else None
-        return Chain(convert, options.steps, size, numbered, finish, sample)
+        size = batch_size if self.options.pad_last else None
+        return Chain(convert, self.options.steps, size, retry, finish)
+
+    def _make_retry(
+        self,
+        numbered: Numbered | None,
+        remake: Callable[[_core.DeviceArray], Any],
+        device: _core.Device | None,
+        *,
+        keeps_rows: bool,
+    ) -> Retry | None:
+        """Return how steps are called again; `remake` takes rows on `device`."""
+        if numbered is None:
+            return None
+        sample: Callable[[], Iterable[_core.DeviceArray]] = partial(sample_rows, numbered, device)
+        if self.options.transform_arrow is not None:  # it would have to be called for them, too
+            sample = tuple
+        return Retry(numbered, remake, sample, keeps_rows=keeps_rows)
 
     def _join_steps(self) -> Convert:
         functions = [step.function for step in self.options.steps]
@@ -397,9 +420,12 @@ class Pipeline:
             return {}
         return {"_own": True} if is_new else {"copy": True}
 
-    def _read(self, source: Source, reader: Reader) -> _core.DeviceStream:
-        if reader.sharding.splits is None or isinstance(source, StreamSource):
-            return read_batches(source, self._order, reader)
+    def _read(self, source: Source, reader: Reader) -> tuple[_core.DeviceStream, FindParts | None]:
+        """Read one worker's share; return what finds the parts of a batch, if it has several."""
+        splits = reader.sharding.splits
+        if splits is None or isinstance(source, StreamSource):
+            parts = None if splits in (None, 1) else partial(find_stream_parts, reader)
+            return read_batches(source, self._order, reader), parts
         reads_ahead = self.options.prefetch > 0 and not self._is_gathered()
         return read_splits(source, self._order, reader, self.plan, reads_ahead=reads_ahead)
 
@@ -430,7 +456,7 @@ class Pipeline:
         self,
         stream: _core.DeviceStream,
         describe: Callable[[int], str],
-        skip: _Skip | None,
+        skip: SkipArrow | None,
     ) -> _core.DeviceStream:
         function = self.options.transform_arrow
         assert function is not None
@@ -474,6 +500,10 @@ class Pipeline:
         return lambda item: finish(convert(item))
 
 
+def _keep(rows: _core.DeviceArray) -> _core.DeviceArray:
+    return rows
+
+
 def _find_none(column: str) -> str:
     return ""
 
@@ -482,49 +512,6 @@ def _call_each(functions: list[Convert], batch: Any) -> Any:
     for function in functions:
         batch = function(batch)
     return batch
-
-
-class _Skip:
-    """Skips batches for which `transform_arrow` fails; see `transform_stream`.
-
-    Parameters
-    ----------
-    numbered : Numbered
-    valid_rows : dict of int to int
-    notes : dict of int to Note
-        As of `drop_missing`.
-    """
-
-    def __init__(
-        self, numbered: Numbered, valid_rows: dict[int, int], notes: dict[int, Note]
-    ) -> None:
-        self._numbered = numbered
-        self._valid_rows = valid_rows
-        self._notes = notes
-        self._substitutes = Substitutes(partial(sample_rows, numbered))
-
-    def __call__(
-        self,
-        transform: Callable[[_core.DeviceArray], Any],
-        array: _core.DeviceArray,
-        index: int,
-    ) -> Any:
-        """Return ``transform(array)``, or what it makes of another row."""
-        spare = self._substitutes.copy_rows(array)
-        try:
-            made = transform(array)
-        except FunctionError as failure:
-            error = detach(failure.error)
-            made = self._substitutes.make(transform, spare, error)
-            numbers = self._notes[index].list_numbers()
-            valid = self._valid_rows.get(index, len(numbers))
-            self._valid_rows[index] = 0
-            if valid:
-                report = report_failed(self._numbered, numbers[:valid], error)
-                self._notes[index] = Note([], report + self._notes[index].report)
-            return made
-        self._substitutes.keep(spare)
-        return made
 
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._checks import require_int
-from arrowdl.loader._epoch.compare_ranks import Comparison
+from arrowdl.loader._epoch.compare_ranks import Comparison, Meeting
+from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.read import Reader
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import STATE_VERSION, UNREAD, Position, find_state
@@ -26,7 +28,7 @@ from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
-from arrowdl.loader._tally import Tally, check_lost, find_most, find_period, name_entry
+from arrowdl.loader._tally import Tally, add_entry, check_lost, find_most, find_share, name_entry
 
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
@@ -64,6 +66,13 @@ class EpochReader:
         """Log files that cannot be opened, and name them in `stats`, also in that of copies."""
         for entry in entries:
             name_entry(self._received.stats, entry)
+        self._left_out = self._received.stats.skipped
+
+    def _name_left_out(self, loaders: Iterable[EpochReader]) -> None:
+        """Name the files that Loaders of a mixture have left out, and have logged."""
+        for loader in loaders:
+            for entry in loader._left_out:
+                add_entry(self._received.stats, entry)
         self._left_out = self._received.stats.skipped
 
     def _with_step(self, step: Step) -> Self:
@@ -194,9 +203,10 @@ class EpochReader:
         tally = check = None
         if self._options.skips:
             self._note_lost()
-            tally = self._make_tally(reader.position)
-            if comparison := self._compare_ranks(reader):
-                check = comparison.check
+            meeting = check = None
+            if self._position is reader.position:
+                meeting, check = self._meet(reader)
+            tally = self._make_tally(reader.position, meeting)
         bar, reporter = self._make_bar, self._reporter
         is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
         if not is_whole:
@@ -212,10 +222,8 @@ class EpochReader:
             check_lost(entries, self._source, self._options.max_skipped_rows)
             self._note_skipped(entries)
 
-    def _compare_ranks(self, reader: Reader) -> Comparison | None:
-        """Begin to compare what the ranks could read of lengths and dictionaries."""
-        if self._position is not reader.position or isinstance(self._source, StreamSource):
-            return None
+    def _meet(self, reader: Reader) -> tuple[Meeting, Callable[[], None] | None]:
+        """Meet the other ranks; return also what compares what they could read."""
         state, unread = self.state_dict(), []
         for known, key, what in (
             (state.get("steps"), "unread", "lengths"),
@@ -224,14 +232,36 @@ class EpochReader:
         ):
             if known and (rows := known.pop(key, None)):
                 unread.append(f"the {what} of {rows}")
-        return Comparison(state, " and ".join(unread), reader.rank, reader.sharding.world_size)
+        meeting = Meeting(state, reader.rank, reader.sharding.world_size)
+        if isinstance(self._source, StreamSource):
+            return meeting, None
+        return meeting, Comparison(meeting, " and ".join(unread)).check
 
-    def _make_tally(self, position: Position) -> Tally:
-        most = self._options.max_skipped_rows
-        source = self._pipeline.find_source(position)
-        if most is None:
-            most = find_most(source)
-        return Tally(self._received.stats, most, find_period(source, most, self._find_world()[1]))
+    def _make_tally(self, position: Position, meeting: Meeting | None) -> Tally:
+        return Tally(
+            self._received.stats,
+            partial(self._find_most, position),
+            partial(self._find_pass, position),
+            None if meeting is None else meeting.count_skipped,
+        )
+
+    def _find_most(self, position: Position) -> int:
+        """Return how many rows, or blocks, may be skipped in an epoch, or in a pass."""
+        most, source = self._options.max_skipped_rows, self._pipeline.find_source(position)
+        if most is not None:
+            return most
+        if isinstance(source, PackedMixture) and source.num_rows >= ENDLESS:
+            assert isinstance(self._source, MixedSource)
+            return find_share(source.count_blocks(self._source.count_member_rows()))
+        return find_most(source)
+
+    def _find_pass(self, position: Position) -> int:
+        """Return how often a mixture without end has read as many rows as its sources have."""
+        source = self._source
+        if not (isinstance(source, MixedSource) and source.is_endless):
+            return 0
+        rows = self._pipeline.count_rows(position, self._make_sharding())
+        return rows * source.splits // source.count_member_rows()
 
     def _find_world(self) -> tuple[int, int]:
         options = self._options

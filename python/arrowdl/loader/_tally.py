@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from arrowdl.loader._skipped import Report, Skipped, renew
 from arrowdl.loader._sources.base import IndexedSource, Source
@@ -19,28 +19,44 @@ _MOST_OF_STREAMS = 10_000
 def name_entry(stats: Stats, entry: Skipped) -> None:
     """Log an entry, and add it to `stats`."""
     logging.getLogger("arrowdl.loader").warning("skipped %s", entry)
+    add_entry(stats, entry)
+
+
+def add_entry(stats: Stats, entry: Skipped) -> None:
+    """Add an entry to `stats`, unless there are many."""
     if len(stats.skipped) < _MOST_KEPT:
         stats.skipped = (*stats.skipped, entry)
 
 
 class Tally:
-    """Counts the rows that are skipped in an epoch.
+    """Counts the rows that are skipped in an epoch, or in a pass of one without end.
 
     Parameters
     ----------
     stats : Stats
         The counters, which go on counting.
-    most : int
-        Rows that may be skipped.
-    period : int, optional
-        Rows after which they are counted anew, of an epoch without end.
+    find_most : callable
+        Returns how many rows may be skipped.
+    find_pass : callable
+        Returns the number of the pass; 0 in an epoch with an end.
+    share : callable, optional
+        Takes the number of a pass and rows that were skipped now. Returns those of all ranks in
+        this pass so far.
     """
 
-    def __init__(self, stats: Stats, most: int, period: int | None = None) -> None:
+    def __init__(
+        self,
+        stats: Stats,
+        find_most: Callable[[], int],
+        find_pass: Callable[[], int],
+        share: Callable[[int, int], int | None] | None = None,
+    ) -> None:
         self._stats = stats
-        self._most = most
-        self._period = period
-        self._begin = stats.rows + stats.skipped_rows
+        self._find_most = find_most
+        self._find_pass = find_pass
+        self._share = share
+        self._most: int | None = None
+        self._pass = 0
         self._rows = 0
         self._known: set[Skipped] = set()
 
@@ -52,23 +68,29 @@ class Tally:
         Exception
             That of `report`: too many rows were skipped.
         """
-        stats = self._stats
-        read = stats.rows + stats.skipped_rows
-        if self._period is not None and read - self._begin >= self._period:
-            self._begin, self._rows = read, 0
-        stats.skipped_rows += report.rows
+        if (number := self._find_pass()) != self._pass:
+            self._pass, self._rows = number, 0
+        self._stats.skipped_rows += report.rows
         self._rows += report.rows
         for entry in report.entries:
             if entry not in self._known:
                 self._known.add(entry)
-                name_entry(stats, entry)
-        if self._rows > self._most:
-            raise renew(
-                report.error,
-                f'Loader(on_error="skip") has skipped {self._rows} rows in this epoch on this rank '
-                f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
-                f"{self._most} allows no more. stats().skipped names the rows",
-            )
+                name_entry(self._stats, entry)
+        total = None if self._share is None else self._share(number, report.rows)
+        if self._most is None:
+            self._most = self._find_most()
+        if max(self._rows, total or 0) > self._most:
+            raise renew(report.error, self._describe(total or self._rows))
+
+    def _describe(self, total: int) -> str:
+        when = f"pass {self._pass} over the sources" if self._pass else "this epoch"
+        others = total - self._rows
+        where = f"on this rank and {others} on others" if others else "on this rank"
+        return (
+            f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
+            f"({len(self._known)} errors), and this is the last error: max_skipped_rows="
+            f"{self._most} allows no more. stats().skipped names the rows"
+        )
 
 
 def check_left_out(left_out: Sequence[Skipped], source: Source, most: int | None) -> None:
@@ -118,24 +140,16 @@ def check_lost(lost: Sequence[Skipped], source: Source, most: int | None) -> Non
         )
 
 
+def find_share(rows: int) -> int:
+    """Return the default of `max_skipped_rows` for a source of so many rows."""
+    return rows // _SHARE
+
+
 def find_most(source: Source) -> int:
     """Return the default of `max_skipped_rows`."""
     sources = _list_sources(source)
     rows = sum(own.num_rows for own in sources)
-    return rows // _SHARE if sources and rows < ENDLESS else _MOST_OF_STREAMS
-
-
-def find_period(source: Source, most: int, world_size: int) -> int | None:
-    """Return after how many rows of a rank skipped rows are counted anew; None: not in an epoch.
-
-    A mixture without end has read as many rows as its sources have; of its blocks, whose number
-    nothing says, so many that `most` is the default share of them.
-    """
-    if isinstance(source, MixedSource):
-        rows = sum(member.source.num_rows for member in source.members)
-        return max(1, rows // world_size) if source.is_endless else None
-    is_endless = isinstance(source, IndexedSource) and source.num_rows >= ENDLESS
-    return _SHARE * max(1, most) if is_endless else None
+    return find_share(rows) if sources and rows < ENDLESS else _MOST_OF_STREAMS
 
 
 def _list_sources(source: Source) -> list[IndexedSource]:

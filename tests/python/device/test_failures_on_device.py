@@ -32,6 +32,7 @@ SOURCES = {
 
 def fail(batch):
     if (batch["id"] == 250).any():
+        batch["id"].fill(-1)
         raise ZeroDivisionError("bad")
     return batch
 """
@@ -40,7 +41,8 @@ def fail(batch):
 def test_a_transform_that_raises(on_fake_cuda: Callable[[str], None]) -> None:
     on_fake_cuda(f"""{SETUP}
 for name, (source, options) in SOURCES.items():
-    for more in ({{}}, {{"pad_last": True}}, {{"splits": 2}}):
+    for more in ({{}}, {{"pad_last": True}}, {{"splits": 2}}, {{"splits": 4, "pad_last": True}}):
+        lost = 100 // more.get("splits", 1)
         loader = arrowdl.Loader(
             source, 100, framework="numpy", on_error="skip", max_skipped_rows=100, transform=fail,
             ragged="padded", **options, **more)
@@ -53,7 +55,7 @@ for name, (source, options) in SOURCES.items():
             read.append(batch["id"].tolist()[:valid])
         stats = loader.stats()
         assert len(read) == 9, (name, more)
-        assert stats.rows == 800 and stats.skipped_rows == 100, (name, more)
+        assert stats.rows == 900 - lost and stats.skipped_rows == lost, (name, more)
         (entry,) = stats.skipped
         rows = [i for start, stop in entry.ranges for i in range(start, stop)]
         assert sorted([i for ids in read for i in ids] + rows) == list(range(900)), (name, more)
@@ -75,4 +77,23 @@ for name, (source, options) in SOURCES.items():
                 ids += batch["id"].tolist()[:chain.valid_rows]
             assert sorted(ids) == list(range(1, 500, 7)), (name, more)
             assert chain.stats().filtered_rows == 900 - len(ids)
+""")
+
+
+def test_a_row_that_can_be_repeated_is_found_in_the_first_batch(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    on_fake_cuda(f"""{SETUP}
+def fail_first(batch):
+    if (batch["id"] == 0).any():
+        raise ZeroDivisionError("bad")
+    return batch
+
+for name, (source, options) in SOURCES.items():
+    loader = arrowdl.Loader(
+        source, 100, framework="numpy", on_error="skip", max_skipped_rows=100,
+        transform=fail_first, ragged="padded", **options)
+    batches = iter(loader)
+    first = next(batches)
+    assert (loader.valid_rows, first["id"].tolist()) == (0, [1]), name
 """)

@@ -14,16 +14,24 @@ import torch
 import torch.distributed as dist
 
 GLOBAL_BATCH = 32
+BAD = {17, 200, 203, 466}
+
+
+def fail(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    if BAD & set(batch["id"].tolist()):
+        raise ValueError("a bad row")
+    return batch
 
 
 def open_loader(data: str, kind: str) -> Any:
-    """Shuffled rows of files, or blocks of a mixture of them with the documents of another one."""
+    """Shuffled rows of files, of which some may fail, or blocks of a mixture of documents."""
     options: dict[str, Any] = {"splits": 4, "shuffle": True, "seed": 5, "buffer_size": 64}
-    if kind == "rows":
+    if kind == "failing rows":
+        options |= {"on_error": "skip", "transform": fail}
+    if kind != "blocks":
         return arrowdl.Loader(
             data, global_batch_size=GLOBAL_BATCH, columns=["id", "x", "y"], **options
         )
-    assert kind == "blocks"
     sources = {"a": f"{data}/0.parquet", "b": [f"{data}/{i}.parquet" for i in (1, 2)]}
     pack = arrowdl.Pack("tokens", 8, "best_fit", buffer_size=4)
     options |= {"columns": ["tokens"], "stop": "all", "weights": {"a": 1, "b": 3}}
@@ -36,6 +44,14 @@ def read_batch(batch: dict[str, torch.Tensor], valid: int) -> tuple[Any, Any, An
         return batch["id"][:valid].tolist(), batch["x"][:valid], batch["y"][:valid]
     tokens = batch["tokens"][:valid]
     return tokens.tolist(), tokens.flatten() / 1000, batch["segment_ids"][:valid].flatten()
+
+
+def dump_rows(batch: dict[str, torch.Tensor], valid: int) -> dict[str, str]:
+    """The bytes of the first rows of each column, as hexadecimal digits."""
+    return {
+        name: b"".join(row.numpy().tobytes() for row in list(column.unbind())[:valid]).hex()
+        for name, column in batch.items()
+    }
 
 
 def main(folder: Path, data: str, kind: str, meeting: str, stop: int, end: str) -> None:
@@ -60,7 +76,8 @@ def main(folder: Path, data: str, kind: str, meeting: str, stop: int, end: str) 
     for batch in loader:
         ids, x, y = read_batch(batch, loader.valid_rows)
         loss = train(weights, x.double(), y.double())
-        (folder / f"{step}-{rank}.json").write_text(json.dumps({"ids": ids, "loss": loss}))
+        told = {"ids": ids, "loss": loss.hex(), "rows": dump_rows(batch, loader.valid_rows)}
+        (folder / f"{step}-{rank}.json").write_text(json.dumps(told))
         dist.barrier()  # all ranks have read the step that the state counts
         step += 1
         if rank == 0:
@@ -75,14 +92,20 @@ def main(folder: Path, data: str, kind: str, meeting: str, stop: int, end: str) 
 
 
 def train(weights: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> float:
-    """Do a step of gradient descent on the whole global batch; return its loss."""
+    """Do a step of gradient descent on the whole global batch; return its loss.
+
+    Each rank has the rows of all, one rank after the other: sums have one order.
+    """
+    x, y = gather(x), gather(y)
     error = weights[0] * x + weights[1] - y
-    sums = torch.stack(
-        [error.square().sum(), (error * x).sum(), error.sum(), error.new_tensor(len(x))]
-    )
-    dist.all_reduce(sums)
-    weights -= 0.1 * sums[1:3] / sums[3]
-    return float(sums[0] / sums[3])
+    weights -= 0.1 * torch.stack([(error * x).sum(), error.sum()]) / len(x)
+    return float(error.square().sum() / len(x))
+
+
+def gather(own: torch.Tensor) -> torch.Tensor:
+    parts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, own.clone())
+    return torch.cat(parts)
 
 
 def save(path: Path, state: Any) -> None:

@@ -69,6 +69,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+CUT_TABLE = pa.Table.from_batches(TABLE.to_batches(max_chunksize=100))
 # Those with one order of rows, that of TABLE.
 SOURCES: dict[str, Callable[[Path], Any]] = {
     "directory": lambda root: root / "parquet",
@@ -86,6 +87,7 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
     "polars lazy": lambda root: pl.from_arrow(TABLE).lazy(),
     "duckdb": lambda root: duckdb.from_arrow(TABLE),
     "DeviceArray": lambda root: arrowdl.from_arrow(TABLE.to_batches()[0]),
+    "list of DeviceArrays": lambda root: list(arrowdl.from_arrow_stream(CUT_TABLE)),
     "function": lambda root: TABLE.to_reader,
     "list of batches": lambda root: TABLE.to_batches(max_chunksize=100),
 }
@@ -95,7 +97,7 @@ ONE_PASS: dict[str, Callable[[], Any]] = {
     "DeviceStream": lambda: arrowdl.from_arrow_stream(TABLE),
     "generator": lambda: iter(TABLE.to_batches(max_chunksize=100)),
 }
-COUNTED = ["directory", "ipc file", "table", "chunked table", "polars"]
+COUNTED = ["directory", "ipc file", "table", "chunked table", "polars", "list of DeviceArrays"]
 UNCOUNTED = ["duckdb", "function", "list of batches", "in-memory dataset"]
 
 

@@ -234,16 +234,42 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def write_ipc(path: Path, table: pa.Table) -> Path:
+    feather.write_feather(table, path.with_suffix(".arrow"), compression="uncompressed")
+    return path.with_suffix(".arrow")
+
+
+def write_more(path: Path, table: pa.Table) -> arrowdl.Loader:
+    """A Loader of its own order, which drops the rows that a file has beside those of `table`."""
+    others = pa.table({"id": pa.array([-1, -2, -3], pa.int64())})
+    pq.write_table(pa.concat_tables([others, table, others]), path, row_group_size=7)
+    rows = ds.field("id") >= 0
+    return arrowdl.Loader(path, 1, shuffle=True, seed=3, buffer_size=9, filter=rows)
+
+
+def write_dataset(path: Path, table: pa.Table) -> ds.Dataset:
+    pq.write_table(table, path, row_group_size=11)
+    return ds.dataset(path)
+
+
+MEMBERS = [write_ipc, write_more, write_dataset, lambda path, table: arrowdl.Loader(table, 1)]
+
+
 def write(folder: Path, lengths: list[int], kind: str) -> dict[str, Any]:
     tables = make_tables(lengths)
     if kind == "tables":
         return tables
+    if kind == "several":
+        return {
+            name: MEMBERS[i % len(MEMBERS)](folder / name, table)
+            for i, (name, table) in enumerate(tables.items())
+        }
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=13)
     return {name: folder / f"{name}.parquet" for name in tables}
 
 
-@pytest.mark.parametrize("kind", ["tables", "parquet"])
+@pytest.mark.parametrize("kind", ["tables", "parquet", "several"])
 @given(case=cases())
 @thorough
 def test_random_steps_are_those_of_one_rank(

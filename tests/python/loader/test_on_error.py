@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -290,42 +289,6 @@ def test_a_column_with_the_name_of_the_numbers() -> None:
     assert flatten(read(open_skipping(table, columns=["id"]))) == list(range(100))
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("pack", [None, arrowdl.Pack("tokens", 4)])
-def test_an_endless_mixture_may_skip_as_much_in_each_pass(ranks: int, pack: Any) -> None:
-    """The same bad row comes again and again; more bad rows in a pass are an error."""
-    table = pa.table({"id": range(200), "tokens": [[i] * 4 for i in range(200)]})
-
-    def read_some(bad: int, batches: int) -> arrowdl.Loader:
-        def fail(batch: dict[str, Any]) -> dict[str, Any]:
-            if (batch["tokens"][..., :1] < bad if pack else batch["id"] < bad).any():
-                raise ValueError("a bad row")
-            return batch
-
-        loader = arrowdl.Loader.mix(
-            {"x": table},
-            weights={"x": 1},
-            global_batch_size=2 * ranks,
-            splits=2,
-            stop="repeat",
-            columns=["tokens"] if pack else ["id"],
-            framework="numpy",
-            on_error="skip",
-            max_skipped_rows=20 if pack else None,
-            transform=fail,
-            pack=pack,
-            rank=0,
-            world_size=ranks,
-        )
-        list(itertools.islice(loader, batches))
-        return loader
-
-    loader = read_some(1, 3_000)
-    assert loader.stats().skipped_rows > 20
-    with pytest.raises(ValueError, match=r"a bad row[\s\S]*max_skipped_rows="):
-        read_some(150, 3_000)
-
-
 def test_rows_that_a_rank_repeats_are_not_its_own(tmp_path: Path) -> None:
     """The last step of ranks 1 and 2 has row 0, which is damaged and of rank 0."""
     write_checked(tmp_path / "0.parquet", make_table(0), 25)
@@ -603,6 +566,29 @@ def test_mixtures(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert stats.rows + stats.skipped_rows == loader._source.num_rows  # type: ignore[union-attr]
     assert len(steps) == len(loader)
     assert len(read_messages(caplog)) == len(stats.skipped)
+
+
+def test_a_mixture_names_what_its_loaders_have_left_out(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    truncate(folder / "1.parquet")
+    own = open_skipping(folder, columns=["id"])
+    assert len(read_messages(caplog)) == 1
+    for on_error in ("raise", "skip"):
+        mixed = arrowdl.Loader.mix(
+            {"own": own, "table": make_table(1_000).select(["id"])},
+            global_batch_size=8,
+            weights={"own": 1, "table": 1},
+            framework="numpy",
+            on_error=on_error,
+        )
+        for loader in (mixed, mixed.map(dict), copy.copy(mixed)):
+            assert loader.stats().skipped == own.stats().skipped
+            (entry,) = loader.stats().skipped
+            assert (entry.path, entry.ranges) == (str(folder / "1.parquet"), ())
+        list(mixed)
+        assert len(mixed.stats().skipped) == 1
+        assert read_messages(caplog) == [], "the Loader has logged it"
 
 
 def test_a_map_dataset_raises(folder: Path) -> None:

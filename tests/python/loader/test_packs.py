@@ -12,6 +12,7 @@ from typing import Any
 import arrowdl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 
 thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 120))
 
-KINDS = ["table", "parquet", "ipc", "filter"]
+KINDS = ["table", "parquet", "ipc", "filter", "dataset"]
 Block = list[int]
 
 
@@ -50,7 +51,8 @@ def open_source(kind: str, table: pa.Table, cut: int) -> Iterator[tuple[Any, dic
                 feather.write_feather(part, f"{folder}/{i}.arrow", compression="uncompressed")
             else:
                 pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
-        yield folder, {"filter": pc.field("id") != 3} if kind == "filter" else {}
+        source = ds.dataset(folder, format="parquet") if kind == "dataset" else folder
+        yield source, {"filter": pc.field("id") != 3} if kind == "filter" else {}
 
 
 def get_tokens(batch: Any) -> Any:
@@ -62,10 +64,10 @@ class World(Ranks):
 
     def __init__(self, source: Any, ranks: int, workers: int, options: dict[str, Any]) -> None:
         def make(**rank: int) -> arrowdl.Loader:
-            common = {"framework": "numpy", "transform": get_tokens}
+            given = {"framework": "numpy", "transform": get_tokens} | options | rank
             if isinstance(source, dict):
-                return arrowdl.Loader.mix(source, **rank, **common, **options)
-            return arrowdl.Loader(source, **rank, **common, **options)
+                return arrowdl.Loader.mix(source, **given)
+            return arrowdl.Loader(source, **given)
 
         super().__init__(make, ranks, workers)
 
@@ -130,6 +132,8 @@ def cases(draw: st.DrawFn, with_splits: bool = True) -> dict[str, Any]:
         "seed": draw(st.integers(0, 99)),
         "buffer_size": draw(st.sampled_from([1, 7, 16, 60, 1000])),
         "prefetch": draw(st.sampled_from([0, 2])),
+        "framework": draw(st.sampled_from(["numpy", "numpy", "jax", "torch"])),
+        "columns": ["tokens"],  # JAX has no int64
     }
     return {
         "kind": draw(st.sampled_from(KINDS)),

@@ -508,3 +508,31 @@ def test_without_a_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [batch["a"].item() for batch in DataLoader(dataset, batch_size=None)] == [1, 2]
     with pytest.raises(RuntimeError, match=r"agree on the epoch .* set TMPDIR"):
         dataset._iterations.join("start", 7, 0, 0, False)
+
+
+def test_lists_of_arrays_in_host_memory_are_tables() -> None:
+    """Of arrowdl and of pyarrow: their rows can be counted, mixed and read in any order."""
+    table = pa.table({"id": range(40), "tokens": [[i] * (i % 4) for i in range(40)]})
+    batches = table.to_batches(max_chunksize=7)
+    arrays = [arrowdl.from_arrow(batch) for batch in batches]
+    options: dict[str, Any] = {"framework": "numpy", "ragged": "offsets", "splits": 2}
+    for source in (arrays, tuple(arrays), [batches[0], *arrays[1:]]):
+        loader = arrowdl.Loader(source, global_batch_size=8, **options)
+        assert len(loader) == 5
+        assert (
+            loader.state_dict()["source"]
+            == (arrowdl.Loader(table, global_batch_size=8, **options).state_dict()["source"])
+        )
+        for steps in (
+            {"global_batch_size": 8, "bucket_by": "tokens"},
+            {"global_batch_tokens": 20, "token_column": "tokens"},
+        ):
+            planned = arrowdl.Loader(source, **options, **steps)
+            assert sorted(i for batch in planned for i in batch["id"].tolist()) == list(range(40))
+        mixed = arrowdl.Loader.mix(
+            {"a": source, "b": table}, 8, weights={"a": 1, "b": 1}, **options
+        )
+        assert sum(mixed.valid_rows for _ in mixed) == 80
+    others = [arrays[0], arrowdl.from_arrow(table.select(["id"]).to_batches()[0])]
+    with pytest.raises((ValueError, pa.ArrowInvalid)):
+        list(arrowdl.Loader(others, 8))

@@ -28,7 +28,7 @@ from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-KINDS = ["table", "parquet", "ipc", "compressed", "filter", "reader"]
+KINDS = ["table", "parquet", "ipc", "compressed", "filter", "dataset", "reader"]
 thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(30, 300))
 
 
@@ -57,7 +57,9 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
                     feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
                 else:
                     pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
-            if kind == "filter":
+            if kind == "dataset":
+                yield ds.dataset(folder, format="parquet"), {}, ids
+            elif kind == "filter":
                 chosen = [i for i in ids if i % 4 == 0 or i > 50]
                 is_fourth = pc.bit_wise_and(ds.field("id"), 3) == 0
                 yield folder, {"filter": is_fourth | (ds.field("id") > 50)}, chosen
@@ -216,8 +218,20 @@ WRONG = {
     "both": ({"batch_size": 2, "global_batch_size": 4}, "not both"),
     "ranks": (
         {"global_batch_size": 24, "splits": 8, "rank": 0, "world_size": 3},
-        r"splits=8 cannot be divided among 3 ranks: it can among 1, 2, 4 or 8\. "
-        "Give splits=3, 6, 12 or 24, or",
+        r"splits=8, which it is unless you give it, cannot be divided among 3 ranks: it can among "
+        r"1, 2, 4 or 8\. Give splits=3, 6, 12 or 24, the same to all runs",
+    ),
+    "ranks of other splits": (
+        {"global_batch_size": 24, "splits": 4, "rank": 0, "world_size": 3},
+        r"splits=4 cannot be divided among 3 ranks: it can among 1, 2 or 4\. Give splits=3, 6, 12",
+    ),
+    "many ranks": (
+        {"global_batch_size": 96, "rank": 0, "world_size": 16},
+        r"splits=8, which it is unless you give it, .* Give splits=16, 32, 48 or 96, the same",
+    ),
+    "many ranks with a budget": (
+        {"global_batch_tokens": 96, "token_column": "id", "rank": 0, "world_size": 16},
+        r"splits=8, which it is unless you give it, .* Give splits= a multiple of 16, such as 16",
     ),
     "batch": (
         {"global_batch_size": 10, "rank": 0, "world_size": 4},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 Lengths = list[int]
-KINDS = ["table", "parquet", "ipc", "compressed", "filter"]
+KINDS = ["table", "parquet", "ipc", "compressed", "filter", "dataset"]
 LONGEST = 20
 thorough = settings(derandomize=True, deadline=None, max_examples=choose_examples(25, 150))
 
@@ -52,7 +53,8 @@ def open_source(kind: str, table: pa.Table, cut: int) -> Iterator[tuple[Any, dic
                 feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
             else:
                 pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
-        yield folder, {"filter": ds.field("id") >= 5} if kind == "filter" else {}
+        source = ds.dataset(folder) if kind == "dataset" else folder
+        yield source, {"filter": ds.field("id") >= 5} if kind == "filter" else {}
 
 
 class World(Ranks):
@@ -62,12 +64,13 @@ class World(Ranks):
         def check(batch: dict[str, Any]) -> dict[str, Any]:
             budget = options.get("global_batch_tokens")
             if budget is not None:
-                assert batch["tokens"][0].size * ranks <= budget
+                assert math.prod(batch["tokens"][0].shape) * ranks <= budget
                 assert len(batch["id"]) * ranks <= budget
             return batch
 
         def make(**rank: int) -> arrowdl.Loader:
-            return arrowdl.Loader(source, framework="numpy", transform=check, **rank, **options)
+            given = {"framework": "numpy", "transform": check} | options | rank
+            return arrowdl.Loader(source, **given)
 
         super().__init__(make, ranks, workers)
 
@@ -84,7 +87,12 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "buffer_size": draw(st.sampled_from([1, 7, 16, 60, 1000])),
         "prefetch": draw(st.sampled_from([0, 2])),
         "ragged": draw(st.sampled_from(["padded", "offsets"])),
+        "framework": draw(st.sampled_from(["numpy", "numpy", "jax", "torch"])),
     }
+    if options["framework"] == "jax":
+        options["dtype"] = {"id": "int32"}
+    if options["framework"] == "torch":
+        options["ragged"] = "padded"  # where others have offsets it has one nested tensor
     if bucket is not None:
         options["bucket_by"] = bucket
     if bucket is None or draw(st.booleans()):

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._batches.failures import (
+    FunctionError,
+    Substitutes,
+    call,
+    find_rest,
+    list_rows,
+    take_rest,
+)
 from arrowdl.loader._batches.missing import Note, take_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
 from arrowdl.loader._options import MASK, Step
-from arrowdl.loader._skipped import Report, detach, renew
-from arrowdl.loader._sources.numbered import Numbered, report_failed
+from arrowdl.loader._skipped import Report
+from arrowdl.loader._sources.numbered import Numbered
 
 Convert = Callable[[Any], Any]
-Content = _core.DeviceArray | Message
-_TRIED = 16  # rows of a batch that failed
-_SAMPLED = 64  # rows of other places
-
-
-class FunctionError(Exception):
-    """What a function of the user raised, apart from errors of what it returned."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
-
-
-def call(function: Callable[[Any], Any], given: Any) -> Any:
-    """Call a function of the user.
-
-    Raises
-    ------
-    FunctionError
-        It has raised an exception other than MemoryError.
-    """
-    try:
-        return function(given)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise FunctionError(error) from None
 
 
 @dataclass
@@ -71,6 +51,13 @@ class Item:
     def nbytes(self) -> int:
         """Bytes of the rows."""
         return int(self.content.nbytes)
+
+    @property
+    def rows(self) -> _core.DeviceArray:
+        """The rows, which a message keeps if steps may be called again."""
+        content = self.content.array if isinstance(self.content, Message) else self.content
+        assert content is not None
+        return content
 
 
 class Items:
@@ -128,6 +115,36 @@ class Outcome:
     report: Report | None = None
 
 
+class Retry:
+    """How a `Chain` calls its steps again, for the rows of a batch for which one failed.
+
+    Parameters
+    ----------
+    numbered : Numbered
+        What the numbers of the rows mean.
+    remake : callable
+        Makes what `Chain` converts of an array of rows.
+    sample : callable
+        Returns rows as `remake` takes them, of several places of the source.
+    keeps_rows : bool
+        Whether the rows of a batch are still there when it was converted, and no step can write to
+        them.
+    """
+
+    def __init__(
+        self,
+        numbered: Numbered,
+        remake: Callable[[_core.DeviceArray], Any],
+        sample: Callable[[], Iterable[_core.DeviceArray]],
+        *,
+        keeps_rows: bool,
+    ) -> None:
+        self.numbered = numbered
+        self.remake = remake
+        self.substitutes = Substitutes(sample)
+        self.keeps_rows = keeps_rows
+
+
 class Chain:
     """Makes a batch, and calls the steps with it.
 
@@ -138,12 +155,10 @@ class Chain:
     steps : sequence of Step
     batch_size : int, optional
         To which batches are padded, with `MASK`.
-    numbered : Numbered, optional
+    retry : Retry, optional
         Skip the rows of a batch for which a step fails. None: the error is raised.
     finish : callable, optional
         Called with each batch.
-    sample : callable
-        Returns rows as `convert` takes them, of several places of the source.
 
     Attributes
     ----------
@@ -156,31 +171,32 @@ class Chain:
         convert: Convert,
         steps: Sequence[Step],
         batch_size: int | None,
-        numbered: Numbered | None,
+        retry: Retry | None,
         finish: Convert | None,
-        sample: Callable[[], Iterable[_core.DeviceArray]] = tuple,
     ) -> None:
         self._convert = convert
         self._steps = steps
         self._batch_size = batch_size
-        self._numbered = numbered
+        self._retry = retry if steps else None
         self._finish = finish
-        self._substitutes = None if numbered is None or not steps else Substitutes(sample)
         self.seconds = 0.0
 
     def __call__(self, item: Item) -> Outcome:
-        substitutes = self._substitutes
-        spare = substitutes.copy_rows(item.content) if substitutes is not None else []
+        retry = self._retry
+        spare: list[_core.DeviceArray] = []
+        if retry is not None and not retry.keeps_rows:
+            spare = retry.substitutes.copy_rows(item.rows)
         batch = self._convert(item.content)
         begin = time.perf_counter()
         try:
             outcome = self._run(item, batch)
         except FunctionError as failure:
-            assert substitutes is not None
-            outcome = self._substitute(substitutes, item, spare, detach(failure.error))
+            assert retry is not None
+            del batch
+            outcome = self._recover(retry, item, spare, failure)
         else:
-            if substitutes is not None:
-                substitutes.keep(spare)
+            if retry is not None:
+                retry.substitutes.keep(spare[0] if spare else item.rows)
         self.seconds = time.perf_counter() - begin
         if item.note is not None and item.note.report is not None:
             outcome.report = item.note.report + outcome.report
@@ -189,16 +205,22 @@ class Chain:
         return outcome
 
     def _run(self, item: Item, batch: Any) -> Outcome:
-        """Call the steps. Rows that `filter` drops leave tensors of the source before a `map`."""
+        """Call the steps. Rows that `filter` drops leave tensors of the source before a `map`.
+
+        Raises
+        ------
+        FunctionError
+            A step has failed, and the error is not to be raised.
+        """
         content = item.content if isinstance(item.content, _core.DeviceArray) else None
         made = Outcome(batch, len(item), item.valid)
         for step in self._steps:
             if not step.is_filter:
-                made.batch, content = self._call(step.function, made.batch), None
+                made.batch, content = self._call(step.function, made), None
                 continue
             if not made.valid:
                 continue  # it has no row of this rank
-            mask = read_mask(self._call(step.function, made.batch), made.rows)
+            mask = read_mask(self._call(step.function, made), made.rows)
             kept = [i for i in range(made.valid) if mask[i]]
             if len(kept) == made.valid:
                 continue
@@ -207,8 +229,14 @@ class Chain:
             content = self._keep(made, content, kept)
         return made
 
-    def _call(self, function: Callable[[Any], Any], batch: Any) -> Any:
-        return function(batch) if self._substitutes is None else call(function, batch)
+    def _call(self, function: Callable[[Any], Any], made: Outcome) -> Any:
+        if self._retry is None:
+            return function(made.batch)
+        try:
+            return call(function, made.batch)
+        except FunctionError as failure:
+            failure.filtered = 0 if made.valid else made.filtered
+            raise
 
     def _keep(
         self, made: Outcome, content: _core.DeviceArray | None, kept: list[int]
@@ -229,82 +257,36 @@ class Chain:
         made.batch, made.rows = batch, len(index)
         return None
 
-    def _substitute(
-        self, substitutes: Substitutes, item: Item, spare: list[Content], error: Exception
+    def _recover(
+        self, retry: Retry, item: Item, spare: list[_core.DeviceArray], failure: FunctionError
     ) -> Outcome:
-        """Return a batch without valid rows in place of one for which a step failed."""
-        made: Outcome = substitutes.make(self._try, spare, error)
-        if item.valid:
-            assert self._numbered is not None
-            assert item.note is not None
-            numbers = item.note.list_numbers()[: item.valid]
-            made.report = report_failed(self._numbered, numbers, error)
+        """Return a batch of the rows for which no step fails, or of a row without valid ones."""
+        note, rows = item.note, item.rows
+        assert note is not None
+
+        def attempt(start: int, stop: int) -> Outcome:
+            return self._try(retry, rows[start:stop], stop - start)
+
+        rest = find_rest(attempt, failure, note, retry.numbered)
+        made: Outcome | None = None
+        if rest.spans:
+            taken = take_rest(rows, rest)
+            try:
+                made = self._try(retry, taken, len(taken))
+            except FunctionError as own:
+                failure = own
+                rest.drop_rest(own, note, retry.numbered)
+        if made is None:
+            if retry.keeps_rows:
+                spare = list_rows(rows)
+            made = retry.substitutes.make(partial(self._try, retry), spare, failure.error)
+        made.filtered += rest.filtered
+        made.report = rest.report
         return made
 
-    def _try(self, content: Content) -> Outcome:
-        if self._batch_size is None:
-            return self._run(Item(content, 0, None), self._convert(content))
-        if isinstance(content, _core.DeviceArray):
-            content = pad_rows(drop_column(content, MASK), 0, self._batch_size)
-        batch = self._convert(content)
-        if isinstance(content, Message):
-            batch[MASK] = batch[MASK] & False
-        return self._run(Item(content, 0, None), batch)
-
-
-class Substitutes:
-    """Finds a row for which a function does not fail, to make a batch in place of one that did.
-
-    Parameters
-    ----------
-    sample : callable
-        Returns rows of other places of the source.
-    """
-
-    def __init__(self, sample: Callable[[], Iterable[_core.DeviceArray]]) -> None:
-        self._sample = sample
-        self._found: Content | None = None
-
-    def copy_rows(self, content: Content) -> list[Content]:
-        """Return copies of rows that `make` may try, unless a row is known."""
-        if self._found is not None:
-            return []
-        if isinstance(content, Message):
-            return [_copy(content)]
-        rows = copy.deepcopy(content[:_TRIED])
-        return [rows[i : i + 1] for i in range(len(rows))]
-
-    def keep(self, rows: Sequence[Content]) -> None:
-        """Remember a row of a batch for which the function did not fail."""
-        if rows:
-            self._found = rows[0]
-
-    def make(self, attempt: Callable[[Any], Any], rows: Sequence[Content], error: Exception) -> Any:
-        """Return what `attempt` makes of a row.
-
-        Raises
-        ------
-        Exception
-            `error`, since it fails for all rows that were tried.
-        """
-        known = [] if self._found is None else [self._found]
-        for group in (known, rows, islice(self._sample(), _SAMPLED)):
-            for row in group:
-                try:
-                    made = attempt(_copy(row))
-                except FunctionError:
-                    continue
-                self._found = row
-                return made
-        raise renew(
-            error,
-            'Loader(on_error="skip") found no row for which the transform does not fail, to repeat '
-            "it in place of this batch",
-        )
-
-
-def _copy(content: Content) -> Content:
-    """Copy what a batch is made of: a transform may write to it."""
-    if isinstance(content, Message):
-        return replace(content, block=copy.deepcopy(content.block))
-    return copy.deepcopy(content)
+    def _try(self, retry: Retry, rows: _core.DeviceArray, valid: int = 0) -> Outcome:
+        """Make a batch of `rows`, of which the first ones are valid, and call the steps."""
+        if self._batch_size is not None:
+            rows = pad_rows(drop_column(rows, MASK), valid, self._batch_size)
+        item = Item(retry.remake(rows), valid, None)
+        return self._run(item, self._convert(item.content))

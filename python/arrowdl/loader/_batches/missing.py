@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from arrowdl.loader._sources.numbered import (
     strip_missing,
 )
 
+FindParts = Callable[[int, int], list[int]]  # takes the index of an array, and its own rows
+
 
 @dataclass
 class Note:
@@ -27,11 +29,15 @@ class Note:
     ----------
     numbers : DeviceArray or list
         Of its rows, as in `Numbered`: ints, or of a block a list of these.
+    parts : list of int
+        Own rows of each part that is left out as a whole if a transform fails for it: each at least
+        one, one part after the other, and no part if the batch has no own row.
     report : Report, optional
         Of rows that are missing.
     """
 
     numbers: _core.DeviceArray | list[Any]
+    parts: list[int]
     report: Report | None = None
 
     def list_numbers(self) -> list[Any]:
@@ -40,12 +46,17 @@ class Note:
             self.numbers = read_numbers(self.numbers)
         return self.numbers
 
+    def list_spans(self) -> list[tuple[int, int]]:
+        """List the first row of each part, and the one after its last."""
+        return list(itertools.pairwise(itertools.accumulate(self.parts, initial=0)))
+
 
 def drop_missing(
     stream: _core.DeviceStream,
     numbered: Numbered,
     valid_rows: dict[int, int],
     notes: dict[int, Note],
+    find_parts: FindParts | None = None,
 ) -> _core.DeviceStream:
     """Drop the column of row numbers, and the rows that could not be read.
 
@@ -59,6 +70,8 @@ def drop_missing(
         and has no valid ones.
     notes : dict of int to Note
         That of each array is added, by its index.
+    find_parts : callable, optional
+        Finds the parts of an array. By default it is one part.
 
     Raises
     ------
@@ -73,7 +86,10 @@ def drop_missing(
     filler: list[_core.DeviceArray] = []
 
     def drop(index: int, array: _core.DeviceArray) -> _core.DeviceArray:
-        note = notes[index] = Note(array.field(NUMBER))
+        own = valid_rows.get(index, len(array))
+        parts = [own] if find_parts is None or not own else find_parts(index, own)
+        assert sum(parts) == own
+        note = notes[index] = Note(array.field(NUMBER), [rows for rows in parts if rows])
         rows = remove_numbers(array)
         if not numbered.has_failures:
             return rows
@@ -81,11 +97,12 @@ def drop_missing(
         lost = [is_missing(number) for number in numbers]
         if not any(lost):
             return rows
-        own = valid_rows.get(index, len(numbers))
         missing = [strip_missing(numbers[i]) for i in range(own) if lost[i]]
         if missing:
             note.report = numbered.report_missing(missing)
         kept = [i for i in range(len(numbers)) if not lost[i]]
+        left = [stop - start - sum(lost[start:stop]) for start, stop in note.list_spans()]
+        note.parts = [rows for rows in left if rows]
         note.numbers = [numbers[i] for i in kept]
         if kept:
             return take_rows(rows, kept)
@@ -105,9 +122,20 @@ def drop_missing(
     return _core.from_arrow_stream(drop_all())
 
 
-def sample_rows(numbered: Numbered) -> Iterator[_core.DeviceArray]:
-    """Yield rows that can be read, each an array, from several places of the source."""
-    return map(remove_numbers, numbered.sample())
+def sample_rows(
+    numbered: Numbered, device: _core.Device | None = None
+) -> Iterator[_core.DeviceArray]:
+    """Yield rows that can be read, each an array, from several places of the source.
+
+    Parameters
+    ----------
+    numbered : Numbered
+    device : Device, optional
+        Where the rows are copied to.
+    """
+    for row in numbered.sample():
+        rows = remove_numbers(row)
+        yield rows if device is None else rows.to(device)
 
 
 def _find_row(numbered: Numbered, report: Report) -> _core.DeviceArray:

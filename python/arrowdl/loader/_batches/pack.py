@@ -59,6 +59,8 @@ class Message:
         Of `Padding.count`.
     outcome : bytes, optional
         A pickle of what became of its rows in a worker.
+    array : DeviceArray, optional
+        What it was made of, if it may be made again.
     """
 
     rows: int
@@ -69,6 +71,7 @@ class Message:
     others: dict[int, Any]
     padding: Counts = (0, 0)
     outcome: bytes | None = None
+    array: _core.DeviceArray | None = None
 
     def __len__(self) -> int:
         return self.rows

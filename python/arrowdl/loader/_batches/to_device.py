@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from arrowdl import _core
@@ -12,31 +13,51 @@ from arrowdl.loader._batches.pack import Message, pack
 from arrowdl.loader._batches.padding import Counts
 
 
+class Packer:
+    """Converts arrays on the host, and copies each batch to a device as one block.
+
+    Parameters
+    ----------
+    convert : callable
+        Makes a batch of tensors from an array.
+    device : device
+    count : callable
+        Counts the padding of the batch of an array.
+    keeps_rows : bool
+        Whether messages keep the arrays.
+    """
+
+    def __init__(
+        self,
+        convert: Callable[[_core.DeviceArray], Any],
+        device: Any,
+        count: Callable[[_core.DeviceArray], Counts],
+        *,
+        keeps_rows: bool,
+    ) -> None:
+        self._convert = convert
+        self._device = device
+        self._count = count
+        self._keeps_rows = keeps_rows
+
+    def __call__(self, array: _core.DeviceArray) -> Message:
+        made = pack(self._convert(array), len(array), self._count(array)).to(self._device)
+        return replace(made, array=array) if self._keeps_rows else made
+
+
 def pack_ahead(
-    arrays: _core.DeviceStream,
-    convert: Callable[[_core.DeviceArray], Any],
-    device: Any,
-    depth: int,
-    count: Callable[[_core.DeviceArray], Counts],
+    arrays: _core.DeviceStream, copy: Callable[[_core.DeviceArray], Message], depth: int
 ) -> Iterator[Message]:
-    """Convert each array on the host, and copy the batch to `device` as one block.
+    """Convert each array on the host, and copy the batch to a device as one block.
 
     Parameters
     ----------
     arrays : DeviceStream
         Arrays in host memory. A native thread reads and converts them.
-    convert : callable
-        Makes a batch of tensors from an array.
-    device : device
+    copy : Packer
     depth : int
         Batches that are copied ahead; 0 uses no thread.
-    count : callable
-        Counts the padding of the batch of an array.
     """
-
-    def copy(array: _core.DeviceArray) -> Message:
-        return pack(convert(array), len(array), count(array)).to(device)
-
     first = next(arrays, None)
     if first is None:
         return

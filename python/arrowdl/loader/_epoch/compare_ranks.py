@@ -1,7 +1,8 @@
-"""`Comparison`: finds ranks that could read other rows, by the store of ``torch.distributed``.
+"""`Meeting`, `Comparison`: what ranks skip, and whether they could read the same rows.
 
-Nothing waits: a rank that begins an epoch writes what it knows, and looks whether all have. A rank
-that reads alone, as for a sample of a batch, does not wait for the others.
+They say it by the store of ``torch.distributed``. Nothing waits: a rank that begins an epoch writes
+what it knows, and looks whether all have. A rank that reads alone, as for a sample of a batch, does
+not wait for the others.
 """
 
 from __future__ import annotations
@@ -15,8 +16,47 @@ from collections.abc import Mapping
 from typing import Any
 
 _MOST_LOOKS = 1_000  # then some rank does not read this epoch
-_begun: Counter[tuple[str, int]] = Counter()  # comparisons, by their subject and the rank
+_begun: Counter[tuple[str, int]] = Counter()  # meetings, by their subject and the rank
 _inherited: Any = None  # the store of the process that this one was forked from
+
+
+class Meeting:
+    """Where the ranks that read one epoch write what the others are to know.
+
+    Parameters
+    ----------
+    about : mapping
+        What is the same on all ranks, of JSON types: names the epoch.
+    rank, world_size : int
+
+    Attributes
+    ----------
+    store : object
+        Of the process group; None without one.
+    name : str
+        With which keys begin.
+    """
+
+    def __init__(self, about: Mapping[str, Any], rank: int, world_size: int) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.name = ""
+        self.store = find_store(rank, world_size)
+        if self.store is None:
+            return
+        text = json.dumps(about, sort_keys=True, default=repr)
+        subject = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        self.name = f"arrowdl/{subject}/{_begun[subject, rank]}"
+        _begun[subject, rank] += 1
+
+    def count_skipped(self, number: int, rows: int) -> int | None:
+        """Add to the rows that were skipped in a pass; return those of all ranks, if known."""
+        if self.store is None:
+            return None
+        try:
+            return int(self.store.add(f"{self.name}/skipped {number}", rows))
+        except RuntimeError:  # the process that has the store is gone, which others say
+            self.store = None
+            return None
 
 
 class Comparison:
@@ -24,28 +64,22 @@ class Comparison:
 
     Parameters
     ----------
-    about : mapping
-        What is the same on all ranks, of JSON types: names the epoch.
+    meeting : Meeting
     own : str
         What could not be read, for people; empty for nothing.
-    rank, world_size : int
     """
 
-    def __init__(self, about: Mapping[str, Any], own: str, rank: int, world_size: int) -> None:
+    def __init__(self, meeting: Meeting, own: str) -> None:
         self._own = own
-        self._rank = rank
+        self._rank = meeting.rank
         self._looks = 0
-        self._store = find_store(rank, world_size)
+        self._store = meeting.store
+        self._keys = [f"{meeting.name}/{i}" for i in range(meeting.world_size)]
         if self._store is None:
             return
-        text = json.dumps(about, sort_keys=True, default=repr)
-        subject = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        number = _begun[subject, rank]
-        _begun[subject, rank] += 1
-        self._keys = [f"arrowdl/{subject}/{number}/{i}" for i in range(world_size)]
         try:
-            self._store.set(self._keys[rank], own)
-        except RuntimeError:  # the process that has the store is gone, which others say
+            self._store.set(self._keys[self._rank], own)
+        except RuntimeError:
             self._store = None
 
     def check(self) -> None:

@@ -330,6 +330,16 @@ class PackedMixture(_Blocks, EpochSequences):
         made._source, made._sequences = source, MixedSequences(source, self._epoch)
         return made
 
+    def find_row(self, block: int) -> int:
+        """Return the row of the first sequence with which one of its blocks begins."""
+        return self._plans[0].find(block).row
+
+    def count_blocks(self, rows: int) -> int:
+        """Count about as many blocks as `rows` rows of the mixture make."""
+        assert isinstance(self._source, MixedSource)
+        splits = self._source.splits
+        return self._plans[0].count_until(max(1, rows // splits)) * splits
+
     def _open_none(self) -> _core.DeviceStream:
         return self.read([])
 

@@ -57,6 +57,9 @@ class Reader:
     valid_rows : dict of int to int
         Number of rows that belong to this rank, for batches that also have other rows, by the index
         of the batch among those of this reader. Reading and padding fill it in.
+    step_rows : dict of int to int
+        Of a stream: rows of all ranks in a step that has fewer than others, by the index of this
+        reader's batch. Reading fills it in.
     """
 
     position: Position
@@ -65,6 +68,7 @@ class Reader:
     worker: int
     step: int
     valid_rows: dict[int, int] = field(default_factory=dict)
+    step_rows: dict[int, int] = field(default_factory=dict)
 
     def count_own(self, batches: int) -> int:
         """Count this reader's batches among the first `batches` of its rank."""
@@ -206,6 +210,8 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
 
     def note() -> Iterator[_core.DeviceArray]:
         for i, array in enumerate(itertools.chain([first], stream)):
+            if len(array) < reader.sharding.global_batch_size:
+                reader.step_rows[i] = len(array)
             if len(array) <= reader.rank:
                 reader.valid_rows[i] = 0
             yield array
@@ -232,3 +238,36 @@ def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:
     arrays = itertools.islice(stream, 0, None, step)
     first = next(arrays, None)
     return stream if first is None else _core.from_arrow_stream(itertools.chain([first], arrays))
+
+
+def find_stream_parts(reader: Reader, index: int, rows: int) -> list[int]:
+    """Cut the rows of a rank in a step of a stream where any number of ranks would.
+
+    Parameters
+    ----------
+    reader : Reader
+        With a sharding with `splits`: of all numbers that divide it.
+    index : int
+        Of the batch among those of the reader.
+    rows : int
+        Of this rank.
+    """
+    world_size, splits = reader.sharding.world_size, reader.sharding.splits
+    assert splits is not None
+    total = reader.step_rows.get(index, rows * world_size)
+    if total % splits == 0:
+        return [total // splits] * (splits // world_size)
+    start = _find_shard(total, world_size, reader.rank)
+    cuts = {
+        _find_shard(total, ranks, rank)
+        for ranks in range(1, splits + 1)
+        if splits % ranks == 0
+        for rank in range(ranks + 1)
+    }
+    own = sorted(cut for cut in cuts if start <= cut <= start + rows)
+    return [after - before for before, after in itertools.pairwise(own)]
+
+
+def _find_shard(rows: int, ranks: int, rank: int) -> int:
+    """Return the first row of a rank in a step; see `DeviceStream.shard`."""
+    return rank * (rows // ranks) + min(rank, rows % ranks)

@@ -10,7 +10,7 @@ gets whole batches, whatever the number of workers.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from arrowdl import _core
 from arrowdl.loader._epoch.buckets import cut_rows
@@ -27,8 +27,11 @@ from arrowdl.loader._sources.mixture import MixedSource
 
 def read_splits(
     source: IndexedSource, order: Order, reader: Reader, plan: Plan | None, *, reads_ahead: bool
-) -> _core.DeviceStream:
+) -> tuple[_core.DeviceStream, Callable[[int, int], list[int]] | None]:
     """Read the remaining batches of one worker, an array for each batch.
+
+    Returns also what counts the rows of each sequence in an array, by the index of the array and
+    its rows; None for a rank of a single sequence.
 
     Parameters
     ----------
@@ -76,11 +79,12 @@ def read_splits(
         stream = stream.prefetch(1)
     if sharding.tokens is None:
         stream = stream.rebatch(sharding.batch_size)
+    count_parts = None if sharding.splits == sharding.world_size else turns.count_parts
     if turns.filler is None:
-        return stream
+        return stream, count_parts
     reader.valid_rows[turns.count_left()] = 0
     filler = map(epoch.copy_row, *zip(turns.filler, strict=True))  # read when it is needed
-    return _core.from_arrow_stream(itertools.chain(stream, filler))
+    return _core.from_arrow_stream(itertools.chain(stream, filler)), count_parts
 
 
 def _join(streams: Sequence[_core.DeviceStream], turns: _Turns) -> _core.DeviceStream:
@@ -126,18 +130,16 @@ class _Turns:
         self._reader = reader
         self._steps = steps
         self._batches = steps.count
+        self._first = self._find_turn()
         self.filler = self._find_filler()
 
     def list_rows(self) -> list[tuple[int, Span]]:
         """List the rank's sequences, and the rows of each from this worker's next batch on."""
-        sharding = self._reader.sharding
-        own = self.splits // sharding.world_size
-        first = self._reader.rank * own
-        start = self._steps.find_row(self._find_turn())
+        start = self._steps.find_row(self._first)
         end = self._steps.find_row(self._batches)
         return [
             (index, Span(start, max(start, min(end, self._count_rows(index)))))
-            for index in range(first, first + own)
+            for index in self._list_sequences()
         ]
 
     def has_rows(self) -> bool:
@@ -148,8 +150,22 @@ class _Turns:
         """Yield the rows of each sequence in this worker's steps, and those up to its next one."""
         workers = self._reader.sharding.num_workers
         find = self._steps.find_row
-        for step in range(self._find_turn(), self._batches, workers):
+        for step in range(self._first, self._batches, workers):
             yield find(step + 1) - find(step), find(step + workers) - find(step + 1)
+
+    def count_parts(self, index: int, rows: int) -> list[int]:
+        """Count the rows that each of the rank's sequences gives to an array of `rows` rows."""
+        step = self._first + index * self._reader.sharding.num_workers
+        start, stop = self._steps.find_row(step), self._steps.find_row(step + 1)
+        return [
+            max(0, min(stop, self._count_rows(sequence)) - start)
+            for sequence in self._list_sequences()
+        ]
+
+    def _list_sequences(self) -> range:
+        sharding = self._reader.sharding
+        own = self.splits // sharding.world_size
+        return range(self._reader.rank * own, (self._reader.rank + 1) * own)
 
     def _find_turn(self) -> int:
         """Return this worker's next step."""

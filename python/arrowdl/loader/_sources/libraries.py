@@ -60,16 +60,24 @@ def _require_no_transform(dataset: Any) -> None:
 
 
 def _join(parts: Sequence[Any]) -> pa.Table | None:
-    """Return pyarrow's tables and record batches of one schema as a table; None for other items."""
-    if not parts or not all(is_of(part, "pyarrow.lib", "Table", "RecordBatch") for part in parts):
+    """Return tables and record batches of one schema as a table; None for other items."""
+    tables = [_find_part(part) for part in parts]
+    known = [table for table in tables if table is not None]
+    if not known or len(known) < len(tables):
         return None
     import pyarrow as pa
 
-    tables = list(map(_to_table, parts))
-    schema = tables[0].schema
-    if not all(table.schema.equals(schema, check_metadata=True) for table in tables):
+    schema = known[0].schema
+    if not all(table.schema.equals(schema, check_metadata=True) for table in known):
         return None
-    return pa.concat_tables(tables)
+    return pa.concat_tables(known)
+
+
+def _find_part(part: Any) -> pa.Table | None:
+    """Return pyarrow's tables and record batches, and those that arrowdl has in host memory."""
+    if is_of(part, "pyarrow.lib", "Table", "RecordBatch"):
+        return _to_table(part)
+    return find_batch(part) if isinstance(part, _core.DeviceArray) else None
 
 
 def _to_table(source: Any) -> pa.Table:

@@ -286,6 +286,10 @@ class MixedSource(IndexedSource):
         rows = self.members[member].source.num_rows
         return (sequence + 1) * rows // self.splits - sequence * rows // self.splits
 
+    def count_member_rows(self) -> int:
+        """Count the rows of all sources."""
+        return sum(member.source.num_rows for member in self.members)
+
     @property
     def column_names(self) -> list[str] | None:
         names = self.members[0].source.column_names

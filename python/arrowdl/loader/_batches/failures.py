@@ -1,0 +1,178 @@
+"""What is left of a batch after a function of the user has failed for it, and what replaces it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._batches.missing import Note
+from arrowdl.loader._skipped import Report, detach, renew
+from arrowdl.loader._sources.numbered import Numbered, report_failed
+
+_TRIED = 16  # rows of a batch that failed
+_SAMPLED = 64  # rows of other places
+
+
+class FunctionError(Exception):
+    """What a function of the user raised, apart from errors of what it returned.
+
+    Attributes
+    ----------
+    error : Exception
+    filtered : int
+        Rows of this rank that were dropped before, if none was left: the function had a row that
+        stands in for them.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+        self.filtered = 0
+
+
+def call(function: Callable[[Any], Any], given: Any) -> Any:
+    """Call a function of the user.
+
+    Raises
+    ------
+    FunctionError
+        It has raised an exception other than MemoryError.
+    """
+    try:
+        return function(given)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise FunctionError(error) from None
+
+
+@dataclass
+class Rest:
+    """What is left of the rows of a batch.
+
+    Attributes
+    ----------
+    spans : list of (int, int)
+        First row, and the one after the last, of each part that is left.
+    filtered : int
+        Rows of parts of which a filter dropped all.
+    report : Report, optional
+        Of the rows of the other parts.
+    """
+
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    filtered: int = 0
+    report: Report | None = None
+
+    def drop(
+        self, span: tuple[int, int], failure: FunctionError, note: Note, numbered: Numbered
+    ) -> None:
+        """Note that rows are left out, for which a function has failed."""
+        start, stop = span
+        if failure.filtered:
+            self.filtered += stop - start
+        elif stop > start:
+            numbers = note.list_numbers()[start:stop]
+            report = report_failed(numbered, numbers, detach(failure.error))
+            self.report = report if self.report is None else self.report + report
+
+    def drop_rest(self, failure: FunctionError, note: Note, numbered: Numbered) -> None:
+        """Note that what is left is left out, too: a function fails for these parts together."""
+        for span in self.spans:
+            self.drop(span, failure, note, numbered)
+        self.spans = []
+
+
+def find_rest(
+    attempt: Callable[[int, int], Any], failure: FunctionError, note: Note, numbered: Numbered
+) -> Rest:
+    """Find the parts of a batch for which a function does not fail.
+
+    A part is what one sequence gives to a step. On another number of ranks the parts are in other
+    batches: so what is left out of a step depends on the parts alone.
+
+    Parameters
+    ----------
+    attempt : callable
+        Takes the first row of a part, and the one after its last. Calls the function with it.
+    failure : FunctionError
+        Of the whole batch.
+    note : Note
+        Of the batch.
+    numbered : Numbered
+        What the numbers of the rows mean.
+    """
+    rest = Rest()
+    for span in note.list_spans():
+        try:
+            if len(note.parts) == 1:
+                raise failure
+            attempt(*span)
+        except FunctionError as own:
+            rest.drop(span, own, note, numbered)
+        else:
+            rest.spans.append(span)
+    return rest
+
+
+def take_rest(rows: _core.DeviceArray, rest: Rest) -> _core.DeviceArray:
+    """Return the rows of an array that are left of it, at least one."""
+    parts = [rows[start:stop] for start, stop in rest.spans]
+    return parts[0] if len(parts) == 1 else _core.concatenate(parts)
+
+
+def list_rows(rows: _core.DeviceArray) -> list[_core.DeviceArray]:
+    """List rows of a batch that `Substitutes.make` may try."""
+    return [rows[i : i + 1] for i in range(min(_TRIED, len(rows)))]
+
+
+class Substitutes:
+    """Finds a row for which a function does not fail, to make a batch in place of one that did.
+
+    Parameters
+    ----------
+    sample : callable
+        Returns rows of other places of the source.
+    """
+
+    def __init__(self, sample: Callable[[], Iterable[_core.DeviceArray]]) -> None:
+        self._sample = sample
+        self._found: _core.DeviceArray | None = None
+
+    def copy_rows(self, rows: _core.DeviceArray) -> list[_core.DeviceArray]:
+        """Return copies of rows that `make` may try, unless a row is known."""
+        return [] if self._found is not None else list_rows(copy.deepcopy(rows[:_TRIED]))
+
+    def keep(self, rows: _core.DeviceArray) -> None:
+        """Remember the first of `rows`, for which the function did not fail."""
+        if self._found is None:
+            self._found = copy.deepcopy(rows[:1])
+
+    def make(
+        self, attempt: Callable[[Any], Any], rows: Sequence[_core.DeviceArray], error: Exception
+    ) -> Any:
+        """Return what `attempt` makes of a row.
+
+        Raises
+        ------
+        Exception
+            `error`, since it fails for all rows that were tried.
+        """
+        known = [] if self._found is None else [self._found]
+        for group in (known, rows, islice(self._sample(), _SAMPLED)):
+            for row in group:
+                try:
+                    made = attempt(copy.deepcopy(row))  # a function may write to it
+                except FunctionError:
+                    continue
+                self._found = copy.deepcopy(row)
+                return made
+        raise renew(
+            error,
+            'Loader(on_error="skip") found no row for which the transform does not fail, to repeat '
+            "it in place of this batch",
+        )

@@ -1,0 +1,80 @@
+"""`SkipArrow`: skips the rows for which `transform_arrow` fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from arrowdl import _core
+from arrowdl.loader._batches.failures import (
+    FunctionError,
+    Substitutes,
+    find_rest,
+    list_rows,
+    take_rest,
+)
+from arrowdl.loader._batches.missing import Note, sample_rows
+from arrowdl.loader._sources.numbered import Numbered
+
+
+class SkipArrow:
+    """Calls what makes a batch of an array, again for a part of its rows if it fails.
+
+    Parameters
+    ----------
+    numbered : Numbered
+        What the numbers of the rows mean.
+    valid_rows : dict of int to int
+    notes : dict of int to Note
+        As of `drop_missing`.
+    """
+
+    def __init__(
+        self, numbered: Numbered, valid_rows: dict[int, int], notes: dict[int, Note]
+    ) -> None:
+        self._numbered = numbered
+        self._valid_rows = valid_rows
+        self._notes = notes
+        self._substitutes = Substitutes(partial(sample_rows, numbered))
+
+    def __call__(
+        self, transform: Callable[[_core.DeviceArray], Any], array: _core.DeviceArray, index: int
+    ) -> Any:
+        """Return ``transform(array)``, or what it makes of other rows; see `transform_stream`."""
+        try:
+            made = transform(array)  # an Arrow array does not change
+        except FunctionError as failure:
+            return self._recover(transform, array, index, failure)
+        self._substitutes.keep(array)
+        return made
+
+    def _recover(
+        self,
+        transform: Callable[[_core.DeviceArray], Any],
+        array: _core.DeviceArray,
+        index: int,
+        failure: FunctionError,
+    ) -> Any:
+        note, numbered = self._notes[index], self._numbered
+
+        def attempt(start: int, stop: int) -> Any:
+            return transform(array[start:stop])
+
+        rest = find_rest(attempt, failure, note, numbered)
+        made = None
+        if rest.spans:
+            try:
+                made = transform(take_rest(array, rest))
+            except FunctionError as own:
+                failure = own
+                rest.drop_rest(own, note, numbered)
+        if made is None:
+            made = self._substitutes.make(transform, list_rows(array), failure.error)
+            self._valid_rows[index] = 0
+        if rest.report is not None:
+            numbers = note.list_numbers()
+            left = [number for start, stop in rest.spans for number in numbers[start:stop]]
+            parts = [stop - start for start, stop in rest.spans]
+            self._notes[index] = Note(left, parts, rest.report + note.report)
+        return made
