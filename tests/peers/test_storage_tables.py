@@ -117,6 +117,25 @@ def test_the_second_epoch_comes_from_the_cache(
     assert read_ids(loader) == list(range(ROWS))
 
 
+def test_a_plan_opens_a_table_without_a_request(table: Any, server: S3Server) -> None:
+    options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
+    first = arrowdl.Loader(table, 16, **options)
+    plan = first.plan()
+    aim(table, 1)  # where nobody answers
+    again = arrowdl.Loader(table, 16, plan=plan, shuffle=True, **options)
+    with pytest.raises(OSError, match="failed 2 times"):
+        list(again)
+    aim(table, server.port)
+    again = arrowdl.Loader(table, 16, plan=plan, **options)
+    again.load_state_dict(first.state_dict())
+    assert [b["id"].tolist() for b in again] == [b["id"].tolist() for b in first]
+    ranks = [
+        arrowdl.Loader(table, 16, plan=plan, rank=i, world_size=2, num_workers=1, **options)
+        for i in range(2)
+    ]
+    assert sorted(i for loader in ranks for i in read_ids(loader)) == list(range(ROWS))
+
+
 def test_secrets_are_nowhere(
     table: Any, server: S3Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -43,7 +43,13 @@ from arrowdl.loader._sources.network import (
     scan_units,
     start_fetching,
 )
-from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
+from arrowdl.loader._sources.planned import (
+    describe_dataset,
+    list_files,
+    list_partitions,
+    make_units,
+    materialize,
+)
 from arrowdl.loader._sources.read_ahead import read_ahead
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
@@ -98,7 +104,9 @@ class DatasetSource(IndexedSource):
     left_out : list of Skipped, optional
         As of `open_dataset`.
     plan : FilePlan, optional
-        Of the files, none of which is opened then; `dataset` has none of them.
+        Of the files, none of which is opened then.
+    is_given : bool
+        Whether `dataset` is a user's.
 
     Raises
     ------
@@ -116,8 +124,11 @@ class DatasetSource(IndexedSource):
         stamps: FileStamps,
         left_out: list[Skipped] | None = None,
         plan: FilePlan | None = None,
+        *,
+        is_given: bool = False,
     ) -> None:
         self._left_out = left_out
+        self._is_given = is_given
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
@@ -165,21 +176,27 @@ class DatasetSource(IndexedSource):
         ):
             self.units = list(map(count_rows, self._fragments))
             return
+        self._count_files(files)
+
+    def _count_files(self, files: Sequence[Sequence[ds.Fragment]]) -> None:
         line = OpeningLine("counts the rows", len(files))
         counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
 
     def _follow(self, plan: FilePlan) -> None:
         """Take the units from a plan."""
-        units = make_units(plan, self._dataset)
+        given = self._dataset._get_fragments(None)
+        partitions = {fragment.path: fragment.partition_expression for fragment in given}
+        counts_all = plan.filter != self._describe_filter()
+        chosen = self._query.filter if counts_all else None
+        units = make_units(plan, self._dataset, partitions, chosen)
         self._fragments = units
         self._stamps.add_fragments(units)
-        if plan.filter == self._describe_filter():
+        self._stamps.compare({file.path: file.stamp for file in plan.files})
+        if counts_all:
+            self._count_files([[unit] for unit in units])
+        else:
             self.units = [rows for file in plan.files for rows in file.counts]
-            return
-        line = OpeningLine("counts the rows", len(units))
-        counts = map_in_threads(self._count_file, [[unit] for unit in units], _SCANS_AT_ONCE, line)
-        self.units = [rows for file in counts for rows in file]
 
     def find_footers(self) -> Any:
         return find_footers(self._dataset.filesystem)
@@ -196,6 +213,7 @@ class DatasetSource(IndexedSource):
             None if query.roots is None else tuple(query.roots),
             self._describe_filter(),
             find_shares(self._fragments),
+            describe_dataset(self._dataset) if self._is_given else None,
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
@@ -531,6 +549,12 @@ class DatasetSource(IndexedSource):
         return None if self._query.filter is None else describe_filter(self._query.filter)
 
 
+def reads_units(dataset: Any) -> bool:
+    """Whether a pyarrow dataset has files that are read in any order; others are streams."""
+    has_files = hasattr(dataset, "filesystem") and is_of_pyarrow(dataset)
+    return has_files and not dataset._scan_options
+
+
 def open_dataset(
     dataset: Any,
     columns: list[str] | None,
@@ -555,22 +579,28 @@ def open_dataset(
         Files and row groups that cannot be read now are added, and left out. None: their errors are
         raised.
     plan : FilePlan, optional
-        Of the files, of which `dataset` has none.
+        Of the files.
     access : Access, optional
-        How files are read over a network.
+        How the files of a dataset that a user gave are read over a network.
 
     Raises
     ------
     TypeError
         `filter` is no expression.
     ValueError
-        The dataset does not have a column.
+        The dataset does not have a column, or the plan is of something else.
     """
     check_filter(filter)
     if columns is not None:
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, columns, filter, memory_map)
-    if hasattr(dataset, "filesystem") and is_of_pyarrow(dataset) and not dataset._scan_options:
-        dataset = open_over_network(dataset, access or Access())
-        return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
+    if reads_units(dataset):
+        is_given = access is not None
+        if plan is not None and is_given:
+            own = describe_dataset(dataset)
+            plan.check_source(own.identity, own.name)
+            plan.check(columns, filter)
+        dataset = open_over_network(dataset, access or Access(), plan=plan)
+        known = stamps or FileStamps()
+        return DatasetSource(dataset, query, known, left_out, plan, is_given=is_given)
     return StreamSource(Scan(dataset, query), True, query.column_names)

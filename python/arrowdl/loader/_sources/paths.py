@@ -81,7 +81,6 @@ def open_planned(
     stamps = FileStamps()
     if filesystem is None:
         stamps.add_paths(file.path for file in plan.files)
-        stamps.compare({file.path: file.stamp for file in plan.files})
     elif plan.format == "parquet":
         filesystem = _fetch_ahead(filesystem)
     format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()

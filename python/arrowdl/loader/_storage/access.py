@@ -98,7 +98,14 @@ class Access:
             stores, found = self._open_stores(paths)
         return keep_footers(self._add_layers(stores, known or {})), found
 
-    def wrap(self, filesystem: fs.FileSystem, secrets: Iterable[str] = ()) -> fs.FileSystem:
+    def wrap(
+        self,
+        filesystem: fs.FileSystem,
+        secrets: Iterable[str] = (),
+        known: Mapping[str, Stamp] | None = None,
+        *,
+        has_footers: bool = True,
+    ) -> fs.FileSystem:
         """Return a file system of a dataset or a table, with the same paths, as `open` does.
 
         Parameters
@@ -106,10 +113,17 @@ class Access:
         filesystem : pyarrow.fs.FileSystem
         secrets : iterable of str
             That its errors must not have.
+        known : mapping of str to Stamp, optional
+            As in `open`.
+        has_footers : bool
+            Whether files have footers, which are kept.
         """
+        from arrowdl.loader._storage.footers import keep_footers
+
         store = _wrap(filesystem)
         store.secrets |= Secrets(secrets)
-        return self._add_layers([store], {})
+        layered = self._add_layers([store], known or {})
+        return keep_footers(layered) if has_footers else layered
 
     def _add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
         """Compare files, try again what fails, and keep what is read."""
