@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
 from fsspec.implementations.memory import MemoryFileSystem
+from helpers.plan_group import Group, share_plan
 from helpers.processes import run_python
 from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
 
@@ -294,57 +295,22 @@ def test_many_files_are_listed_once_and_read_once(count: int) -> None:
     assert store.count("read") < 5_000  # row groups that are fetched ahead, at most
 
 
-def share(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give `open_shared` a process group that is a double."""
-    from arrowdl.loader._epoch import share_plan
-
-    class Torch:
-        distributed = group
-
-    monkeypatch.setitem(share_plan.sys.modules, "torch", Torch)
-
-
-class Group:
-    """A double of torch.distributed, of one rank of two."""
-
-    def __init__(self, rank: int, told: list[Any]) -> None:
-        self.rank, self.told = rank, told
-
-    def is_available(self) -> bool:
-        return True
-
-    def is_initialized(self) -> bool:
-        return True
-
-    def get_world_size(self) -> int:
-        return 2
-
-    def get_rank(self) -> int:
-        return self.rank
-
-    def broadcast_object_list(self, objects: list[Any], src: int) -> None:
-        if self.rank == src:
-            self.told += pickle.loads(pickle.dumps(objects))
-        else:
-            objects[:] = self.told
-
-
 def test_rank_0_shares_its_plan(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     options: dict[str, Any] = {"plan": "share", "rank": 0, "world_size": 1}
-    share(Group(0, told), monkeypatch)
+    share_plan(Group(0, told), monkeypatch)
     assert rows_of(load("b", store, **options)) == ALL
     assert isinstance(told[0], FilePlan)
-    share(Group(1, told), monkeypatch)
+    share_plan(Group(1, told), monkeypatch)
     store.requests.clear()
     loader = load("b", store, **options)
     assert not store.requests
     assert rows_of(loader) == ALL
     told.clear()
-    share(Group(0, told), monkeypatch)
+    share_plan(Group(0, told), monkeypatch)
     with pytest.raises(FileNotFoundError):
         load("nothing", store, **options)
-    share(Group(1, told), monkeypatch)
+    share_plan(Group(1, told), monkeypatch)
     with pytest.raises(RuntimeError, match=r"rank 0 could not make the plan.*FileNotFoundError"):
         load("nothing", store, **options)
     monkeypatch.undo()
