@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
+from arrowdl.loader._sources.base import IndexedSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
-from arrowdl.loader._sources.filters import check_filter, describe_filter
+from arrowdl.loader._sources.filters import describe_filter
 from arrowdl.loader._sources.fragments import (
     choose_options,
     count_filtered,
@@ -37,8 +36,8 @@ from arrowdl.loader._sources.network import (
     Arrival,
     find_fetching,
     find_footers,
+    find_revisions,
     list_prefixes,
-    open_over_network,
     read_from_memory,
     scan_units,
     start_fetching,
@@ -59,7 +58,6 @@ from arrowdl.loader._sources.scan_limits import (
     count_ready,
     plan_batches,
 )
-from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -77,7 +75,6 @@ from arrowdl.loader._sources.vocabulary import (
     list_dictionaries,
     make_empty,
 )
-from arrowdl.loader._storage.access import Access
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -541,66 +538,14 @@ class DatasetSource(IndexedSource):
         paths = dict.fromkeys(fragment.path for fragment in self._fragments)
         return [self._stamps.find(path) for path in paths]
 
+    @property
+    def snapshot(self) -> str:
+        return find_revisions(self._dataset.filesystem, self._fragments)
+
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
-        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._describe_filter()}"
+        parts = [self._dataset.schema.to_string(), names, self.units, self._describe_filter()]
+        return " ".join(map(str, [*parts, self.snapshot] if self.snapshot else parts))
 
     def _describe_filter(self) -> str | None:
         return None if self._query.filter is None else describe_filter(self._query.filter)
-
-
-def reads_units(dataset: Any) -> bool:
-    """Whether a pyarrow dataset has files that are read in any order; others are streams."""
-    has_files = hasattr(dataset, "filesystem") and is_of_pyarrow(dataset)
-    return has_files and not dataset._scan_options
-
-
-def open_dataset(
-    dataset: Any,
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    stamps: FileStamps | None = None,
-    left_out: list[Skipped] | None = None,
-    plan: FilePlan | None = None,
-    access: Access | None = None,
-) -> Source:
-    """Open a pyarrow dataset.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    memory_map : bool
-    stamps : FileStamps, optional
-        Of files whose footers have been read.
-    left_out : list of Skipped, optional
-        Files and row groups that cannot be read now are added, and left out. None: their errors are
-        raised.
-    plan : FilePlan, optional
-        Of the files.
-    access : Access, optional
-        How the files of a dataset that a user gave are read over a network.
-
-    Raises
-    ------
-    TypeError
-        `filter` is no expression.
-    ValueError
-        The dataset does not have a column, or the plan is of something else.
-    """
-    check_filter(filter)
-    if columns is not None:
-        find_paths(columns, dataset.schema)
-    query = Query(dataset.schema, columns, filter, memory_map)
-    if reads_units(dataset):
-        is_given = access is not None
-        if plan is not None and is_given:
-            own = describe_dataset(dataset)
-            plan.check_source(own.identity, own.name)
-            plan.check(columns, filter)
-        dataset = open_over_network(dataset, access or Access(), plan=plan)
-        known = stamps or FileStamps()
-        return DatasetSource(dataset, query, known, left_out, plan, is_given=is_given)
-    return StreamSource(Scan(dataset, query), True, query.column_names)

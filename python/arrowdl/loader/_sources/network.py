@@ -118,6 +118,15 @@ def find_footers(filesystem: Any) -> FooterHandler | None:
     return handler
 
 
+def find_revisions(filesystem: Any, fragments: Sequence[Any]) -> str:
+    """Return the revisions of Hugging Face that files are of, for states; empty if of none."""
+    if getattr(filesystem, "handler", None) is None:
+        return ""
+    from arrowdl.loader._storage.revisions import name_revisions
+
+    return name_revisions(filesystem, [fragment.path for fragment in fragments])
+
+
 class Arrival(NamedTuple):
     """Units `first` to `stop` of those that are fetched."""
 

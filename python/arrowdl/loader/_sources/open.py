@@ -8,7 +8,6 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
-from arrowdl.loader._sources.dataset import open_dataset, reads_units
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -25,6 +24,7 @@ from arrowdl.loader._sources.libraries import (
     is_of,
 )
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.open_dataset import open_dataset, reads_units
 from arrowdl.loader._sources.paths import open_paths, open_planned
 from arrowdl.loader._sources.planned import describe_dataset
 from arrowdl.loader._sources.table import DeviceSource, TableSource

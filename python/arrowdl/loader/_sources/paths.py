@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import Source
-from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
+from arrowdl.loader._sources.open_dataset import open_dataset
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._sources.unify_schemas import (
     check_names,

@@ -90,12 +90,15 @@ class Access:
             What a plan says of files.
         """
         from arrowdl.loader._storage.footers import keep_footers
+        from arrowdl.loader._storage.revisions import pin_revisions
 
         if self.filesystem is not None:
             store = _wrap(self.filesystem)
             stores, found = [store], [_find_own(store, path) for path in paths]
         else:
             stores, found = self._open_stores(paths)
+        if known is None:  # a plan has the commits
+            found = pin_revisions(stores, found, self.retries or Retries())
         return keep_footers(self._add_layers(stores, known or {})), found
 
     def wrap(
