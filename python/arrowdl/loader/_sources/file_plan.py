@@ -70,8 +70,9 @@ class PlannedFile(NamedTuple):
 class FilePlan:
     """The files of a source, their schema and their rows, taken once.
 
-    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files without listing
-    them, and reads no footer before its rows are read. It has no passwords.
+    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files, or the same
+    version of a table, without listing them, and reads no footer before its rows are read. It has
+    no passwords.
 
     Attributes
     ----------
