@@ -5,6 +5,7 @@ HDFS has no server in a registry; what its URLs become is tested on a double of 
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from helpers.cloud_servers import (
 )
 from helpers.fault_proxy import Schedule, run_proxy
 from helpers.stores import IPC, PARQUET, ROWS, dump
+from huggingface_hub import HfFileSystem
 
 ALL = list(range(3 * ROWS))
 FILES = {**PARQUET, **IPC}
@@ -194,6 +196,50 @@ def test_hugging_face(hub: Hub) -> None:
         load("hf://datasets/user/name/b", storage_options={**options, "token": f"{HUB_TOKEN}x"})
     shown.append(show(wrong.value))
     assert not [text for text in shown if HUB_TOKEN in text]
+
+
+def read_state(loader: arrowdl.Loader) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(loader.state_dict())))
+
+
+@pytest.mark.parametrize(
+    ("revision", "way"),
+    [
+        ("", "url"),
+        ("@main", "file system"),
+        ("@v1", "url"),
+        (f"@{'0' * 40}", "file system"),
+        ("@refs%2Fconvert%2Fp", "url"),
+    ],
+)
+def test_revisions_of_hugging_face(hub: Hub, revision: str, way: str) -> None:
+    """A branch is the commit that it is at when the Loader is made, and states name it."""
+    hub.branches.update({"v1": "0" * 40, "refs/convert/p": "0" * 40})
+    options: dict[str, Any] = {"storage_options": {"endpoint": hub.address, "token": HUB_TOKEN}}
+    if way == "file system":
+        made = HfFileSystem(**options["storage_options"], skip_instance_cache=True)
+        options = {"filesystem": made}
+    base = f"{'hf://' * (way == 'url')}datasets/user/name"
+    for folder in ("b/*/*.parquet" if way == "url" else "b", "c"):
+        url = f"{base}{revision}/{folder}"
+        loader = load(url, **options)
+        state, plan = read_state(loader), loader.plan()
+        assert state["snapshot"] == f"Hugging Face dataset 'user/name', revision {'0' * 40}"
+        assert read_state(load(url, plan=plan, **options)) == state
+        hub.commit("a", {path: dump(1_000) for path in PARQUET} | IPC)  # the branch moves on
+        assert [i for batch in loader for i in batch["id"].tolist()] == ALL
+        assert read(url, plan=plan, **options) == ALL
+        load(f"{base}@{'0' * 40}/{folder}", **options).load_state_dict(state)
+        if revision in ("", "@main"):
+            with pytest.raises(ValueError, match=r"revision 0{40}, and .* revision a{40}: other"):
+                load(url, **options).load_state_dict(state)
+        hub.branches["main"] = "0" * 40
+
+
+def test_a_revision_that_is_not_there(hub: Hub) -> None:
+    options = {"endpoint": hub.address, "token": HUB_TOKEN}
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load("hf://datasets/user/name@nothing/b", storage_options=options)
 
 
 # ---- HDFS

@@ -15,6 +15,7 @@ from arrowdl.loader import Retries
 from arrowdl.loader._storage import readers
 from deltalake import DeltaTable, write_deltalake
 from helpers.fault_proxy import start_proxy
+from helpers.plan_group import Group, share_plan
 from helpers.s3_server import KEYS, S3Server
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import load_file_io
@@ -115,6 +116,46 @@ def test_the_second_epoch_comes_from_the_cache(
         loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW, **cache)
         assert read_ids(loader) == list(range(ROWS))
     assert read_ids(loader) == list(range(ROWS))
+
+
+def test_a_plan_opens_a_table_without_a_request(table: Any, server: S3Server) -> None:
+    options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
+    first = arrowdl.Loader(table, 16, **options)
+    plan = first.plan()
+    aim(table, 1)  # where nobody answers
+    arrowdl.Loader(table, 16, plan=plan, shuffle=True, **options)
+    aim(table, server.port)
+    again = arrowdl.Loader(table, 16, plan=plan, **options)
+    again.load_state_dict(first.state_dict())
+    assert [b["id"].tolist() for b in again] == [b["id"].tolist() for b in first]
+    ranks = [
+        arrowdl.Loader(table, 16, plan=plan, rank=i, world_size=2, num_workers=1, **options)
+        for i in range(2)
+    ]
+    assert sorted(i for loader in ranks for i in read_ids(loader)) == list(range(ROWS))
+
+
+def test_rank_0_lists_a_table_for_all(
+    table: Any, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    options: dict[str, Any] = {"framework": "numpy", "retries": FEW, "plan": "share"}
+    ranks = []
+    for rank in range(2):
+        share_plan(Group(rank, told), monkeypatch)
+        ranks.append(arrowdl.Loader(table, 16, rank=rank, world_size=2, **options))
+        aim(table, 1)  # where nobody answers rank 1
+    assert len(ranks[1]._source.find_footers().list_footers()) == ROWS // 100
+    assert len(read_ids(ranks[0])) == ROWS // 2
+    aim(table, server.port)
+    if isinstance(table, DeltaTable):
+        newer = write_delta(tmp_path, server.port)
+    else:
+        table.append(TABLE)
+        newer = table.refresh()
+    share_plan(Group(1, told), monkeypatch)
+    with pytest.raises(ValueError, match=r"the plan is of (Delta|Iceberg) table .* open what the"):
+        arrowdl.Loader(newer, 16, **options)
 
 
 def test_secrets_are_nowhere(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources import huggingface
+from helpers.cloud_servers import HUB_TOKEN, run_hub
 from helpers.tables import check_epochs, check_versions, make_loader, read_ids, read_rows
 
 
@@ -44,6 +50,47 @@ def test_a_state_names_the_revision(tmp_path: Path, select: bool) -> None:
     state = make_loader(make("a", 0)).state_dict()
     assert state["snapshot"].startswith("Hugging Face dataset 'user/rows' (default, train), rev")
     assert "snapshot" not in make_loader(datasets.Dataset.from_dict({"id": [1]})).state_dict()
+
+
+LOAD = """
+import json, sys
+import arrowdl, datasets
+
+datasets.disable_progress_bars()
+for revision in sys.argv[1:]:
+    dataset = datasets.load_dataset("user/name", split="train", revision=revision)
+    for chosen in (dataset, dataset.select([1, 0])):
+        loader = arrowdl.Loader(chosen, 2, framework="numpy")
+        state = loader.state_dict()
+        print(json.dumps([state["snapshot"], next(iter(loader))["id"].tolist()]))
+"""
+
+
+def test_load_dataset_downloads_the_revision_that_the_state_names(tmp_path: Path) -> None:
+    """The library's own client, of a double of the Hub on the loopback."""
+
+    def dump(start: int) -> bytes:
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"id": range(start, start + 50)}), sink)
+        return sink.getvalue()
+
+    with run_hub("user/name", {"data/train.parquet": dump(0)}) as hub:
+        hub.commit("a", {"data/train.parquet": dump(100)}, "v1")
+        own = {"HF_ENDPOINT": hub.address, "HF_TOKEN": HUB_TOKEN, "HF_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD, "main", "v1"],
+            env={**os.environ, **own, "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    name = "Hugging Face dataset 'user/name' (default, train), revision "
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        [name + "0" * 40, [0, 1]],
+        [name + "0" * 40, [1, 0]],
+        [name + "a" * 40, [100, 101]],
+        [name + "a" * 40, [101, 100]],
+    ]
 
 
 @pytest.mark.parametrize("kind", ["shuffle", "select", "filter"])

@@ -19,7 +19,7 @@ from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
 from arrowdl.loader._sources.mixture import MixedSource
-from arrowdl.loader._sources.open import open_source, require_paths
+from arrowdl.loader._sources.open import check_has_plan, open_source
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._storage.access import Access
@@ -207,9 +207,10 @@ class Loader(AdaptedReader):
     retries : Retries, optional
         How often and how long requests to a store are tried again.
     plan : FilePlan, path or "share", optional
-        What `Loader.plan` of a Loader of the same files returned, or the file that it was saved to:
-        nothing is listed, and no footer is read before its rows are. "share": with a process group
-        of ``torch.distributed``, rank 0 lists the files and reads the footers for all ranks.
+        What `Loader.plan` of a Loader of the same paths, table or dataset returned, or the file
+        that it was saved to: nothing is listed, and no footer is read before its rows are. "share":
+        with a process group of ``torch.distributed``, rank 0 lists the files and reads the footers
+        for all ranks.
     cache : str or PathLike, optional
         Folder on a local disk that keeps what was read over a network, for later epochs and
         Loaders of the same files. Processes share it, and may end at any time. What has changed in
@@ -340,7 +341,7 @@ class Loader(AdaptedReader):
 
         given = source, columns, filter, maps, vocabulary, left_out, access
         if plan == "share":
-            require_paths(source)  # on all ranks alike, before one of them lists and reads
+            check_has_plan(source)  # on all ranks alike, before one of them lists and reads
             opened = open_shared(partial(open_source, *given))
         else:
             opened = open_source(*given, None if plan is None else read_plan(plan))
@@ -426,9 +427,7 @@ class Loader(AdaptedReader):
             not fit them.
         """
         if options.get("plan") is not None:
-            raise ValueError(
-                "plan= works on paths and URLs: give each Loader of the mixture its own"
-            )
+            raise ValueError("plan= is of one source: give each Loader of the mixture its own")
         of_rank = options.get("batch_size"), options.get("batch_tokens")
         size, sequences = read_sizes(global_batch_size, global_batch_tokens, *of_rank, splits)
         buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)

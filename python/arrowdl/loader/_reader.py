@@ -381,8 +381,9 @@ class EpochReader:
         Returns
         -------
         dict
-            Of JSON types, some hundred bytes. Of a table with versions, ``"snapshot"`` names the
-            version; ``"files"`` has digests of the files' sizes and ETags.
+            Of JSON types, some hundred bytes. Of a table with versions, and of files of Hugging
+            Face, ``"snapshot"`` names the version or the commit; ``"files"`` has digests of the
+            files' sizes and ETags.
         """
         position = self._position.to_state()
         # Those of rows to come follow from the weights that are given; a loaded state has no such.
@@ -489,9 +490,9 @@ class EpochReader:
         if isinstance(theirs, str) and theirs != self._snapshot:
             raise ValueError(
                 f"the state is of {theirs or 'a source without versions'}, and this Loader reads "
-                f"{self._snapshot or 'a source without versions'}: other rows were read. Open the "
-                "table at the version of the state to go on with its epoch; set_epoch starts an "
-                "epoch of this one"
+                f"{self._snapshot or 'a source without versions'}: other rows were read. Open "
+                "the version, or the revision, of the state to go on with its epoch; set_epoch "
+                "starts an epoch of this one"
             )
 
     def _check_rows(self, source: Source, position: Position) -> None:

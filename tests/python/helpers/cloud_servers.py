@@ -162,6 +162,12 @@ class GoogleStorage:
         self._process.wait()
 
 
+_HUB_PATH = re.compile(
+    r"(?:/api)?/datasets/(?P<name>[^/]+/[^/]+)"
+    r"(?:/(?P<what>revision|commits|tree|paths-info|resolve)/(?P<revision>[^/]+)(?P<path>/.*)?)?"
+)
+
+
 class Hub(http.server.ThreadingHTTPServer):
     """A double of the parts of Hugging Face's Hub that HfFileSystem asks for; one data set.
 
@@ -169,7 +175,10 @@ class Hub(http.server.ThreadingHTTPServer):
     ----------
     name : str
         Of the data set, "user/name".
-    files : dict of str to bytes
+    commits : dict of str to dict of str to bytes
+        The files of each commit.
+    branches : dict of str to str
+        Commits by the names of branches and tags.
     requests : list of str
     """
 
@@ -177,34 +186,52 @@ class Hub(http.server.ThreadingHTTPServer):
 
     def __init__(self, name: str, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), _HubHandler)
-        self.name, self.files = name, dict(files)
+        self.name = name
+        self.commits = {"0" * 40: dict(files)}
+        self.branches = {"main": "0" * 40}
         self.requests: list[str] = []
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def describe(self, path: str) -> dict[str, Any] | None:
-        """What the Hub says of a file or folder."""
-        commit = {"id": "0" * 40, "title": "data", "date": "2024-01-01T00:00:00.000Z"}
-        if path in self.files:
-            data = self.files[path]
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The files of the branch main."""
+        return self.commits[self.branches["main"]]
+
+    def commit(self, digit: str, files: dict[str, bytes], branch: str = "main") -> None:
+        """Make a branch have other files, in the commit that is named by a digit."""
+        self.commits[digit * 40] = dict(files)
+        self.branches[branch] = digit * 40
+
+    def find(self, revision: str) -> str | None:
+        """Return the commit of a branch, a tag or a commit; None if there is none."""
+        found = self.branches.get(revision, revision)
+        return found if found in self.commits else None
+
+    def describe(self, sha: str, path: str) -> dict[str, Any] | None:
+        """What the Hub says of a file or folder of a commit."""
+        files = self.commits[sha]
+        commit = {"id": sha, "title": "data", "date": "2024-01-01T00:00:00.000Z"}
+        if path in files:
+            data = files[path]
             oid = hashlib.sha1(data).hexdigest()
             kind: dict[str, Any] = {"type": "file", "oid": oid, "size": len(data)}
-        elif any(own.startswith(f"{path}/") for own in self.files):
+        elif any(own.startswith(f"{path}/") for own in files):
             kind = {"type": "directory", "oid": "1" * 40, "size": 0}
         else:
             return None
         return {**kind, "path": path, "lastCommit": commit}
 
-    def list(self, folder: str, *, recursive: bool) -> list[dict[str, Any]]:
+    def list(self, sha: str, folder: str, *, recursive: bool) -> list[dict[str, Any]]:
         found = {}
-        for path in self.files:
+        for path in self.commits[sha]:
             if not folder or path.startswith(f"{folder}/"):
                 names = path[len(folder) :].strip("/").split("/")
                 for depth in range(1, len(names) + 1 if recursive else 2):
                     below = f"{folder}/{'/'.join(names[:depth])}".lstrip("/")
-                    found[below] = self.describe(below)
+                    found[below] = self.describe(sha, below)
         return [own for own in found.values() if own is not None]
 
 
@@ -227,36 +254,46 @@ class _HubHandler(http.server.BaseHTTPRequestHandler):
     def _answer_api(self, body: str) -> None:
         hub = self.server
         path, _, query = self.path.partition("?")
-        path = unquote(path)
-        hub.requests.append(path)
+        hub.requests.append(unquote(path))
         if self.headers.get("Authorization") != f"Bearer {HUB_TOKEN}":
             self._send(401, b"{}", {"X-Error-Code": "RepoNotFound"})
-        elif path in (f"/api/datasets/{hub.name}", f"/api/datasets/{hub.name}/revision/main"):
-            self._send_json({"id": hub.name, "sha": "0" * 40, "siblings": []})
-        elif path.startswith(f"/api/datasets/{hub.name}/commits/"):
-            commit = {"id": "0" * 40, "title": "data", "message": "", "authors": []}
+        elif (match := _HUB_PATH.fullmatch(path)) is None or match["name"] != hub.name:
+            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+        elif (sha := hub.find(unquote(match["revision"] or "main"))) is None:
+            self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+        else:
+            self._answer_revision(
+                match["what"] or "", sha, unquote(match["path"] or "")[1:], query, body
+            )
+
+    def _answer_revision(self, what: str, sha: str, path: str, query: str, body: str) -> None:
+        hub = self.server
+        if what in ("", "revision"):
+            siblings = [{"rfilename": name} for name in hub.commits[sha]]
+            self._send_json({"id": hub.name, "sha": sha, "siblings": siblings})
+        elif what == "commits":
+            commit = {"id": sha, "title": "data", "message": "", "authors": []}
             self._send_json([{**commit, "date": "2024-01-01T00:00:00.000Z"}])
-        elif path.startswith(f"/api/datasets/{hub.name}/tree/main"):
-            folder = path.partition("/tree/main")[2].strip("/")
+        elif what == "tree":
             is_recursive = parse_qs(query).get("recursive", [""])[0].lower() in ("true", "1")
-            found = hub.list(folder, recursive=is_recursive)
+            found = hub.list(sha, path, recursive=is_recursive)
             if found:
                 self._send_json(found)
             else:
                 self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"})
-        elif path.startswith(f"/api/datasets/{hub.name}/paths-info/"):
+        elif what == "paths-info":
             is_json = "json" in self.headers.get("Content-Type", "")
             asked = json.loads(body)["paths"] if is_json else parse_qs(body)["paths"]
             asked = [asked] if isinstance(asked, str) else asked
-            self._send_json([own for name in asked if (own := hub.describe(name)) is not None])
-        elif path.startswith(f"/datasets/{hub.name}/resolve/main/"):
-            self._send_file(hub.files[path.partition("/resolve/main/")[2]])
+            self._send_json([own for name in asked if (own := hub.describe(sha, name)) is not None])
+        elif path in hub.commits[sha]:
+            self._send_file(sha, hub.commits[sha][path])
         else:
-            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+            self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"})
 
-    def _send_file(self, data: bytes) -> None:
+    def _send_file(self, sha: str, data: bytes) -> None:
         etag, size, status = f'"{hashlib.sha1(data).hexdigest()}"', len(data), 200
-        headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Repo-Commit": "0" * 40}
+        headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Repo-Commit": sha}
         if wanted := self.headers.get("Range"):
             start, _, stop = wanted.removeprefix("bytes=").partition("-")
             data, status = data[int(start) : int(stop) + 1], 206

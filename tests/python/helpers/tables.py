@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import itertools
 import json
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import arrowdl
 import pyarrow as pa
 import pytest
+from arrowdl.loader import FilePlan
+from arrowdl.loader._sources.data_files import DataFilesSource
 from arrowdl.loader._sources.open import open_source
 
 Row = dict[str, Any]
 
 
 def read_rows(source: Any, columns: list[str] | None = None, filter: Any = None) -> list[Row]:
-    """Return the rows that a Loader reads, in its order."""
+    """Return the rows that a Loader reads, in its order; of a table with a plan, by it too."""
     opened = open_source(source, columns, filter)
     rows = pa.table(opened.read(range(len(opened.units)))).to_pylist()
     assert len(rows) == opened.num_rows
+    if isinstance(opened, DataFilesSource):
+        with tempfile.TemporaryDirectory() as folder:
+            opened.make_plan().save(f"{folder}/plan.json")
+            plan = FilePlan.load(f"{folder}/plan.json")
+        planned = open_source(source, columns, filter, plan=plan)
+        assert (planned.describe(), planned.make_plan()) == (opened.describe(), plan)
+        assert pa.table(planned.read(range(len(planned.units)))).to_pylist() == rows
     return rows
 
 

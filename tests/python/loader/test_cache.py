@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._storage import footers
 from arrowdl.loader._storage.cached import name_store
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.counted_files import CountedFiles
@@ -26,6 +27,12 @@ NAMES = ["a.parquet", "b.parquet"]
 def write(path: Path, start: int, rows: int = ROWS) -> None:
     table = pa.table({"id": range(start, start + rows), "x": [i / 7 for i in range(rows)]})
     pq.write_table(table, path, row_group_size=100)
+
+
+@pytest.fixture(autouse=True)
+def read_rows_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are smaller than the ends that are kept in memory, which would have all rows."""
+    monkeypatch.setattr(footers, "_END_BYTES", 64)
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
+from arrowdl.loader._sources.data_files import DataFilesSource
 from arrowdl.loader._sources.table_fields import TableField
+from arrowdl.loader._sources.table_version import DataFile, TableVersion
 from arrowdl.loader._storage import fetch_ahead, fetch_file, stragglers
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.disk_cache import DiskCache

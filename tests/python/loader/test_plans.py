@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import FilePlan, Retries
 from fsspec.implementations.memory import MemoryFileSystem
+from helpers.plan_group import Group, share_plan
 from helpers.processes import run_python
 from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
 
@@ -71,7 +72,10 @@ def test_the_columns_of_directories(store: MemoryStore) -> None:
     loader = load("b", store, columns=["k", "id"], plan=plan)
     assert [k for batch in loader for k in batch["k"].tolist()][::ROWS] == [0, 1, 2]
     keeps = ds.field("k") == 1
-    assert rows_of(load("b", store, filter=keeps, plan=plan)) == ALL[40:80]
+    chosen = load("b", store, filter=keeps, plan=plan)
+    source = load("b", store, filter=keeps).state_dict()["source"]
+    assert chosen.state_dict()["source"] == source, "directories that the filter excludes are none"
+    assert rows_of(chosen) == ALL[40:80]
 
 
 @pytest.mark.parametrize("source", ["b", "c"])
@@ -88,7 +92,9 @@ def test_a_filter_is_counted_once(source: str, store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="give the filter of the plan"):
         load(source, store, plan=plan)
     whole = load(source, store).plan()
-    assert rows_of(load(source, store, filter=keeps, plan=whole)) == expected
+    counted = load(source, store, filter=keeps, plan=whole)
+    assert counted.state_dict()["source"] == first.state_dict()["source"]
+    assert rows_of(counted) == expected
 
 
 def test_filters_by_long_lists_are_not_confused(store: MemoryStore) -> None:
@@ -289,57 +295,22 @@ def test_many_files_are_listed_once_and_read_once(count: int) -> None:
     assert store.count("read") < 5_000  # row groups that are fetched ahead, at most
 
 
-def share(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give `open_shared` a process group that is a double."""
-    from arrowdl.loader._epoch import share_plan
-
-    class Torch:
-        distributed = group
-
-    monkeypatch.setitem(share_plan.sys.modules, "torch", Torch)
-
-
-class Group:
-    """A double of torch.distributed, of one rank of two."""
-
-    def __init__(self, rank: int, told: list[Any]) -> None:
-        self.rank, self.told = rank, told
-
-    def is_available(self) -> bool:
-        return True
-
-    def is_initialized(self) -> bool:
-        return True
-
-    def get_world_size(self) -> int:
-        return 2
-
-    def get_rank(self) -> int:
-        return self.rank
-
-    def broadcast_object_list(self, objects: list[Any], src: int) -> None:
-        if self.rank == src:
-            self.told += pickle.loads(pickle.dumps(objects))
-        else:
-            objects[:] = self.told
-
-
 def test_rank_0_shares_its_plan(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     options: dict[str, Any] = {"plan": "share", "rank": 0, "world_size": 1}
-    share(Group(0, told), monkeypatch)
+    share_plan(Group(0, told), monkeypatch)
     assert rows_of(load("b", store, **options)) == ALL
     assert isinstance(told[0], FilePlan)
-    share(Group(1, told), monkeypatch)
+    share_plan(Group(1, told), monkeypatch)
     store.requests.clear()
     loader = load("b", store, **options)
     assert not store.requests
     assert rows_of(loader) == ALL
     told.clear()
-    share(Group(0, told), monkeypatch)
+    share_plan(Group(0, told), monkeypatch)
     with pytest.raises(FileNotFoundError):
         load("nothing", store, **options)
-    share(Group(1, told), monkeypatch)
+    share_plan(Group(1, told), monkeypatch)
     with pytest.raises(RuntimeError, match=r"rank 0 could not make the plan.*FileNotFoundError"):
         load("nothing", store, **options)
     monkeypatch.undo()
@@ -354,13 +325,13 @@ def test_what_has_no_paths_has_no_plan(plan: str, store: MemoryStore, tmp_path: 
         load("b", store).plan().save(given := tmp_path / "plan.json")
     dataset = ds.dataset("b", filesystem=store.open(), partitioning="hive")
     store.requests.clear()
-    sources = {"x": dataset, "y": dataset}
+    sources: dict[str, Any] = {"x": dataset, "y": dataset}
     with pytest.raises(ValueError, match="give each Loader of the mixture its own"):
         arrowdl.Loader.mix(
             sources, weights=dict.fromkeys(sources, 1), global_batch_size=4, plan=given
         )
-    for source in (dataset, pa.table({"id": [1]}), lambda: pa.table({"id": [1]}).to_reader()):
-        with pytest.raises(ValueError, match="plan= works on paths and URLs, not on"):
+    for source in (pa.table({"id": [1]}), lambda: pa.table({"id": [1]}).to_reader()):
+        with pytest.raises(ValueError, match=r"plan= works on paths and URLs, tables .*, not on"):
             arrowdl.Loader(source, 4, framework="numpy", plan=given)
     assert not store.count("read")
 

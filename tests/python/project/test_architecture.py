@@ -239,7 +239,7 @@ OF_A_FRAMEWORK = {
         f"python/arrowdl/loader/_storage/{stem}.py": "pyarrow"
         for stem in (
             *("cached", "fetch_ahead", "fetch_file", "footers", "fsspec_files", "held_ranges"),
-            *("handlers", "pinned", "retrying", "stores"),
+            *("handlers", "pinned", "retrying", "revisions", "stores"),
         )
     },
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, groupby
 from operator import and_
@@ -27,67 +27,12 @@ from arrowdl.loader._sources.table_fields import (
     set_field_ids,
     with_default,
 )
+from arrowdl.loader._sources.table_version import DataFile, TableVersion
 from arrowdl.loader._storage.access import Access
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A Parquet file of a table.
-
-    Attributes
-    ----------
-    path : str
-        In the file system of the table.
-    constants : dict of str to object
-        Values of columns that are the same in all rows and are not read from the file.
-    defaults : dict of str to object
-        Values of columns if the file lacks them.
-    deleted : pyarrow.Array, optional
-        Numbers of deleted rows: int64, ascending, without nulls.
-    """
-
-    path: str
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    deleted: pa.Array | None = None
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """One version of a table.
-
-    Attributes
-    ----------
-    name : str
-        For users, without secrets.
-    identity : str
-        What decides on the rows: the table's number and the version.
-    fields : list of TableField
-    files : list of DataFile
-    filesystem : pyarrow.fs.FileSystem
-    field_ids : dict, optional
-        Of files without field ids, as in `set_field_ids`.
-    secrets : sequence of str
-        Of the file system, that errors must not have.
-    """
-
-    name: str
-    identity: str
-    fields: Sequence[TableField]
-    files: Sequence[DataFile]
-    filesystem: Any
-    field_ids: Mapping[str, Any] | None = None
-    secrets: Sequence[str] = field(default=(), repr=False)
-
-    def make_schema(self) -> pa.Schema:
-        """Return the columns of the table."""
-        import pyarrow as pa
-
-        return pa.schema([(field.name, field.type) for field in self.fields])
 
 
 class DataFilesSource(DatasetSource):
@@ -102,8 +47,8 @@ class DataFilesSource(DatasetSource):
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
-    access : Access, optional
-        As of `open_dataset`.
+    access, plan
+        As of `open_dataset`; `plan` of this version.
     """
 
     def __init__(
@@ -113,9 +58,12 @@ class DataFilesSource(DatasetSource):
         filter: Any,
         left_out: list[Skipped] | None = None,
         access: Access | None = None,
+        plan: FilePlan | None = None,
     ) -> None:
         import pyarrow.dataset as ds
 
+        if plan is not None:
+            plan.check(columns, filter)
         self._version = version
         self._files = {file.path: file for file in version.files}
         self._fields = {field.name: field for field in version.fields}
@@ -127,11 +75,10 @@ class DataFilesSource(DatasetSource):
             for file in version.files
         ]
         dataset = ds.FileSystemDataset(fragments, schema, format, version.filesystem)
+        query = Query(schema, columns, filter)
         with naming_snapshot(version.name):
-            dataset = open_over_network(dataset, access or Access(), version.secrets)
-            super().__init__(
-                dataset, Query(schema, columns, filter), _Stamps(version.name), left_out
-            )
+            dataset = open_over_network(dataset, access or Access(), version.secrets, plan)
+            super().__init__(dataset, query, _Stamps(version.name), left_out, plan)
 
     def _use(self, query: Query) -> None:
         super()._use(query)
@@ -145,7 +92,8 @@ class DataFilesSource(DatasetSource):
         """Return how a file is read, after its footer was read."""
         plan = self._plans.get(fragment.path)
         if plan is None:
-            file, schema = self._files[fragment.path], fragment.physical_schema
+            file = self._files[fragment.path]
+            schema = fragment.physical_schema if file.schema is None else file.schema
             constants = frozenset(file.constants)
             defaults = frozenset(name for name, own in file.defaults.items() if own is not None)
             key = schema.serialize().to_pybytes(), constants, defaults
@@ -164,10 +112,13 @@ class DataFilesSource(DatasetSource):
             ]
 
     def make_plan(self) -> FilePlan:
-        raise TypeError(
-            f"{self.snapshot} has no plan: its files are listed by the table, and a Loader of one "
-            "version reads the same rows on every rank"
-        )
+        plan = super().make_plan()
+        units = {unit.path: unit for unit in self._fragments}
+        files = [
+            replace(self._files[file.path], schema=self._plan(units[file.path]).schema)
+            for file in plan.files
+        ]
+        return replace(plan, partitions=(), table=self._version.make_plan(files))
 
     def _list_prefixes(self, query: Query) -> Callable[[Any], Sequence[str] | None]:
         of_plain = super()._list_prefixes(query)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
-from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
+from arrowdl.loader._sources.base import IndexedSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
-from arrowdl.loader._sources.filters import check_filter, describe_filter
+from arrowdl.loader._sources.filters import describe_filter
 from arrowdl.loader._sources.fragments import (
     choose_options,
     count_filtered,
@@ -37,13 +36,19 @@ from arrowdl.loader._sources.network import (
     Arrival,
     find_fetching,
     find_footers,
+    find_revisions,
     list_prefixes,
-    open_over_network,
     read_from_memory,
     scan_units,
     start_fetching,
 )
-from arrowdl.loader._sources.planned import list_files, list_partitions, make_units, materialize
+from arrowdl.loader._sources.planned import (
+    describe_dataset,
+    list_files,
+    list_partitions,
+    make_units,
+    materialize,
+)
 from arrowdl.loader._sources.read_ahead import read_ahead
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
@@ -53,7 +58,6 @@ from arrowdl.loader._sources.scan_limits import (
     count_ready,
     plan_batches,
 )
-from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
 from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
@@ -71,7 +75,6 @@ from arrowdl.loader._sources.vocabulary import (
     list_dictionaries,
     make_empty,
 )
-from arrowdl.loader._storage.access import Access
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +101,9 @@ class DatasetSource(IndexedSource):
     left_out : list of Skipped, optional
         As of `open_dataset`.
     plan : FilePlan, optional
-        Of the files, none of which is opened then; `dataset` has none of them.
+        Of the files, none of which is opened then.
+    is_given : bool
+        Whether `dataset` is a user's.
 
     Raises
     ------
@@ -116,8 +121,11 @@ class DatasetSource(IndexedSource):
         stamps: FileStamps,
         left_out: list[Skipped] | None = None,
         plan: FilePlan | None = None,
+        *,
+        is_given: bool = False,
     ) -> None:
         self._left_out = left_out
+        self._is_given = is_given
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
@@ -165,21 +173,27 @@ class DatasetSource(IndexedSource):
         ):
             self.units = list(map(count_rows, self._fragments))
             return
+        self._count_files(files)
+
+    def _count_files(self, files: Sequence[Sequence[ds.Fragment]]) -> None:
         line = OpeningLine("counts the rows", len(files))
         counts = map_in_threads(self._count_file, files, _SCANS_AT_ONCE, line)
         self.units = [rows for file in counts for rows in file]
 
     def _follow(self, plan: FilePlan) -> None:
         """Take the units from a plan."""
-        units = make_units(plan, self._dataset)
+        given = self._dataset._get_fragments(None)
+        partitions = {fragment.path: fragment.partition_expression for fragment in given}
+        counts_all = plan.filter != self._describe_filter()
+        chosen = self._query.filter if counts_all else None
+        units = make_units(plan, self._dataset, partitions, chosen)
         self._fragments = units
         self._stamps.add_fragments(units)
-        if plan.filter == self._describe_filter():
+        self._stamps.compare({file.path: file.stamp for file in plan.files})
+        if counts_all:
+            self._count_files([[unit] for unit in units])
+        else:
             self.units = [rows for file in plan.files for rows in file.counts]
-            return
-        line = OpeningLine("counts the rows", len(units))
-        counts = map_in_threads(self._count_file, [[unit] for unit in units], _SCANS_AT_ONCE, line)
-        self.units = [rows for file in counts for rows in file]
 
     def find_footers(self) -> Any:
         return find_footers(self._dataset.filesystem)
@@ -196,6 +210,7 @@ class DatasetSource(IndexedSource):
             None if query.roots is None else tuple(query.roots),
             self._describe_filter(),
             find_shares(self._fragments),
+            describe_dataset(self._dataset) if self._is_given else None,
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
@@ -523,54 +538,14 @@ class DatasetSource(IndexedSource):
         paths = dict.fromkeys(fragment.path for fragment in self._fragments)
         return [self._stamps.find(path) for path in paths]
 
+    @property
+    def snapshot(self) -> str:
+        return find_revisions(self._dataset.filesystem, self._fragments)
+
     def describe(self) -> str:
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
-        return f"{self._dataset.schema.to_string()} {names} {self.units} {self._describe_filter()}"
+        parts = [self._dataset.schema.to_string(), names, self.units, self._describe_filter()]
+        return " ".join(map(str, [*parts, self.snapshot] if self.snapshot else parts))
 
     def _describe_filter(self) -> str | None:
         return None if self._query.filter is None else describe_filter(self._query.filter)
-
-
-def open_dataset(
-    dataset: Any,
-    columns: list[str] | None,
-    filter: Any,
-    memory_map: bool,
-    stamps: FileStamps | None = None,
-    left_out: list[Skipped] | None = None,
-    plan: FilePlan | None = None,
-    access: Access | None = None,
-) -> Source:
-    """Open a pyarrow dataset.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-    columns : list of str, optional
-    filter : pyarrow.dataset.Expression, optional
-    memory_map : bool
-    stamps : FileStamps, optional
-        Of files whose footers have been read.
-    left_out : list of Skipped, optional
-        Files and row groups that cannot be read now are added, and left out. None: their errors are
-        raised.
-    plan : FilePlan, optional
-        Of the files, of which `dataset` has none.
-    access : Access, optional
-        How files are read over a network.
-
-    Raises
-    ------
-    TypeError
-        `filter` is no expression.
-    ValueError
-        The dataset does not have a column.
-    """
-    check_filter(filter)
-    if columns is not None:
-        find_paths(columns, dataset.schema)
-    query = Query(dataset.schema, columns, filter, memory_map)
-    if hasattr(dataset, "filesystem") and is_of_pyarrow(dataset) and not dataset._scan_options:
-        dataset = open_over_network(dataset, access or Access())
-        return DatasetSource(dataset, query, stamps or FileStamps(), left_out, plan)
-    return StreamSource(Scan(dataset, query), True, query.column_names)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
+from arrowdl.loader._sources.data_files import DataFilesSource
 from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.snapshots import remove_secrets
 from arrowdl.loader._sources.table_fields import TableField, list_children
+from arrowdl.loader._sources.table_version import DataFile, TableVersion, open_plan
 from arrowdl.loader._storage.secrets import find_secrets
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def open_delta(
     filter: Any,
     left_out: list[Skipped] | None = None,
     access: Access | None = None,
+    plan: FilePlan | None = None,
 ) -> DataFilesSource:
     """Open a Delta table at the version that it has now.
 
@@ -50,13 +53,14 @@ def open_delta(
     columns : list of str, optional
     filter : pyarrow.dataset.Expression, optional
     left_out : list of Skipped, optional
-    access : Access, optional
+    access, plan
         As of `open_dataset`.
 
     Raises
     ------
     ValueError
-        The table needs a feature that is not known, or does not have a column.
+        The table needs a feature that is not known, or does not have a column, or the plan is of
+        another version.
     """
     check_filter(filter)
     _check_features(table)
@@ -64,17 +68,20 @@ def open_delta(
     location = remove_secrets(table.table_uri.removeprefix("file://"))
     number, version = table.metadata().id, table.version()
     filesystem, root = _choose_filesystem(table)
+    name = f"Delta table {location!r} ({number}), version {version}"
+    identity = f"delta {number} {version}"
+    listed = _list_files(table, fields, root) if plan is None else open_plan(plan, identity, name)
     opened = TableVersion(
-        f"Delta table {location!r} ({number}), version {version}",
-        f"delta {number} {version}",
+        name,
+        identity,
         fields,
-        _list_files(table, fields, root),
+        listed,
         filesystem,
         secrets=find_secrets(table._storage_options or {}),
     )
     if columns is not None:
         find_paths(columns, opened.make_schema())
-    return DataFilesSource(opened, columns, filter, left_out, access)
+    return DataFilesSource(opened, columns, filter, left_out, access, plan)
 
 
 def _check_features(table: Any) -> None:

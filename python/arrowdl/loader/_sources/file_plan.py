@@ -15,7 +15,28 @@ from arrowdl.loader._storage.readers import Stamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VERSION = 2
+_VERSION = 3
+
+
+class PlannedTable(NamedTuple):
+    """What a plan has of a table's version, or of a pyarrow dataset, beyond its files.
+
+    Attributes
+    ----------
+    identity : str
+        What has to be the same in what is opened.
+    name : str
+        For users, without secrets.
+    place : str
+        Of an Iceberg table, where its files are.
+    files : bytes
+        As `pack_files` of `table_version` returns it, of the files of the plan.
+    """
+
+    identity: str
+    name: str
+    place: str = ""
+    files: bytes = b""
 
 
 class PlannedFile(NamedTuple):
@@ -24,7 +45,7 @@ class PlannedFile(NamedTuple):
     Attributes
     ----------
     path : str
-        A URL without secrets, or a path.
+        A URL without secrets, or a path: of a table and a dataset one of their file system.
     stamp : Stamp
         Its size, and its time and ETag if the file system tells them.
     rows : tuple of int
@@ -49,8 +70,9 @@ class PlannedFile(NamedTuple):
 class FilePlan:
     """The files of a source, their schema and their rows, taken once.
 
-    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files without listing
-    them, and reads no footer before its rows are read. It has no passwords.
+    ``Loader.plan`` returns it. ``Loader(source, plan=...)`` opens the same files, or the same
+    version of a table, without listing them, and reads no footer before its rows are read. It has
+    no passwords.
 
     Attributes
     ----------
@@ -69,6 +91,8 @@ class FilePlan:
         The text of the filter of `PlannedFile.counts`.
     shares : mapping of str to float
         Of a row's bytes in each column.
+    table : PlannedTable, optional
+        None for a plan of paths.
     """
 
     fingerprint: str
@@ -79,6 +103,7 @@ class FilePlan:
     columns: tuple[str, ...] | None
     filter: str | None
     shares: Mapping[str, float]
+    table: PlannedTable | None = None
 
     @property
     def num_rows(self) -> int:
@@ -86,8 +111,9 @@ class FilePlan:
         return sum(sum(file.counts) for file in self.files)
 
     def __repr__(self) -> str:
+        of = "" if self.table is None else f" of {self.table.name}"
         return (
-            f"<arrowdl FilePlan of {len(self.files)} files, {self.num_rows} rows, "
+            f"<arrowdl FilePlan of {len(self.files)} files{of}, {self.num_rows} rows, "
             f"{self.fingerprint}>"
         )
 
@@ -105,6 +131,7 @@ class FilePlan:
             **{name: getattr(self, name) for name in ("columns", "filter", "shares")},
             "schema": schema,
             "files": self.files,
+            "table": _dump_table(self.table),
         }
         name = os.fspath(path)
         written = f"{name}.{os.getpid()}.tmp"
@@ -154,7 +181,25 @@ class FilePlan:
             None if found["columns"] is None else tuple(found["columns"]),
             found["filter"],
             found["shares"],
+            _load_table(found["table"]),
         )
+
+    def check_source(self, identity: str, name: str) -> None:
+        """Raise ValueError if the plan is of something else.
+
+        Parameters
+        ----------
+        identity : str
+            As of `PlannedTable`; empty for paths.
+        name : str
+            What is opened, for users.
+        """
+        own = PlannedTable("", "paths or URLs") if self.table is None else self.table
+        if own.identity != identity:
+            raise ValueError(
+                f"the plan is of {own.name}, and the source is {name}: open what the plan is of, "
+                "of a table the same version, or make a new plan"
+            )
 
     def check(self, columns: Sequence[str] | None, filter: Any) -> None:
         """Raise ValueError if a Loader of `columns` and `filter` cannot use the plan."""
@@ -171,6 +216,17 @@ class FilePlan:
                 f"the plan was made for columns={list(self.columns or ())}, and the types of "
                 f"{others} were not compared: make a plan with these columns, or with all"
             )
+
+
+def _dump_table(table: PlannedTable | None) -> list[str] | None:
+    return None if table is None else [*table[:3], base64.b64encode(table.files).decode()]
+
+
+def _load_table(parts: Sequence[str] | None) -> PlannedTable | None:
+    if parts is None:
+        return None
+    identity, name, place, files = parts
+    return PlannedTable(identity, name, place, base64.b64decode(files))
 
 
 def _read_file(

@@ -7,12 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl.loader._skipped import Skipped
-from arrowdl.loader._sources.data_files import DataFile, DataFilesSource, TableVersion
+from arrowdl.loader._sources.data_files import DataFilesSource
 from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.filters import check_filter
 from arrowdl.loader._sources.snapshots import remove_secrets
 from arrowdl.loader._sources.table_fields import TableField, list_children
+from arrowdl.loader._sources.table_version import DataFile, TableVersion, open_plan
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.retries import Retries, call_with_retries
 from arrowdl.loader._storage.secrets import Secrets, find_secrets
@@ -32,6 +34,7 @@ def open_iceberg(
     filter: Any,
     left_out: list[Skipped] | None = None,
     access: Access | None = None,
+    plan: FilePlan | None = None,
 ) -> DataFilesSource:
     """Open a scan of an Iceberg table, or a table at the snapshot that it has now.
 
@@ -42,13 +45,14 @@ def open_iceberg(
     filter : pyarrow.dataset.Expression, optional
         Of the rows that the scan selects.
     left_out : list of Skipped, optional
-    access : Access, optional
+    access, plan
         As of `open_dataset`.
 
     Raises
     ------
     ValueError
-        The table has files or deletes that cannot be read, or does not have a column.
+        The table has files or deletes that cannot be read, or does not have a column, or the plan
+        is of another snapshot.
     """
     check_filter(filter)
     scan = source if hasattr(source, "plan_files") else source.scan()
@@ -65,16 +69,24 @@ def open_iceberg(
         guarded = partial(Secrets(secrets).guard, function)
         return call_with_retries(retries, f"{what} of {_name(scan)}", guarded)
 
-    tasks = ask("listing the files", partial(_plan, scan))
     projected = scan.projection()
-    known = {field.field_id for field in projected.fields}
+    name = _name(scan)
+    identity = f"iceberg {scan.table_metadata.table_uuid} {_find_snapshot(scan)}"
+    if plan is None:
+        tasks = ask("listing the files", partial(_plan, scan))
+        files, place = ask("reading the deletes", partial(_list_files, scan, tasks))
+    else:
+        files = open_plan(plan, identity, name)
+        place = "" if plan.table is None else plan.table.place
     opened = TableVersion(
-        _name(scan),
-        f"iceberg {scan.table_metadata.table_uuid} {_find_snapshot(scan)}",
+        name,
+        identity,
         _read_fields(projected, scan.update(selected_fields=("*",)).projection()),
-        *ask("reading the deletes", partial(_list_files, scan, tasks, known)),
+        files,
+        _make_filesystem(scan.io, place),
         _read_name_mapping(scan.table_metadata.name_mapping()),
         secrets,
+        place,
     )
     names = [field.name for field in projected.fields]
     schema = opened.make_schema()
@@ -84,7 +96,8 @@ def open_iceberg(
         find_paths(columns, pa.schema([schema.field(name) for name in names]))
     elif len(names) < len(schema.names):
         columns = names
-    return DataFilesSource(opened, columns, _join(_read_row_filter(scan), filter), left_out, access)
+    joined = _join(_read_row_filter(scan), filter)
+    return DataFilesSource(opened, columns, joined, left_out, access, plan)
 
 
 def _plan(scan: Any) -> list[Any]:
@@ -175,16 +188,14 @@ def _join(one: Any, other: Any) -> Any:
     return one & other
 
 
-def _list_files(scan: Any, tasks: Sequence[Any], projected: set[int]) -> tuple[list[DataFile], Any]:
-    """List the data files of a scan, with their deleted rows; return them and the file system."""
-    import pyarrow.fs as fs
-
+def _list_files(scan: Any, tasks: Sequence[Any]) -> tuple[list[DataFile], str]:
+    """List the data files of a scan, with their deleted rows; return them and where they are."""
     deletes = _read_deletes(scan, tasks)
     schema = scan.update(selected_fields=("*",)).projection()
     names = {field.field_id: field.name for field in schema.fields}
     files = []
-    filesystem: Any = None
     where: Any = None
+    place = ""
     for task in tasks:
         data = task.file
         if data.file_format.value != "PARQUET":
@@ -194,7 +205,7 @@ def _list_files(scan: Any, tasks: Sequence[Any], projected: set[int]) -> tuple[l
             )
         root, path = _locate(scan.io, data.file_path)
         if where is None:
-            filesystem, where = _make_filesystem(scan.io, root), root
+            where, place = root, _name_place(data.file_path)
         elif where != root:
             raise ValueError(
                 f"the Iceberg table has files in {where!r} and in {root!r}, and a Loader reads "
@@ -202,7 +213,7 @@ def _list_files(scan: Any, tasks: Sequence[Any], projected: set[int]) -> tuple[l
             )
         defaults = _read_partition(scan, data, names)
         files.append(DataFile(path, defaults=defaults, deleted=deletes.get(data.file_path)))
-    return files, filesystem or fs.LocalFileSystem()
+    return files, place
 
 
 def _read_partition(scan: Any, data: Any, names: Mapping[int, str]) -> dict[str, Any]:
@@ -231,9 +242,22 @@ def _locate(io: Any, location: str) -> tuple[tuple[str, str], str]:
     )
 
 
-def _make_filesystem(io: Any, root: tuple[str, str]) -> Any:
+def _name_place(location: str) -> str:
+    """Return the scheme and the host of a file; "file" of a local one."""
+    scheme, is_url, rest = location.partition("://")
+    if not is_url:
+        return "file"
+    login, at, host = rest.partition("/")[0].rpartition("@")
+    return f"{scheme}://{login.partition(':')[0]}{at}{host}"  # of Azure, the container is a login
+
+
+def _make_filesystem(io: Any, place: str) -> Any:
+    """Make the file system of the files at `place`; the local one if there are none."""
     import pyarrow.fs as fs
 
+    if place in ("", "file"):
+        return fs.LocalFileSystem()
+    root, _ = _locate(io, place)
     if not hasattr(io, "parse_location"):
         return fs.PyFileSystem(fs.FSSpecHandler(io.get_fs(root[0])))
     made = io.fs_by_scheme(*root)

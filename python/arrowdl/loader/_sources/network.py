@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from arrowdl.loader._sources.fields import find_paths
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
+    from arrowdl.loader._sources.file_plan import FilePlan
     from arrowdl.loader._sources.scans import Query
     from arrowdl.loader._storage.access import Access
     from arrowdl.loader._storage.fetch_ahead import FetchAhead, FetchHandler, UnitRanges
     from arrowdl.loader._storage.footers import FooterHandler
+    from arrowdl.loader._storage.readers import Stamp
 
 T = TypeVar("T")
 
@@ -37,7 +39,10 @@ def is_network(filesystem: Any) -> bool:
 
 
 def open_over_network(
-    dataset: ds.FileSystemDataset, access: Access, secrets: Sequence[str] = ()
+    dataset: ds.FileSystemDataset,
+    access: Access,
+    secrets: Sequence[str] = (),
+    plan: FilePlan | None = None,
 ) -> ds.FileSystemDataset:
     """Return a dataset whose files are read through our layers; a local one as it is.
 
@@ -48,6 +53,8 @@ def open_over_network(
         How often requests are made again, and what keeps what is read.
     secrets : sequence of str
         That errors must not have.
+    plan : FilePlan, optional
+        Of the files.
     """
     import pyarrow.dataset as ds
 
@@ -57,7 +64,8 @@ def open_over_network(
     fragments = list(dataset._get_fragments(None))
     if access.cache is None and any(map(is_of_metadata_file, fragments)):
         return dataset  # moved, each file's own footer would be read
-    layered = _add_layers(filesystem, access, secrets, dataset.format)
+    known = {} if plan is None else {file.path: file.stamp for file in plan.files}
+    layered = _add_layers(filesystem, access, secrets, known, dataset.format)
     if layered is filesystem:
         return dataset
     moved = [_move_fragment(fragment, dataset.format, layered) for fragment in fragments]
@@ -65,7 +73,11 @@ def open_over_network(
 
 
 def _add_layers(
-    filesystem: fs.FileSystem, access: Access, secrets: Sequence[str], format: ds.FileFormat
+    filesystem: fs.FileSystem,
+    access: Access,
+    secrets: Sequence[str],
+    known: Mapping[str, Stamp],
+    format: ds.FileFormat,
 ) -> fs.FileSystem:
     import pyarrow.dataset as ds
 
@@ -73,9 +85,10 @@ def _add_layers(
     from arrowdl.loader._storage.handlers import find_handler
 
     handler = find_handler(filesystem)
-    if handler is None:
-        filesystem = access.wrap(filesystem, secrets)
     is_parquet = isinstance(format, ds.ParquetFileFormat)
+    if handler is None:
+        has_footers = is_parquet or isinstance(format, ds.IpcFileFormat)
+        filesystem = access.wrap(filesystem, secrets, known, has_footers=has_footers)
     is_ready = isinstance(handler, FetchHandler) or not is_parquet  # see `open_fetched` for others
     return filesystem if is_ready else fetch_ahead(filesystem)
 
@@ -103,6 +116,15 @@ def find_footers(filesystem: Any) -> FooterHandler | None:
     while handler is not None and type(handler).__name__ != "FooterHandler":
         handler = getattr(getattr(handler, "inner", None), "handler", None)
     return handler
+
+
+def find_revisions(filesystem: Any, fragments: Sequence[Any]) -> str:
+    """Return the revisions of Hugging Face that files are of, for states; empty if of none."""
+    if getattr(filesystem, "handler", None) is None:
+        return ""
+    from arrowdl.loader._storage.revisions import name_revisions
+
+    return name_revisions(filesystem, [fragment.path for fragment in fragments])
 
 
 class Arrival(NamedTuple):

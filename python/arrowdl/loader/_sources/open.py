@@ -8,7 +8,6 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
-from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -25,7 +24,9 @@ from arrowdl.loader._sources.libraries import (
     is_of,
 )
 from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.open_dataset import open_dataset, reads_units
 from arrowdl.loader._sources.paths import open_paths, open_planned
+from arrowdl.loader._sources.planned import describe_dataset
 from arrowdl.loader._sources.table import DeviceSource, TableSource
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.access import Access
@@ -72,16 +73,14 @@ def open_source(
         No file matches.
     """
     if plan is not None:
-        require_paths(source)
+        check_has_plan(source)
     if isinstance(source, MixedSource):
         return source
     names = None if columns is None else _read_names(columns)
     tables = Vocabulary.of_user(vocabulary)
     found: Source | None
-    if plan is not None:
-        found = _open_planned(source, names, filter, memory_map, left_out, access or Access(), plan)
-    else:
-        found = _open_files(source, names, filter, memory_map, left_out, access or Access())
+    reached = access or Access()
+    found = _open_files(source, names, filter, memory_map, left_out, reached, plan)
     if found is None and filter is not None:
         raise ValueError(
             "filter= works on files, pyarrow datasets and tables of Delta Lake, Iceberg and Lance, "
@@ -95,17 +94,35 @@ def open_source(
     return found
 
 
-def require_paths(source: Any) -> list[str]:
-    """Return the paths that a user gave, of which there can be a plan.
+def check_has_plan(source: Any) -> None:
+    """Raise ValueError if there can be no plan of what a user gave."""
+    if list_paths(source) is not None or _is_delta(source) or _is_iceberg(source):
+        return
+    if is_of(source, "pyarrow._dataset", "Dataset"):
+        if not reads_units(source):
+            raise ValueError(
+                "plan= works on datasets of files, not on one of several datasets, of fragments "
+                "in memory or with scan options"
+            )
+        describe_dataset(source)
+        return
+    if is_of(source, "lance", "LanceDataset"):
+        raise ValueError(
+            "plan= has nothing to share of a Lance dataset, whose manifest has its files and their "
+            "rows: open it on each rank at the same version"
+        )
+    raise ValueError(
+        "plan= works on paths and URLs, tables of Delta Lake and Iceberg, and pyarrow datasets of "
+        f"files, not on {type(source).__name__}"
+    )
 
-    Raises
-    ------
-    ValueError
-        `source` is something else.
-    """
-    if (paths := list_paths(source)) is None:
-        raise ValueError(f"plan= works on paths and URLs, not on {type(source).__name__}")
-    return paths
+
+def _is_delta(source: Any) -> bool:
+    return is_of(source, "deltalake", "DeltaTable")
+
+
+def _is_iceberg(source: Any) -> bool:
+    return is_of(source, "pyiceberg.table", "Table", "DataScan")
 
 
 def collect(source: StreamSource) -> TableSource:
@@ -178,12 +195,15 @@ def _open_files(
     memory_map: bool,
     left_out: list[Skipped] | None,
     access: Access,
+    plan: FilePlan | None,
 ) -> Source | None:
     if (files := list_file_objects(source)) is not None:
         source = find_paths(files)
         if source is None:
             return TableSource(read_tables(files, columns, filter), columns)
     if (paths := list_paths(source)) is not None:
+        if plan is not None:
+            return _open_planned(paths, columns, filter, memory_map, left_out, access, plan)
         is_remote = access.is_remote(paths)
         roots = expand_urls(paths, access) if is_remote else expand_paths(source)
         return open_paths(roots or [], columns, filter, memory_map, left_out)
@@ -192,19 +212,19 @@ def _open_files(
             f"filesystem= and storage_options= work on paths and URLs, not on "
             f"{type(source).__name__}"
         )
-    if is_of(source, "deltalake", "DeltaTable"):
-        return open_delta(source, columns, filter, left_out, access)
-    if is_of(source, "pyiceberg.table", "Table", "DataScan"):
-        return open_iceberg(source, columns, filter, left_out, access)
+    if _is_delta(source):
+        return open_delta(source, columns, filter, left_out, access, plan)
+    if _is_iceberg(source):
+        return open_iceberg(source, columns, filter, left_out, access, plan)
     if is_of(source, "lance", "LanceDataset"):
         return open_lance(source, columns, filter)
     if is_of(source, "pyarrow._dataset", "Dataset"):
-        return open_dataset(source, columns, filter, memory_map, left_out=left_out, access=access)
+        return open_dataset(source, columns, filter, memory_map, None, left_out, plan, access)
     return None
 
 
 def _open_planned(
-    source: Any,
+    paths: list[str],
     columns: list[str] | None,
     filter: Any,
     memory_map: bool,
@@ -212,8 +232,8 @@ def _open_planned(
     access: Access,
     plan: FilePlan,
 ) -> Source:
-    """Open the files of a plan, in the stores that `source` names."""
-    paths = require_paths(source)
+    """Open the files of a plan, in the stores that `paths` name."""
+    plan.check_source("", "paths or URLs")
     plan.check(columns, filter)
     known = {file.path: file.stamp for file in plan.files}
     filesystem = open_filesystem(paths, access, known) if access.is_remote(paths) else None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
 from arrowdl.loader._sources.base import Source
-from arrowdl.loader._sources.dataset import open_dataset
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
 from arrowdl.loader._sources.mapped import MappedSource, map_files
+from arrowdl.loader._sources.open_dataset import open_dataset
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._sources.unify_schemas import (
     check_names,
@@ -81,7 +81,6 @@ def open_planned(
     stamps = FileStamps()
     if filesystem is None:
         stamps.add_paths(file.path for file in plan.files)
-        stamps.compare({file.path: file.stamp for file in plan.files})
     elif plan.format == "parquet":
         filesystem = _fetch_ahead(filesystem)
     format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile
+from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile, PlannedTable
+from arrowdl.loader._sources.file_stamps import is_of_metadata_file
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -124,20 +126,83 @@ def materialize(fragment: Any) -> ds.Fragment:
     return fragment.make() if isinstance(fragment, PlannedUnit) else fragment
 
 
-def make_units(plan: FilePlan, dataset: ds.FileSystemDataset) -> list[PlannedUnit]:
-    """Return the units of a plan in the order of its rows; nothing is read."""
+def make_units(
+    plan: FilePlan, dataset: ds.FileSystemDataset, partitions: Mapping[str, Any], filter: Any
+) -> list[PlannedUnit]:
+    """Return the units of a plan in the order of its rows; nothing is read.
+
+    Parameters
+    ----------
+    plan : FilePlan
+    dataset : pyarrow.dataset.FileSystemDataset
+        With the format and the file system of the files.
+    partitions : mapping of str to pyarrow.dataset.Expression
+        Of each path; of files that are none of these, the columns of directories.
+    filter : pyarrow.dataset.Expression, optional
+        Files whose partitions it excludes are left out, as a dataset does.
+    """
+    files = [(file, _find_partition(file.path, plan, partitions)) for file in plan.files]
+    kept = None if filter is None else _list_kept(dataset, files, filter)
+    units = []
+    for file, partition in files:
+        if kept is None or file.path in kept:
+            groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
+            handle = _Handle(file, dataset, partition)
+            units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
+    return units
+
+
+def _find_partition(path: str, plan: FilePlan, partitions: Mapping[str, Any]) -> Any:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    if path in partitions:
+        return partitions[path]
     fields: list[pa.Field] = [plan.schema.field(name) for name in plan.partitions]
-    partitioning = ds.HivePartitioning(pa.schema(fields))
-    units = []
-    for file in plan.files:
-        partition = partitioning.parse(file.path) if fields else ds.scalar(True)
-        groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
-        handle = _Handle(file, dataset, partition)
-        units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
-    return units
+    return ds.HivePartitioning(pa.schema(fields)).parse(path) if fields else ds.scalar(True)
+
+
+def _list_kept(
+    dataset: ds.FileSystemDataset, files: Sequence[tuple[PlannedFile, Any]], filter: Any
+) -> set[str]:
+    import pyarrow.dataset as ds
+
+    format, filesystem = dataset.format, dataset.filesystem
+    fragments = [format.make_fragment(file.path, filesystem, own) for file, own in files]
+    made = ds.FileSystemDataset(fragments, dataset.schema, format, filesystem)
+    return {fragment.path for fragment in made.get_fragments(filter)}
+
+
+def describe_dataset(dataset: ds.FileSystemDataset) -> PlannedTable:
+    """Return what a plan has of a dataset that a user gave: its rows are those of no other.
+
+    Raises
+    ------
+    TypeError
+        A plan would be of no use.
+    """
+    import pyarrow.dataset as ds
+
+    fragments = list(dataset._get_fragments(None))
+    if not isinstance(dataset.format, (ds.ParquetFileFormat, ds.IpcFileFormat)):
+        kind = dataset.format.default_extname
+        raise TypeError(f"a dataset of {kind} files has no plan: they have no footers")
+    if any(map(is_of_metadata_file, fragments)):
+        raise TypeError("a dataset of a metadata file has no plan: it has all footers itself")
+    parts = [dataset.schema.to_string()]
+    for own in fragments:
+        parts += [own.path, str(own.partition_expression), str(_list_chosen(own))]
+    digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+    name = f"a pyarrow dataset of {len(fragments)} files ({digest})"
+    return PlannedTable(f"dataset {digest}", name)
+
+
+def _list_chosen(fragment: ds.Fragment) -> list[int] | None:
+    """List the row groups that are a fragment; None for all of the file."""
+    *_, groups = fragment.__reduce__()[1]
+    if not isinstance(groups, list) or len(groups) == fragment.metadata.num_row_groups:
+        return None
+    return groups
 
 
 def list_files(

@@ -90,15 +90,25 @@ class Access:
             What a plan says of files.
         """
         from arrowdl.loader._storage.footers import keep_footers
+        from arrowdl.loader._storage.revisions import pin_revisions
 
         if self.filesystem is not None:
             store = _wrap(self.filesystem)
             stores, found = [store], [_find_own(store, path) for path in paths]
         else:
             stores, found = self._open_stores(paths)
+        if known is None:  # a plan has the commits
+            found = pin_revisions(stores, found, self.retries or Retries())
         return keep_footers(self._add_layers(stores, known or {})), found
 
-    def wrap(self, filesystem: fs.FileSystem, secrets: Iterable[str] = ()) -> fs.FileSystem:
+    def wrap(
+        self,
+        filesystem: fs.FileSystem,
+        secrets: Iterable[str] = (),
+        known: Mapping[str, Stamp] | None = None,
+        *,
+        has_footers: bool = True,
+    ) -> fs.FileSystem:
         """Return a file system of a dataset or a table, with the same paths, as `open` does.
 
         Parameters
@@ -106,10 +116,17 @@ class Access:
         filesystem : pyarrow.fs.FileSystem
         secrets : iterable of str
             That its errors must not have.
+        known : mapping of str to Stamp, optional
+            As in `open`.
+        has_footers : bool
+            Whether files have footers, which are kept.
         """
+        from arrowdl.loader._storage.footers import keep_footers
+
         store = _wrap(filesystem)
         store.secrets |= Secrets(secrets)
-        return self._add_layers([store], {})
+        layered = self._add_layers([store], known or {})
+        return keep_footers(layered) if has_footers else layered
 
     def _add_layers(self, stores: list[Store], known: Mapping[str, Stamp]) -> fs.FileSystem:
         """Compare files, try again what fails, and keep what is read."""
