@@ -8,6 +8,7 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 #include "functions/functions.hpp"
 #include "support/capsule.hpp"
 
@@ -78,6 +79,16 @@ Returns
 -------
 int
     0 if nothing failed.)");
+  m.def("stream_copy_seconds", &stream_copy_seconds,
+        R"(stream_copy_seconds()
+--
+
+Return the time that this process has spent in the host's part of copies of streams to devices.
+
+Returns
+-------
+float
+    Of ``DeviceStream.to``, of all threads together.)");
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --

@@ -59,6 +59,8 @@ class Message:
         Of `Padding.count`.
     outcome : bytes, optional
         A pickle of what became of its rows in a worker.
+    spent : tuple of float
+        Seconds of each of `WORKS`, in a worker.
     """
 
     rows: int
@@ -69,6 +71,7 @@ class Message:
     others: dict[int, Any]
     padding: Counts = (0, 0)
     outcome: bytes | None = None
+    spent: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return self.rows

@@ -10,6 +10,7 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, pack
 from arrowdl.loader._batches.padding import Counts
+from arrowdl.loader._clock import Clock
 
 
 def pack_ahead(
@@ -18,6 +19,7 @@ def pack_ahead(
     device: Any,
     depth: int,
     count: Callable[[_core.DeviceArray], Counts],
+    clock: Clock,
 ) -> Iterator[Message]:
     """Convert each array on the host, and copy the batch to `device` as one block.
 
@@ -32,10 +34,15 @@ def pack_ahead(
         Batches that are copied ahead; 0 uses no thread.
     count : callable
         Counts the padding of the batch of an array.
+    clock : Clock
+        Of the thread.
     """
 
     def copy(array: _core.DeviceArray) -> Message:
-        return pack(convert(array), len(array), count(array)).to(device)
+        with clock.measure("conversion"):
+            message = pack(convert(array), len(array), count(array))
+            with clock.measure("copy"):
+                return message.to(device)
 
     first = next(arrays, None)
     if first is None:
@@ -61,7 +68,11 @@ def pack_ahead(
 
 
 def copy_ahead(
-    messages: Iterator[Message], is_ready: Callable[[], bool], device: Any, depth: int
+    messages: Iterator[Message],
+    is_ready: Callable[[], bool],
+    device: Any,
+    depth: int,
+    clock: Clock,
 ) -> Iterator[Message]:
     """Copy each message to `device`, up to `depth` of them ahead of the training.
 
@@ -75,11 +86,14 @@ def copy_ahead(
         Whether the next message has arrived.
     device : device
     depth : int
+    clock : Clock
+        Of the caller's thread.
     """
     copied: deque[Message] = deque()
     try:
         for message in messages:
-            copied.append(message.to(device))
+            with clock.measure("copy"):
+                copied.append(message.to(device))
             del message
             while len(copied) > depth or (copied and not is_ready()):
                 yield copied.popleft()

@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
+from arrowdl.loader._clock import Clock
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
@@ -107,6 +108,7 @@ class DatasetSource(IndexedSource):
     """
 
     decodes_units = True
+    clock: Clock
     _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
@@ -117,6 +119,7 @@ class DatasetSource(IndexedSource):
         left_out: list[Skipped] | None = None,
         plan: FilePlan | None = None,
     ) -> None:
+        self.clock = Clock()
         self._left_out = left_out
         self._dataset = dataset
         self._query = query
@@ -431,7 +434,9 @@ class DatasetSource(IndexedSource):
         fetched: FetchAhead | None = None,
     ) -> Iterator[_core.DeviceArray]:
         def open_scan(units: Sequence[int], begin: int) -> _core.DeviceStream:
-            arrival = None if fetched is None else Arrival(fetched, begin, begin + len(units))
+            arrival = None
+            if fetched is not None:
+                arrival = Arrival(fetched, begin, begin + len(units), self.clock)
             return self._open([units], limits, arrival)
 
         return read_ahead(scans, self._measure_scan, open_scan, self._make_empty, limits)
@@ -483,7 +488,7 @@ class DatasetSource(IndexedSource):
         )
         if codes is not None:
             batches = (codes.encode(batch, latest[0]) for batch in batches)
-        return self._stamps.guard(guarded, batches)
+        return self.clock.time(self._stamps.guard(guarded, batches))
 
     def _scan_fragments(
         self,
