@@ -1704,15 +1704,7 @@ def staging_limit() -> int: ...
 def set_staging_limit(value: int) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(value: int) -> None: ...
-def stream_copy_seconds() -> float:
-    """Return the time that this process has spent in the host's part of copies of streams to devices.
-
-    Returns
-    -------
-    float
-        Of ``DeviceStream.to``, of all threads together.
-    """
-
+def stream_copy_seconds() -> float: ...
 def staging_bytes() -> int:
     """Return the size of the pinned memory that arrowdl keeps for copies to devices.
 

@@ -79,16 +79,7 @@ Returns
 -------
 int
     0 if nothing failed.)");
-  m.def("stream_copy_seconds", &stream_copy_seconds,
-        R"(stream_copy_seconds()
---
-
-Return the time that this process has spent in the host's part of copies of streams to devices.
-
-Returns
--------
-float
-    Of ``DeviceStream.to``, of all threads together.)");
+  m.def("stream_copy_seconds", &stream_copy_seconds);
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --
