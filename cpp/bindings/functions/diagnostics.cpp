@@ -8,6 +8,7 @@
 #include "arrowdl/device.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/owned.hpp"
+#include "arrowdl/stream.hpp"
 #include "functions/functions.hpp"
 #include "support/capsule.hpp"
 
@@ -78,6 +79,7 @@ Returns
 -------
 int
     0 if nothing failed.)");
+  m.def("stream_copy_seconds", &stream_copy_seconds);
   m.def("staging_bytes", &staging_bytes,
         R"(staging_bytes()
 --

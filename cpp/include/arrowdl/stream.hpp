@@ -165,6 +165,9 @@ OwnedStream cast_stream(OwnedStream&& stream, const std::shared_ptr<const Parsed
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin = true,
                            Allocator allocator = {});
 
+/// The time that the host's threads have spent in the copies of all such streams of this process.
+double stream_copy_seconds() noexcept;
+
 /// Reads ahead on a thread that holds up to `depth` arrays. Slices of one array in memory count as
 /// one where they are smaller (`has_rows`). Raises a failure of the source after the arrays before
 /// it. The thread starts with the first `next`, and ends with the stream or with

@@ -1,9 +1,16 @@
 // Copies the arrays of a stream to a device.
+#include <atomic>
+#include <chrono>
+
 #include "arrowdl/copy.hpp"
 #include "arrowdl/stream.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<Clock::rep> spent{0};
 
 class CopyTo final : public ArrayStream {
  public:
@@ -15,7 +22,11 @@ class CopyTo final : public ArrayStream {
 
   DeviceArray next(int64_t max_rows) override {
     const DeviceArray array = source_->next(max_rows);
-    return array ? copy_array(array, device_, options_) : DeviceArray();
+    if (!array) return {};
+    const Clock::time_point begin = Clock::now();
+    DeviceArray copy = copy_array(array, device_, options_);
+    spent += (Clock::now() - begin).count();
+    return copy;
   }
 
  private:
@@ -25,6 +36,10 @@ class CopyTo final : public ArrayStream {
 };
 
 }  // namespace
+
+double stream_copy_seconds() noexcept {
+  return std::chrono::duration<double>(Clock::duration(spent.load())).count();
+}
 
 OwnedStream copy_stream_to(OwnedStream&& stream, const Device& device, bool pin,
                            Allocator allocator) {

@@ -6,19 +6,22 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from arrowdl.loader._batches.chain import Chain, Outcome
+from arrowdl.loader._batches.finish import Finish
 from arrowdl.loader._batches.padding import Counts
 from arrowdl.loader._batches.transform import Receive, Transform
+from arrowdl.loader._clock import NOTICED_SECONDS, Work
 from arrowdl.loader._epoch.read import Reader
-from arrowdl.loader._stats import Reporter, Stats
+from arrowdl.loader._stats import Reporter, Stats, add_wait
 from arrowdl.loader._tally import Tally
 
 Convert = Callable[[Any], Any]
+Divide = Callable[[float, float, Any], Mapping[Work, float]]
 MakeBar = Callable[[], AbstractContextManager[Callable[[int], None] | None]]
 
 
@@ -51,6 +54,15 @@ class SharePipeline(Protocol):
 
         An item has `len`, its rows, and `nbytes`. The stream has `close`.
         """
+
+    def choose_divider(self) -> Divide:
+        """Return what says what a wait for an item was spent on; see `Waits.divide`.
+
+        It is of the stream that was opened last.
+        """
+
+    def find_finish(self) -> Finish | None:
+        """Return what finishes each batch, within what makes it."""
 
     def choose_counter(self) -> Callable[[Any], Counts] | None:
         """Return what counts the values of padded columns in an item, and the padding.
@@ -97,7 +109,8 @@ def iterate(
     stats, now = received.stats, time.perf_counter
     stream, convert = pipeline.open(reader)
     transform = convert if isinstance(convert, (Transform, Receive, Chain)) else None
-    count_padding = pipeline.choose_counter()
+    count_padding, finish = pipeline.choose_counter(), pipeline.find_finish()
+    divide = pipeline.choose_divider()
     with closing(stream), make_bar() as show:
         begin, number = now(), -1
         while True:
@@ -109,7 +122,10 @@ def iterate(
                 )
             item = next(stream, None)
             read = now()
-            stats.source_seconds += read - begin
+            if read - begin < NOTICED_SECONDS:
+                stats.source_seconds += read - begin
+            else:
+                add_wait(stats, read - begin, divide(begin, read, item))
             if item is None:
                 _stay_at_exit()
                 return True
@@ -138,6 +154,9 @@ def iterate(
                 stats.padding_values += padding
             del item
             done = now()
+            if finish is not None:
+                stats.copy_seconds += finish.seconds
+                read += finish.seconds
             if transform is None:
                 stats.conversion_seconds += done - read
             else:

@@ -17,30 +17,31 @@ from arrowdl.loader._batches.chain import Chain, Item, Items, Outcome, Retry
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
 from arrowdl.loader._batches.explain import explain_errors
 from arrowdl.loader._batches.failures import call
-from arrowdl.loader._batches.jax_arrays import make_global
+from arrowdl.loader._batches.finish import Finish
 from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import pad_batches
 from arrowdl.loader._batches.padding import Counts, Padding
-from arrowdl.loader._batches.pin import pin
 from arrowdl.loader._batches.skip_arrow import SkipArrow
 from arrowdl.loader._batches.to_device import Packer, copy_ahead, pack_ahead
 from arrowdl.loader._batches.transform import Pending, Receive, Transform, convert_in_threads
 from arrowdl.loader._batches.transform_arrow import transform_stream
+from arrowdl.loader._batches.waits import HostCopies, Waits
+from arrowdl.loader._clock import WORKS, Clock
 from arrowdl.loader._epoch.packed import PackedMixture, Packing
 from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, find_stream_parts, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
-from arrowdl.loader._iterate import Convert, Received, iterate
+from arrowdl.loader._iterate import Convert, Divide, Received, iterate
 from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.numbered import Numbered, number_source
-from arrowdl.loader._stats import Reporter
+from arrowdl.loader._stats import Reporter, list_spent
 from arrowdl.loader._workers.pool import WorkerPool
 
 
@@ -77,7 +78,12 @@ class Pipeline:
                     source, self._order, options.splits, options.pack, skips=options.skips
                 )
             self._order = Order(options.seed, None)  # blocks are in order, and their rows shuffled
-        self._padding: Padding | None = None  # of the stream that was opened last
+        finishes = options.pin_memory or options.sharding is not None
+        self._finish = Finish(options.sharding) if finishes else None
+        self._clock = Clock()
+        # Of the stream that was opened last.
+        self._padding: Padding | None = None
+        self._copies: HostCopies | None = None
 
     def prepare(self) -> None:
         """Find what each worker process would find again; called before they are made."""
@@ -176,7 +182,7 @@ class Pipeline:
 
     def read_share(
         self, place: Mapping[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None]]:
+    ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None, tuple[float, ...]]]:
         """Read the batches of one worker process.
 
         Parameters
@@ -197,6 +203,8 @@ class Pipeline:
             Of `Padding.count`.
         outcome : Outcome or None
             What became of its rows, if they may have been skipped or filtered.
+        spent : tuple of float
+            Seconds of each of `WORKS`.
         """
         sharding = self.make_sharding(world_size, num_workers)
         is_tokens = sharding.tokens is not None
@@ -204,25 +212,30 @@ class Pipeline:
         position.begin(sharding)
         reader = Reader(position, rank, sharding, worker, num_workers)
         received, before = Received(), (0, 0, 0)
+        spent: tuple[float, ...] = (0.0,) * len(WORKS)
         stats = received.stats
         for batch in iterate(self, reader, received, NoBar, Reporter(stats, None, None)):
             counts = stats.padding_rows, stats.values, stats.padding_values
             others, *padding = map(sub, counts, before)
             before = counts
-            valid = received.valid_rows
-            yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome
+            valid, now = received.valid_rows, list_spent(stats)
+            own, spent = tuple(map(sub, now, spent)), now
+            yield valid, batch, valid + others, (padding[0], padding[1]), received.outcome, own
             del batch
         self.check_read()
 
     def check_read(self) -> None:
         """Raise OSError if a file has changed while the epoch was read."""
-        sources: list[object] = [self.source]
-        if isinstance(self.source, MixedSource):
-            sources = [member.source for member in self.source.members]
-        for own in sources:
+        for own in self._list_sources():
             # With skipping, what decodes units is checked where it is read.
-            if isinstance(own, IndexedSource) and not (self.options.skips and own.decodes_units):
+            if not (self.options.skips and own.decodes_units):
                 own.check_read()
+
+    def _list_sources(self) -> list[IndexedSource]:
+        """List the sources of a mixture, or the one that there is; none if it is a stream."""
+        if isinstance(self.source, MixedSource):
+            return [member.source for member in self.source.members]
+        return [self.source] if isinstance(self.source, IndexedSource) else []
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open one worker's share; see `SharePipeline`."""
@@ -312,6 +325,7 @@ class Pipeline:
         self._padding = padding or None
         depth = options.prefetch
         device = options.find_device()
+        self._copies = None if device is None else HostCopies(is_ahead=depth > 0)
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
             is_gathered = self._is_gathered()
@@ -322,13 +336,14 @@ class Pipeline:
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
             is_kept = numbered is not None and bool(options.steps)
-            packer = Packer(to_tensors, device, self.count_padding, keeps_rows=is_kept)
+            count, clock = self.count_padding, self._clock
+            packer = Packer(to_tensors, device, count, clock, keeps_rows=is_kept)
             messages = pack_ahead(stream, packer, depth)
             if not self._has_outcomes(numbered):
                 return messages, self._then_finish(Message.read)
             items = Items(messages, valid_rows, notes)
             retry = self._make_retry(numbered, packer, None, keeps_rows=True)
-            return items, self._make_chain(Message.read, batch_size, retry, self._find_finish())
+            return items, self._make_chain(Message.read, batch_size, retry, self._finish)
         keeps_rows = find_parts is not None and bool(options.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
@@ -349,7 +364,7 @@ class Pipeline:
         """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
         options = self.options
         items: Any = stream
-        finish = None if options.num_threads else self._find_finish()
+        finish = None if options.num_threads else self._finish
         if self._has_outcomes(numbered):
             items = Items(stream, valid_rows, notes)
             convert = self._make_chain(convert, batch_size, retry, finish)
@@ -361,7 +376,7 @@ class Pipeline:
             return items, convert
         threads, ahead = options.num_threads, options.prefetch
         made = convert_in_threads(items, convert, threads, ahead, self.count_padding)
-        return made, Receive(self._find_finish())
+        return made, Receive(self._finish)
 
     def _has_outcomes(self, numbered: Numbered | None) -> bool:
         return numbered is not None or self.options.filters
@@ -391,6 +406,15 @@ class Pipeline:
     def _join_steps(self) -> Convert:
         functions = [step.function for step in self.options.steps]
         return functions[0] if len(functions) == 1 else partial(_call_each, functions)
+
+    def choose_divider(self) -> Divide:
+        """Return what says what a wait was spent on; see `SharePipeline`."""
+        clocks = [source.clock for source in self._list_sources() if source.clock is not None]
+        return Waits([self._clock, *clocks], self._copies).divide
+
+    def find_finish(self) -> Finish | None:
+        """Return what finishes each batch; see `SharePipeline`."""
+        return self._finish
 
     def choose_counter(self) -> Callable[[Any], Counts] | None:
         """Return what counts the padding of an item; see `SharePipeline`."""
@@ -441,9 +465,7 @@ class Pipeline:
 
     def finish(self, batch: Any) -> Any:
         """Do what only the training's process can do: global arrays, pinned memory."""
-        if self.options.sharding is not None:
-            return make_global(self.options.sharding, batch)
-        return pin(batch) if self.options.pin_memory else batch
+        return batch if self._finish is None else self._finish(batch)
 
     def _choose_converter(self, access: Mapping[str, Any]) -> Convert:
         options = self.options
@@ -467,6 +489,7 @@ class Pipeline:
             function,
             self.source.vocabulary,
             describe,
+            self._clock,
             copy=self._copies_transformed(),
             skip=skip,
         )
@@ -485,14 +508,9 @@ class Pipeline:
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(stream.schema)
 
-    def _find_finish(self) -> Convert | None:
-        finishes = self.options.pin_memory or self.options.sharding is not None
-        return self.finish if finishes else None
-
     def _then_finish(self, convert: Convert) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""
-        options = self.options
-        finish = self._find_finish()
+        options, finish = self.options, self._finish
         if options.steps:
             return Transform(convert, self._join_steps(), finish)
         if finish is None:
@@ -532,11 +550,20 @@ class WorkerPipeline:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._pool: WorkerPool | None = None
+        self._clock = Clock()
         self._is_closed = False
 
     def open(self, reader: Reader) -> tuple[Any, Convert]:
         """Open the share of a whole rank; see `SharePipeline`."""
         return self._read(reader), self._convert
+
+    def choose_divider(self) -> Divide:
+        """Return what says what a wait was spent on; see `SharePipeline`."""
+        return Waits([self._clock], None).divide
+
+    def find_finish(self) -> Finish | None:
+        """Return what finishes each batch; see `SharePipeline`."""
+        return self._pipeline.find_finish()
 
     def choose_counter(self) -> Callable[[Message], Counts]:
         """Return what gives the worker's counts; see `SharePipeline`."""
@@ -575,7 +602,8 @@ class WorkerPipeline:
                 if device is None:
                     yield from messages
                 else:
-                    yield from copy_ahead(messages, pool.is_ready, device, options.prefetch)
+                    depth, clock = options.prefetch, self._clock
+                    yield from copy_ahead(messages, pool.is_ready, device, depth, clock)
         finally:
             if self._is_closed:
                 pool.close()

@@ -8,16 +8,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from arrowdl.loader._clock import Work
 from arrowdl.loader._skipped import Skipped
 
-Part = Literal["source", "conversion", "transform", "consumer"]
+Part = Literal["source", "decode", "conversion", "transform", "copy", "consumer"]
 Report = Callable[["Stats"], Any]
 
 _WAITS = 0.1  # share of the time from which on the training waits noticeably
-_ADVICE: dict[Part, str] = {
+_ADVICE: dict[Part | Literal["storage"], str] = {
+    "storage": (
+        "reading waits for storage: keep the files nearer (cache=), read fewer columns, or write "
+        "larger row groups"
+    ),
     "source": (
-        "the training waits for rows: read fewer columns, set prefetch=, or give faster files "
-        "(uncompressed Arrow IPC, larger row groups)"
+        "the training waits for rows: set prefetch=, read fewer columns, or give a smaller "
+        "buffer_size= to a shuffle"
+    ),
+    "decode": (
+        "decoding takes the time (of local files with the waits for the disk): read fewer columns, "
+        "or write files that decode faster (zstd, uncompressed Arrow IPC)"
     ),
     "conversion": (
         "the training waits for tensors: ragged='offsets' is quicker than 'jagged', and columns "
@@ -26,6 +35,10 @@ _ADVICE: dict[Part, str] = {
     "transform": (
         "the training waits for transform=: use whole-batch operations, transform_arrow=, which "
         "runs ahead, num_threads= or num_workers="
+    ),
+    "copy": (
+        "copies to the device take the time: copy fewer or smaller columns (columns=, dtype=), or "
+        "set prefetch="
     ),
     "consumer": "the training itself takes the time, and the Loader is not the problem",
 }
@@ -38,9 +51,12 @@ _METRICS = {
     "filtered_rows": "Rows that filter dropped.",
     "skipped_rows": "Rows that were skipped because of errors.",
     "bytes": "Bytes of the rows as Arrow arrays.",
-    "source_seconds": "Time in which the training waited for rows.",
-    "conversion_seconds": "Time to make tensors.",
-    "transform_seconds": "Time in transform.",
+    "source_seconds": "Time in which the training waited for rows to be read or shuffled.",
+    "storage_seconds": "Part of source_seconds: reading waited for storage.",
+    "decode_seconds": "Time in which the training waited for rows to be decoded.",
+    "conversion_seconds": "Time in which the training made tensors, or waited for them.",
+    "transform_seconds": "Time in which the training was in transform, or waited for it.",
+    "copy_seconds": "Time in which the training copied batches to a device, or waited for that.",
     "consumer_seconds": "Time between batches.",
 }
 
@@ -51,6 +67,12 @@ class Stats:
 
     ``stats - earlier`` is what came in between; ``str(stats)`` is a line for people.
 
+    Seconds are of the wall clock, in the thread that iterates: the parts add up to the time that
+    the epochs took. A wait for a batch is divided by what the threads that read ahead did
+    meanwhile; if several worked at the same time, in proportion; what is left is source. With
+    worker processes, it is divided in proportion to what the worker did for that batch. Waits below
+    0.1 ms are not divided: they are source.
+
     Attributes
     ----------
     batches : int
@@ -59,14 +81,25 @@ class Stats:
     bytes : int
         Bytes of the Arrow arrays; with worker processes, bytes of the tensors that they sent.
     source_seconds : float
-        Time in which the training waited for the next batch: to be read, and for `transform_arrow`;
-        with worker processes, all of their work.
+        Time in which the training waited for rows to be read, or to be shuffled and joined to
+        batches. Of tables, streams and other libraries (queries, Lance): all that it waited for.
+    storage_seconds : float
+        Part of `source_seconds`, in which the threads that read files over a network waited for
+        them.
+    decode_seconds : float
+        Time in which the training waited for files to be decoded. Of local files it includes the
+        waits for the disk: pyarrow reads and decodes them in one call.
     conversion_seconds : float
-        Time to make tensors.
+        Time in which the training made tensors, or waited for them to be made.
+    transform_seconds : float
+        Time in which the training was in `transform`, or waited for it (`num_threads`), or for
+        `transform_arrow`. With `num_threads` also for the conversion, which these threads do.
+    copy_seconds : float
+        Time in which the training copied batches, or waited for the host's part of it: `device` of
+        a GPU, `pin_memory`, `sharding`. The device's part goes on behind the training's back, and
+        is time of the consumer if it waits for that.
     consumer_seconds : float
         Time between batches: the training itself.
-    transform_seconds : float
-        Time in `transform`, in this process.
     padding_rows : int
         Rows of batches that are padding (`pad_last`), or repeat a row of another rank.
     values : int
@@ -89,6 +122,9 @@ class Stats:
     conversion_seconds: float = 0.0
     consumer_seconds: float = 0.0
     transform_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    copy_seconds: float = 0.0
+    storage_seconds: float = 0.0
     padding_rows: int = 0
     values: int = 0
     padding_values: int = 0
@@ -144,15 +180,19 @@ class Stats:
         """What to do for more batches in a second."""
         seconds = {name: time for name, time in self._parts.items() if name != "consumer"}
         slowest = max(seconds, key=lambda name: seconds[name])
-        waits = seconds[slowest] >= _WAITS * self.seconds
-        return _ADVICE[slowest if waits else "consumer"]
+        if seconds[slowest] < _WAITS * self.seconds:
+            return _ADVICE["consumer"]
+        is_stored = slowest == "source" and 2 * self.storage_seconds >= self.source_seconds
+        return _ADVICE["storage" if is_stored else slowest]
 
     @property
     def _parts(self) -> dict[Part, float]:
         return {
             "source": self.source_seconds,
+            "decode": self.decode_seconds,
             "conversion": self.conversion_seconds,
             "transform": self.transform_seconds,
+            "copy": self.copy_seconds,
             "consumer": self.consumer_seconds,
         }
 
@@ -162,9 +202,11 @@ class Stats:
     def __str__(self) -> str:
         if not self.seconds:
             return "no batches yet"
-        shares = ", ".join(
-            f"{name} {time / self.seconds:.0%}" for name, time in self._parts.items() if time
-        )
+        parts = {name: time / self.seconds for name, time in self._parts.items() if time}
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
+        if self.storage_seconds:
+            own, storage = f"source {parts['source']:.0%}", self.storage_seconds / self.seconds
+            shares = shares.replace(own, f"{own} (storage {storage:.0%})")
         padding = f", {self.padding:.1%} padding" if self.padding_rows else ""
         if self.padding_values:
             padding += f", {self.value_padding:.1%} of padded columns is padding"
@@ -209,6 +251,33 @@ class Stats:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def add_wait(stats: Stats, seconds: float, work: Mapping[Work, float]) -> None:
+    """Count a wait for a batch.
+
+    Parameters
+    ----------
+    stats : Stats
+    seconds : float
+    work : mapping of Work to float
+        What was done meanwhile, at most `seconds` together; the rest is source.
+    """
+    rest = max(0.0, seconds - sum(work.values()))
+    storage = work.get("storage", 0.0)
+    stats.storage_seconds += storage
+    stats.source_seconds += storage + work.get("source", 0.0) + rest
+    stats.decode_seconds += work.get("decode", 0.0)
+    stats.conversion_seconds += work.get("conversion", 0.0)
+    stats.transform_seconds += work.get("transform", 0.0)
+    stats.copy_seconds += work.get("copy", 0.0)
+
+
+def list_spent(stats: Stats) -> tuple[float, ...]:
+    """Return the seconds of each of `WORKS`."""
+    source = stats.source_seconds - stats.storage_seconds
+    parts = stats.decode_seconds, stats.conversion_seconds, stats.transform_seconds
+    return source, stats.storage_seconds, *parts, stats.copy_seconds
 
 
 class Reporter:

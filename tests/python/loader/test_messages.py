@@ -19,6 +19,7 @@ import torch
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, flatten
 from arrowdl.loader._batches.to_device import copy_ahead
+from arrowdl.loader._clock import Clock
 
 Pair = namedtuple("Pair", ["x", "y"])
 
@@ -297,7 +298,7 @@ class Copied:
 
 def test_copies_are_ahead() -> None:
     source = Source(6, ready=6)
-    copies: Any = copy_ahead(source.read(), source.is_ready, "there", 2)
+    copies: Any = copy_ahead(source.read(), source.is_ready, "there", 2, Clock())
     assert next(copies) == 0
     assert source.log == ["copy 0 to there", "copy 1 to there", "copy 2 to there"]
     assert next(copies) == 1
@@ -307,7 +308,7 @@ def test_copies_are_ahead() -> None:
 
 def test_copies_wait_for_no_message_where_a_batch_is_there() -> None:
     source = Source(4, ready=2)
-    copies: Any = copy_ahead(source.read(), source.is_ready, "there", 2)
+    copies: Any = copy_ahead(source.read(), source.is_ready, "there", 2, Clock())
     assert [next(copies), next(copies)] == [0, 1]
     assert len(source.log) == 2
     source.ready = 1
@@ -317,7 +318,7 @@ def test_copies_wait_for_no_message_where_a_batch_is_there() -> None:
 
 def test_no_copy_is_ahead_without_a_prefetch() -> None:
     source = Source(3, ready=3)
-    for i, number in enumerate(copy_ahead(source.read(), source.is_ready, "there", 0)):
+    for i, number in enumerate(copy_ahead(source.read(), source.is_ready, "there", 0, Clock())):
         assert number == i
         assert len(source.log) == i + 1
 
@@ -329,7 +330,7 @@ def test_what_came_before_an_error_is_given() -> None:
         yield from source.read()
         raise LookupError
 
-    copies: Any = copy_ahead(read(), source.is_ready, "there", 5)
+    copies: Any = copy_ahead(read(), source.is_ready, "there", 5, Clock())
     assert [next(copies), next(copies)] == [0, 1]
     with pytest.raises(LookupError):
         next(copies)

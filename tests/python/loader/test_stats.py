@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import arrowdl
@@ -13,6 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrowdl.loader import Stats
+from arrowdl.loader._batches.waits import Waits
+from arrowdl.loader._clock import READING, Clock
+from arrowdl.loader._stats import add_wait
 
 TABLE = pa.table({"id": pa.array(range(100), pa.int64())})
 
@@ -90,6 +94,10 @@ def test_a_line_for_people() -> None:
     [
         ({"source": 1.0, "consumer": 8.0}, "waits for rows"),
         ({"source": 0.5, "consumer": 8.0}, "the Loader is not the problem"),
+        ({"source": 3.0, "storage": 2.0, "consumer": 8.0}, "reading waits for storage"),
+        ({"source": 3.0, "storage": 1.0, "consumer": 8.0}, "waits for rows"),
+        ({"decode": 3.0, "source": 1.0, "storage": 1.0}, "decoding takes the time"),
+        ({"copy": 3.0, "source": 1.0, "consumer": 8.0}, "copies to the device take the time"),
         ({"conversion": 3.0, "source": 1.0, "consumer": 8.0}, "waits for tensors"),
         ({"transform": 3.0, "consumer": 8.0}, "waits for transform="),
     ],
@@ -123,10 +131,78 @@ def test_openmetrics() -> None:
     assert "# UNIT arrowdl_loader_source_seconds seconds" in lines
     assert "# TYPE arrowdl_loader_bytes counter" in lines
     names = {line.split("{")[0] for line in lines if not line.startswith("#")}
-    assert len(names) == 12
+    assert len(names) == 15
     assert "x_rows_total 24" in stats.to_openmetrics("x").splitlines()
     for line in lines[:-1]:
         assert re.fullmatch(r"# (TYPE|UNIT|HELP) \S+ .+|\S+_total\{.*\} [0-9.]+", line), line
+
+
+# ---- waits
+
+
+def test_work_within_work_is_noted_alone(clock: list[float]) -> None:
+    own = Clock()
+    with own.measure("decode"):
+        clock[0] += 1
+        with own.measure("storage"):
+            clock[0] += 4
+        clock[0] += 2
+    assert own.find_overlaps(0, 10) == {"decode": 3, "storage": 4}
+    assert own.find_overlaps(0, 10) == {}, "it is forgotten"
+
+
+def test_reads_of_files_of_ours_are_no_decoding(clock: list[float]) -> None:
+    own = Clock()
+
+    def decode() -> Any:
+        clock[0] += 1
+        with READING, READING:
+            clock[0] += 3
+        yield "batch"
+        clock[0] += 100  # at the end
+
+    batches = own.time(decode())
+    assert next(batches) == "batch"
+    clock[0] += 50  # nobody asks
+    assert own.find_overlaps(0, 1000) == {"storage": 3, "decode": 1}
+    assert list(batches) == []
+    assert own.find_overlaps(0, 100) == {"decode": 46}, "from 54 on"
+
+
+def test_waits_are_divided_in_proportion(clock: list[float]) -> None:
+    one, two = Clock(), Clock()
+    with one.measure("decode"), two.measure("storage"):
+        clock[0] += 8
+        divided = Waits([one, two], None).divide(4, 8, None)
+    assert divided == {"decode": 2, "storage": 2}
+    message = SimpleNamespace(spent=(1.0, 0.0, 3.0, 0.0, 4.0, 0.0))
+    divided = Waits([], None).divide(0, 4, message)
+    assert (divided["source"], divided["decode"], divided["transform"]) == (0.5, 1.5, 2)
+    stats = Stats()
+    add_wait(stats, 5.0, {"storage": 1.0, "decode": 2.0, "copy": 0.5})
+    assert (stats.source_seconds, stats.storage_seconds) == (2.5, 1.0)
+    assert (stats.decode_seconds, stats.copy_seconds, stats.seconds) == (2.0, 0.5, 5.0)
+    assert "source 50% (storage 20%), decode 40%" in str(stats)
+
+
+def test_transform_arrow_is_transform(clock: list[float]) -> None:
+    def pass_time(batch: Any) -> Any:
+        clock[0] += 2
+        return batch
+
+    stats = read(transform_arrow=pass_time, prefetch=0).stats()
+    assert stats.transform_seconds == stats.seconds == 26 - 2, "the first is made ahead"
+
+
+def test_pinning_is_a_copy(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    def pass_time(batch: Any) -> Any:
+        clock[0] += 3
+        return batch
+
+    monkeypatch.setattr("arrowdl.loader._batches.finish.pin", pass_time)
+    loader = arrowdl.Loader(TABLE, 50, pin_memory=True)
+    list(loader)
+    assert (loader.stats().copy_seconds, loader.stats().seconds) == (6, 6)
 
 
 # ---- reports

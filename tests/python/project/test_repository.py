@@ -153,7 +153,7 @@ def test_stages_say_what_failed_and_how_to_run_it(tmp_path: Path) -> None:
     assert re.search(r"== bad failed after \d+ s. To run it alone: make bad", done.stderr)
     done = subprocess.run(command[:2], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0
-    assert re.search(r"\d+ s  good\n +\d+ s  in all\n", done.stdout)
+    assert re.search(r"\d+ s +\d+ s of processors  good\n +\d+ s  in all\n", done.stdout)
 
 
 def test_a_compiler_that_is_not_there_is_no_failure() -> None:

@@ -61,6 +61,8 @@ class Message:
         A pickle of what became of its rows in a worker.
     array : DeviceArray, optional
         What it was made of, if it may be made again.
+    spent : tuple of float
+        Seconds of each of `WORKS`, in a worker.
     """
 
     rows: int
@@ -72,6 +74,7 @@ class Message:
     padding: Counts = (0, 0)
     outcome: bytes | None = None
     array: _core.DeviceArray | None = None
+    spent: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return self.rows

@@ -11,6 +11,7 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.pack import Message, pack
 from arrowdl.loader._batches.padding import Counts
+from arrowdl.loader._clock import Clock
 
 
 class Packer:
@@ -23,6 +24,8 @@ class Packer:
     device : device
     count : callable
         Counts the padding of the batch of an array.
+    clock : Clock
+        Of the thread.
     keeps_rows : bool
         Whether messages keep the arrays.
     """
@@ -32,16 +35,21 @@ class Packer:
         convert: Callable[[_core.DeviceArray], Any],
         device: Any,
         count: Callable[[_core.DeviceArray], Counts],
+        clock: Clock,
         *,
         keeps_rows: bool,
     ) -> None:
         self._convert = convert
         self._device = device
         self._count = count
+        self._clock = clock
         self._keeps_rows = keeps_rows
 
     def __call__(self, array: _core.DeviceArray) -> Message:
-        made = pack(self._convert(array), len(array), self._count(array)).to(self._device)
+        with self._clock.measure("conversion"):
+            made = pack(self._convert(array), len(array), self._count(array))
+            with self._clock.measure("copy"):
+                made = made.to(self._device)
         return replace(made, array=array) if self._keeps_rows else made
 
 
@@ -82,7 +90,11 @@ def pack_ahead(
 
 
 def copy_ahead(
-    messages: Iterator[Message], is_ready: Callable[[], bool], device: Any, depth: int
+    messages: Iterator[Message],
+    is_ready: Callable[[], bool],
+    device: Any,
+    depth: int,
+    clock: Clock,
 ) -> Iterator[Message]:
     """Copy each message to `device`, up to `depth` of them ahead of the training.
 
@@ -96,11 +108,14 @@ def copy_ahead(
         Whether the next message has arrived.
     device : device
     depth : int
+    clock : Clock
+        Of the caller's thread.
     """
     copied: deque[Message] = deque()
     try:
         for message in messages:
-            copied.append(message.to(device))
+            with clock.measure("copy"):
+                copied.append(message.to(device))
             del message
             while len(copied) > depth or (copied and not is_ready()):
                 yield copied.popleft()

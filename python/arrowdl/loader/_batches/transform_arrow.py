@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
+from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
 
@@ -22,6 +23,7 @@ def transform_stream(
     function: Callable[[pa.RecordBatch], Any],
     vocabulary: Vocabulary,
     describe: Callable[[int], str],
+    clock: Clock,
     *,
     copy: bool,
     skip: Skip | None = None,
@@ -39,6 +41,8 @@ def transform_stream(
         Of the dictionary columns that `function` makes.
     describe : callable
         Describes a batch by its index, for errors.
+    clock : Clock
+        Of the thread that calls `function`.
     copy : bool
         Copy what `function` returns, before it is called again: it may keep the memory, and write
         to it.
@@ -67,7 +71,8 @@ def transform_stream(
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
             set_up_thread()
-            made = transform(array) if skip is None else skip(transform, array, index)
+            with clock.measure("transform"):
+                made = transform(array) if skip is None else skip(transform, array, index)
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")
             raise

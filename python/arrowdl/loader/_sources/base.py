@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
+from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.vocabulary import Vocabulary
@@ -60,6 +61,8 @@ class IndexedSource(ABC):
         Whether all rows are in memory and gathered before a thread would have started.
     vocabulary : Vocabulary
         That the user gave.
+    clock : Clock, optional
+        Of the threads that read and decode files; None if those of another library do.
     """
 
     units: list[int]
@@ -69,6 +72,7 @@ class IndexedSource(ABC):
     rows_at_once = 4_096
     is_small = False
     vocabulary: Vocabulary = Vocabulary({})
+    clock: Clock | None = None
 
     @property
     @abstractmethod

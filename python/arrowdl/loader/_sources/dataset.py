@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
+from arrowdl.loader._clock import Clock
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
 from arrowdl.loader._sources.base import IndexedSource, fingerprint
@@ -112,6 +113,7 @@ class DatasetSource(IndexedSource):
     """
 
     decodes_units = True
+    clock: Clock
     _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
@@ -124,6 +126,7 @@ class DatasetSource(IndexedSource):
         *,
         is_given: bool = False,
     ) -> None:
+        self.clock = Clock()
         self._left_out = left_out
         self._is_given = is_given
         self._dataset = dataset
@@ -446,7 +449,9 @@ class DatasetSource(IndexedSource):
         fetched: FetchAhead | None = None,
     ) -> Iterator[_core.DeviceArray]:
         def open_scan(units: Sequence[int], begin: int) -> _core.DeviceStream:
-            arrival = None if fetched is None else Arrival(fetched, begin, begin + len(units))
+            arrival = None
+            if fetched is not None:
+                arrival = Arrival(fetched, begin, begin + len(units), self.clock)
             return self._open([units], limits, arrival)
 
         return read_ahead(scans, self._measure_scan, open_scan, self._make_empty, limits)
@@ -498,7 +503,7 @@ class DatasetSource(IndexedSource):
         )
         if codes is not None:
             batches = (codes.encode(batch, latest[0]) for batch in batches)
-        return self._stamps.guard(guarded, batches)
+        return self.clock.time(self._stamps.guard(guarded, batches))
 
     def _scan_fragments(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
 from arrowdl.loader._sources.ipc import find_columns
@@ -133,11 +134,13 @@ class Arrival(NamedTuple):
     fetched: FetchAhead
     first: int
     stop: int
+    clock: Clock
 
     def use(self, batches: Iterator[T]) -> Iterator[T]:
         """Yield the batches of the units, when their bytes have arrived; release these then."""
         try:
-            self.fetched.wait(self.first, self.stop)
+            with self.clock.measure("storage"):
+                self.fetched.wait(self.first, self.stop)
             yield from batches
         finally:
             self.fetched.release(self.first, self.stop)
@@ -208,7 +211,7 @@ def scan_units(
     fetched = start_fetching(handler, units, list_prefixes, readers)
     try:
         for index, unit in enumerate(units):
-            yield Arrival(fetched, index, index + 1).use(scan(unit))
+            yield Arrival(fetched, index, index + 1, Clock()).use(scan(unit))
     finally:
         fetched.close()
 

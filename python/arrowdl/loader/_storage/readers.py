@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from arrowdl.loader._clock import READING
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -107,7 +109,8 @@ class _ReaderFile:
     def read(self, nbytes: int | None = None) -> Any:
         rest = max(0, self._size - self._position)
         count = rest if nbytes is None or nbytes < 0 else min(nbytes, rest)
-        data = self._reader.read_at(count, self._position) if count else b""
+        with READING:
+            data = self._reader.read_at(count, self._position) if count else b""
         self._position += len(data)
         return data
 

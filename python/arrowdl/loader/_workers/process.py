@@ -30,11 +30,11 @@ class ShareReader(Protocol):
 
     def read_share(
         self, place: dict[str, Any], rank: int, world_size: int, worker: int, num_workers: int
-    ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None]]:
+    ) -> Iterator[tuple[int, Any, int, Counts, Outcome | None, tuple[float, ...]]]:
         """Yield each batch, after the number of its rows that belong to the rank.
 
-        The number of all its rows follows, its padding, and what became of its rows, if they may
-        have been skipped or filtered.
+        The number of all its rows follows, its padding, what became of its rows, if they may
+        have been skipped or filtered, and the seconds of each of `WORKS`.
         """
 
 
@@ -121,7 +121,7 @@ class _Worker:
             torch.set_num_threads(1)
         self._ahead = self._credit = ahead
         share = self._reader.read_share(place, rank, world_size, self._index, self._workers)
-        for valid, batch, rows, padding, outcome in share:
+        for valid, batch, rows, padding, outcome, spent in share:
             if os.getpid() != self._process:
                 raise RuntimeError(
                     "the transform or the source returned in a process that it forked: end that "
@@ -129,13 +129,16 @@ class _Worker:
                 )
             while not self._credit:
                 self._obey()
-            self._send_batch(batch, (valid, rows, padding), outcome)
+            self._send_batch(batch, (valid, rows, padding, spent), outcome)
             self._credit -= 1
             del batch
         _send(self._channel, "end")
 
     def _send_batch(
-        self, tree: Any, counts: tuple[int, int, Counts], outcome: Outcome | None
+        self,
+        tree: Any,
+        counts: tuple[int, int, Counts, tuple[float, ...]],
+        outcome: Outcome | None,
     ) -> None:
         """Write a batch to shared memory, and send what the consumer needs to read it."""
         layout, leaves = flatten(tree)

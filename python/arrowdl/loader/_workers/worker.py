@@ -129,6 +129,7 @@ class Worker:
         valid: int,
         rows: int,
         padding: Counts,
+        spent: tuple[float, ...],
         number: int,
         size: int,
         table: bytes,
@@ -144,7 +145,7 @@ class Worker:
         assert self._layout is not None
         self._give_back(1)
         left = pickle.loads(others) if others else {}
-        return Message(rows, valid, self._layout, block, table, left, padding, outcome)
+        return Message(rows, valid, self._layout, block, table, left, padding, outcome, spent=spent)
 
     def _describe_exit(self) -> str:
         self._process.join(5)
