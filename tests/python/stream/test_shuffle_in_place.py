@@ -134,8 +134,8 @@ def test_a_loader_of_parquet_files_has_the_same_rows(
     assert read["x7"] == table["x7"].take(pa.array(read["row"], pa.int64())).to_pylist()
     made = DatasetSource.__init__
 
-    def make(self: DatasetSource, *arguments: Any) -> None:
-        made(self, *arguments)
+    def make(self: DatasetSource, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **options)
         assert self.is_decoded
         self.is_decoded = False
 
