@@ -25,7 +25,7 @@ class Finish:
 
     def __init__(self, sharding: Any) -> None:
         self._sharding = sharding
-        self.seconds = 0.0
+        self.seconds: float = 0.0
 
     def __call__(self, batch: Any) -> Any:
         begin = time.perf_counter()
