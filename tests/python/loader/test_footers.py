@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._epoch import share_plan
 from arrowdl.loader._sources.network import find_footers
 from arrowdl.loader._storage import footers
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, UnitRanges
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from helpers.counted_files import CountedFiles
+from helpers.plan_group import Group, share_plan
 from helpers.stores import MemoryStore
 
 FILES, ROWS = 3, 3_000
@@ -106,37 +106,12 @@ def test_for_want_of_room_the_footers_alone_are_kept(files: CountedFiles) -> Non
     assert (kept._held, len(kept._ends), len(kept._footers)) == (0, 0, 0)
 
 
-class Group:
-    """A double of torch.distributed, of one rank of two."""
-
-    def __init__(self, rank: int, told: list[Any]) -> None:
-        self.rank, self.told = rank, told
-
-    def is_available(self) -> bool:
-        return True
-
-    is_initialized = is_available
-
-    def get_world_size(self) -> int:
-        return 2
-
-    def get_rank(self) -> int:
-        return self.rank
-
-    def broadcast_object_list(self, objects: list[Any], src: int) -> None:
-        if self.rank == src:
-            self.told += pickle.loads(pickle.dumps(objects))
-        else:
-            objects[:] = self.told
-
-
 def test_ranks_share_the_footers_with_the_plan(
     files: CountedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
     for rank in range(2):
-        group = type("Torch", (), {"distributed": Group(rank, told)})
-        monkeypatch.setitem(share_plan.sys.modules, "torch", group)
+        share_plan(Group(rank, told), monkeypatch)
         files.forget()
         loader = load(files, plan="share", rank=0, world_size=1)
         if rank == 1:
