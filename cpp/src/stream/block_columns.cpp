@@ -81,7 +81,7 @@ OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t
         [&](const Piece& piece, int32_t) {
           const Piece* const next = &piece + 1;
           // Of a window, pieces are in no order that processors can predict.
-          if (&piece != last) prefetch_memory(find(*next), next->length * width);
+          if (&piece != last && width > 0) prefetch_memory(find(*next), next->length * width);
           copy(find(piece), piece.length);
         },
         [&](int64_t used) { copy(pads, part.length - used); });
