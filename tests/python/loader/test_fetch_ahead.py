@@ -210,6 +210,27 @@ def test_error_names_the_file_and_the_range(files: CountedFiles) -> None:
     assert entry.path == path
 
 
+def test_nothing_is_tried_again_for_an_abandoned_epoch(files: CountedFiles) -> None:
+    begun = threading.Event()
+
+    def fail(read: str, offset: int, nbytes: int) -> None:
+        if read == "part-1.parquet":
+            begun.set()
+            raise ConnectionResetError("the store went away")
+
+    patient = Retries(deadline=1e6, first_wait=1e4, most_wait=1e4)
+    loader = make_loader(files, columns=["id"], retries=patient)
+    files.before = fail
+    batches = iter(loader)
+    next(batches)
+    assert begun.wait(30)
+    del batches
+    gc.collect()
+    for thread in list_threads():
+        thread.join(30)
+    assert not list_threads()
+
+
 def test_file_that_changes_is_an_error(tmp_path: Path) -> None:
     write(tmp_path)
     files = CountedFiles(tmp_path)

@@ -32,6 +32,7 @@ from arrowdl.loader._storage.handlers import (
 )
 from arrowdl.loader._storage.held_ranges import HeldRanges, Range
 from arrowdl.loader._storage.readers import Reader, Stamp, join_bytes
+from arrowdl.loader._storage.retries import end_waits_with
 from arrowdl.loader._storage.stragglers import Stragglers
 
 # Ranges that are nearer are read as one: bytes that arrive within some milliseconds, of the tens
@@ -304,6 +305,7 @@ class FetchAhead:
         self._bytes = 0
         self._threads = self._idle = 0
         self._is_closed = False
+        self._unneeded = threading.Event()  # when it is closed
         self._released: set[int] = set()
         self._front = 0  # the first unit that is not released
         self._wanted = 0  # units that are waited for have room, however large they are
@@ -353,15 +355,17 @@ class FetchAhead:
 
     def _drop(self, unit: _Unit) -> None:
         unit.is_released = True
+        unit.error = None  # its frames have what was read
         for part, data in unit.arrived:
             self._handler.held.drop(unit.path, part, data)
             self._bytes -= part.nbytes
         unit.arrived.clear()
 
     def close(self) -> None:
-        """Drop everything; requests under way are the last. Waits for nothing."""
+        """Drop everything; requests under way are the last, and not made again. Waits for nothing."""
         with self._room:
             self._is_closed = True
+            self._unneeded.set()
             self._pending.clear()
             for unit in self._units.values():
                 self._drop(unit)
@@ -389,9 +393,10 @@ class FetchAhead:
 
     def _work(self) -> None:
         try:
-            while (task := self._take()) is not None:
-                task()
-                del task
+            with end_waits_with(self._unneeded):
+                while (task := self._take()) is not None:
+                    task()
+                    del task
         finally:
             with self._arrival:
                 self._threads -= 1
@@ -532,13 +537,14 @@ class FetchAhead:
             if request.has_second:
                 self._stragglers.end()
             if part is None:
-                unit.error, unit.is_complete = error, True
+                unit.error, unit.is_complete = None if unit.is_released else error, True
                 self._arrival.notify_all()
                 return False
             self._window = min(self._window + 1, self._most_threads)
             unit.missing -= 1
             if data is None or unit.is_released:
-                unit.error = unit.error or error
+                if not unit.is_released:
+                    unit.error = unit.error or error
                 self._bytes -= part.nbytes
                 self._room.notify_all()
                 self._arrival.notify_all()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import random
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -69,6 +71,35 @@ class RetriedError(OSError):
     """What a store did not answer, however often it was asked; it names the file."""
 
 
+class UnneededError(OSError):
+    """Nobody waits for the answer any more."""
+
+
+class _Thread(threading.local):
+    unneeded: threading.Event | None = None
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def end_waits_with(unneeded: threading.Event) -> Iterator[None]:
+    """``with`` this, calls of this thread are not tried again once `unneeded` is set."""
+    before, _thread.unneeded = _thread.unneeded, unneeded
+    try:
+        yield
+    finally:
+        _thread.unneeded = before
+
+
+def _wait(seconds: float) -> None:
+    """Wait, unless the program ends, or what this thread does is not needed."""
+    if _thread.unneeded is None:
+        GATE.sleep(seconds)
+    elif _thread.unneeded.wait(seconds):
+        raise UnneededError("reading was given up")
+
+
 def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) -> T:
     """Call `function` until it succeeds, its error is final, or the tries or the time are used up.
 
@@ -83,6 +114,8 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
     ------
     RetriedError
         After the last try, from its error.
+    UnneededError
+        As `end_waits_with` says.
     """
     start = time.monotonic()
     tried = 0
@@ -110,7 +143,7 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
             told = _describe(error)
             _log.log(level, "%s failed: %s; try %d follows in %.1f s", what, told, tried + 1, wait)
             has_warned |= is_long
-        GATE.sleep(wait)
+        _wait(wait)
 
 
 def _describe(error: Exception) -> str:
