@@ -321,6 +321,13 @@ TEST_F(PackTest, ItemsOfAnyFixedWidth) {
   }
 }
 
+TEST_F(PackTest, ItemsWithoutBytesHaveNoMemory) {
+  const OwnedSchema schema = required(field("+l", required(field("w:0"))));
+  const Values rows = {items(numbers({0, 0})), items({}), items(numbers({0, 0, 0}))};
+  const Values blocks = read_packed(pack(one_column(schema, rows, 1), make_options(4)));
+  EXPECT_EQ(flatten_blocks(blocks), numbers({0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST_F(PackTest, FixedSizeListsOfOneSizeArePackedTogether) {
   const auto make = [](const char* format, int64_t size) {
     Values rows;
