@@ -22,6 +22,7 @@ T element(const DeviceArray& array, int64_t buffer, int64_t i) {
 
 inline int64_t read_number(const DeviceArray& array, int64_t i) {
   const int64_t width = array.type().byte_width;
+  if (width == 0) return 0;
   const auto* bytes = array.buffer_as<uint8_t>(1) + (array.offset() + i) * width;
   const bool is_negative = bytes[width - 1] >= 0x80 && array.type().schema->format[0] != 'C';
   int64_t n = is_negative ? -1 : 0;
