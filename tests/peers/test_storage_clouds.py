@@ -9,13 +9,16 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import arrowdl
+import pyarrow as pa
 import pyarrow.fs as fs
 import pytest
 from arrowdl.loader import Retries
+from deltalake import DeltaTable, write_deltalake
 from helpers.cloud_servers import (
     ACCOUNT,
     ACCOUNT_KEY,
@@ -107,6 +110,28 @@ def test_azure_by_file_systems(azurite: Azurite) -> None:
     native = fs.AzureFileSystem(**azurite.make_options(azurite.port))
     for filesystem in (made, native):
         assert read("box/b", filesystem=filesystem) == ALL
+
+
+@pytest.mark.parametrize("scheme", ["az", "abfss"])
+def test_delta_tables_of_azure(azurite: Azurite, scheme: str) -> None:
+    """By a key and by a signature, with pyarrow's client."""
+    from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+    uri = {"az": "az://box/a b", "abfss": f"abfss://box@{ACCOUNT}.dfs.core.windows.net/c"}[scheme]
+    place = {"endpoint": f"http://127.0.0.1:{azurite.port}/{ACCOUNT}", "allow_http": "true"}
+    options = {"account_name": ACCOUNT, "account_key": ACCOUNT_KEY, **place}
+    rows = pa.table({"id": range(6), "part": ["a b", "ü/x"] * 3})
+    write_deltalake(uri, rows, partition_by=["part"], storage_options=options)
+    may = AccountSasPermissions(read=True, list=True)
+    kinds = ResourceTypes(container=True, object=True)
+    end = datetime.now(UTC) + timedelta(days=1)
+    sas = generate_account_sas(ACCOUNT, ACCOUNT_KEY, kinds, may, end)
+    for chosen in (options, {"account_name": ACCOUNT, "sas_token": sas, **place}):
+        loader = load(DeltaTable(uri, storage_options=chosen))
+        assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(6))
+        assert isinstance(loader._source._version.filesystem, fs.SubTreeFileSystem)
+        shown = [repr(loader), str(loader.state_dict()), repr(loader.plan())]
+        assert not [text for text in shown if ACCOUNT_KEY in text or "sig=" in text]
 
 
 def test_faults_of_azure(azurite: Azurite) -> None:

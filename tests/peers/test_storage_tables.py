@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import arrowdl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
-from arrowdl.loader._storage import readers
+from arrowdl.loader._storage import table_stores
 from deltalake import DeltaTable, write_deltalake
-from helpers.fault_proxy import start_proxy
+from helpers.delta_log import make_deletion_vector, make_field, write_log
+from helpers.fault_proxy import Schedule, run_proxy, start_proxy
 from helpers.plan_group import Group, share_plan
 from helpers.s3_server import KEYS, S3Server
+from helpers.tables import read_rows, sort_rows
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
@@ -93,7 +98,6 @@ def read_ids(loader: arrowdl.Loader) -> list[int]:
     return sorted(i for batch in loader for i in batch["id"].tolist())
 
 
-# The proxies are processes of their own: deltalake's client holds the interpreter lock.
 def test_rows_are_those_of_the_table_in_spite_of_faults(table: Any, server: S3Server) -> None:
     with start_proxy(server.port, 7, 0.2, "reset", "truncate", "500", "503", "outage") as port:
         aim(table, port)
@@ -107,15 +111,58 @@ def test_rows_are_those_of_the_table_in_spite_of_faults(table: Any, server: S3Se
 
 
 def test_the_second_epoch_comes_from_the_cache(
-    table: Any, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Any, server: S3Server, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(readers, "_JUST_NOW", 0)  # Delta's client tells no ETags
     with start_proxy(server.port, 7, 0.0) as port:
         aim(table, port)
         cache = {"cache": tmp_path / "cache", "cache_bytes": 10**7}
         loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW, **cache)
         assert read_ids(loader) == list(range(ROWS))
     assert read_ids(loader) == list(range(ROWS))
+
+
+def test_requests_run_in_parallel(table: Any, server: S3Server) -> None:
+    """Through a proxy of this process, which waited for ever for the interpreter that deltalake's
+    client held."""
+    with run_proxy(server.port) as proxy:
+        aim(table, proxy.server_port)
+        proxy.schedule = Schedule(0, 1.0, ("delay",))
+        loader = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+        assert read_ids(loader) == list(range(ROWS))
+        assert proxy.most_at_once > 1
+
+
+@pytest.mark.parametrize("prefix", ["a b/ü%20x", ""])
+def test_deltas_paths_are_those_of_its_store(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions and deletion vectors, by pyarrow's client and by deltalake's."""
+    parts = ["a b", "ü/x=%20", "#?&+"]
+    fields = [make_field("id", "long"), make_field("part", "string")]
+    adds = []
+    for i, part in enumerate(parts):
+        path = f"part={quote(part, safe='')}/{i}.parquet"
+        (tmp_path / path).parent.mkdir()
+        pq.write_table(TABLE.slice(i * 10, 10).select(["id"]), tmp_path / path)
+        vector = {"deletionVector": make_deletion_vector([2, 5])} if i < 2 else {}
+        stats = {"stats": json.dumps({"numRecords": 10}), "partitionValues": {"part": part}}
+        adds.append({"path": quote(path, safe="/="), **stats, **vector})
+    features = ["deletionVectors"]
+    write_log(tmp_path, fields, adds, features=features, partitionColumns=["part"])
+    own = S3Server()
+    try:
+        place = "/".join(["odd", *([unquote(prefix)] if prefix else ())])
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        own.put({f"{place}/{path.relative_to(tmp_path)}": path.read_bytes() for path in files})
+        uri = f"s3://odd/{prefix}"
+        table = DeltaTable(uri, storage_options=list_delta_options(own.port))
+        expected = [(i, parts[i // 10]) for i in range(30) if i >= 20 or i % 10 not in (2, 5)]
+        for _ in range(2):
+            rows = sort_rows(read_rows(table))
+            assert [(row["id"], row["part"]) for row in rows] == expected
+            monkeypatch.setattr(table_stores, "_SCHEMES", {})
+    finally:
+        own.kill()
 
 
 def test_a_plan_opens_a_table_without_a_request(table: Any, server: S3Server) -> None:

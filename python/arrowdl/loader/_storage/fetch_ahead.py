@@ -362,7 +362,7 @@ class FetchAhead:
         unit.arrived.clear()
 
     def close(self) -> None:
-        """Drop everything; requests under way are the last, and not made again. Waits for nothing."""
+        """Drop everything; requests under way are the last. Waits for nothing."""
         with self._room:
             self._is_closed = True
             self._unneeded.set()
