@@ -17,7 +17,7 @@ import arrowdl
 import pyarrow as pa
 import pyarrow.fs as fs
 import pytest
-from arrowdl.loader import Retries
+from arrowdl.loader import FilePlan, Retries
 from deltalake import DeltaTable, write_deltalake
 from helpers.cloud_servers import (
     ACCOUNT,
@@ -259,6 +259,33 @@ def test_revisions_of_hugging_face(hub: Hub, revision: str, way: str) -> None:
             with pytest.raises(ValueError, match=r"revision 0{40}, and .* revision a{40}: other"):
                 load(url, **options).load_state_dict(state)
         hub.branches["main"] = "0" * 40
+
+
+@pytest.mark.parametrize("way", ["url", "file system"])
+def test_a_plan_of_another_revision(hub: Hub, way: str, tmp_path: Path) -> None:
+    """It is an error that names both; a branch that moved since the plan was made is none."""
+    hub.branches.update({"v1": "0" * 40, "dev": "0" * 40})
+    hub.commit("a", {path: dump(1_000) for path in PARQUET} | IPC)  # of main
+    options: dict[str, Any] = {"storage_options": {"endpoint": hub.address, "token": HUB_TOKEN}}
+    if way == "file system":
+        made = HfFileSystem(**options["storage_options"], skip_instance_cache=True)
+        options = {"filesystem": made}
+    base = f"{'hf://' * (way == 'url')}datasets/user/name"
+    load(f"{base}@dev/b", **options).plan().save(tmp_path / "plan.json")
+    plan = FilePlan.load(tmp_path / "plan.json")
+    for revision in ("main", "", "a" * 40):
+        at = "" if len(revision) == 40 else f", which is at {'a' * 40}"
+        text = f"the plan has revision {'0' * 40} of .* names '{revision or 'main'}'{at}: give"
+        with pytest.raises(ValueError, match=text) as caught:
+            load(f"{base}{revision and '@'}{revision}/b", plan=plan, **options)
+        assert HUB_TOKEN not in show(caught.value)
+    for revision in ("v1", "0" * 40):
+        assert read(f"{base}@{revision}/b", plan=plan, **options) == ALL
+    hub.branches["dev"] = "a" * 40
+    hub.requests.clear()
+    loader = load(f"{base}@dev/b", plan=plan, **options)
+    assert not hub.requests
+    assert loader.plan() == plan
 
 
 def test_a_revision_that_is_not_there(hub: Hub) -> None:
