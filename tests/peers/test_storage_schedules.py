@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import arrowdl
 import pyarrow as pa
-import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader import Retries
@@ -21,6 +20,7 @@ from helpers.fault_proxy import FAULTS, Schedule, run_proxy
 from helpers.random_cases import check_cases
 from helpers.s3_server import KEYS, S3Server
 from helpers.stores import PARQUET
+from helpers.table_options import list_delta_options, list_iceberg_options
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import load_file_io
 
@@ -31,35 +31,9 @@ TWICE = Retries(tries=2, first_wait=0.001)
 PLACES = ("delta", "deleted", "iceberg")
 
 
-class OneTry(fs.S3RetryStrategy):  # type: ignore[misc]
-    """Of pyiceberg's client: the Loader tries again itself."""
-
-    def __init__(self) -> None:
-        super().__init__(max_attempts=1)
-
-    def __new__(cls, *given: Any, **named: Any) -> Any:
-        return fs.AwsStandardS3RetryStrategy(max_attempts=1)
-
-
 def make_file(number: int) -> pa.Table:
     ids = range(number * ROWS, (number + 1) * ROWS)
     return pa.table({"id": pa.array(ids, pa.int64()), "x": [i / 2 for i in ids]})
-
-
-def list_delta_options(port: int) -> dict[str, str]:
-    keys = {"access_key_id": KEYS["access_key"], "secret_access_key": KEYS["secret_key"]}
-    place = {"endpoint": f"http://127.0.0.1:{port}", "allow_http": "true", "region": "us-east-1"}
-    return {**keys, **place, "conditional_put": "etag", "max_retries": "0"}
-
-
-def list_iceberg_options(port: int) -> dict[str, str]:
-    return {
-        "s3.endpoint": f"http://127.0.0.1:{port}",
-        "s3.region": "us-east-1",
-        "s3.access-key-id": KEYS["access_key"],
-        "s3.secret-access-key": KEYS["secret_key"],
-        "s3.retry-strategy-impl": f"{__name__}.OneTry",
-    }
 
 
 class Tables:
@@ -225,7 +199,7 @@ def test_random_faults_of_tables(tables: Tables, tmp_path: Path) -> None:
                     check_clear(got.error)
                     assert got.ids == known[: len(got.ids)]
 
-    check_cases(check, 40)
+    check_cases(check, 20)
 
 
 def test_random_faults_that_are_skipped(tables: Tables) -> None:
@@ -265,7 +239,7 @@ def test_random_faults_that_are_skipped(tables: Tables) -> None:
             ranges = [each for own in stats for e in own.skipped for each in e.ranges]
             assert sum(stop - start for start, stop in ranges) == skipped
 
-    check_cases(check, 25)
+    check_cases(check, 12)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -328,4 +302,4 @@ def test_the_web_is_gone_for_good(tables: Tables) -> None:
             else:
                 check_clear(got.error)
 
-    check_cases(check, 25)
+    check_cases(check, 12)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +24,13 @@ from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.fault_proxy import Schedule, run_proxy, start_proxy
 from helpers.plan_group import Group, share_plan
 from helpers.s3_server import KEYS, S3Server
+from helpers.table_options import list_delta_options, list_iceberg_options
 from helpers.tables import read_rows, sort_rows
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import load_file_io
 from pyiceberg.table import Table
 
+HELPERS = str(Path(__file__).parents[1] / "python")
 ROWS = 400
 PATIENT = Retries(tries=400, deadline=60.0, first_wait=0.001, most_wait=0.02)
 FEW = Retries(tries=2, first_wait=0.0)
@@ -47,18 +52,6 @@ def write_delta(folder: Path, port: int) -> DeltaTable:
     return DeltaTable(uri, storage_options=options)
 
 
-def list_delta_options(port: int) -> dict[str, str]:
-    return {
-        "endpoint": f"http://127.0.0.1:{port}",
-        "allow_http": "true",
-        "region": "us-east-1",
-        "access_key_id": KEYS["access_key"],
-        "secret_access_key": KEYS["secret_key"],
-        "conditional_put": "etag",
-        "max_retries": "0",  # they are the Loader's
-    }
-
-
 def write_iceberg(folder: Path, port: int) -> Table:
     properties = {
         "uri": f"sqlite:///{folder}/catalog.db",
@@ -70,15 +63,6 @@ def write_iceberg(folder: Path, port: int) -> Table:
     for start in range(0, ROWS, 100):
         made.append(TABLE.slice(start, 100))
     return made
-
-
-def list_iceberg_options(port: int) -> dict[str, str]:
-    return {
-        "s3.endpoint": f"http://127.0.0.1:{port}",
-        "s3.region": "us-east-1",
-        "s3.access-key-id": KEYS["access_key"],
-        "s3.secret-access-key": KEYS["secret_key"],
-    }
 
 
 @pytest.fixture(params=[write_delta, write_iceberg])
@@ -95,7 +79,7 @@ def aim(table: Any, port: int) -> None:
 
 
 def read_ids(loader: arrowdl.Loader) -> list[int]:
-    return sorted(i for batch in loader for i in batch["id"].tolist())
+    return sorted(i for batch in loader for i in batch["id"][: loader.valid_rows].tolist())
 
 
 def test_rows_are_those_of_the_table_in_spite_of_faults(table: Any, server: S3Server) -> None:
@@ -218,3 +202,143 @@ def test_secrets_are_nowhere(
     shown += [*traceback.format_exception(caught.value), caplog.text, str(loader.stats())]
     for text in shown:
         assert KEYS["secret_key"] not in text
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_a_file_that_vacuum_removed_names_version_and_advice(
+    table: Any, server: S3Server, is_planned: bool
+) -> None:
+    """Between opening and reading, and in mid-epoch; or its row groups are skipped."""
+    first = arrowdl.Loader(table, 16, framework="numpy", retries=FEW)
+    options: dict[str, Any] = {"framework": "numpy", "retries": FEW}
+    options |= {"plan": first.plan()} if is_planned else {}
+    loader = arrowdl.Loader(table, 16, **options)
+    skipping = arrowdl.Loader(table, 16, on_error="skip", max_skipped_rows=100, **options)
+    (path, *_) = (file.path for file in first.plan().files)
+    full = path if isinstance(table, Table) else f"{table.table_uri.removeprefix('s3://')}{path}"
+    server.open().delete_file(full)
+    for own in (loader, first):
+        with pytest.raises(FileNotFoundError, match="parquet") as caught:
+            list(own)
+        (note,) = (text for text in caught.value.__notes__ if "Loader read" in text)
+        assert ("version 3" if isinstance(table, DeltaTable) else "snapshot") in note
+        assert "If its files were removed (vacuum, cleanup, expired snapshots), make a new" in note
+    assert len(read_ids(skipping)) == ROWS - 100
+    assert [entry.path for entry in skipping.stats().skipped] == [path]
+
+
+TOKEN = "tokenofatest/withslash+"
+
+
+LEAK = """
+import json, logging, os, sys, traceback
+_, helpers, folder, port, token = sys.argv
+sys.path.insert(0, helpers)
+import arrowdl
+from arrowdl.loader import Retries
+from deltalake import DeltaTable
+from helpers.fault_proxy import run_proxy
+from helpers.s3_server import KEYS
+from helpers.table_options import list_iceberg_options
+from pyiceberg.catalog.sql import SqlCatalog
+
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+logging.getLogger("botocore").setLevel(logging.WARNING)
+name = os.path.basename(folder)
+
+def open_sources(place, keys):
+    options = {"endpoint": f"http://127.0.0.1:{port}", "allow_http": "true"}
+    options |= dict(zip(("access_key_id", "secret_access_key", "session_token"), keys))
+    delta = DeltaTable(f"s3://bucket/{name}-delta", storage_options=options)
+    delta._storage_options = {**options, "endpoint": place}
+    options = list_iceberg_options(place.rpartition(":")[2])
+    del options["s3.access-key-id"], options["s3.secret-access-key"]
+    options |= dict(zip(("s3.access-key-id", "s3.secret-access-key", "s3.session-token"), keys))
+    catalog = SqlCatalog("test", uri=f"sqlite:///{folder}/catalog.db", **options)
+    store = dict(zip(("access_key", "secret_key", "session_token"), keys))
+    url = f"s3://bucket/{name}-delta/*.parquet"
+    options = {"storage_options": {"endpoint_override": place, **store}}
+    return [(delta, {}), (catalog.load_table("own.rows"), {}), (url, options)]
+
+os.environ["AWS_REGION"] = "us-east-1"
+for keys in ([*KEYS.values(), token], []):
+    if not keys:
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        os.environ.update(zip(names, [*KEYS.values(), token]))
+    with run_proxy(int(port)) as proxy:
+        for source, options in open_sources(f"http://127.0.0.1:{proxy.server_port}", keys):
+            proxy.refusal = None
+            loader = arrowdl.Loader(source, 16, retries=Retries(tries=2, first_wait=0.0), **options)
+            plan = loader.plan()
+            plan.save(f"{folder}/plan.json")
+            print("shown", loader, json.dumps(loader.state_dict()), plan, plan.files, plan.table)
+            print(open(f"{folder}/plan.json").read(), loader.stats())
+            proxy.refusal = 503, b"<Error/>"
+            try:
+                list(loader)
+            except OSError as error:
+                traceback.print_exception(error, file=sys.stdout)
+                print("shown, and it failed", error, repr(error), vars(error))
+"""
+
+
+def test_session_tokens_are_nowhere(tmp_path: Path, server: S3Server) -> None:
+    """Of both tables and of a URL, in options and then in variables of a program of its own."""
+    token = "tokenofatest/withslash+"
+    write_delta(tmp_path, server.port)
+    write_iceberg(tmp_path, server.port)
+    command = [sys.executable, "-c", LEAK, HELPERS, str(tmp_path), str(server.port), token]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert said.count("shown <arrowdl.Loader") == 6
+    assert said.count("shown, and it failed") == 6
+    for text in (token, quote(token, safe=""), *KEYS.values()):
+        assert text not in said
+
+
+GO_ON = """
+import json, os, sys
+_, helpers, folder, port, kind = sys.argv
+sys.path.insert(0, helpers)
+import arrowdl
+from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
+
+place, name = f"http://127.0.0.1:{port}", os.path.basename(folder)
+if kind == "delta":
+    options = {"endpoint": place, "allow_http": "true", "region": "us-east-1"}
+    table = DeltaTable(f"s3://bucket/{name}-delta", storage_options=options)
+else:
+    options = {"s3.endpoint": place, "s3.region": "us-east-1"}
+    table = SqlCatalog("test", uri=f"sqlite:///{folder}/catalog.db", **options)
+    table = table.load_table("own.rows")
+loader = arrowdl.Loader(table, 16, framework="numpy", shuffle=True, plan="plan.json")
+loader.load_state_dict(json.load(open("state.json")))
+print(json.dumps([batch["id"].tolist() for batch in loader]))
+"""
+
+
+def test_a_plan_and_a_state_go_on_at_another_machine(
+    table: Any, server: S3Server, tmp_path: Path
+) -> None:
+    """Files of JSON alone: with another endpoint, credentials, folder, hash seed and time zone."""
+    loader = arrowdl.Loader(table, 16, framework="numpy", shuffle=True)
+    folder = tmp_path / "another"
+    folder.mkdir()
+    loader.plan().save(folder / "plan.json")
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    (folder / "state.json").write_text(json.dumps(loader.state_dict()))
+    left = [batch["id"].tolist() for batch in batches]
+    variables = {"AWS_ACCESS_KEY_ID": "another", "AWS_SECRET_ACCESS_KEY": "another"}
+    given = {**os.environ, **variables, "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
+    kind = "delta" if isinstance(table, DeltaTable) else "iceberg"
+    with start_proxy(server.port, 7, 0.0) as port:
+        command = [sys.executable, "-c", GO_ON, HELPERS, str(tmp_path), str(port), kind]
+        done = subprocess.run(
+            command, cwd=folder, env=given, capture_output=True, text=True, timeout=100, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == left
