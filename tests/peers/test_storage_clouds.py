@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import arrowdl
 import pyarrow as pa
@@ -126,12 +127,23 @@ def test_delta_tables_of_azure(azurite: Azurite, scheme: str) -> None:
     kinds = ResourceTypes(container=True, object=True)
     end = datetime.now(UTC) + timedelta(days=1)
     sas = generate_account_sas(ACCOUNT, ACCOUNT_KEY, kinds, may, end)
-    for chosen in (options, {"account_name": ACCOUNT, "sas_token": sas, **place}):
+    signature = sas.partition("sig=")[2].partition("&")[0]
+    signed = {"account_name": ACCOUNT, "sas_token": sas, **place}
+    for chosen in (options, signed):
         loader = load(DeltaTable(uri, storage_options=chosen))
         assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(6))
         assert isinstance(loader._source._version.filesystem, fs.SubTreeFileSystem)
         shown = [repr(loader), str(loader.state_dict()), repr(loader.plan())]
-        assert not [text for text in shown if ACCOUNT_KEY in text or "sig=" in text]
+        assert not [text for text in shown if ACCOUNT_KEY in text or signature in text]
+    with run_proxy(azurite.port) as proxy:
+        table = DeltaTable(uri, storage_options=signed)
+        table._storage_options["endpoint"] = f"http://127.0.0.1:{proxy.server_port}/{ACCOUNT}"
+        loader = load(table, retries=Retries(tries=2, first_wait=0.001))
+        proxy.refusal = 403, b"<Error/>"
+        with pytest.raises(OSError, match="403") as caught:
+            list(loader)
+        assert signature not in show(caught.value)
+        assert unquote(signature) not in show(caught.value)
 
 
 def test_faults_of_azure(azurite: Azurite) -> None:
