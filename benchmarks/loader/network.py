@@ -4,9 +4,8 @@ Run it with ``python -m benchmarks.loader.network [--rounds N] [NAME ...]``. The
 each row has the median of its rounds. Peers whose packages are missing are left out: `make
 bench-peers` installs Hugging Face datasets and aiohttp, which fsspec needs for HTTP.
 
-MosaicML's streaming 0.13 is no row: it needs numpy before 2.2 and transformers before 5, which none
-of our environments has, and reads shards of its own format. In an environment of its own, one
-process of it took 98,304 of these rows from this server in 10.1 s: 10 MB/s.
+MosaicML's streaming needs an environment of its own, see `benchmarks.loader.mosaic`. Its row is of
+the first file alone, as shards of its format: all of them would take minutes.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
+from benchmarks.loader import mosaic
 from benchmarks.loader.range_server import Server, start_server
 
 DATA = Path(__file__).parents[2] / "build/benchmark-data"
@@ -36,6 +36,7 @@ BANDWIDTH = 200e6
 TARGET = 0.9  # of the bandwidth
 FILES, GROUPS, GROUP_ROWS, WIDTH = 8, 12, 8_192, 256
 BATCH_ROWS = 1_024
+MOSAIC = "mosaicml-streaming"
 _THREADS, _RANGE = 16, 2**23  # of the pass that decodes nothing
 
 Pass = Callable[[], object]
@@ -89,6 +90,8 @@ def make_passes(paths: list[str], server: Server, cache: str) -> Iterator[tuple[
             rows = datasets.load_dataset("parquet", data_files=urls, streaming=True, split="train")
             tables = rows.with_format("arrow")
             yield "hugging-face-streaming", lambda: sum(1 for _ in tables.iter(BATCH_ROWS))
+    if mosaic.is_installed():
+        yield MOSAIC, lambda: mosaic.read_shards(server.address, BATCH_ROWS)
 
 
 def _make_loader(source: Any, **options: Any) -> Pass:
@@ -109,7 +112,9 @@ def measure_network(
 ) -> list[dict[str, Any]]:
     """Return a row for each pass: its share of the bandwidth, and its requests."""
     paths = write_files(DATA)
-    total = sum((DATA / path).stat().st_size for path in paths)
+    sizes = [(DATA / path).stat().st_size for path in paths]
+    if mosaic.is_installed() and (not names or MOSAIC in names):
+        mosaic.write_shards(DATA, DATA / paths[0])
     found: dict[str, list[tuple[float, int]]] = {}
     with (
         start_server(DATA, LATENCY, BANDWIDTH, stragglers) as server,
@@ -124,7 +129,10 @@ def measure_network(
                 call()
                 seconds = time.perf_counter() - begin
                 found.setdefault(name, []).append((seconds, server.count()[0] - requests))
-    return [_make_row(name, total, times) for name, times in found.items()]
+    return [
+        _make_row(name, sizes[0] if name == MOSAIC else sum(sizes), times)
+        for name, times in found.items()
+    ]
 
 
 def _make_row(name: str, total: int, times: list[tuple[float, int]]) -> dict[str, Any]:

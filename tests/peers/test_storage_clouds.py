@@ -9,13 +9,17 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import arrowdl
+import pyarrow as pa
 import pyarrow.fs as fs
 import pytest
-from arrowdl.loader import Retries
+from arrowdl.loader import FilePlan, Retries
+from deltalake import DeltaTable, write_deltalake
 from helpers.cloud_servers import (
     ACCOUNT,
     ACCOUNT_KEY,
@@ -107,6 +111,39 @@ def test_azure_by_file_systems(azurite: Azurite) -> None:
     native = fs.AzureFileSystem(**azurite.make_options(azurite.port))
     for filesystem in (made, native):
         assert read("box/b", filesystem=filesystem) == ALL
+
+
+@pytest.mark.parametrize("scheme", ["az", "abfss"])
+def test_delta_tables_of_azure(azurite: Azurite, scheme: str) -> None:
+    """By a key and by a signature, with pyarrow's client."""
+    from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+    uri = {"az": "az://box/a b", "abfss": f"abfss://box@{ACCOUNT}.dfs.core.windows.net/c"}[scheme]
+    place = {"endpoint": f"http://127.0.0.1:{azurite.port}/{ACCOUNT}", "allow_http": "true"}
+    options = {"account_name": ACCOUNT, "account_key": ACCOUNT_KEY, **place}
+    rows = pa.table({"id": range(6), "part": ["a b", "ü/x"] * 3})
+    write_deltalake(uri, rows, partition_by=["part"], storage_options=options)
+    may = AccountSasPermissions(read=True, list=True)
+    kinds = ResourceTypes(container=True, object=True)
+    end = datetime.now(UTC) + timedelta(days=1)
+    sas = generate_account_sas(ACCOUNT, ACCOUNT_KEY, kinds, may, end)
+    signature = sas.partition("sig=")[2].partition("&")[0]
+    signed = {"account_name": ACCOUNT, "sas_token": sas, **place}
+    for chosen in (options, signed):
+        loader = load(DeltaTable(uri, storage_options=chosen))
+        assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(6))
+        assert isinstance(loader._source._version.filesystem, fs.SubTreeFileSystem)
+        shown = [repr(loader), str(loader.state_dict()), repr(loader.plan())]
+        assert not [text for text in shown if ACCOUNT_KEY in text or signature in text]
+    with run_proxy(azurite.port) as proxy:
+        table = DeltaTable(uri, storage_options=signed)
+        table._storage_options["endpoint"] = f"http://127.0.0.1:{proxy.server_port}/{ACCOUNT}"
+        loader = load(table, retries=Retries(tries=2, first_wait=0.001))
+        proxy.refusal = 403, b"<Error/>"
+        with pytest.raises(OSError, match="403") as caught:
+            list(loader)
+        assert signature not in show(caught.value)
+        assert unquote(signature) not in show(caught.value)
 
 
 def test_faults_of_azure(azurite: Azurite) -> None:
@@ -234,6 +271,33 @@ def test_revisions_of_hugging_face(hub: Hub, revision: str, way: str) -> None:
             with pytest.raises(ValueError, match=r"revision 0{40}, and .* revision a{40}: other"):
                 load(url, **options).load_state_dict(state)
         hub.branches["main"] = "0" * 40
+
+
+@pytest.mark.parametrize("way", ["url", "file system"])
+def test_a_plan_of_another_revision(hub: Hub, way: str, tmp_path: Path) -> None:
+    """It is an error that names both; a branch that moved since the plan was made is none."""
+    hub.branches.update({"v1": "0" * 40, "dev": "0" * 40})
+    hub.commit("a", {path: dump(1_000) for path in PARQUET} | IPC)  # of main
+    options: dict[str, Any] = {"storage_options": {"endpoint": hub.address, "token": HUB_TOKEN}}
+    if way == "file system":
+        made = HfFileSystem(**options["storage_options"], skip_instance_cache=True)
+        options = {"filesystem": made}
+    base = f"{'hf://' * (way == 'url')}datasets/user/name"
+    load(f"{base}@dev/b", **options).plan().save(tmp_path / "plan.json")
+    plan = FilePlan.load(tmp_path / "plan.json")
+    for revision in ("main", "", "a" * 40):
+        at = "" if len(revision) == 40 else f", which is at {'a' * 40}"
+        text = f"the plan has revision {'0' * 40} of .* names '{revision or 'main'}'{at}: give"
+        with pytest.raises(ValueError, match=text) as caught:
+            load(f"{base}{revision and '@'}{revision}/b", plan=plan, **options)
+        assert HUB_TOKEN not in show(caught.value)
+    for revision in ("v1", "0" * 40):
+        assert read(f"{base}@{revision}/b", plan=plan, **options) == ALL
+    hub.branches["dev"] = "a" * 40
+    hub.requests.clear()
+    loader = load(f"{base}@dev/b", plan=plan, **options)
+    assert not hub.requests
+    assert loader.plan() == plan
 
 
 def test_a_revision_that_is_not_there(hub: Hub) -> None:

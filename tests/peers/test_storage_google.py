@@ -17,6 +17,7 @@ import arrowdl
 import pyarrow.fs as fs
 import pytest
 from arrowdl.loader import Retries
+from arrowdl.loader._storage.table_stores import open_table_store
 from helpers.cloud_servers import GoogleStorage, find_google_storage
 from helpers.fault_proxy import start_proxy
 from helpers.stores import IPC, PARQUET, ROWS, dump
@@ -69,6 +70,15 @@ def test_file_systems(server: GoogleStorage) -> None:
     below = fs.SubTreeFileSystem("box", native)
     for source, filesystem in (("box/b", native), ("b", below)):
         assert read(source, server.port, filesystem=filesystem, storage_options=None) == ALL
+
+
+def test_stores_of_delta_tables(server: GoogleStorage) -> None:
+    """deltalake's client lists by the XML interface, which fake-gcs-server has not."""
+    base = f"http://127.0.0.1:{server.port}"
+    options = {"google_base_url": base, "google_skip_signature": "true"}
+    made = open_table_store("gs://box/b/k=1/", options)
+    assert made is not None
+    assert read("1.parquet", server.port, filesystem=made, storage_options=None) == ALL[40:80]
 
 
 def test_faults(server: GoogleStorage) -> None:

@@ -3,12 +3,10 @@ deletion vectors and no renamed columns."""
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import pickle
 import random
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources import delta as source_of_delta
 from deltalake import DeltaTable, write_deltalake
+from helpers.delta_log import make_deletion_vector, make_field, write_log
 from helpers.random_cases import check_cases
 from helpers.tables import (
     check_epochs,
@@ -150,40 +149,6 @@ def test_column_mapping(tmp_path: Path, partition_by: list[str] | None) -> None:
     assert [row["id"] for row in sort_rows(read_rows(table, ["id"], chosen))] == expected
 
 
-def write_log(path: Path, fields: list[Any], adds: list[Any], **metadata: Any) -> DeltaTable:
-    """Write the first entry of a table's log."""
-    log = path / "_delta_log"
-    log.mkdir()
-    protocol = {
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": metadata.pop("features"),
-        "writerFeatures": [],
-    }
-    about = {
-        "id": "0f0e0d0c-0000-4000-8000-000000000000",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
-        "configuration": {},
-        **metadata,
-    }
-    protocol["writerFeatures"] = protocol["readerFeatures"]
-    actions: list[Any] = [{"protocol": protocol}, {"metaData": about}]
-    for add in adds:
-        size = (path / add["path"]).stat().st_size
-        base = {"partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
-        actions.append({"add": {**base, **add}})
-    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
-    return DeltaTable(str(path))
-
-
-def make_field(name: str, kind: Any, stored: str | None = None, number: int = 0) -> Any:
-    mapping = {"delta.columnMapping.physicalName": stored, "delta.columnMapping.id": number}
-    metadata = {} if stored is None else mapping
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
 def with_id(field: pa.Field, number: int) -> pa.Field:
     return field.with_metadata({"PARQUET:field_id": str(number)})
 
@@ -259,27 +224,6 @@ def test_renamed_columns(tmp_path: Path, mode: str) -> None:
     found = read_rows(table, ["id"], (ds.field("id") > 3) & (ds.field("x") < 80))
     assert found == [{"id": i} for i in range(4, 8)]
     check_epochs(table, list(ids))
-
-
-def make_deletion_vector(rows: list[int]) -> dict[str, Any]:
-    """Return the descriptor of an inline vector, as PROTOCOL.md of Delta Lake says."""
-    from pyroaring import BitMap
-
-    bitmap = BitMap(rows).serialize()
-    data = struct.pack("<iqi", 1681511377, 1, 0) + bitmap
-    data += b"\0" * (-len(data) % 4)
-    alphabet = (
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    )
-    base85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-    text = base64.b85encode(data).decode().translate(str.maketrans(base85, alphabet))
-    size = 16 + len(bitmap)
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": text,
-        "sizeInBytes": size,
-        "cardinality": len(rows),
-    }
 
 
 def write_deleted(path: Path, rows: int, deleted: list[list[int]]) -> DeltaTable:
@@ -387,7 +331,7 @@ def test_other_file_systems(path: str) -> None:
     remote = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
     local = source_of_delta._choose_filesystem
     try:
-        source_of_delta._choose_filesystem = lambda table: (remote, "")
+        source_of_delta._choose_filesystem = lambda *given: (remote, "")
         rows = read_rows(table)
         loader = make_loader(table, 5)
     finally:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._storage import footers
 from arrowdl.loader._storage.cached import name_store
+from arrowdl.loader._storage.disk_cache import DiskCache
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.counted_files import CountedFiles
+from helpers.random_cases import choose_examples
 from helpers.stores import MemoryStore, dump
 
 ROWS = 1_000
@@ -260,3 +266,76 @@ def test_options(options: dict[str, Any], error: type[Exception], text: str) -> 
         arrowdl.Loader(table, 1, **options)
     with pytest.raises(error, match=text):
         arrowdl.Loader.mix({"a": table}, 1, weights={"a": 1}, **options)
+
+
+# A rank of a training over a cache that has room for a third of the rows.
+RANK = """
+import sys, time
+from pathlib import Path
+import arrowdl
+import pyarrow.fs as fs
+store, folder, room = sys.argv[1:]
+loader = arrowdl.Loader(
+    ["0.parquet", "1.parquet", "2.parquet"], 16, framework="numpy", shuffle=True,
+    filesystem=fs.SubTreeFileSystem(store, fs.LocalFileSystem()),
+    cache=folder, cache_bytes=int(room),
+)
+while True:
+    ids = []
+    for batch in loader:
+        ids += batch["id"].tolist()
+        time.sleep(0.02)
+    assert sorted(ids) == list(range(120))
+    print("epoch", flush=True)
+"""
+
+
+def test_ranks_that_are_killed_leave_the_cache_within_its_bound(tmp_path: Path) -> None:
+    """Each at another moment of an epoch; the others go on with the right rows."""
+    store, folder, room = tmp_path / "store", tmp_path / "cache", 350_000
+    store.mkdir()
+    for i in range(3):
+        (store / f"{i}.parquet").write_bytes(dump(i * 40))
+        os.utime(store / f"{i}.parquet", (10**9, 10**9))
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", RANK, store, folder, str(room)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    ranks = [start(), start()]
+    cache = DiskCache(folder, room)
+    draw, sizes = random.Random(0), []
+
+    def measure(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with cache._locked():
+                sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
+            time.sleep(0.005)
+
+    try:
+        for _ in range(choose_examples(2, 20)):
+            assert ranks[0].stdout is not None
+            assert ranks[0].stdout.readline() == "epoch\n"
+            measure(draw.random() / 3)
+            ranks[0].kill()
+            ranks[0].communicate()
+            measure(0.05)
+            ranks = [ranks[1], start()]
+        assert all(rank.poll() is None for rank in ranks)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    measure(0)
+    assert room // 2 < max(sizes) <= room
+    loader = arrowdl.Loader(
+        [f"{i}.parquet" for i in range(3)],
+        16,
+        framework="numpy",
+        filesystem=fs.SubTreeFileSystem(str(store), fs.LocalFileSystem()),
+        cache=folder,
+        cache_bytes=room,
+    )
+    assert read_ids(loader) == list(range(120))
+    assert not list(folder.glob("*.part"))

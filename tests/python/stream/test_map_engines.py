@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+import torch
 
 ROWS = 20_000
 IDS = np.arange(ROWS)
@@ -88,3 +89,69 @@ def test_polars_reads_and_calls_it() -> None:
     )
     made = scored.filter(pl.col("id") >= 10_000).collect()
     assert np.array_equal(made["output"].to_numpy(), IDS[10_000:] / 2)
+
+
+def make_kinds(x: Any) -> dict[str, Any]:
+    """A column of each kind of result: torch has bfloat16."""
+    ends = torch.tensor([0, *[int(v * 4) % 3 for v in x]]).cumsum(0)
+    pair = torch.stack([x, -x], 1)
+    return {
+        "matrix": pair,
+        "struct": {"a": x, "b": x > 1},
+        "ragged": (torch.arange(int(ends[-1]), dtype=torch.float32), ends),
+        "brain": x.bfloat16(),
+        "brains": pair.bfloat16(),
+        "text": [f"{v:.2f}" for v in x],
+    }
+
+
+# bfloat16 is bytes to an engine; a schema makes it float32.
+KINDS = pa.schema(
+    {
+        "matrix": pa.list_(pa.float32(), 2),
+        "struct": pa.struct({"a": pa.float32(), "b": pa.bool_()}),
+        "ragged": pa.list_(pa.float32()),
+        "brain": pa.float32(),
+        "brains": pa.list_(pa.float32(), 2),
+        "text": pa.string(),
+    }
+)
+
+
+def list_expected(batch: int = 8) -> list[tuple[Any, ...]]:
+    rows = []
+    for i in range(20):
+        start = sum(j % 3 for j in range(i - i % batch, i))
+        x, ragged = i / 4, [float(start + j) for j in range(i % 3)]
+        rows.append((i, [x, -x], {"a": x, "b": x > 1}, ragged, x, [x, -x], f"{x:.2f}"))
+    return rows
+
+
+def run_kinds(schema: Any = KINDS) -> arrowdl.DeviceStream:
+    few = TABLE.slice(0, 20)
+    options: dict[str, Any] = {"framework": "torch", "batch_size": 8, "keep": ["id"]}
+    return run(make_kinds, few, schema=schema, **options)
+
+
+def test_each_kind_of_result_in_duckdb_and_polars() -> None:
+    with duckdb.connect() as connection:
+        connection.register("made", run_kinds())
+        found = connection.sql("SELECT * FROM made").fetchall()
+    rows = [tuple(list(v) if isinstance(v, tuple) else v for v in row) for row in found]
+    assert rows == list_expected()
+    assert pl.DataFrame(run_kinds()).rows() == list_expected()
+    assert pl.DataFrame(run_kinds(None))["brain"].to_list()[4] == b"\x80?", "1.0, without a schema"
+
+
+def test_an_error_of_the_model_in_polars_names_its_rows() -> None:
+    def fail(x: Any) -> Any:
+        return 1 / 0 if x[0] >= 3_000 / 4 else x
+
+    message = r"(?s)ZeroDivisionError: division by zero.*in map\(\), with rows 3000 to 3999"
+    with pytest.raises(pl.exceptions.ComputeError, match=message):
+        pl.DataFrame(run(fail))
+    lazy = pl.LazyFrame(TABLE).map_batches(
+        lambda rows: pl.DataFrame(run(fail, rows)), schema={"id": pl.Int64, "output": pl.Float32}
+    )
+    with pytest.raises(pl.exceptions.ComputeError, match=message):
+        lazy.collect()

@@ -39,6 +39,7 @@ from arrowdl.loader._sources.network import (
     find_footers,
     find_revisions,
     list_prefixes,
+    list_revisions,
     read_from_memory,
     scan_units,
     start_fetching,
@@ -214,6 +215,7 @@ class DatasetSource(IndexedSource):
             self._describe_filter(),
             find_shares(self._fragments),
             describe_dataset(self._dataset) if self._is_given else None,
+            list_revisions(self._dataset.filesystem),
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:

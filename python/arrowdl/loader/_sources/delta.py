@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -67,7 +68,8 @@ def open_delta(
     fields = _read_fields(table)
     location = remove_secrets(table.table_uri.removeprefix("file://"))
     number, version = table.metadata().id, table.version()
-    filesystem, root = _choose_filesystem(table)
+    secrets = find_secrets(table._storage_options or {})
+    filesystem, root = _choose_filesystem(table, secrets, access)
     name = f"Delta table {location!r} ({number}), version {version}"
     identity = f"delta {number} {version}"
     listed = _list_files(table, fields, root) if plan is None else open_plan(plan, identity, name)
@@ -77,7 +79,7 @@ def open_delta(
         fields,
         listed,
         filesystem,
-        secrets=find_secrets(table._storage_options or {}),
+        secrets=secrets,
     )
     if columns is not None:
         find_paths(columns, opened.make_schema())
@@ -148,7 +150,9 @@ def _read_children(kind: Any, type: pa.DataType, mode: str, path: str) -> tuple[
     )
 
 
-def _choose_filesystem(table: Any) -> tuple[Any, str]:
+def _choose_filesystem(
+    table: Any, secrets: Sequence[str], access: Access | None
+) -> tuple[Any, str]:
     """Return the file system of a table, and the path of the table in it."""
     import pyarrow.fs as fs
 
@@ -156,6 +160,16 @@ def _choose_filesystem(table: Any) -> tuple[Any, str]:
     if url.scheme in ("", "file"):
         path = unquote(url.path) if url.scheme else table.table_uri
         return fs.LocalFileSystem(), f"{path.rstrip('/')}/"
+    from arrowdl.loader._storage.retries import Retries, call_with_retries
+    from arrowdl.loader._storage.secrets import Secrets
+    from arrowdl.loader._storage.table_stores import open_table_store
+
+    what = f"opening the store of {remove_secrets(table.table_uri)!r}"
+    retries = Retries() if access is None or access.retries is None else access.retries
+    make = partial(open_table_store, table.table_uri, table._storage_options or {})
+    filesystem = call_with_retries(retries, what, partial(Secrets(secrets).guard, make))
+    if filesystem is not None:
+        return filesystem, ""
     from deltalake.fs import DeltaStorageHandler
 
     handler = DeltaStorageHandler(table.table_uri, table._storage_options)
@@ -211,11 +225,10 @@ def _read_deletion_vectors(table: Any, root: str) -> dict[str, pa.Array]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    base = table.table_uri if not root else ""
+    base = "file://" if root else f"{table.table_uri.rstrip('/')}/"
     deleted = {}
     for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
         for path, kept in zip(*batch.columns, strict=True):
-            uri = path.as_py()
-            own = uri.removeprefix(base) if base else unquote(uri.removeprefix("file://"))
+            own = unquote(path.as_py().removeprefix(base))
             deleted[own] = pc.indices_nonzero(pc.invert(kept.values)).cast(pa.int64())
     return deleted

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.filters import describe_filter
@@ -93,6 +93,8 @@ class FilePlan:
         Of a row's bytes in each column.
     table : PlannedTable, optional
         None for a plan of paths.
+    revisions : mapping of str to str
+        Of Hugging Face's Hub: the commits of "datasets/user/name@branch" and the like.
     """
 
     fingerprint: str
@@ -104,6 +106,7 @@ class FilePlan:
     filter: str | None
     shares: Mapping[str, float]
     table: PlannedTable | None = None
+    revisions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
@@ -132,6 +135,7 @@ class FilePlan:
             "schema": schema,
             "files": self.files,
             "table": _dump_table(self.table),
+            "revisions": dict(self.revisions),
         }
         name = os.fspath(path)
         written = f"{name}.{os.getpid()}.tmp"
@@ -182,6 +186,7 @@ class FilePlan:
             found["filter"],
             found["shares"],
             _load_table(found["table"]),
+            found.get("revisions", {}),
         )
 
     def check_source(self, identity: str, name: str) -> None:

@@ -28,10 +28,13 @@ _LEVEL_OF_USER = 6  # the caller of Loader(), for warnings
 
 
 def open_filesystem(
-    paths: Sequence[str], access: Access, known: Mapping[str, Stamp]
+    paths: Sequence[str],
+    access: Access,
+    known: Mapping[str, Stamp],
+    revisions: Mapping[str, str] | None = None,
 ) -> fs.FileSystem:
-    """Make the file system that has `paths` and the files that are known of a plan."""
-    filesystem, _ = access.open(_name_local(paths, access), known)
+    """Make the file system that has `paths` and the files and revisions that a plan knows."""
+    filesystem, _ = access.open(_name_local(paths, access), known, revisions)
     for path in known:
         filesystem.normalize_path(path)  # raises if it is in none of the stores
     return filesystem

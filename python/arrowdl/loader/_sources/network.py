@@ -128,6 +128,15 @@ def find_revisions(filesystem: Any, fragments: Sequence[Any]) -> str:
     return name_revisions(filesystem, [fragment.path for fragment in fragments])
 
 
+def list_revisions(filesystem: Any) -> dict[str, str]:
+    """Return the revisions of Hugging Face that URLs named, for plans, with their commits."""
+    if getattr(filesystem, "handler", None) is None:
+        return {}
+    from arrowdl.loader._storage.revisions import list_revisions as list_named
+
+    return list_named(filesystem)
+
+
 class Arrival(NamedTuple):
     """Units `first` to `stop` of those that are fetched."""
 

@@ -236,7 +236,9 @@ def _open_planned(
     plan.check_source("", "paths or URLs")
     plan.check(columns, filter)
     known = {file.path: file.stamp for file in plan.files}
-    filesystem = open_filesystem(paths, access, known) if access.is_remote(paths) else None
+    filesystem = None
+    if access.is_remote(paths):
+        filesystem = open_filesystem(paths, access, known, plan.revisions)
     return open_planned(plan, filesystem, columns, filter, memory_map, left_out)
 
 

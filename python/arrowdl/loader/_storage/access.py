@@ -78,7 +78,10 @@ class Access:
         return any(map(is_url, paths))
 
     def open(
-        self, paths: Sequence[str], known: Mapping[str, Stamp] | None = None
+        self,
+        paths: Sequence[str],
+        known: Mapping[str, Stamp] | None = None,
+        revisions: Mapping[str, str] | None = None,
     ) -> tuple[fs.FileSystem, list[str]]:
         """Make the file system that has `paths`; return it, and the paths there, without secrets.
 
@@ -88,17 +91,27 @@ class Access:
             URLs, and local paths beside them; of `filesystem`, its own paths.
         known : mapping of str to Stamp, optional
             What a plan says of files.
+        revisions : mapping of str to str, optional
+            As of a plan.
+
+        Raises
+        ------
+        ValueError
+            A path names another revision than that of the files of the plan.
         """
         from arrowdl.loader._storage.footers import keep_footers
-        from arrowdl.loader._storage.revisions import pin_revisions
+        from arrowdl.loader._storage.revisions import check_revisions, pin_revisions
 
         if self.filesystem is not None:
             store = _wrap(self.filesystem)
             stores, found = [store], [_find_own(store, path) for path in paths]
         else:
             stores, found = self._open_stores(paths)
-        if known is None:  # a plan has the commits
-            found = pin_revisions(stores, found, self.retries or Retries())
+        retries = self.retries or Retries()
+        if known is None:
+            found = pin_revisions(stores, found, retries)
+        else:  # a plan has the commits
+            check_revisions(stores, found, known, revisions or {}, retries)
         return keep_footers(self._add_layers(stores, known or {})), found
 
     def wrap(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from arrowdl.loader._storage.handlers import find_handler
 from arrowdl.loader._storage.retries import Retries, call_with_retries
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _KINDS = {"datasets/": "dataset", "spaces/": "space", "": "model"}
 _PATH = re.compile(r"(?P<kind>datasets/|spaces/|)(?P<name>[^/@]+/[^/@]+)@(?P<commit>[0-9a-f]{40})/")
+# As a user names them: "refs/convert/parquet" and "refs/pr/1" may have their slashes.
+_NAMED = re.compile(
+    r"(?P<kind>datasets/|spaces/|)(?P<name>[^/@]+/[^/@]+)"
+    r"(?:@(?P<revision>refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/|$)"
+)
+_DEFAULT = "main"
+
+
+def _find_store(stores: Iterable[Store], path: str) -> Store | None:
+    """Return the store of a path, if it is one of the Hub."""
+    return next((own for own in stores if own.has(path) and _find_hub(own)), None)
 
 
 def pin_revisions(stores: Sequence[Store], paths: Sequence[str], retries: Retries) -> list[str]:
@@ -34,10 +46,10 @@ def pin_revisions(stores: Sequence[Store], paths: Sequence[str], retries: Retrie
     commits: dict[tuple[str, str, str], str | None] = {}
     pinned = []
     for path in paths:
-        store = next((own for own in stores if own.has(path) and _find_hub(own)), None)
+        store = _find_store(stores, path)
         if store is not None:
             what = f"finding the commit of {path!r}"
-            pin = partial(_pin, _find_hub(store), path, commits)
+            pin = partial(_pin, store, path, commits)
             path = call_with_retries(retries, what, partial(store.secrets.guard, pin))
         pinned.append(path)
     return pinned
@@ -50,7 +62,69 @@ def _find_hub(store: Store) -> Any:
     return found if "huggingface_hub" in modules else None
 
 
-def _pin(hub: Any, path: str, commits: dict[tuple[str, str, str], str | None]) -> str:
+def check_revisions(
+    stores: Sequence[Store],
+    paths: Sequence[str],
+    planned: Iterable[str],
+    revisions: Mapping[str, str],
+    retries: Retries,
+) -> None:
+    """Raise ValueError if a path names another revision than that of a plan's files.
+
+    Parameters
+    ----------
+    stores, paths
+        As of `pin_revisions`.
+    planned : iterable of str
+        Paths of the plan's files.
+    revisions : mapping of str to str
+        As of `Store`, that the plan was made of: they are what they were then.
+    retries : Retries
+        A branch that the plan does not know is asked for.
+    """
+    hubs = [own for own in stores if _find_hub(own)]
+    found: dict[str, set[str]] = {}
+    for match in (_match(_PATH, path) for path in planned) if hubs else ():
+        if match is not None:
+            found.setdefault(f"{match['kind']}{match['name']}", set()).add(match["commit"])
+    for store in hubs:
+        store.revisions.update(revisions)
+    for path in paths if found else ():
+        hub, match = _find_store(stores, path), _match(_NAMED, path)
+        if hub is None or match is None:
+            continue
+        kind, name = match.group("kind", "name")
+        own = found.get(f"{kind}{name}", set())
+        revision = unquote(match["revision"] or _DEFAULT)
+        commit: str | None = revisions.get(f"{kind}{name}@{revision}", revision)
+        if own and commit not in own and not _COMMIT.fullmatch(revision):
+            ask = partial(_ask_commit, _find_hub(hub), _KINDS[kind], name, revision)
+            what = f"finding the commit of {path!r}"
+            commit = call_with_retries(retries, what, partial(hub.secrets.guard, ask))
+        if own and commit not in own:
+            place = "" if commit in (revision, None) else f", which is at {commit}"
+            of = " and ".join(sorted(own))
+            raise ValueError(
+                f"the plan has revision {of} of the Hugging Face {_KINDS[kind]} {name!r}, and the "
+                f"URL names {revision!r}{place}: give the URL of the plan's commit, "
+                f"{kind}{name}@{min(own)}, or make a new plan"
+            )
+
+
+def _match(pattern: re.Pattern[str], path: str) -> re.Match[str] | None:
+    return pattern.match(path.removeprefix("hf://"))
+
+
+def _ask_commit(hub: Any, kind: str, name: str, revision: str) -> str | None:
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=hub.endpoint, token=hub.token)
+    found: str | None = api.repo_info(name, repo_type=kind, revision=revision).sha
+    return found
+
+
+def _pin(store: Store, path: str, commits: dict[tuple[str, str, str], str | None]) -> str:
+    hub = _find_hub(store)
     resolved = hub.resolve_path(path)
     if not hasattr(resolved, "repo_id"):  # a bucket, which has no revisions
         return path
@@ -58,25 +132,33 @@ def _pin(hub: Any, path: str, commits: dict[tuple[str, str, str], str | None]) -
     if _COMMIT.fullmatch(resolved.revision):
         return path
     if key not in commits:
-        from huggingface_hub import HfApi
-
-        kind, name, revision = key
-        api = HfApi(endpoint=hub.endpoint, token=hub.token)
-        commits[key] = api.repo_info(name, repo_type=kind, revision=revision).sha
-    if commits[key] is None:
+        commits[key] = _ask_commit(hub, *key)
+    commit = commits[key]
+    if commit is None:
         return path
+    kind = next(own for own, name in _KINDS.items() if name == resolved.repo_type)
+    store.revisions[f"{kind}{resolved.repo_id}@{resolved.revision}"] = commit
     start = path[: path.index(resolved.repo_id)]
     inner = f"/{resolved.path_in_repo}" if resolved.path_in_repo else ""
     end = "/" if path.endswith("/") else ""
-    return f"{start}{resolved.repo_id}@{commits[key]}{inner}{end}"
+    return f"{start}{resolved.repo_id}@{commit}{inner}{end}"
+
+
+def _list_hubs(filesystem: fs.FileSystem) -> list[Store]:
+    handler = find_handler(filesystem)
+    while handler is not None and not isinstance(handler, StoresHandler):
+        handler = find_handler(handler.inner)
+    return [] if handler is None else [own for own in handler.stores if _find_hub(own)]
+
+
+def list_revisions(filesystem: fs.FileSystem) -> dict[str, str]:
+    """Return the revisions, as of `Store`, that the files of a file system are of."""
+    return {name: own for store in _list_hubs(filesystem) for name, own in store.revisions.items()}
 
 
 def name_revisions(filesystem: fs.FileSystem, paths: Iterable[str]) -> str:
     """Return the repositories of Hugging Face that paths are in, with their commits; or nothing."""
-    handler = find_handler(filesystem)
-    while handler is not None and not isinstance(handler, StoresHandler):
-        handler = find_handler(handler.inner)
-    stores = [] if handler is None else [own for own in handler.stores if _find_hub(own)]
+    stores = _list_hubs(filesystem)
     found: dict[str, None] = {}
     for path in paths if stores else ():
         store = next((own for own in stores if own.has(path)), None)

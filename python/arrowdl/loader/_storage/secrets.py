@@ -16,7 +16,8 @@ _SHOWN = "***"
 _PARAMETER = (
     r"sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|awsaccesskeyid|googleaccessid|policy|key-pair-id"
     r"|[\w-]*(?:token|secret|password|passwd|passphrase|credential|access_?key|api_?key"
-    r"|account_?key|private_?key|encryption_?key|connection_?string|access_?signature)[\w-]*"
+    r"|account_?key|private_?key|encryption_?key|encryption_customer_?key|sse_customer_?key"
+    r"|master_?key|sas_?key|connection_?string|access_?signature)[\w-]*"
     r"|pwd|auth|jwt"
 )
 _SIGNED = re.compile(rf"(?i)([?&;])({_PARAMETER})=([^&\s'\"<>)\]]+)")

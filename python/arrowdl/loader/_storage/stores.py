@@ -27,6 +27,8 @@ class Store:
     secrets : Secrets
     signed : dict of str to str
         Paths of the file system with secrets in them, by those without.
+    revisions : dict of str to str
+        Of Hugging Face's Hub: commits by "datasets/user/name@branch", as its URLs name them.
     """
 
     prefix: str
@@ -34,6 +36,7 @@ class Store:
     cut: int | None = 0
     secrets: Secrets = field(default_factory=Secrets)
     signed: dict[str, str] = field(default_factory=dict, repr=False)
+    revisions: dict[str, str] = field(default_factory=dict)
 
     def has(self, path: str) -> bool:
         """Whether a path is of this store."""
