@@ -133,14 +133,15 @@ def _slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
         for start in range(0, whole.num_rows, batch_rows):
             batch = whole.slice(start, batch_rows)
             tensors = {
-                name: _to_tensor(column)
+                name: to_tensor(column)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             count += len(tensors) > 0
     return count
 
 
-def _to_tensor(column: pa.Array) -> Any:
+def to_tensor(column: pa.Array) -> Any:
+    """A column as one tensor, or a ragged one as (values, offsets), in its memory if it can be."""
     if pa.types.is_fixed_size_list(column.type):
         values = torch.from_numpy(column.flatten().to_numpy())
         return values.view(-1, column.type.list_size)
@@ -174,7 +175,7 @@ def _make_tables(folder: Path) -> Iterator[Case]:
 
 def read_tensors(table: pa.Table) -> dict[str, Any]:
     """A tensor of each column, in the memory of the table if it has no nulls."""
-    return {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
+    return {key: to_tensor(table[key].combine_chunks()) for key in table.column_names}
 
 
 def _clone_slices(tensors: dict[str, Any], batch_rows: int) -> int:
