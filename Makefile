@@ -58,9 +58,9 @@ bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/
 	$(MAKE) bench-peers
 	$(BIN)/python -m benchmarks.overview
 
-bench-peers: .venv-training/.dev dist/.wheel  ## compare the Loader with Hugging Face, Lance and Ray
-	.venv-training/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
-	.venv-training/bin/python -m benchmarks.loader --peers
+bench-peers: .venv-loaders/.dev dist/.wheel  ## compare the Loader with those of other libraries
+	.venv-loaders/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
+	.venv-loaders/bin/python -m benchmarks.loader --peers
 
 docs: build $(VENV)/.docs  ## docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

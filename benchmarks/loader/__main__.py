@@ -13,6 +13,7 @@ from benchmarks.loader.calls import measure_calls
 from benchmarks.loader.cases import Case, make_cases
 from benchmarks.loader.data import write_files
 from benchmarks.loader.network import measure_network, to_markdown
+from benchmarks.loader.other_loaders import make_loader_cases
 from benchmarks.loader.random_rows import make_random_cases, make_random_peers
 from benchmarks.loader.worker_batches import measure_rows
 from benchmarks.machine import describe_machine
@@ -32,13 +33,13 @@ def main() -> None:
         "--quick", action="store_true", help="few rounds each, rough; writes no files"
     )
     parser.add_argument(
-        "--peers", action="store_true", help="compare with Hugging Face, Lance and Ray"
+        "--peers", action="store_true", help="compare with the loaders of `make bench-peers`"
     )
     arguments = parser.parse_args()
     write_files(DATA)
     budget = QUICK if arguments.quick else FULL
     cases = (
-        chain(peers.make_peer_cases(DATA), make_random_peers(DATA))
+        chain(peers.make_peer_cases(DATA), make_loader_cases(DATA), make_random_peers(DATA))
         if arguments.peers
         else chain(make_cases(DATA), make_random_cases(DATA))
     )

@@ -23,11 +23,19 @@ def measure_calls(folder: Path) -> list[dict[str, Any]]:
     columns = {f"x{i}": np.random.default_rng(i).random(4096, dtype=np.float32) for i in range(20)}
     loader = arrowdl.Loader(folder / "tab.arrow", 4096, nulls="fill", prefetch=0)
     batches = len(loader)
+    eight = pa.table({f"x{i}": columns["x0"] for i in range(8)})
     names = {
         "to_torch": arrowdl.to_torch,
         "tokens": arrowdl.from_arrow(tokens),
         "batch": arrowdl.from_arrow(pa.record_batch(columns)),
         "loader": loader,
+        "eight": arrowdl.Loader(
+            pa.concat_tables([eight] * 100).combine_chunks(),
+            4096,
+            framework="numpy",
+            writable=False,
+            prefetch=0,
+        ),
         "deque": deque,
         "frame": pd.DataFrame({f"x{i}": np.arange(100_000, dtype=np.float32) for i in range(20)}),
     }
@@ -36,12 +44,14 @@ def measure_calls(folder: Path) -> list[dict[str, Any]]:
         ("to_torch(batch, stack=True)", 50 * MICROSECOND, 1),
         ("to_torch(frame)", 600 * MICROSECOND, 1),
         ("deque(loader, maxlen=0)", 30 * MICROSECOND, batches),
+        ("deque(eight, maxlen=0)", 5 * MICROSECOND, 100),
     ]
     titles = [
         "padding 1,024 lists of mean 128",
         "20 float columns by 4,096 to a matrix",
         "a pandas frame of 20 float columns by 100,000",
         "a 21-column batch of 4,096 from memory-mapped IPC",
+        "an 8-column batch of 4,096 of a table, for NumPy",
     ]
     timings = measure([statement for statement, _, _ in calls], names, FULL)
     return [

@@ -56,7 +56,10 @@ def make_cases(folder: Path) -> list[Case]:
         *(case for name in BATCH_ROWS for case in _make_parquet(name, folder)),
         *(case for name in BATCH_ROWS for case in _make_ipc(name, folder)),
         *_make_packed(folder / "tok.parquet"),
+        *_make_packed_loaders(folder / "tok.parquet"),
         *_make_tables(folder),
+        *_make_small_tables(),
+        _make_workers(folder / "emb.parquet"),
         *(case for name in BATCH_ROWS for case in _make_splits(name, folder)),
         *_make_peers(folder),
     ]
@@ -104,6 +107,17 @@ def _make_packed(path: Path) -> Iterator[Case]:
         yield Case(f"pack-{strategy}", partial(pack, strategy), read_rows, "shuffled rows", 1.15)
 
 
+def _make_packed_loaders(path: Path) -> Iterator[Case]:
+    """The same blocks as batches of a Loader, beside the rows in the same order."""
+    for shuffle, suffix in ((False, ""), (True, "-shuffled")):
+        rows = _make_loader(path, "tok", shuffle=shuffle)
+        for strategy in ("concat", "best_fit"):
+            pack = arrowdl.loader.Pack("tokens", 2048, strategy)
+            loader = arrowdl.Loader(path, 64, pack=pack, shuffle=shuffle)
+            ours = partial(_drain_loader, loader)
+            yield Case(f"loader-pack-{strategy}{suffix}", ours, rows, "the rows, not packed", 1.15)
+
+
 def _make_ipc(name: str, folder: Path) -> Iterator[Case]:
     path = folder / f"{name}.arrow"
     ours = _make_loader(path, name)
@@ -133,14 +147,15 @@ def _slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
         for start in range(0, whole.num_rows, batch_rows):
             batch = whole.slice(start, batch_rows)
             tensors = {
-                name: _to_tensor(column)
+                name: to_tensor(column)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             count += len(tensors) > 0
     return count
 
 
-def _to_tensor(column: pa.Array) -> Any:
+def to_tensor(column: pa.Array) -> Any:
+    """A column as one tensor, or a ragged one as (values, offsets), in its memory if it can be."""
     if pa.types.is_fixed_size_list(column.type):
         values = torch.from_numpy(column.flatten().to_numpy())
         return values.view(-1, column.type.list_size)
@@ -172,9 +187,32 @@ def _make_tables(folder: Path) -> Iterator[Case]:
         )
 
 
+def _make_small_tables() -> Iterator[Case]:
+    """An epoch of 100 rows, which is over before anything that was set up for it pays."""
+    random = np.random.default_rng(7)
+    columns = {f"x{i}": random.random(100, dtype=np.float32) for i in range(4)}
+    table = pa.table(columns)
+    tensors = read_tensors(table)
+    peers: dict[bool, tuple[str, Pass]] = {
+        False: ("torch slices, cloned", partial(_clone_slices, tensors, 32)),
+        True: ("torch.index_select in memory", partial(_index_select, tensors, 32)),
+    }
+    for shuffle, (peer_name, peer) in peers.items():
+        loader = arrowdl.Loader(table, 32, shuffle=shuffle)
+        suffix = "-shuffled" if shuffle else ""
+        yield Case(f"table-100{suffix}", partial(_drain_loader, loader), peer, peer_name, 1.5)
+
+
+def _make_workers(path: Path) -> Case:
+    """Small batches of two processes: what handing each over costs."""
+    loader = arrowdl.Loader(path, 32, num_workers=2)
+    peer_name = "scanner, no tensors"
+    return Case("workers-32", partial(_drain_loader, loader), _scan(path), peer_name, 2.0)
+
+
 def read_tensors(table: pa.Table) -> dict[str, Any]:
     """A tensor of each column, in the memory of the table if it has no nulls."""
-    return {key: _to_tensor(table[key].combine_chunks()) for key in table.column_names}
+    return {key: to_tensor(table[key].combine_chunks()) for key in table.column_names}
 
 
 def _clone_slices(tensors: dict[str, Any], batch_rows: int) -> int:

@@ -1,4 +1,4 @@
-"""Passes of Hugging Face datasets and Ray Data, in an environment of their own."""
+"""Passes of Hugging Face datasets and Ray Data, in the environment of `make bench-peers`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pyarrow.parquet as pq
 from benchmarks.loader.cases import Case, Pass, drain
 from benchmarks.loader.data import BATCH_ROWS
 
-PACKAGES = ["arrowdl", "torch", "numpy", "pyarrow", "datasets", "pylance", "ray"]
+PACKAGES = [
+    *("arrowdl", "torch", "numpy", "pyarrow", "datasets", "grain", "lancedb", "litdata", "pylance"),
+    *("ray", "torchdata"),
+]
 FEW_ROWS = 20_000  # of `tab`, where a peer takes minutes for all of them
 
 
@@ -54,6 +57,14 @@ def _make_hugging_face(name: str, path: Path) -> Iterator[Case]:
     peer = 'datasets in format "torch", DataLoader'
     for kind, ours in passes.items():
         yield Case(f"hf-{name}-{kind}", ours, partial(_drain_loader, batches), peer, 1 / 12)
+    tensors = dataset.with_format("torch")
+
+    def iterate() -> int:
+        return drain(tensors.iter(BATCH_ROWS[name]))
+
+    # The quickest way that datasets has: whole batches, in order.
+    peer = 'datasets in format "torch", Dataset.iter'
+    yield Case(f"hf-{name}-iter", passes["dataset"], iterate, peer, 1.0)
 
 
 def _make_ray(name: str, path: Path) -> Iterator[Case]:
@@ -80,3 +91,10 @@ def _make_ray(name: str, path: Path) -> Iterator[Case]:
         loader = ShardLoader(kept, BATCH_ROWS[name], nulls="nan", writable=writable)
         ours = partial(_drain_loader, loader)
         yield Case(f"ray-{name}-materialised{suffix}", ours, partial(iterate, kept), peer, 0.1)
+
+    def take_blocks() -> int:
+        return drain(kept.iter_batches(batch_size=None, batch_format="pyarrow"))
+
+    # The least that a batch of Ray's blocks can take: 1.5 is two thirds of it.
+    peer = "Ray's blocks alone: iter_batches(batch_size=None)"
+    yield Case(f"ray-{name}-blocks", ours, take_blocks, peer, 1.5)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 
 from benchmarks.loader.cases import Case, read_tensors
+from benchmarks.loader.other_loaders import map_table, open_permutation
 
 GATHERS = 50  # of a pass
 ROWS = (32, 256, 4096)  # of a gather
@@ -43,7 +44,10 @@ def make_random_cases(folder: Path) -> Iterator[Case]:
 
 
 def make_random_peers(folder: Path) -> Iterator[Case]:
-    """Rows of Hugging Face datasets and of Lance, of the list of numbers that a sampler gives."""
+    """Rows of peers by the list of numbers that a sampler gives, in one run.
+
+    `__getitems__` returns a list of rows, as `torch.utils.data` wants it; the others a batch.
+    """
     import datasets
     import lance
     from lance.torch.data import SafeLanceDataset
@@ -55,18 +59,29 @@ def make_random_peers(folder: Path) -> Iterator[Case]:
         target = str(folder / f"{name}.lance")
         if not Path(target).exists():
             lance.write_dataset(hugging_face.data.table, target)
+        rows_of_hugging_face = hugging_face.with_format("torch").__getitems__
+        tensors = read_tensors(map_table(name, folder).combine_chunks())
+        permutation = open_permutation(path, folder)
+        # Its format "torch" takes neither vectors nor nulls.
+        arrow, rows = (permutation.with_format(form) for form in ("arrow", "python"))
         peers: dict[str, tuple[str, Callable[[Any], Any]]] = {
-            "hf": ("datasets' __getitems__, torch", hugging_face.with_format("torch").__getitems__),
+            "hf": ("datasets' __getitems__, torch", rows_of_hugging_face),
+            "hf-items": ("datasets' __getitems__, torch", rows_of_hugging_face),
             "lance": ("Lance's take, no tensors", lance.dataset(target).take),
             "lance-items": ("Lance's __getitems__", SafeLanceDataset(target).__getitems__),
+            "lancedb": ("LanceDB's Permutation, no tensors", arrow.take_offsets),
+            "lancedb-items": ("LanceDB's __getitems__, no tensors", rows.__getitems__),
+            "torch": ("torch.index_select of each column", partial(_select, tensors)),
         }
         mapped = make_dataset(folder / f"{name}.arrow")
         decoded = make_dataset(path)
         for key, (peer_name, peer) in peers.items():
             # Hugging Face's files are Arrow's, Lance's are encoded.
-            dataset = mapped if key == "hf" else decoded
+            dataset = mapped if key.partition("-")[0] in ("hf", "torch") else decoded
             numbers = [row.tolist() for row in draw(len(dataset), 256)[:5]]
-            ours = partial(repeat, dataset.__getitem__, numbers)
+            by_rows = key.endswith("-items")
+            gather = dataset.__getitems__ if by_rows else dataset.__getitem__
+            ours = partial(repeat, gather, numbers)
             yield Case(f"random-{name}-{key}", ours, partial(repeat, peer, numbers), peer_name, 1.0)
 
 
