@@ -136,12 +136,13 @@ def _loop_by_hand(path: Path, batch_rows: int) -> Pass:
     def read() -> int:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        return _slice_by_hand(batches, batch_rows)
+        return slice_by_hand(batches, batch_rows)
 
     return read
 
 
-def _slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
+def slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
+    """Make a dict of tensors of each slice of batches; return their number."""
     count = 0
     for whole in batches:
         for start in range(0, whole.num_rows, batch_rows):
@@ -155,13 +156,26 @@ def _slice_by_hand(batches: Iterable[pa.RecordBatch], batch_rows: int) -> int:
 
 
 def to_tensor(column: pa.Array) -> Any:
-    """A column as one tensor, or a ragged one as (values, offsets), in its memory if it can be."""
+    """A column as one tensor, or a ragged one as (values, offsets), in its memory if it can be.
+
+    Strings and binary are bytes with offsets, dictionaries their codes, structs a dict.
+    """
+    if pa.types.is_dictionary(column.type):
+        return to_tensor(column.indices)
+    if pa.types.is_struct(column.type):
+        names = [field.name for field in column.type]
+        return dict(zip(names, map(to_tensor, column.flatten()), strict=True))
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        _, ends, data = column.buffers()
+        offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+        values = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+        return torch.from_numpy(values), torch.from_numpy(offsets - offsets[0])
     if pa.types.is_fixed_size_list(column.type):
         values = torch.from_numpy(column.flatten().to_numpy())
         return values.view(-1, column.type.list_size)
     if pa.types.is_list(column.type):
         offsets = column.offsets.to_numpy()
-        values = torch.from_numpy(column.flatten().to_numpy())
+        values = to_tensor(column.flatten())
         return values, torch.from_numpy(offsets - offsets[0])
     return torch.from_numpy(column.to_numpy(zero_copy_only=False))
 
@@ -176,7 +190,7 @@ def _make_tables(folder: Path) -> Iterator[Case]:
         # Batches that may be written to are copies, and with writable=False the table itself.
         yield Case(f"table-{name}", _make_loader(table, name), copies, "torch slices, cloned", 1.5)
         lent = _make_loader(table, name, writable=False)
-        by_hand = partial(_slice_by_hand, table.to_batches(), rows)
+        by_hand = partial(slice_by_hand, table.to_batches(), rows)
         yield Case(f"table-{name}-lent", lent, by_hand, "zero-copy loop by hand", 1.3)
         yield Case(
             f"table-{name}-shuffled",

@@ -6,8 +6,9 @@ machine hardly changes them. The passes over a shape take N seconds in all, and 
 times at least. The first batch (wall time, the least of five passes) and the memory (the most that
 the first pass adds) are those of a process of their own.
 
-Where each column is one tensor, a loop by hand is measured too: pyarrow reads a row group, torch
-splits its columns. It makes batches as ours does, which the scanner does not.
+A loop by hand is measured too: pyarrow reads a row group, torch splits its columns, or pyarrow
+slices them where they are more than one tensor each. It makes batches as ours does, which the
+scanner does not.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.loader.cases import to_tensor
+from benchmarks.loader.cases import slice_by_hand, to_tensor
 from benchmarks.timing import format_seconds
 
 DATA = Path(__file__).parents[2] / "build/benchmark-data"
@@ -283,14 +284,14 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
         "polars": lambda: pl.read_parquet(paths),
     }
     targets = {"in order": shape.in_order, "shuffled": shape.shuffled}
-    by_hand = _has_tensors_only(pq.read_schema(paths[0]))
+    has_tensors_only = _has_tensors_only(pq.read_schema(paths[0]))
     for order, target in targets.items():
         if target is not None:
             shuffle = order == "shuffled"
             loader = _make_loader(shape, paths, shuffle=shuffle)
             passes[order] = partial(_drain, loader)
-            if by_hand:
-                passes[f"by hand, {order}"] = partial(_loop_by_hand, shape, paths, shuffle)
+            loop = _loop_by_hand if has_tensors_only else _slice_by_hand
+            passes[f"by hand, {order}"] = partial(loop, shape, paths, shuffle)
     if shape.files > 1:
         targets["in order, new Loader"] = 1.1
         passes["in order, new Loader"] = lambda: _drain(_make_loader(shape, paths))
@@ -365,6 +366,15 @@ def _loop_by_hand(shape: Shape, paths: list[Path], shuffle: bool) -> None:
         parts = (tensor.split(shape.batch_rows) for tensor in tensors)
         names = table.schema.names
         _drain(dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True))
+
+
+def _slice_by_hand(shape: Shape, paths: list[Path], shuffle: bool) -> None:
+    """Do the same with columns of which pyarrow makes slices, and takes rows."""
+    parts = _read_parts(shape, paths)
+    if shuffle:
+        draw = np.random.default_rng(7).permutation
+        parts = (part.take(pa.array(draw(part.num_rows))) for part in parts)
+    slice_by_hand(parts, shape.batch_rows)
 
 
 def _read_parts(shape: Shape, paths: list[Path]) -> Iterator[pa.RecordBatch]:
