@@ -95,10 +95,11 @@ def test_keys_of_any_characters(server: S3Server, key: str) -> None:
 def test_credentials_that_expire_in_mid_epoch(proxy: Any, code: str, status: int) -> None:
     """The refusal is final and has advice; a new Loader goes on from the state."""
     loader = load("s3://bucket/b", proxy.server_port)
+    answer = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
+    # From a file on, which nothing may have read ahead before.
+    proxy.refused, proxy.refusal = "2.parquet", (status, answer)
     batches = iter(loader)
     rows = next(batches)["id"].tolist()
-    answer = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode()
-    proxy.refusal = status, answer
     failures = []
     try:
         for batch in batches:
@@ -108,7 +109,7 @@ def test_credentials_that_expire_in_mid_epoch(proxy: Any, code: str, status: int
     (text,) = failures
     assert "credentials are wrong or have expired" in text
     assert KEYS["secret_key"] not in text
-    proxy.refusal = None
+    proxy.refused, proxy.refusal = "", None
     again = load("s3://bucket/b", proxy.server_port)
     again.load_state_dict(loader.state_dict())
     assert rows + [i for batch in again for i in batch["id"].tolist()] == ALL

@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
 
     def _give(self, body: bytes, fault: str) -> None:
-        if self.server.refusal is not None:
+        if self.server.refusal is not None and self.server.refused in self.path:
             status, text = self.server.refusal
             # A type without a body, as of HEAD, ends pyarrow's client of Azure by an abort.
             kind = [("Content-Type", "application/xml")] if self.command != "HEAD" else []
@@ -157,6 +157,7 @@ class _Server(ThreadingHTTPServer):
         self.requests: Counter[str] = Counter()
         self.pause = threading.Event()
         self.refusal: tuple[int, bytes] | None = None  # every answer
+        self.refused = ""  # within the path of what is refused
         self.most_at_once = self._now = 0
         self._lock = threading.Lock()
 
