@@ -49,15 +49,18 @@ get_python() {
   return 1
 }
 
-# Debian's packages bring no pip.
+# Debian's packages bring no pip, and the pip of an old Python knows no free-threaded ones: it installs
+# wheels into them that cannot be imported.
 install() {
-  "${PIP:-.venv/bin/pip}" --python "$env/bin/python" install -qq --no-compile "$@"
+  local pip=("${PIP:-.venv/bin/pip}" --python "$env/bin/python")
+  [ -x "$env/bin/pip" ] && pip=("$env/bin/python" -m pip)
+  "${pip[@]}" install -qq --no-compile "$@"
 }
 
 make_environment() {
-  "$python" -m venv --clear --without-pip "$env" &&
+  "$python" -m venv --clear --without-pip "$env" && install -c requirements/constraints.txt pip &&
     install -c requirements/constraints.txt -r requirements/gpu-build.txt \
-      pip pytest pytest-xdist || return
+      pytest pytest-xdist || return
   local wheel="install --only-binary :all:"
   for library in hypothesis $LIBRARIES; do
     $wheel -c requirements/constraints.txt "$library" 2>/dev/null || $wheel "$library" 2>/dev/null ||
