@@ -15,11 +15,10 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, worlds
+from helpers.written_files import write_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,13 +49,8 @@ def open_source(kind: str, table: pa.Table, cut: int) -> Iterator[tuple[Any, dic
         yield (cuts if kind == "table" else cuts.to_reader), {}
         return
     with tempfile.TemporaryDirectory() as folder:
-        for i, (start, stop) in enumerate(itertools.pairwise((0, len(table) // 3, len(table)))):
-            part = table[start:stop]
-            if kind in ("ipc", "compressed"):
-                codec = "uncompressed" if kind == "ipc" else "lz4"
-                feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
-            else:
-                pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
+        third = len(table) // 3
+        write_parts(folder, [table[:third], table[third:]], kind, cut)
         source = ds.dataset(folder) if kind == "dataset" else folder
         yield source, {"filter": ds.field("id") != 5} if kind == "filter" else {}
 

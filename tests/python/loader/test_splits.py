@@ -25,6 +25,7 @@ from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.mapped import MappedSource
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
+from helpers.written_files import write_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,14 +50,8 @@ def open_source(kind: str, rows: int, cut: int) -> Iterator[tuple[Any, dict[str,
         yield table.to_reader, {}, ids
     else:
         with tempfile.TemporaryDirectory() as folder:
-            for i, start in enumerate((0, rows // 3, rows // 2)):
-                stop = (rows // 3, rows // 2, rows)[i]
-                part = table[start:stop]
-                if kind in ("ipc", "compressed"):
-                    codec = "uncompressed" if kind == "ipc" else "lz4"
-                    feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
-                else:
-                    pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
+            ends = itertools.pairwise((0, rows // 3, rows // 2, rows))
+            write_parts(folder, [table[start:stop] for start, stop in ends], kind, cut)
             if kind == "dataset":
                 yield ds.dataset(folder, format="parquet"), {}, ids
             elif kind == "filter":

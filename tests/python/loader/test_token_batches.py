@@ -15,10 +15,10 @@ import arrowdl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
 from helpers.random_cases import choose_examples
 from helpers.ranks import Ranks, Steps, divisors, read_with_stops, worlds
+from helpers.written_files import write_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,12 +47,7 @@ def open_source(kind: str, table: pa.Table, cut: int) -> Iterator[tuple[Any, dic
         return
     with tempfile.TemporaryDirectory() as folder:
         half = len(table) // 2
-        for i, part in enumerate((table[:half], table[half:])):
-            if kind in ("ipc", "compressed"):
-                codec = "uncompressed" if kind == "ipc" else "lz4"
-                feather.write_feather(part, f"{folder}/{i}.arrow", compression=codec)
-            else:
-                pq.write_table(part, f"{folder}/{i}.parquet", row_group_size=cut)
+        write_parts(folder, [table[:half], table[half:]], kind, cut)
         source = ds.dataset(folder) if kind == "dataset" else folder
         yield source, {"filter": ds.field("id") >= 5} if kind == "filter" else {}
 
