@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import arrowdl
+import numpy as np
 import pyarrow as pa
 import pytest
 from helpers.gpu import torch
@@ -52,6 +54,32 @@ def test_the_memory_is_torchs() -> None:
     pooled = arrowdl.from_arrow(IDS).to("cuda:0", allocator="pool")
     assert torch.cuda.memory_allocated() - before < 2 * IDS.nbytes
     assert pa.array(copied.to("cpu")).equals(pa.array(pooled.to("cpu")))
+
+
+def test_torch_allocates_without_the_interpreter() -> None:
+    """A thread that copies ahead would wait for the training, and the training for it."""
+    rows, size = 8 << 20, 64 << 20
+    arrowdl.from_arrow(IDS).to("cuda:0")  # the first time, in Python
+    whole = arrowdl.from_arrow(pa.array(np.arange(8 * rows)))
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    stream = arrowdl.from_arrow_stream(whole).rebatch(rows).to("cuda:0").prefetch(4)
+    first = next(stream)
+    ctypes.PyDLL(None).usleep(500_000)  # with the GIL, which ctypes.CDLL would release
+    assert torch.cuda.memory_allocated() - before >= 5 * size
+    read = torch.cat([torch.from_dlpack(array) for array in (first, *stream)])
+    assert read.equal(torch.arange(8 * rows, device="cuda"))
+
+
+def test_out_of_memory_of_torch_says_so() -> None:
+    arrowdl.from_arrow(IDS).to("cuda:0")
+    torch.cuda.set_per_process_memory_fraction(1e-6)
+    try:
+        with pytest.raises(MemoryError, match="CUDA out of memory"):
+            arrowdl.from_arrow(pa.array(np.arange(64 << 20))).to("cuda:0")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert pa.array(arrowdl.from_arrow(IDS).to("cuda:0").to("cpu")).equals(IDS)
 
 
 def test_cupys_allocator() -> None:

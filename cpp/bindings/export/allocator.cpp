@@ -13,6 +13,7 @@
 #include "arrowdl/error.hpp"
 #include "export/allocation_stream.hpp"
 #include "export/exchange_api.hpp"
+#include "export/torch_allocator.hpp"
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
 #include "support/python_hooks.hpp"
@@ -84,10 +85,18 @@ AllocatedMemory call_allocator(py::handle function, const Device& device, int64_
   return result;
 }
 
-AllocatedMemory allocate_auto(const Device& device, int64_t size) {
-  return allocate_with_gil(
-      device, size, [&] { return call_allocator(find_hook(Hook::kAllocateAuto), device, size); });
+/// By torch, which `hook` calls in Python until the functions of C are found.
+template <Hook hook>
+AllocatedMemory allocate_by_torch(const Device& device, int64_t size) {
+  if (const auto* const torch = TorchAllocator::get(device)) return torch->allocate(device, size);
+  return allocate_with_gil(device, size, [&] {
+    AllocatedMemory made = call_allocator(find_hook(hook), device, size);
+    if (made.address != nullptr) TorchAllocator::find(device);
+    return made;
+  });
 }
+
+constexpr auto allocate_auto = allocate_by_torch<Hook::kAllocateAuto>;
 
 /// Memory of a framework's DLPack exchange API, which is ready after the framework's current
 /// stream.
@@ -134,6 +143,9 @@ Allocator read_allocator(PyObject* object) {
                       "torch.Tensor or a memory resource of RMM");
   }
   const py::object function = find_hook(Hook::kFindAllocator)(given);
+  if (function.is(find_hook(Hook::kAllocateByTorch))) {
+    return allocate_by_torch<Hook::kAllocateByTorch>;
+  }
   if (!function.is_none()) {
     const std::shared_ptr<const void> owner = share_object(function.ptr());
     return [owner, called = function.ptr()](const Device& device, int64_t size) {

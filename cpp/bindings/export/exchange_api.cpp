@@ -171,9 +171,11 @@ OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_
     *static_cast<std::string*>(kept) = message;
   };
   if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
-    PyErr_Clear();
-    raise_buffer_error("the framework cannot allocate ", size, " elements of ", dtype.name, " on ",
-                       to_string(device), ": ", reason.substr(0, reason.find('\n')));
+    with_gil([] { PyErr_Clear(); });
+    const bool is_memory = reason.find("out of memory") != std::string::npos;
+    throw Error(is_memory ? ErrorKind::kMemory : ErrorKind::kBuffer,
+                concat("the framework cannot allocate ", size, " elements of ", dtype.name, " on ",
+                       to_string(device), ": ", reason.substr(0, reason.find('\n'))));
   }
   return OwnedTensor(managed);
 }

@@ -12,7 +12,8 @@ namespace arrowdl::python {
 /// `tensor` as an object of the framework of `api`.
 pybind11::object to_object(const DLPackExchangeAPI& api, OwnedTensor tensor);
 
-/// New memory of the framework for `size` elements. Needs the GIL.
+/// New memory of the framework for `size` elements. Needs the GIL, unless the framework's allocator
+/// does not, as torch's. Raises MemoryError and BufferError.
 OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
                         const Device& device);
 

@@ -28,6 +28,7 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks", "find_current"},
     {"arrowdl._frameworks.allocators", "find_allocator"},
     {"arrowdl._frameworks.allocators", "allocate_auto"},
+    {"arrowdl._frameworks.allocators", "allocate_by_torch"},
     {"arrowdl._frameworks.allocators", "free_caches"},
     {"arrowdl._frameworks.jax_streams", "is_stream"},
     {"arrowdl._frameworks.jax_streams", "order_after_compute"},

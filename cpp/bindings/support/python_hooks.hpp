@@ -19,11 +19,12 @@ enum class Hook {
   kFindCurrent,    ///< (device type, driver's current id or None, framework) -> id
   kFindAllocator,  ///< (allocator) -> function of allocate, or None
   kAllocateAuto,   ///< (device type, id, bytes, stream) -> (address, owner, stream or None) or None
-  kFreeCaches,     ///< (device type) -> None
-  kIsStreamOfJax,  ///< (device type, device id, stream) -> bool
-  kOrderAfterJax,  ///< (device type, device id, stream) -> None
-  kPrepareToShare,  ///< () -> None
-  kMap,             ///< (DeviceStream, model, the options of map) -> DeviceStream
+  kAllocateByTorch,  ///< the same, without None
+  kFreeCaches,       ///< (device type) -> None
+  kIsStreamOfJax,    ///< (device type, device id, stream) -> bool
+  kOrderAfterJax,    ///< (device type, device id, stream) -> None
+  kPrepareToShare,   ///< () -> None
+  kMap,              ///< (DeviceStream, model, the options of map) -> DeviceStream
   kCount,
 };
 

@@ -23,14 +23,24 @@ _LEGACY_DEFAULT = {"cuda": 1, "rocm": 0}
 def allocate_auto(name: str, index: int, nbytes: int, stream: int) -> Allocated | None:
     """Allocate by torch where it uses the GPU; None leaves the memory to arrowdl's pool."""
     torch = find_torch(name)
-    return None if torch is None else _allocate_by_torch(name, index, nbytes, stream)
+    return None if torch is None else allocate_by_torch(name, index, nbytes, stream)
+
+
+def allocate_by_torch(name: str, index: int, nbytes: int, stream: int) -> Allocated:
+    """Allocate by torch. Where torch has the functions of C for it, core calls them next time."""
+    import torch
+
+    own = _find_stream_of_torch(stream, index)
+    with torch.cuda.stream(own):
+        memory = torch.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", index))
+    return memory.data_ptr(), memory, stream
 
 
 def find_allocator(allocator: Any) -> Allocator | None:
     """Return the allocator of an object of torch, CuPy or RMM, or of a function; else None."""
     if isinstance(allocator, type):
         is_torch = (allocator.__module__, allocator.__name__) == ("torch", "Tensor")
-        return _allocate_by_torch if is_torch else None
+        return allocate_by_torch if is_torch else None
     if callable(getattr(allocator, "deallocate", None)) and hasattr(allocator, "allocate"):
         return partial(_allocate_by_rmm, allocator)
     return partial(_allocate_by_function, allocator) if callable(allocator) else None
@@ -57,15 +67,6 @@ def free_caches(name: str) -> None:
     get_pool = getattr(sys.modules.get("cupy"), "get_default_memory_pool", None)
     if get_pool is not None:
         get_pool().free_all_blocks()
-
-
-def _allocate_by_torch(name: str, index: int, nbytes: int, stream: int) -> Allocated:
-    import torch
-
-    own = _find_stream_of_torch(stream, index)
-    with torch.cuda.stream(own):
-        memory = torch.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", index))
-    return memory.data_ptr(), memory, stream
 
 
 # torch keeps memory for the stream that it was allocated on. On arrowdl's own, a copy does not wait

@@ -319,3 +319,59 @@ assert pa.array(third.to("cpu")).to_pylist() == [7] * 1000
 del second, third
 settle()
 """)
+
+
+# Of torch's library for CUDA, what needs no GIL: tests/cpp/fake_driver/fake_torch.cpp.
+LIBRARY = """
+from helpers.fake_cuda import FAKE_TORCH
+from helpers.capsules import make_capsule
+
+library = ctypes.CDLL(FAKE_TORCH)
+library.fake_torch_exchange_api.restype = library.fake_torch_stream.restype = ctypes.c_void_p
+library.fake_torch_set_left.argtypes = library.fake_torch_stream.argtypes = [ctypes.c_int64]
+api = make_capsule(library.fake_torch_exchange_api(), "dlpack_exchange_api")
+torch.Tensor = type("Tensor", (), {"__dlpack_c_exchange_api__": api, "__module__": "torch"})
+with_gil = ctypes.PyDLL(FAKE_TORCH)  # ctypes.CDLL releases it
+"""
+
+
+@pytest.mark.parametrize("allocator", ["'auto'", "torch.Tensor"])
+def test_memory_of_torch_needs_no_gil(on_fake_cuda: Callable[[str], None], allocator: str) -> None:
+    """A thread that copies ahead would wait for the training, and the training for it."""
+    on_fake_cuda(f"""{ALLOCATOR}{TORCH}{LIBRARY}
+arrowdl.config.allocator = {allocator}
+check(ids.to("cuda:0"), Memory.made)
+assert library.fake_torch_count() == 0, "the first call is in Python"
+rows = arrowdl.from_arrow(pa.array(range(8000)))
+library.fake_torch_close(2)
+stream = arrowdl.from_arrow_stream(rows).rebatch(1000).to("cuda:0").prefetch(4)
+read = pa.array(next(stream).to("cpu")).to_pylist()
+assert with_gil.fake_torch_open(5) >= 5, "three batches more, while this thread held it"
+read += [row for array in stream for row in pa.array(array.to("cpu")).to_pylist()]
+assert read == list(range(8000))
+assert len(streams) == 1 and library.fake_torch_count() == 8, "Python was called once"
+assert {{library.fake_torch_stream(i) for i in range(8)}} == {{streams[0][0]}}
+del stream
+settle()
+assert library.fake_torch_live() == 0
+library.fake_torch_set_left(0)
+refused(MemoryError, "CUDA out of memory", lambda: ids.to("cuda:0"))
+assert emptied == [], "arrowdl emptied its own pool, and torch its cache"
+library.fake_torch_set_left(1)
+copied = ids.to("cuda:0")
+assert pa.array(copied.to("cpu")).to_pylist() == list(range(1000))
+""")
+
+
+def test_a_torch_without_the_functions_is_called_in_python(
+    on_fake_cuda: Callable[[str], None],
+) -> None:
+    on_fake_cuda(f"""{ALLOCATOR}{TORCH}{LIBRARY}
+del torch.Tensor
+check(ids.to("cuda:0"), Memory.made)
+torch.Tensor = type("Tensor", (), {{}})
+check(ids.to("cuda:0"), Memory.made)
+torch.Tensor = 7
+check(ids.to("cuda:0"), Memory.made)
+assert library.fake_torch_count() == 0 and len(streams) == 3
+""")

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DRIVERS = ROOT / os.environ.get("ARROWDL_DOUBLES", "build/dev") / "tests/cpp/fake_driver"
 FOLDERS = [DRIVERS / name for name in ("fake_cuda", "fake_hip")]
 HIPRTC = DRIVERS / "fake_hiprtc"
+FAKE_TORCH = DRIVERS / "fake_torch/libtorch_cuda.so"
 
 PREAMBLE = """
 import ctypes, gc, time, weakref
