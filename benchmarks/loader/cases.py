@@ -97,25 +97,32 @@ def _make_packed(path: Path) -> Iterator[Case]:
         reader = ds.dataset(path).scanner(batch_size=131_072).to_reader()
         return arrowdl.from_arrow_stream(reader).shuffle(65_536, seed=7)
 
-    def pack(strategy: Any) -> int:
-        return drain(shuffle().pack("tokens", 2048, strategy).rebatch(64))
+    def pack(**options: Any) -> int:
+        return drain(shuffle().pack("tokens", 2048, **options).rebatch(64))
 
     def read_rows() -> int:
         return drain(shuffle().rebatch(BATCH_ROWS["tok"]))
 
-    for strategy in ("concat", "best_fit"):
-        yield Case(f"pack-{strategy}", partial(pack, strategy), read_rows, "shuffled rows", 1.15)
+    for name, options in _list_packs():
+        yield Case(f"pack-{name}", partial(pack, **options), read_rows, "shuffled rows", 1.15)
 
 
 def _make_packed_loaders(path: Path) -> Iterator[Case]:
     """The same blocks as batches of a Loader, beside the rows in the same order."""
     for shuffle, suffix in ((False, ""), (True, "-shuffled")):
         rows = _make_loader(path, "tok", shuffle=shuffle)
-        for strategy in ("concat", "best_fit"):
-            pack = arrowdl.loader.Pack("tokens", 2048, strategy)
-            loader = arrowdl.Loader(path, 64, pack=pack, shuffle=shuffle)
+        for name, options in _list_packs():
+            pack = arrowdl.loader.Pack("tokens", 2048, **options)
+            loader = arrowdl.Loader(path, 64, pack=pack, shuffle=shuffle, ragged="offsets")
             ours = partial(_drain_loader, loader)
-            yield Case(f"loader-pack-{strategy}{suffix}", ours, rows, "the rows, not packed", 1.15)
+            yield Case(f"loader-pack-{name}{suffix}", ours, rows, "the rows, not packed", 1.15)
+
+
+def _list_packs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Both strategies, with all that masks need and with what flash attention takes."""
+    for strategy in ("concat", "best_fit"):
+        yield strategy, {"strategy": strategy}
+        yield f"{strategy}-cu_seqlens", {"strategy": strategy, "add": ["cu_seqlens"]}
 
 
 def _make_ipc(name: str, folder: Path) -> Iterator[Case]:

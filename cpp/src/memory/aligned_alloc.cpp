@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <new>
 
@@ -20,8 +21,11 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kKeptSize = std::size_t{512};
 /// Columns of small batches, which are many, are kept apart from larger blocks.
 constexpr std::size_t kLargeSize = std::size_t{4} << 10;
-/// A few times the size of the unused blocks of a shuffle.
+/// Of each kind of blocks: a few times the unused ones of a shuffle of short rows.
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
+/// While at least as much is in use: a shuffle of long rows frees one block of rows as it fills the
+/// next. At its end the rest is given back.
+constexpr std::size_t kMostKeptBytes = std::size_t{256} << 20;
 constexpr std::size_t kKeptBlocks = 256;
 
 /// Clearing 64 MiB takes 53 ms in small pages and 15 ms in huge ones.
@@ -56,6 +60,9 @@ void free_fresh(void* block, std::size_t rounded) noexcept {
 
 class BlockCache {
  public:
+  /// Counts a block that was made, or taken out.
+  void lend(std::size_t size) noexcept { lent_.fetch_add(size, std::memory_order_relaxed); }
+
   void* take(std::size_t size) noexcept {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock) return nullptr;  // in a forked child, a missing thread may hold it forever
@@ -66,12 +73,16 @@ class BlockCache {
   }
 
   void put(void* address, std::size_t size) noexcept {
+    const std::size_t lent = lent_.fetch_sub(size, std::memory_order_relaxed) - size;
+    const std::size_t limit = std::clamp(lent, kKeptBytes, kMostKeptBytes);
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (!lock || size > kKeptBytes) return free_fresh(address, size);
-    while (count_ == kKeptBlocks || bytes_ + size > kKeptBytes) {  // the oldest goes
+    if (!lock) return free_fresh(address, size);
+    // The oldest goes.
+    while (count_ > 0 && (count_ == kKeptBlocks || bytes_ + size > limit)) {
       const Block oldest = blocks_[0];
       free_fresh(remove(0), oldest.size);
     }
+    if (size > limit) return free_fresh(address, size);
     bytes_ += size;
     blocks_[count_++] = {address, size};
   }
@@ -93,6 +104,7 @@ class BlockCache {
   std::array<Block, kKeptBlocks> blocks_{};
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
+  std::atomic<std::size_t> lent_{0};
 };
 
 /// Never destroyed, for blocks that are freed after everything else.
@@ -118,8 +130,11 @@ bool is_kept(std::size_t rounded) { return kKeeps && rounded >= kKeptSize; }
 
 void* allocate_aligned(std::size_t size) noexcept {
   const std::size_t rounded = round_up(size);
-  void* block = is_kept(rounded) ? cache(rounded).take(rounded) : nullptr;
-  return block != nullptr ? block : allocate_fresh(rounded);
+  if (!is_kept(rounded)) return allocate_fresh(rounded);
+  void* block = cache(rounded).take(rounded);
+  if (block == nullptr) block = allocate_fresh(rounded);
+  if (block != nullptr) cache(rounded).lend(rounded);
+  return block;
 }
 
 void free_aligned(void* block, std::size_t size) noexcept {

@@ -2,6 +2,9 @@
 #include "memory/aligned_alloc.hpp"
 
 #include <gtest/gtest.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -48,6 +51,30 @@ TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer finds blocks that ar
     for (int i = 0; i < count; ++i) blocks.push_back(allocate_aligned(size));
     for (void* block : blocks) free_aligned(block, size);
   }
+}
+
+TEST(BlockCache, LargeBlocksAreKeptWhileAsMuchIsInUse) {
+  constexpr std::size_t kLarge = 40 * kMega;
+  void* first = allocate_aligned(kLarge);
+  void* second = allocate_aligned(kLarge);
+  for (int round = 0; round < 4;
+       ++round) {  // as a shuffle: the next block before the last is freed
+    free_aligned(first, kLarge);
+    void* const third = allocate_aligned(kLarge);
+#if !defined(__SANITIZE_ADDRESS__)
+    EXPECT_EQ(third, first);
+#endif
+    first = std::exchange(second, third);
+  }
+  free_aligned(first, kLarge);
+  free_aligned(second, kLarge);
+#if defined(__linux__)  // at the end the process has no memory there
+  for (void* block : {first, second}) {
+    const auto page = reinterpret_cast<uintptr_t>(block) / 4096 * 4096;
+    unsigned char is_resident = 0;
+    EXPECT_NE(mincore(reinterpret_cast<void*>(page), 1, &is_resident), 0);
+  }
+#endif
 }
 
 TEST(BlockCache, BlocksOfOtherSizesMakeRoom) {
