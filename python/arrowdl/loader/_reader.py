@@ -242,6 +242,7 @@ class EpochReader:
             self._received.stats,
             partial(self._find_most, position),
             partial(self._find_pass, position),
+            1 if position.sharding is None else position.sharding.world_size,
             None if meeting is None else meeting.count_skipped,
         )
 
