@@ -468,7 +468,8 @@ class EpochReader:
                 f"it is {now}: codes have other meanings. Restore the files as they were then, or "
                 "start an epoch with set_epoch, and give the values as vocabulary="
             )
-        meanings = {"source": "dataset", "shuffle": "shuffle"}
+        is_mixed = isinstance(self._source, MixedSource)
+        meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
         for key, meaning in meanings.items():
