@@ -362,7 +362,7 @@ class Pipeline:
             items = Items(messages, valid_rows, notes)
             retry = self._make_retry(numbered, None, keeps_rows=True)
             finish = self._finish
-            return items, self._make_chain(Message.read, batch_size, packer, retry, finish, read)
+            return items, Chain(Message.read, options, batch_size, packer, retry, finish, read)
         keeps_rows = find_parts is not None and bool(options.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
@@ -372,7 +372,7 @@ class Pipeline:
             return self._open_steps(stream, self._then_finish(convert, finish))
         retry = self._make_retry(numbered, device, keeps_rows=keeps_rows)
         move = _keep if device is None else methodcaller("to", device)
-        made = self._make_chain(convert, batch_size, move, retry, finish, read)
+        made = Chain(convert, options, batch_size, move, retry, finish, read)
         return self._open_steps(Items(stream, valid_rows, notes), made)
 
     def _prepare(
@@ -394,29 +394,14 @@ class Pipeline:
 
     def _open_steps(self, items: Any, convert: Convert) -> tuple[Any, Convert]:
         """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
-        options = self.options
-        if not options.num_threads:
+        threads, ahead = self.options.num_threads, self.options.prefetch
+        if not threads:
             return items, convert
-        threads, ahead = options.num_threads, options.prefetch
         made = convert_in_threads(items, convert, threads, ahead, self.count_padding)
         return made, Receive(self._finish)
 
     def _has_outcomes(self, numbered: Numbered | None) -> bool:
         return numbered is not None or self.options.filters
-
-    def _make_chain(
-        self,
-        convert: Convert,
-        batch_size: int,
-        remake: Convert,
-        retry: Retry | None,
-        finish: Convert | None,
-        read: Callable[[], _core.DeviceStream] | None,
-    ) -> Chain:
-        options = self.options
-        size = batch_size if options.pad_last else None
-        steps, has_map = options.steps, options.maps_kept
-        return Chain(convert, steps, size, remake, retry, finish, maps_kept=has_map, read=read)
 
     def _make_retry(
         self, numbered: Numbered | None, device: _core.Device | None, *, keeps_rows: bool

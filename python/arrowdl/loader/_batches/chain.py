@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from arrowdl.loader._batches.missing import Note, take_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
-from arrowdl.loader._options import MASK, Step
+from arrowdl.loader._options import MASK, Options
 from arrowdl.loader._skipped import Report
 from arrowdl.loader._sources.numbered import Numbered
 
@@ -151,19 +151,17 @@ class Chain:
     ----------
     convert : callable
         Makes a batch of tensors from an array or a message.
-    steps : sequence of Step
-    batch_size : int, optional
-        To which batches are padded, with `MASK`.
+    options : Options
+    batch_size : int
+        To which `pad_last` pads.
     remake : callable
         Makes what `convert` takes of an array of rows.
     retry : Retry, optional
         Skip the rows of a batch for which a step fails. None: the error is raised.
     finish : callable, optional
         Called with each batch.
-    maps_kept : bool
-        Whether a `map` follows a `filter`: it gets rows that this keeps, and no others.
     read : callable, optional
-        Reads the rows of the epoch from its start, as `remake` takes them. None for a stream.
+        Reads the rows of the epoch, as `remake` takes them. None for a stream.
 
     Attributes
     ----------
@@ -174,22 +172,20 @@ class Chain:
     def __init__(
         self,
         convert: Convert,
-        steps: Sequence[Step],
-        batch_size: int | None,
+        options: Options,
+        batch_size: int,
         remake: Convert,
         retry: Retry | None,
         finish: Convert | None,
-        *,
-        maps_kept: bool,
         read: Callable[[], Iterable[_core.DeviceArray]] | None,
     ) -> None:
         self._convert = convert
-        self._steps = steps
-        self._batch_size = batch_size
+        self._steps = options.steps
+        self._maps_kept = options.maps_kept
+        self._batch_size = batch_size if options.pad_last else None
         self._remake = remake
-        self._retry = retry if steps else None
+        self._retry = retry if self._steps else None
         self._finish = finish
-        self._maps_kept = maps_kept
         self._read = read
         self._seen: list[_core.DeviceArray] = []
         self._kept: _core.DeviceArray | None = None
@@ -337,9 +333,8 @@ class Chain:
                 return copy.deepcopy(rows)
         where = "the epoch" if self._read else "the first batches of the stream"
         raise ValueError(
-            f"filter() keeps no row of {where}, and the map() after it needs one, to make a batch "
-            "in place of one without rows: filter in the source (filter=, SQL), or call "
-            "map() before filter()"
+            f"filter() keeps no row of {where}, and the map() after it needs one, for a batch "
+            "without rows: filter in the source (filter=, SQL), or call map() first"
         )
 
     def _is_kept(self, rows: _core.DeviceArray) -> bool:
