@@ -492,10 +492,11 @@ class Loader(AdaptedReader):
         """Return a loader that drops rows of each batch.
 
         Steps, ranks and states stay as they are: a batch has fewer rows. One that would have none
-        repeats a row that was dropped, with 0 `valid_rows`; later functions get it. With
-        `pad_last`, batches keep their shape, and ``"valid"`` is False for what was dropped. Give
-        `Loader` a `filter` instead if the files can be filtered by their columns: its batches are
-        full, and row groups are skipped.
+        repeats a row, with 0 `valid_rows`: one of its own, or, for a later `map`, the first of the
+        epoch that all filters keep (of a stream, one of an earlier batch). With `pad_last`, batches
+        keep their shape, and ``"valid"`` is False for what was dropped. Give `Loader` a `filter`
+        instead if the files can be filtered by their columns: its batches are full, and row groups
+        are skipped.
 
         Parameters
         ----------
@@ -514,6 +515,7 @@ class Loader(AdaptedReader):
         TypeError
             `function` cannot be called.
         ValueError
+            When reading: a batch lost all its rows, a `map` follows, and no row is kept. Or
             `sharding` was given without `pad_last`: all processes need as many rows.
         """
         return self._with_step(Step(require_function("filter", function), True))

@@ -230,6 +230,12 @@ class Options:
         """Whether a step drops rows."""
         return any(step.is_filter for step in self.chain)
 
+    @property
+    def maps_kept(self) -> bool:
+        """Whether a `map` follows a `filter`."""
+        kinds = [step.is_filter for step in self.chain]
+        return True in kinds and False in kinds[kinds.index(True) :]
+
     def _check_sizes(self) -> None:
         if self.counts_tokens:
             self._check_tokens()

@@ -9,7 +9,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter, sub
+from operator import attrgetter, methodcaller, sub
 from typing import Any
 
 from arrowdl import _core
@@ -263,7 +263,26 @@ class Pipeline:
             is_new=options.shuffle or is_joined or is_sorted or not source.is_shared,
             numbered=numbered,
             find_parts=find_parts,
+            read=None if isinstance(source, StreamSource) else partial(self._read_start, reader),
         )
+
+    def _read_start(self, reader: Reader) -> _core.DeviceStream:
+        """Read the rows of a reader's epoch from its start, whatever rank and worker it is."""
+        place, own = reader.position, reader.sharding
+        rows = own.global_batch_size
+        sharding = replace(own, world_size=1, num_workers=1, batch_size=rows, drop_last=False)
+        position = Position(place.epoch, phases=place.phases)
+        position.begin(sharding)
+        whole = Reader(position, 0, sharding, 0, 1)
+        source, numbered = self.find_source(position), None
+        if self.options.skips:
+            source, numbered = self._number(source)
+        stream, _ = self._read(source, whole)
+        describe, notes = _describe_batches(whole), dict[int, Note]()
+        stream = self._prepare(stream, describe, whole.valid_rows, notes, numbered, None)
+        if isinstance(self.source, MixedSource):  # it may have no end
+            stream = stream.slice(0, self.source.count_member_rows())
+        return stream.rebatch(own.batch_size) if own.batch_size else stream
 
     def _number(self, source: Source) -> tuple[Source, Numbered]:
         """Return the rows of an epoch with numbers, and what these mean."""
@@ -281,6 +300,7 @@ class Pipeline:
         is_new: bool,
         numbered: Numbered | None = None,
         find_parts: FindParts | None = None,
+        read: Callable[[], _core.DeviceStream] | None = None,
     ) -> tuple[Any, Convert]:
         """Open a stream of rows, an array for each batch.
 
@@ -299,6 +319,8 @@ class Pipeline:
             Of rows with numbers: rows that fail are skipped.
         find_parts : callable, optional
             Finds the parts of an array that are skipped as a whole, if there are several.
+        read : callable, optional
+            Reads the rows of the epoch again.
 
         Returns
         -------
@@ -306,12 +328,8 @@ class Pipeline:
         """
         options, source = self.options, self.source
         notes: dict[int, Note] = {}
-        if numbered is not None:
-            stream = drop_missing(stream, numbered, valid_rows, notes, find_parts)
-        if options.transform_arrow is not None:
-            skip = None if numbered is None else SkipArrow(numbered, valid_rows, notes)
-            # Copied when it is called.
-            stream, is_new = self._transform_arrow(stream, describe, skip), True
+        stream = self._prepare(stream, describe, valid_rows, notes, numbered, find_parts)
+        is_new = is_new or options.transform_arrow is not None  # copied when it is called
         if options.transform_arrow is not None or source.column_names is None:
             names = [field.name for field in stream.schema.children]
             options.check_columns(names)
@@ -335,73 +353,66 @@ class Pipeline:
             stream = stream.to(device)
         else:
             to_tensors = self._choose_converter({})  # copied into a block anyway
-            is_kept = numbered is not None and bool(options.steps)
+            is_kept = options.maps_kept or (numbered is not None and bool(options.steps))
             count, clock = self.count_padding, self._clock
             packer = Packer(to_tensors, device, count, clock, keeps_rows=is_kept)
             messages = pack_ahead(stream, packer, depth)
             if not self._has_outcomes(numbered):
-                return messages, self._then_finish(Message.read)
+                return messages, self._then_finish(Message.read, self._finish)
             items = Items(messages, valid_rows, notes)
-            retry = self._make_retry(numbered, packer, None, keeps_rows=True)
-            return items, self._make_chain(Message.read, batch_size, retry, self._finish)
+            retry = self._make_retry(numbered, None, keeps_rows=True)
+            finish = self._finish
+            return items, Chain(Message.read, options, batch_size, packer, retry, finish, read)
         keeps_rows = find_parts is not None and bool(options.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
-        retry = self._make_retry(numbered, _keep, device, keeps_rows=keeps_rows)
         stream = stream.prefetch(depth) if depth else stream
-        return self._open_steps(stream, convert, valid_rows, notes, batch_size, numbered, retry)
+        finish = None if options.num_threads else self._finish
+        if not self._has_outcomes(numbered):
+            return self._open_steps(stream, self._then_finish(convert, finish))
+        retry = self._make_retry(numbered, device, keeps_rows=keeps_rows)
+        move = _keep if device is None else methodcaller("to", device)
+        made = Chain(convert, options, batch_size, move, retry, finish, read)
+        return self._open_steps(Items(stream, valid_rows, notes), made)
 
-    def _open_steps(
+    def _prepare(
         self,
         stream: _core.DeviceStream,
-        convert: Convert,
+        describe: Callable[[int], str],
         valid_rows: dict[int, int],
         notes: dict[int, Note],
-        batch_size: int,
         numbered: Numbered | None,
-        retry: Retry | None,
-    ) -> tuple[Any, Convert]:
+        find_parts: FindParts | None,
+    ) -> _core.DeviceStream:
+        """Drop rows that could not be read, and call `transform_arrow`; see `open_arrays`."""
+        if numbered is not None:
+            stream = drop_missing(stream, numbered, valid_rows, notes, find_parts)
+        if self.options.transform_arrow is not None:
+            skip = None if numbered is None else SkipArrow(numbered, valid_rows, notes)
+            stream = self._transform_arrow(stream, describe, skip)
+        return stream
+
+    def _open_steps(self, items: Any, convert: Convert) -> tuple[Any, Convert]:
         """Return what `open_arrays` does: the batches' steps, in threads if there are some."""
-        options = self.options
-        items: Any = stream
-        finish = None if options.num_threads else self._finish
-        if self._has_outcomes(numbered):
-            items = Items(stream, valid_rows, notes)
-            convert = self._make_chain(convert, batch_size, retry, finish)
-        elif not options.num_threads:
-            return stream, self._then_finish(convert)
-        elif options.steps:
-            convert = Transform(convert, self._join_steps(), None)
-        if not options.num_threads:
+        threads, ahead = self.options.num_threads, self.options.prefetch
+        if not threads:
             return items, convert
-        threads, ahead = options.num_threads, options.prefetch
         made = convert_in_threads(items, convert, threads, ahead, self.count_padding)
         return made, Receive(self._finish)
 
     def _has_outcomes(self, numbered: Numbered | None) -> bool:
         return numbered is not None or self.options.filters
 
-    def _make_chain(
-        self, convert: Convert, batch_size: int, retry: Retry | None, finish: Convert | None
-    ) -> Chain:
-        size = batch_size if self.options.pad_last else None
-        return Chain(convert, self.options.steps, size, retry, finish)
-
     def _make_retry(
-        self,
-        numbered: Numbered | None,
-        remake: Callable[[_core.DeviceArray], Any],
-        device: _core.Device | None,
-        *,
-        keeps_rows: bool,
+        self, numbered: Numbered | None, device: _core.Device | None, *, keeps_rows: bool
     ) -> Retry | None:
-        """Return how steps are called again; `remake` takes rows on `device`."""
+        """Return how steps are called again, with rows on `device`."""
         if numbered is None:
             return None
         sample: Callable[[], Iterable[_core.DeviceArray]] = partial(sample_rows, numbered, device)
         if self.options.transform_arrow is not None:  # it would have to be called for them, too
             sample = tuple
-        return Retry(numbered, remake, sample, keeps_rows=keeps_rows)
+        return Retry(numbered, sample, keeps_rows=keeps_rows)
 
     def _join_steps(self) -> Convert:
         functions = [step.function for step in self.options.steps]
@@ -437,7 +448,9 @@ class Pipeline:
             Whether the memory of the rows has no other user. Other rows are copied if batches may
             be written to.
         """
-        return self._then_finish(self._choose_converter(self._choose_access(is_new=is_new)))
+        return self._then_finish(
+            self._choose_converter(self._choose_access(is_new=is_new)), self._finish
+        )
 
     def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
         if not self.options.exposes_writable_tensors:
@@ -508,10 +521,9 @@ class Pipeline:
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(stream.schema)
 
-    def _then_finish(self, convert: Convert) -> Convert:
+    def _then_finish(self, convert: Convert, finish: Convert | None) -> Convert:
         """Return `convert`, followed by the transform and `finish`."""
-        options, finish = self.options, self._finish
-        if options.steps:
+        if self.options.steps:
             return Transform(convert, self._join_steps(), finish)
         if finish is None:
             return convert

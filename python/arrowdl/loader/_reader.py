@@ -242,6 +242,7 @@ class EpochReader:
             self._received.stats,
             partial(self._find_most, position),
             partial(self._find_pass, position),
+            1 if position.sharding is None else position.sharding.world_size,
             None if meeting is None else meeting.count_skipped,
         )
 
@@ -467,7 +468,8 @@ class EpochReader:
                 f"it is {now}: codes have other meanings. Restore the files as they were then, or "
                 "start an epoch with set_epoch, and give the values as vocabulary="
             )
-        meanings = {"source": "dataset", "shuffle": "shuffle"}
+        is_mixed = isinstance(self._source, MixedSource)
+        meanings = {"source": "dataset or stop=" if is_mixed else "dataset", "shuffle": "shuffle"}
         if self._options.shuffle:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
         for key, meaning in meanings.items():

@@ -39,9 +39,10 @@ class Tally:
         Returns how many rows may be skipped.
     find_pass : callable
         Returns the number of the pass; 0 in an epoch with an end.
+    world_size : int
     share : callable, optional
         Takes the number of a pass and rows that were skipped now. Returns those of all ranks in
-        this pass so far.
+        this pass so far, or None if they are not known.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class Tally:
         stats: Stats,
         find_most: Callable[[], int],
         find_pass: Callable[[], int],
+        world_size: int,
         share: Callable[[int, int], int | None] | None = None,
     ) -> None:
         self._stats = stats
         self._find_most = find_most
         self._find_pass = find_pass
+        self._world_size = world_size
         self._share = share
         self._most: int | None = None
         self._pass = 0
@@ -80,12 +83,18 @@ class Tally:
         if self._most is None:
             self._most = self._find_most()
         if max(self._rows, total or 0) > self._most:
-            raise renew(report.error, self._describe(total or self._rows))
+            raise renew(report.error, self._describe(total))
 
-    def _describe(self, total: int) -> str:
+    def _describe(self, total: int | None) -> str:
         when = f"pass {self._pass} over the sources" if self._pass else "this epoch"
-        others = total - self._rows
-        where = f"on this rank and {others} on others" if others else "on this rank"
+        where = "on this rank"
+        if total is not None and total > self._rows:
+            where += f" and {total - self._rows} on others"
+        elif total is None and self._world_size > 1:
+            where += (
+                f" (each of the {self._world_size} ranks counts alone: they have no process group "
+                "of torch.distributed)"
+            )
         return (
             f'Loader(on_error="skip") has skipped {self._rows} rows in {when} {where} '
             f"({len(self._known)} errors), and this is the last error: max_skipped_rows="

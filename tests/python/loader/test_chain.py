@@ -203,6 +203,162 @@ def test_steps_ranks_and_states(shuffle: bool, splits: int | None) -> None:
             assert first + later == alone
 
 
+def is_rare(batch: dict[str, Any]) -> Any:
+    return batch["id"] % 40 == 7
+
+
+def require_rare(batch: dict[str, Any]) -> dict[str, Any]:
+    assert is_rare(batch).all(), f"map() got rows that filter() has dropped: {batch['id']}"
+    return {"id": batch["id"], "twice": batch["id"] * 2}
+
+
+def copy_rows(batch: Any) -> Any:
+    return batch
+
+
+RARE = [7, 47, 87]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("splits", [None, 4])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"pad_last": True},
+        {"transform": dict, "columns": ["id"]},
+        {"transform_arrow": copy_rows},
+        {"num_threads": 2},
+    ],
+    ids=["plain", "padded", "transform", "arrow", "threads"],
+)
+def test_a_map_gets_no_row_that_was_dropped(
+    shuffle: bool, splits: int | None, on_error: Any, more: dict[str, Any]
+) -> None:
+    options = {"shuffle": shuffle, "buffer_size": 40, "splits": splits, "on_error": on_error}
+
+    def make(**rank: int) -> Any:
+        size = 12 // rank["world_size"]
+        table = make_table().select(["id", "list"])
+        loader = arrowdl.Loader(table, size, **options, **OPTIONS, **more, **rank)
+        return loader.filter(is_rare).map(require_rare).filter(is_rare).map(require_rare)
+
+    alone = Ranks(make, 1, 0)
+    steps, _ = alone.read()
+    assert sorted(flatten(steps)) == RARE
+    stats = alone.loaders[0].stats()
+    assert (stats.rows, stats.filtered_rows, stats.skipped_rows) == (3, ROWS - 3, 0)
+    for ranks, workers, stop in [(1, 2, 0), (2, 0, 3), (4, 2, 2), (4, 0, 1)]:
+        first, state = Ranks(make, ranks, workers).read(stop)
+        rest = Ranks(make, 4 // ranks, workers)
+        rest.load(state)
+        later, _ = rest.read()
+        assert sorted(flatten(first + later)) == RARE
+        if splits is not None:
+            assert first + later == steps
+
+
+def test_the_row_that_stands_in_is_the_same_after_a_resume() -> None:
+    def make(rank: int = 0, world_size: int = 1) -> Any:
+        loader = arrowdl.Loader(
+            make_table().select(["id"]),
+            global_batch_size=4,
+            splits=4,
+            shuffle=True,
+            rank=rank,
+            world_size=world_size,
+            **OPTIONS,
+        )
+        return loader.filter(is_rare).map(require_rare)
+
+    loader = make()
+    ids = {int(batch["id"][0]) for batch in loader if not loader.valid_rows}
+    assert len(ids) == 1
+    loader = make(rank=1, world_size=2)
+    list(zip(range(10), loader, strict=False))
+    resumed = make(rank=3, world_size=4)
+    resumed.load_state_dict(loader.state_dict())
+    assert {int(batch["id"][0]) for batch in resumed if not resumed.valid_rows} == ids
+
+
+def test_a_map_after_a_filter_of_other_sources() -> None:
+    table = make_table().select(["id"])
+    mixed = {"a": table, "b": table.slice(0, 20)}
+    weights = {"a": 3, "b": 1}
+    loader = arrowdl.Loader.mix(mixed, 2, weights=weights, splits=2, stop="all", **OPTIONS)
+    read_ids = flatten(read(loader.filter(is_rare).map(require_rare)))
+    assert set(read_ids) == set(RARE)
+    endless = arrowdl.Loader.mix(mixed, 2, weights=weights, splits=2, stop="repeat", **OPTIONS)
+    chain = endless.filter(is_rare).map(require_rare)
+    assert {7, 47, 87} == {i for _, b in zip(range(200), chain, strict=False) for i in b["id"]}
+    tokens = make_table().append_column("tokens", pa.array([[i] * 4 for i in range(ROWS)]))
+    budget = {"batch_tokens": 12, "token_column": "tokens", "bucket_by": "tokens", "splits": 2}
+    bucketed = arrowdl.Loader(tokens, columns=["id", "tokens"], **budget, **OPTIONS)
+    assert sorted(flatten(read(bucketed.filter(is_rare).map(require_rare)))) == RARE
+    pack = arrowdl.Pack("tokens", 4)
+    blocks = arrowdl.Loader(tokens, 2, pack=pack, columns=["tokens"], **OPTIONS)
+
+    def starts_rare(batch: dict[str, Any]) -> Any:
+        return batch["tokens"][:, 0] % 40 == 7
+
+    def check(batch: dict[str, Any]) -> dict[str, Any]:
+        assert starts_rare(batch).all()
+        return batch
+
+    chain = blocks.filter(starts_rare).map(check)
+    assert [int(b["tokens"][0, 0]) for b in chain if chain.valid_rows] == RARE
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_stream_shows_a_row_before_it_stands_in(on_error: Any) -> None:
+    """It is not read twice at once: a row of an earlier batch is kept."""
+    table = make_table().select(["id"])
+    loader = arrowdl.Loader(table.slice(4).to_reader, 4, on_error=on_error, **OPTIONS)
+    assert flatten(read(loader.filter(is_rare).map(require_rare))) == RARE
+    loader = arrowdl.Loader(table.to_reader, 4, on_error=on_error, **OPTIONS)
+    chain = loader.filter(is_rare).map(require_rare)
+    with pytest.raises(ValueError, match="no row of the first batches of the stream, and the map"):
+        next(iter(chain))
+    assert flatten(read(loader.filter(is_rare))) == RARE, "without a map it needs none"
+
+
+def test_a_filter_that_keeps_nothing() -> None:
+    table = make_table().select(["id"])
+    for options in ({}, {"on_error": "skip"}, {"shuffle": True}, {"num_threads": 2}):
+        loader = arrowdl.Loader(table, 10, **options, **OPTIONS)
+        nothing = loader.filter(lambda batch: batch["id"] < 0)
+        assert [nothing.valid_rows for _ in nothing] == [0] * 10
+        with pytest.raises(ValueError, match=r"filter\(\) keeps no row of the epoch, and the map"):
+            next(iter(nothing.map(double)))
+    mixed = arrowdl.Loader.mix({"a": table}, 8, weights={"a": 1}, splits=1, **OPTIONS)
+    with pytest.raises(ValueError, match="keeps no row of the epoch"):
+        next(iter(mixed.filter(lambda batch: batch["id"] < 0).map(double)))
+
+
+def test_a_row_that_stands_in_is_one_for_which_no_function_fails() -> None:
+    def fail(batch: dict[str, Any]) -> dict[str, Any]:
+        if 7 in batch["id"]:
+            raise ZeroDivisionError("bad")
+        return require_rare(batch)
+
+    loader = arrowdl.Loader(make_table().select(["id"]), 10, on_error="skip", **OPTIONS)
+    chain = loader.filter(is_rare).map(fail)
+    ids = [(chain.valid_rows, batch["id"].tolist()) for batch in chain]
+    assert ids == [(int(i in (4, 8)), [87 if i == 8 else 47]) for i in range(10)]
+    assert (chain.stats().skipped_rows, chain.stats().filtered_rows) == (10, 88)
+    strict = arrowdl.Loader(make_table().select(["id"]), 10, **OPTIONS)
+    with pytest.raises(ZeroDivisionError):
+        next(iter(strict.filter(is_rare).map(fail)))
+
+
+def test_the_rest_of_a_batch_is_that_of_a_filter_for_the_whole_batch() -> None:
+    """A filter may compare the rows of a batch: alone, none is above their mean."""
+    loader = arrowdl.Loader(make_table().select(["id"]), 10, rank=1, world_size=3, **OPTIONS)
+    chain = loader.filter(lambda batch: batch["id"] > batch["id"].mean()).map(double)
+    assert sum(chain.valid_rows for _ in chain) == 16
+
+
 def test_a_chain_is_a_loader() -> None:
     loader = arrowdl.Loader(make_table(), 10, columns=["id"], **OPTIONS)
     batches = iter(loader)

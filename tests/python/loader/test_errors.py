@@ -32,6 +32,22 @@ def fail(source: Any, **options: Any) -> str:
     return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
 
+# ---- types
+
+
+def test_types_without_a_tensor_are_cast_by_an_option_of_the_loader() -> None:
+    table = pa.table({"id": range(4), "price": pa.array(range(4), pa.decimal128(22, 2))})
+    assert "cast it in transform_arrow=, or leave it out of columns=" in fail(table)
+    assert 'jax_enable_x64", True) first, or cast with dtype=' in fail(table, framework="jax")
+    schema = pa.schema({"id": pa.int32(), "price": pa.float64()})
+
+    def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.cast(schema)
+
+    (batch,) = arrowdl.Loader(table, 4, framework="jax", transform_arrow=cast, dtype="float32")
+    assert batch["price"].tolist() == [0, 1, 2, 3]
+
+
 # ---- nulls
 
 

@@ -581,7 +581,7 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
 
 def test_types_that_differ_are_named() -> None:
     tables = {"a": make_table(0, 8), "b": pa.table({"id": pa.array(range(8), pa.int32())})}
-    with pytest.raises(ValueError, match='"b" has "id" of int32, and "a" of int64'):
+    with pytest.raises(ValueError, match=r'"b" has "id" of int32, and "a" of int64.* cast a table'):
         arrowdl.Loader.mix(tables, 4, weights={"a": 1, "b": 1})
 
 
@@ -611,6 +611,9 @@ def test_a_state_of_other_sources_is_refused() -> None:
         damaged = state | {"phases": [[0, [1]]]} if lengths == [8, 8] else state
         with pytest.raises(ValueError, match=message):
             other.load(damaged)
+    other = mix(make_tables([8, 8]), {"s0": 1, "s1": 1}, global_batch_size=4, stop="all")
+    with pytest.raises(ValueError, match="another dataset or stop="):
+        other.load(state)
 
 
 @pytest.mark.parametrize(

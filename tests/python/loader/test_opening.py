@@ -212,6 +212,8 @@ def test_a_near_miss_is_told_what_to_give(tmp_path: Path) -> None:
         (pq.ParquetDataset(path), r"pyarrow.dataset.dataset\(source.files\)"),
         (path.read_bytes(), r"io.BytesIO\(data\)"),
         ({"x": [1, 2]}, r"pyarrow.table\(columns\)"),
+        ([str(path), TABLE], r"a list has paths, or record batches and tables: Loader\.mix"),
+        ([1, 2], r"a list has paths, or record batches and tables"),
         (3.5, "give paths, a pyarrow dataset, a table or frame, a file object"),
     ):
         with pytest.raises(TypeError, match=f"cannot read {type(source).__name__}: .*{advice}"):

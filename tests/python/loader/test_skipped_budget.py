@@ -104,6 +104,34 @@ def test_ranks_share_the_budget(group: Any) -> None:
     assert len(steps) == 5, "row 155 is in step 5"
 
 
+def read_alone(rank: int, bad: list[int], most: int) -> Any:
+    loader = arrowdl.Loader(
+        TABLE,
+        25,
+        columns=["id"],
+        framework="numpy",
+        on_error="skip",
+        max_skipped_rows=most,
+        transform=Failing(*bad),
+        rank=rank,
+        world_size=4,
+    )
+    rows = sum(loader.valid_rows for _ in loader)
+    return rows, loader.stats().skipped_rows
+
+
+def test_ranks_without_a_group_have_a_budget_each() -> None:
+    """Together they may skip four times as many rows, and the error says that each counts alone."""
+    bad = [2, 53, 104, 155]
+    assert [read_alone(rank, bad, 25) for rank in range(4)] == [(25, 25)] * 4
+    assert [read_alone(rank, [2], 25) for rank in range(4)] == [(25, 25)] + [(50, 0)] * 3
+    for rank in range(4):
+        with pytest.raises(ZeroDivisionError, match="a bad row") as caught:
+            read_alone(rank, bad, 24)
+        (note,) = caught.value.__notes__
+        assert "25 rows in this epoch on this rank (each of the 4 ranks counts alone: they" in note
+
+
 # ---- mixtures without end
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from arrowdl import _core
@@ -21,7 +21,7 @@ from arrowdl.loader._batches.missing import Note, take_rows
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._batches.pad import drop_column, pad_rows
 from arrowdl.loader._batches.select_rows import clear_end, read_mask, select_rows
-from arrowdl.loader._options import MASK, Step
+from arrowdl.loader._options import MASK, Options
 from arrowdl.loader._skipped import Report
 from arrowdl.loader._sources.numbered import Numbered
 
@@ -106,6 +106,8 @@ class Outcome:
         Rows of this rank that were dropped by `filter`.
     report : Report, optional
         Of rows that were skipped.
+    is_left : bool
+        Whether a `map` was not called, since filters kept no row for it.
     """
 
     batch: Any
@@ -113,6 +115,7 @@ class Outcome:
     valid: int
     filtered: int = 0
     report: Report | None = None
+    is_left: bool = False
 
 
 class Retry:
@@ -122,10 +125,8 @@ class Retry:
     ----------
     numbered : Numbered
         What the numbers of the rows mean.
-    remake : callable
-        Makes what `Chain` converts of an array of rows.
     sample : callable
-        Returns rows as `remake` takes them, of several places of the source.
+        Returns rows as `Chain` remakes them, of several places of the source.
     keeps_rows : bool
         Whether the rows of a batch are still there when it was converted, and no step can write to
         them.
@@ -134,13 +135,11 @@ class Retry:
     def __init__(
         self,
         numbered: Numbered,
-        remake: Callable[[_core.DeviceArray], Any],
         sample: Callable[[], Iterable[_core.DeviceArray]],
         *,
         keeps_rows: bool,
     ) -> None:
         self.numbered = numbered
-        self.remake = remake
         self.substitutes = Substitutes(sample)
         self.keeps_rows = keeps_rows
 
@@ -152,13 +151,17 @@ class Chain:
     ----------
     convert : callable
         Makes a batch of tensors from an array or a message.
-    steps : sequence of Step
-    batch_size : int, optional
-        To which batches are padded, with `MASK`.
+    options : Options
+    batch_size : int
+        To which `pad_last` pads.
+    remake : callable
+        Makes what `convert` takes of an array of rows.
     retry : Retry, optional
         Skip the rows of a batch for which a step fails. None: the error is raised.
     finish : callable, optional
         Called with each batch.
+    read : callable, optional
+        Reads the rows of the epoch, as `remake` takes them. None for a stream.
 
     Attributes
     ----------
@@ -169,16 +172,23 @@ class Chain:
     def __init__(
         self,
         convert: Convert,
-        steps: Sequence[Step],
-        batch_size: int | None,
+        options: Options,
+        batch_size: int,
+        remake: Convert,
         retry: Retry | None,
         finish: Convert | None,
+        read: Callable[[], Iterable[_core.DeviceArray]] | None,
     ) -> None:
         self._convert = convert
-        self._steps = steps
-        self._batch_size = batch_size
-        self._retry = retry if steps else None
+        self._steps = options.steps
+        self._maps_kept = options.maps_kept
+        self._batch_size = batch_size if options.pad_last else None
+        self._remake = remake
+        self._retry = retry if self._steps else None
         self._finish = finish
+        self._read = read
+        self._seen: list[_core.DeviceArray] = []
+        self._kept: _core.DeviceArray | None = None
         self.seconds = 0.0
 
     def __call__(self, item: Item) -> Outcome:
@@ -186,6 +196,8 @@ class Chain:
         spare: list[_core.DeviceArray] = []
         if retry is not None and not retry.keeps_rows:
             spare = retry.substitutes.copy_rows(item.rows)
+        notes_rows = self._maps_kept and self._read is None and not self._seen
+        rows = [copy.deepcopy(item.rows)] if notes_rows else []
         batch = self._convert(item.content)
         begin = time.perf_counter()
         try:
@@ -197,6 +209,11 @@ class Chain:
         else:
             if retry is not None:
                 retry.substitutes.keep(spare[0] if spare else item.rows)
+        if outcome.valid and not self._seen:
+            self._seen = rows
+        if outcome.is_left:
+            made = self._stand_in()
+            outcome.batch, outcome.rows = made.batch, made.rows
         self.seconds = time.perf_counter() - begin
         if item.note is not None and item.note.report is not None:
             outcome.report = item.note.report + outcome.report
@@ -214,29 +231,29 @@ class Chain:
         """
         content = item.content if isinstance(item.content, _core.DeviceArray) else None
         made = Outcome(batch, len(item), item.valid)
+        has_kept = True
         for step in self._steps:
             if not step.is_filter:
-                made.batch, content = self._call(step.function, made), None
+                if not has_kept:
+                    made.is_left = True
+                    break
+                made.batch, content = self._call(step.function, made.batch), None
                 continue
-            if not made.valid:
-                continue  # it has no row of this rank
-            mask = read_mask(self._call(step.function, made), made.rows)
-            kept = [i for i in range(made.valid) if mask[i]]
-            if len(kept) == made.valid:
+            if not (has_kept and (made.valid or self._maps_kept)):
+                continue  # nothing asks what a row of another rank is
+            mask = read_mask(self._call(step.function, made.batch), made.rows)
+            kept = [i for i in range(made.valid or made.rows) if mask[i]]
+            has_kept = bool(kept)
+            if all(mask):
                 continue
-            made.filtered += made.valid - len(kept)
-            made.valid = len(kept)
+            if made.valid:
+                made.filtered += made.valid - len(kept)
+                made.valid = len(kept)
             content = self._keep(made, content, kept)
         return made
 
-    def _call(self, function: Callable[[Any], Any], made: Outcome) -> Any:
-        if self._retry is None:
-            return function(made.batch)
-        try:
-            return call(function, made.batch)
-        except FunctionError as failure:
-            failure.filtered = 0 if made.valid else made.filtered
-            raise
+    def _call(self, function: Callable[[Any], Any], batch: Any) -> Any:
+        return function(batch) if self._retry is None else call(function, batch)
 
     def _keep(
         self, made: Outcome, content: _core.DeviceArray | None, kept: list[int]
@@ -246,7 +263,7 @@ class Chain:
         if content is not None:
             content = take_rows(content, index)
             if self._batch_size is not None:
-                content = pad_rows(drop_column(content, MASK), len(kept), self._batch_size)
+                content = pad_rows(drop_column(content, MASK), made.valid, self._batch_size)
             made.batch, made.rows = self._convert(content), len(content)
             return content
         if self._batch_size is not None:
@@ -265,28 +282,63 @@ class Chain:
         assert note is not None
 
         def attempt(start: int, stop: int) -> Outcome:
-            return self._try(retry, rows[start:stop], stop - start)
+            return self._try(rows[start:stop], stop - start)
 
         rest = find_rest(attempt, failure, note, retry.numbered)
         made: Outcome | None = None
         if rest.spans:
             taken = take_rest(rows, rest)
             try:
-                made = self._try(retry, taken, len(taken))
+                made = self._try(taken, len(taken))
             except FunctionError as own:
                 failure = own
                 rest.drop_rest(own, note, retry.numbered)
         if made is None:
             if retry.keeps_rows:
                 spare = list_rows(rows)
-            made = retry.substitutes.make(partial(self._try, retry), spare, failure.error)
-        made.filtered += rest.filtered
+            made = retry.substitutes.make(self._try, spare, failure.error)
         made.report = rest.report
         return made
 
-    def _try(self, retry: Retry, rows: _core.DeviceArray, valid: int = 0) -> Outcome:
+    def _try(self, rows: _core.DeviceArray, valid: int = 0) -> Outcome:
         """Make a batch of `rows`, of which the first ones are valid, and call the steps."""
         if self._batch_size is not None:
             rows = pad_rows(drop_column(rows, MASK), valid, self._batch_size)
-        item = Item(retry.remake(rows), valid, None)
+        item = Item(self._remake(rows), valid, None)
         return self._run(item, self._convert(item.content))
+
+    def _stand_in(self) -> Outcome:
+        """Return a batch without valid rows, of a row that all filters keep.
+
+        Raises
+        ------
+        ValueError
+            There is none.
+        """
+        if self._kept is None:
+            self._kept = self._find_kept()
+        try:
+            return self._try(copy.deepcopy(self._kept))
+        except FunctionError as failure:  # it has not failed before
+            raise failure.error from None
+
+    def _find_kept(self) -> _core.DeviceArray:
+        for rows in self._seen if self._read is None else self._read():
+            is_kept = self._is_kept(rows)
+            if is_kept or self._retry is not None:  # which may fail for other rows of these
+                for i in range(len(rows)):
+                    if self._is_kept(rows[i : i + 1]):
+                        return copy.deepcopy(rows[i : i + 1])
+            if is_kept:
+                return copy.deepcopy(rows)
+        where = "the epoch" if self._read else "the first batches of the stream"
+        raise ValueError(
+            f"filter() keeps no row of {where}, and the map() after it needs one, for a batch "
+            "without rows: filter in the source (filter=, SQL), or call map() first"
+        )
+
+    def _is_kept(self, rows: _core.DeviceArray) -> bool:
+        try:
+            return not self._try(copy.deepcopy(rows)).is_left
+        except FunctionError:
+            return False

@@ -12,12 +12,18 @@ from arrowdl import _core
 _NULL_ADVICE = re.compile(
     r"(use to_torch\(\), to_jax\(\) or to_numpy\(\) with |use |choose )(?=nulls=)"
 )
+_CAST_ADVICE = {
+    "cast it to an integer or floating point type": (
+        "cast it in transform_arrow=, or leave it out of columns="
+    ),
+    "or cast the data": "or cast with dtype=",
+}
 
 
 def explain_errors(
     convert: Callable[[_core.DeviceArray], Any], find_nulls: Callable[[str], str]
 ) -> Callable[[_core.DeviceArray], Any]:
-    """Return `convert` with a BufferError about nulls that names the Loader's option and a file.
+    """Return `convert` with a BufferError that names the Loader's option, and a file with nulls.
 
     Parameters
     ----------
@@ -35,6 +41,10 @@ def explain_errors(
             if own != text:
                 error.args = (own,)
                 _add_place(error, find_nulls, _find_columns(text, array))
+            else:
+                for advice, ours in _CAST_ADVICE.items():
+                    text = text.replace(advice, ours)
+                error.args = (text,)
             raise
 
     return convert_or_explain

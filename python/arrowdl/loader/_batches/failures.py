@@ -23,15 +23,11 @@ class FunctionError(Exception):
     Attributes
     ----------
     error : Exception
-    filtered : int
-        Rows of this rank that were dropped before, if none was left: the function had a row that
-        stands in for them.
     """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
-        self.filtered = 0
 
 
 def call(function: Callable[[Any], Any], given: Any) -> Any:
@@ -58,14 +54,11 @@ class Rest:
     ----------
     spans : list of (int, int)
         First row, and the one after the last, of each part that is left.
-    filtered : int
-        Rows of parts of which a filter dropped all.
     report : Report, optional
         Of the rows of the other parts.
     """
 
     spans: list[tuple[int, int]] = field(default_factory=list)
-    filtered: int = 0
     report: Report | None = None
 
     def drop(
@@ -73,9 +66,7 @@ class Rest:
     ) -> None:
         """Note that rows are left out, for which a function has failed."""
         start, stop = span
-        if failure.filtered:
-            self.filtered += stop - start
-        elif stop > start:
+        if stop > start:
             numbers = note.list_numbers()[start:stop]
             report = report_failed(numbered, numbers, detach(failure.error))
             self.report = report if self.report is None else self.report + report

@@ -222,11 +222,13 @@ def _find_stream(source: Any) -> Opener | None:
         or is_of(source, "adbc_driver_manager", "ArrowArrayStreamHandle")
         or is_of(source, "pyarrow._flight", "FlightStreamReader")
     )
-    has_protocol = any(
-        hasattr(source, f"__arrow_c_{kind}__")
-        for kind in ("device_stream", "stream", "device_array", "array")
-    )
     is_capsule = type(source).__name__ == "PyCapsule"
-    if not (is_iterator or has_protocol or is_capsule or isinstance(source, (list, tuple))):
+    is_list = isinstance(source, (list, tuple)) and all(map(_is_arrow, source))
+    if not (is_iterator or is_capsule or is_list or _is_arrow(source)):
         return None
     return _Given(source, is_iterator or is_capsule)
+
+
+def _is_arrow(source: Any) -> bool:
+    kinds = ("arrow_c_device_stream", "arrow_c_stream", "arrow_c_device_array", "arrow_c_array")
+    return any(hasattr(source, f"__{kind}__") for kind in (*kinds, "dataframe"))

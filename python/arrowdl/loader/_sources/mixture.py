@@ -242,7 +242,7 @@ class MixedSource(IndexedSource):
                     raise ValueError(
                         f'"{member.name}" has "{ours.name}" of {theirs.type}, and '
                         f'"{self.members[0].name}" of {ours.type}: a mixture has one type for each '
-                        "column, cast them to one"
+                        "column: cast a table, read files by pyarrow.dataset.dataset(schema=)"
                     )
 
     def _count_length(self) -> int:

@@ -163,6 +163,8 @@ def _advise(source: Any) -> str:
         return "give a pyarrow dataset of its files, pyarrow.dataset.dataset(source.files)"
     if isinstance(source, (bytes, bytearray, memoryview)):
         return "give a file object of the bytes of a file, io.BytesIO(data)"
+    if isinstance(source, (list, tuple)):
+        return "a list has paths, or record batches and tables: Loader.mix reads several sources"
     if isinstance(source, Mapping):
         return "give a table of its columns, pyarrow.table(columns)"
     return (
