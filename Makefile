@@ -51,7 +51,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
+	@tools/stages.sh check-documents check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -75,7 +75,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-documents check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -114,6 +114,10 @@ test-python: fake-drivers
 PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q $(XDIST) -m slow $(PACKAGE_TESTS)
+
+# Each takes one processor. Their packages go into one environment, one after the other.
+check-documents: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## docs and check-package side by side
+	@$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 docs check-package
 
 # What the package index would refuse, the oldest glibc that the wheel runs on, and all licences.
 check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
