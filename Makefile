@@ -16,6 +16,9 @@ BIN := $(VENV)/bin
 # Python compiles the modules that are imported. pip would compile all, half of an install's time.
 INSTALL := install -qq --no-compile
 PIP_INSTALL := $(BIN)/pip $(INSTALL)
+# Each worker has files of its own until it has nothing left: what a file needs is made once, and
+# compiled once by JAX, and no worker is idle while another has a queue.
+XDIST := -n $(JOBS) --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process would compile all that it imports: `import torch` takes five seconds, not one.
@@ -48,7 +51,7 @@ test:  ## lint, types, the C++ and Python suites, the package
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh docs check-package check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
+	@tools/stages.sh check-documents check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -72,7 +75,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-documents check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -106,11 +109,15 @@ fake-drivers: build
 	cmake --build build/dev --target fake_cuda fake_hip fake_hiprtc fake_torch
 
 test-python: fake-drivers
-	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q $(XDIST) -m "not slow"
 
 PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
-	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m slow $(PACKAGE_TESTS)
+	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q $(XDIST) -m slow $(PACKAGE_TESTS)
+
+# Each takes one processor. Their packages go into one environment, one after the other.
+check-documents: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## docs and check-package side by side
+	@$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 docs check-package
 
 # What the package index would refuse, the oldest glibc that the wheel runs on, and all licences.
 check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
@@ -125,10 +132,10 @@ rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release aga
 	$(BIN)/python tools/rehearse_release.py --notes build/release-notes.md dist/*.tar.gz dist/*.whl
 
 test-slow: fake-drivers  ## ends and forks of processes, long loops
-	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q -n $(JOBS) -m slow --ignore $(PACKAGE_TESTS)
+	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q $(XDIST) -m slow --ignore $(PACKAGE_TESTS)
 
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
-	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" -k test_random
+	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q $(XDIST) -m "not slow" -k test_random
 
 # JOBS at a time: each runs its tests one after the other. The longest come first. The training
 # libraries take as long as all other peers, so that a processor would be idle without the Pythons.
@@ -220,7 +227,7 @@ ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/pyth
 ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchange \
   process/test_lifetime.py process/test_threads.py loader/test_writing.py loader/test_workers.py \
   loader/test_messages.py)
-ASAN_PYTEST = ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q -n $(JOBS) $(ASAN_SKIPS)
+ASAN_PYTEST = ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q $(XDIST) $(ASAN_SKIPS)
 
 build-asan: fake-drivers
 	cmake --preset asan

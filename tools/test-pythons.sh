@@ -89,7 +89,7 @@ print(*(name for name in sys.argv[1:] if not importlib.util.find_spec(name)))' $
   [ -n "$files" ] || { echo "no file of $TESTS does without $absent" && return 1; }
   case $version in *t) local -x PYTHON_GIL=0 ;; esac
   # shellcheck disable=SC2086
-  ARROWDL_WITHOUT=$absent "$env/bin/python" -m pytest -q -n "${JOBS:-2}" -m "not slow" $files
+  ARROWDL_WITHOUT=$absent "$env/bin/python" -m pytest -q -n "${JOBS:-2}" --dist worksteal -m "not slow" $files
 }
 
 failed=0

@@ -3,7 +3,8 @@
 #
 #   tests/fuzz/run.sh FOLDER SECONDS JOBS
 #
-# New inputs stay in FOLDER. A failing input is kept there too, and its name is printed.
+# They run side by side, and longer if there are more of them than JOBS: each has SECONDS of a
+# processor, and none is idle at the end. New inputs stay in FOLDER. A failing input is kept there too, and its name is printed.
 set -euo pipefail
 folder=$1 seconds=$2 jobs=$3
 seeds=$(cd "$(dirname "$0")" && pwd)/corpus
@@ -26,5 +27,9 @@ fuzz() {
 export -f fuzz
 export seconds seeds
 
-find "$folder" -maxdepth 1 -name '*_fuzz' -type f -print0 |
-  xargs -0 -r -n 1 -P "$jobs" bash -euo pipefail -c 'fuzz "$1"' fuzz
+mapfile -t targets < <(find "$folder" -maxdepth 1 -name '*_fuzz' -type f)
+count=${#targets[@]}
+[ "$count" -gt 0 ] || { echo "$folder has no fuzzer" >&2 && exit 1; }
+[ "$count" -le "$jobs" ] || seconds=$((seconds * count / jobs))
+printf '%s\0' "${targets[@]}" |
+  xargs -0 -r -n 1 -P "$count" bash -euo pipefail -c 'fuzz "$1"' fuzz

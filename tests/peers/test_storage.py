@@ -147,6 +147,7 @@ def test_random_faults_of_the_network(server: S3Server, proxy: Any, tmp_path: Pa
         for i, options in enumerate(orders)
     }
     assert all(sorted(rows) == ALL for rows in expected.values())
+    proxy.answers = {}
 
     def check(random: random.Random) -> None:
         source, order = random.choice(sources), random.randrange(len(orders))
@@ -426,6 +427,7 @@ def web() -> Iterator[Any]:
 def test_random_faults_of_the_web(web: Any) -> None:
     _, proxy = web
     urls = [f"http://127.0.0.1:{proxy.server_port}/bucket/b/k={i}/{i}.parquet" for i in range(3)]
+    proxy.answers = {}
 
     def check(random: random.Random) -> None:
         proxy.schedule = Schedule(random.randrange(2**32), random.choice([0.05, 0.2, 0.4]))

@@ -41,6 +41,7 @@ class Tables:
 
     def __init__(self, server: S3Server, folder: Path) -> None:
         self.server = server
+        self.answers: dict[Any, Any] = {}  # of the server, to proxies: nothing is written any more
         self._groups: dict[str, dict[tuple[str, int], list[int]]] = {}
         server.open().create_dir("tables")
         options = list_delta_options(server.port)
@@ -187,7 +188,7 @@ def test_random_faults_of_tables(tables: Tables, tmp_path: Path) -> None:
         found = sorted(i for own in ranks for i in expected[place, str(order), *own.values()])
         assert found == list_ids(place)
         with run_proxy(tables.server.port) as proxy:
-            proxy.schedule = draw_schedule(random)
+            proxy.schedule, proxy.answers = draw_schedule(random), tables.answers
             table = tables.open(place, proxy.server_port)
             for own in ranks:
                 got = read(lambda own=own: arrowdl.Loader(table, **size, **options, **own))
@@ -215,6 +216,7 @@ def test_random_faults_that_are_skipped(tables: Tables) -> None:
         }
         with run_proxy(tables.server.port) as proxy:
             proxy.schedule = Schedule(random.randrange(2**32), 0.5, ("500", "reset", "truncate"))
+            proxy.answers = tables.answers
             table = tables.open(place, proxy.server_port)
             ranks = [
                 read(

@@ -446,3 +446,11 @@ def test_example_with_ray(
     assert "rows of each worker: [8000, 8000]" in output
     assert "weights: [1.5, -2.0, 0.5] the same: True" in output
     assert "learned: True" in output
+
+
+def test_example_with_ray_and_lance(
+    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run_example("predict_ray", tmp_path, capsys)
+    assert "Ray: 4000 rows, fixed_size_list<item: float>[8]" in output
+    assert "Lance: 4000 rows, the same: True" in output

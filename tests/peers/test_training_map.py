@@ -1,11 +1,10 @@
-"""`DeviceStream.map` in Ray Data 2.60 and Spark 4.1, and into Lance 14."""
+"""`DeviceStream.map` in Spark 4.1, and into Lance 14; in Ray Data: `test_training.py`."""
 
 from __future__ import annotations
 
 import os
 import runpy
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,9 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-@pytest.fixture
-def cluster() -> Iterator[None]:
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
 def run_example(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](folder)
     return capsys.readouterr().out
-
-
-def test_example_with_ray_and_lance(
-    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = run_example("predict_ray", tmp_path, capsys)
-    assert "Ray: 4000 rows, fixed_size_list<item: float>[8]" in said
-    assert "Lance: 4000 rows, the same: True" in said
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,9 @@
-"""A training of one rank, for `test_training.py`: run as a script."""
+"""Trainings of some ranks, for `test_training.py`: run as a script.
+
+Each line of the input is a training: a list of JSON with the arguments of `main` and the number of
+ranks. Each rank is a process, forked from this one, which has torch imported and nothing else done.
+The output has a line for each: the list of exit codes.
+"""
 
 from __future__ import annotations
 
@@ -113,6 +118,21 @@ def save(path: Path, state: Any) -> None:
     path.with_suffix(".new").replace(path)
 
 
+def fork(arguments: list[Any], ranks: int) -> list[int]:
+    pids = []
+    for rank in range(ranks):
+        if pid := os.fork():
+            pids.append(pid)
+            continue
+        os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks)}
+        folder, data, kind, meeting, stop, end = arguments
+        if end == "kill":  # what the others say of it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        main(Path(folder), data, kind, meeting, stop, end)
+        sys.exit()
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
 if __name__ == "__main__":
-    folder, data, kind, meeting, stop, end = sys.argv[1:]
-    main(Path(folder), data, kind, meeting, int(stop), end)
+    for line in sys.stdin:
+        print(json.dumps(fork(*json.loads(line))), flush=True)

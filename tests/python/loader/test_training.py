@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +36,41 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    folder: Path, data: Path, kind: str, ranks: int, stop: int = 0, end: str = "stop"
-) -> list[int]:
-    """Train on `ranks` processes; return their exit codes."""
-    meeting = folder / f"meeting-{len(list(folder.iterdir()))}"
-    arguments = [str(folder), str(data), kind, str(meeting), str(stop), end]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, training.__file__, *arguments],
-            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.DEVNULL if end == "kill" else None,
-        )
-        for rank in range(ranks)
-    ]
+Run = Callable[..., list[int]]
+
+
+@pytest.fixture(scope="module")
+def run(data: Path) -> Iterator[Run]:
+    """Trains on `ranks` processes; returns their exit codes."""
+    process = subprocess.Popen(
+        [sys.executable, training.__file__],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+    def run(folder: Path, kind: str, ranks: int, stop: int = 0, end: str = "stop") -> list[int]:
+        meeting = folder / f"meeting-{len(list(folder.iterdir()))}"
+        arguments = [str(folder), str(data), kind, str(meeting), stop, end]
+        timer = threading.Timer(120, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps([arguments, ranks]) + "\n")
+            process.stdin.flush()
+            codes: list[int] = json.loads(process.stdout.readline())
+        finally:
+            timer.cancel()
+        return codes
+
     try:
-        return [process.wait(timeout=120) for process in processes]
+        yield run
     finally:
-        for process in processes:
-            process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def read(folder: Path) -> Steps:
@@ -69,12 +88,12 @@ def read(folder: Path) -> Steps:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rows", "failing rows", "blocks"])
 def test_the_training_is_the_same_on_any_number_of_processes(
-    data: Path, tmp_path: Path, kind: str
+    run: Run, tmp_path: Path, kind: str
 ) -> None:
     """Batches, and the losses of all of their rows, are the same to the last bit."""
     alone = tmp_path / "alone"
     alone.mkdir()
-    assert run(alone, data, kind, 1) == [0]
+    assert run(alone, kind, 1) == [0]
     expected = read(alone)
     if kind != "blocks":
         assert len(expected) == -(-ROWS // training.GLOBAL_BATCH)
@@ -93,9 +112,9 @@ def test_the_training_is_the_same_on_any_number_of_processes(
 
     moved = tmp_path / "moved"
     moved.mkdir()
-    codes = run(moved, data, kind, 2, 5, "kill")
+    codes = run(moved, kind, 2, 5, "kill")
     assert codes[1] == -9
     assert codes[0] != 0, "no rank goes on alone"
-    assert run(moved, data, kind, 4, 7) == [0] * 4
-    assert run(moved, data, kind, 1) == [0]
+    assert run(moved, kind, 4, 7) == [0] * 4
+    assert run(moved, kind, 1) == [0]
     assert read(moved) == expected
