@@ -82,6 +82,8 @@ def measure(statements: list[str], names: Mapping[str, Any], budget: Budget) -> 
 def _calibrate(timer: timeit.Timer, loop_seconds: float) -> int:
     """How many calls fill `loop_seconds`, by the quickest of a few trials of each length."""
     loops = 1
+    if loop_seconds == 0:
+        return loops
     while True:
         elapsed = min(timer.repeat(repeat=3, number=loops))
         if elapsed >= loop_seconds / 4:
