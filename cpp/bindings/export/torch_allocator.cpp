@@ -24,6 +24,8 @@ namespace {
 namespace py = pybind11;
 
 std::atomic<const TorchAllocator*> found{nullptr};  // one: torch is built for CUDA or for ROCm
+/// Once, since it lists all libraries: a version of torch has the functions or not.
+std::atomic<bool> has_searched{false};
 
 /// A tensor that owns memory. Leaked once the interpreter has ended, as all objects of libraries.
 class TensorOfTorch {
@@ -76,8 +78,9 @@ const TorchAllocator* TorchAllocator::get(const Device& device) noexcept {
 }
 
 void TorchAllocator::find(const Device& device) {
+  if (has_searched.exchange(true)) return;
   const py::object torch = find_module("torch");
-  if (!torch || found.load(std::memory_order_acquire) != nullptr) return;
+  if (!torch) return;
   const py::object type = py::getattr(torch, "Tensor", py::none());
   if (!PyType_Check(type.ptr())) return;
   const DLPackExchangeAPI* const api =
@@ -90,10 +93,7 @@ void TorchAllocator::find(const Device& device) {
       reinterpret_cast<DeleteGuard>(library.find("aoti_torch_delete_cuda_stream_guard"));
   if (create == nullptr || remove == nullptr) return;
   library.keep();
-  const TorchAllocator* known = nullptr;
-  auto made =
-      std::unique_ptr<TorchAllocator>(new TorchAllocator(device.type, *api, create, remove));
-  if (found.compare_exchange_strong(known, made.get())) static_cast<void>(made.release());
+  found.store(new TorchAllocator(device.type, *api, create, remove), std::memory_order_release);
 }
 
 AllocatedMemory TorchAllocator::allocate(const Device& device, int64_t size) const {

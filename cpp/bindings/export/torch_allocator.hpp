@@ -16,8 +16,8 @@ class TorchAllocator {
  public:
   /// That of the type of `device`, if `find` has found it; else nullptr.
   static const TorchAllocator* get(const Device& device) noexcept;
-  /// Looks for the functions once torch has allocated on `device`. With the GIL. Versions of torch
-  /// without them, before 2.10, are called in Python.
+  /// Looks for the functions, in the first call, which comes after torch has allocated on `device`.
+  /// With the GIL. Versions of torch without them, before 2.10, are called in Python.
   static void find(const Device& device);
 
   /// Memory of the cache of a stream, which is only a name: see `find_allocation_stream`. Callable

@@ -180,6 +180,15 @@ def test_errors_come_with_their_batch() -> None:
     assert chain.state_dict()["stages"][-1][-1] == 2
 
 
+def read_in_two(make: Any, ranks: int, workers: int, stop: int) -> list[Any]:
+    """The steps up to `stop` on some ranks, and those after it on four divided by their number."""
+    first, state = Ranks(make, ranks, workers).read(stop)
+    rest = Ranks(make, 4 // ranks, workers)
+    rest.load(state)
+    later, _ = rest.read()
+    return first + later
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("splits", [None, 4])
 def test_steps_ranks_and_states(shuffle: bool, splits: int | None) -> None:
@@ -194,13 +203,10 @@ def test_steps_ranks_and_states(shuffle: bool, splits: int | None) -> None:
     alone, _ = Ranks(make, 1, 0).read()
     assert sorted(flatten(alone)) == expected
     for ranks, workers, stop in [(1, 2, 0), (2, 0, 3), (4, 2, 2), (2, 1, 5)]:
-        first, state = Ranks(make, ranks, workers).read(stop)
-        rest = Ranks(make, 4 // ranks, workers)
-        rest.load(state)
-        later, _ = rest.read()
-        assert sorted(flatten(first + later)) == expected
+        resumed = read_in_two(make, ranks, workers, stop)
+        assert sorted(flatten(resumed)) == expected
         if splits is not None:
-            assert first + later == alone
+            assert resumed == alone
 
 
 def is_rare(batch: dict[str, Any]) -> Any:
@@ -250,13 +256,10 @@ def test_a_map_gets_no_row_that_was_dropped(
     stats = alone.loaders[0].stats()
     assert (stats.rows, stats.filtered_rows, stats.skipped_rows) == (3, ROWS - 3, 0)
     for ranks, workers, stop in [(1, 2, 0), (2, 0, 3), (4, 2, 2), (4, 0, 1)]:
-        first, state = Ranks(make, ranks, workers).read(stop)
-        rest = Ranks(make, 4 // ranks, workers)
-        rest.load(state)
-        later, _ = rest.read()
-        assert sorted(flatten(first + later)) == RARE
+        resumed = read_in_two(make, ranks, workers, stop)
+        assert sorted(flatten(resumed)) == RARE
         if splits is not None:
-            assert first + later == steps
+            assert resumed == steps
 
 
 def test_the_row_that_stands_in_is_the_same_after_a_resume() -> None:
