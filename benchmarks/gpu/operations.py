@@ -12,8 +12,9 @@ from arrowdl import _core
 
 from benchmarks.gpu.cases import Names
 
-OPERATION_ROWS = 1 << 26
+OPERATION_ROWS = 1 << 28
 WIDE = 32  # elements of a wide row, of 4 bytes
+SHUFFLED = 16  # one of so many rows: the host makes the order
 TARGET = 0.8  # of the bandwidth that a copy has, for rows that fill what a GPU reads at once
 
 
@@ -36,8 +37,8 @@ OPERATIONS = [
     Operation("joined", "concatenate([numbers, numbers]).synchronize()", 2 * (4 + 4)),
     Operation("padded", "to_torch(lists, ragged='padded'); finish()", 4 + 4),
     # Rows of 4 bytes come one at a time from memory that is read 32 bytes at a time.
-    Operation("rows of 4 bytes shuffled", "shuffle(numbers)", 4 + 4, None),
-    Operation("rows of 128 bytes shuffled", "shuffle(wide)", 4 + 4),
+    Operation("rows of 4 bytes shuffled", "shuffle(few)", 8 / SHUFFLED, None),
+    Operation("rows of 128 bytes shuffled", "shuffle(wide)", 8 / SHUFFLED),
 ]
 # Reads and writes 8 bytes a row.
 COPY = "target.copy_(source); finish()"
@@ -45,7 +46,7 @@ COPY_BYTES_PER_ROW = 8
 
 
 def make_operation_names(rows: int, device: str = "cuda") -> Names:
-    """The names of the statements; `rows` is a multiple of 64."""
+    """The names of the statements; `rows` is a multiple of 512."""
     valid = pa.py_buffer(bytes([0b11101111]) * (rows // 8))
     zeros = pa.py_buffer(bytes(4 * rows))
     numbers = pa.Array.from_buffers(pa.float32(), rows, [None, zeros])
@@ -53,7 +54,8 @@ def make_operation_names(rows: int, device: str = "cuda") -> Names:
         "bools": pa.Array.from_buffers(pa.bool_(), rows, [None, valid]),
         "nulls": pa.Array.from_buffers(pa.float32(), rows, [valid, zeros], rows // 8),
         "numbers": numbers,
-        "wide": pa.FixedSizeListArray.from_arrays(numbers, WIDE),
+        "few": numbers[: rows // SHUFFLED],
+        "wide": pa.FixedSizeListArray.from_arrays(numbers[: rows // SHUFFLED], WIDE),
         "lists": pa.ListArray.from_arrays(pa.array(range(0, rows + 1, WIDE), pa.int32()), numbers),
     }
     source = torch.zeros(rows, device=device)

@@ -135,9 +135,11 @@ struct Bitmap {
   int64_t repeat = 1;
 };
 
-/// The kernels of gather.cu, offsets.cu and elements.cu, which say what they do, and of bitmap.cu
-/// those that have no function of their own.
+/// The kernels of the .cu files, which say what they do.
 enum class Kernel {
+  kUnpackBits,
+  kCopySet,
+  kAndBits,
   kCountBits,
   kGatherElements,
   kGatherBits,
@@ -161,16 +163,16 @@ class KernelOps {
                       StreamHandle stream) = 0;
 
   /// Writes each of the `size` bytes of `target`: 1 where its bit is set, else 0.
-  virtual void unpack_bits(const Device& device, uint8_t* target, int64_t size,
-                           const Bitmap& bitmap, StreamHandle stream) = 0;
-  /// Writes `item`, `itemsize` (1, 2, 4, 8 or 16) bytes, over each of the `size` elements of
-  /// `target`, aligned to `itemsize`, whose bit is not set.
-  virtual void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
-                          const void* item, int64_t itemsize, StreamHandle stream) = 0;
+  void unpack_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
+                   StreamHandle stream);
+  /// Copies `size` elements of `itemsize` (1, 2, 4, 8 or 16) bytes, and writes `item` in place of
+  /// those whose bit is not set. `source` may be `target`.
+  void copy_set(const Device& device, uint8_t* target, int64_t size, const uint8_t* source,
+                const Bitmap& bitmap, const void* item, int64_t itemsize, StreamHandle stream);
   /// Writes the `count` bits of `target` that begin at bit `shift` (0 to 7): set where both bitmaps
   /// are set. The other bits of those bytes become 0.
-  virtual void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
-                        const Bitmap& a, const Bitmap& b, StreamHandle stream) = 0;
+  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
+                const Bitmap& a, const Bitmap& b, StreamHandle stream);
 
  protected:
   ~KernelOps() = default;

@@ -21,8 +21,8 @@ int64_t count_nulls_on_device(const DeviceArray& array) {
   work.use(array.storage(), array.sync_event());
   const int64_t result = work.upload({0});
   const int64_t length = array.length();
-  work.launch(Kernel::kCountBits, result, bitmap_size(length), array.validity(), array.offset(),
-              length);
+  work.launch(Kernel::kCountBits, result, KernelWork::few_threads(length), array.validity(),
+              array.offset(), length);
   return length - work.read(reinterpret_cast<const void*>(result), 1).front();
 }
 

@@ -563,44 +563,13 @@ void* CudaLikeRuntime::find_kernel(const Device& device, std::size_t index) {
   return kernel;
 }
 
-void CudaLikeRuntime::launch_at(const Device& device, std::size_t kernel, int64_t size,
-                                void** arguments, StreamHandle stream) {
-  if (size <= 0) return;
-  const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
-  const Scope scope(*this, device);
-  require(device, calls_.launch_kernel, find_kernel(device, kernel), static_cast<unsigned>(blocks),
-          1U, 1U, kBlock, 1U, 1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
-}
-
 void CudaLikeRuntime::launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
                              StreamHandle stream) {
-  launch_at(device, kFirstOfEnum + static_cast<std::size_t>(kernel), size, arguments, stream);
-}
-
-void CudaLikeRuntime::unpack_bits(const Device& device, uint8_t* target, int64_t size,
-                                  const Bitmap& bitmap, StreamHandle stream) {
-  Bitmap given = bitmap;
-  void* arguments[] = {&target, &size, &given.bits, &given.offset, &given.repeat};
-  launch_at(device, kUnpackBits, size, arguments, stream);
-}
-
-void CudaLikeRuntime::fill_unset(const Device& device, void* target, int64_t size,
-                                 const Bitmap& bitmap, const void* item, int64_t itemsize,
-                                 StreamHandle stream) {
-  if (bitmap.bits == nullptr) return;
-  Bitmap given = bitmap;
-  void* arguments[] = {&target,       &size,         &given.bits,
-                       &given.offset, &given.repeat, const_cast<void*>(item)};
-  launch_at(device, find_fill(itemsize), size, arguments, stream);
-}
-
-void CudaLikeRuntime::and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
-                               const Bitmap& a, const Bitmap& b, StreamHandle stream) {
-  Bitmap first = a;
-  Bitmap second = b;
-  void* arguments[] = {&target,       &shift,       &count,         &first.bits,   &first.offset,
-                       &first.repeat, &second.bits, &second.offset, &second.repeat};
-  launch_at(device, kAndBits, (shift + count + 7) / 8, arguments, stream);
+  const int64_t blocks = std::min((size - 1) / kBlock + 1, kMaxBlocks);
+  const Scope scope(*this, device);
+  void* const function = find_kernel(device, static_cast<std::size_t>(kernel));
+  require(device, calls_.launch_kernel, function, static_cast<unsigned>(blocks), 1U, 1U, kBlock, 1U,
+          1U, 0U, stream.get(), arguments, static_cast<void**>(nullptr));
 }
 
 ARROWDL_END_NAMESPACE

@@ -192,12 +192,6 @@ class CudaLikeRuntime : public Backend, public MemoryOps, private KernelOps {
 
   void launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
               StreamHandle stream) override;
-  void unpack_bits(const Device& device, uint8_t* target, int64_t size, const Bitmap& bitmap,
-                   StreamHandle stream) override;
-  void fill_unset(const Device& device, void* target, int64_t size, const Bitmap& bitmap,
-                  const void* item, int64_t itemsize, StreamHandle stream) override;
-  void and_bits(const Device& device, uint8_t* target, int64_t shift, int64_t count,
-                const Bitmap& a, const Bitmap& b, StreamHandle stream) override;
 
   bool has_type(const Device& device) const noexcept;
   bool is_between_gpus(const Device& a, const Device& b) const noexcept;

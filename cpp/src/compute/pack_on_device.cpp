@@ -13,11 +13,11 @@ void pack_on_device(KernelOps& kernels, const Device& device, uint8_t* bits,
                     const uint8_t* elements, int64_t count, int64_t itemsize, const BitRule& rule,
                     StreamHandle stream) {
   BitRule given = rule;
-  int64_t size = bitmap_size(count);
+  constexpr int64_t kBits = 16;  // that a thread packs
+  int64_t size = (count + kBits - 1) / kBits;
   int64_t source = to_address(elements);
-  int64_t unit = find_unit({source, itemsize});
-  void* arguments[] = {&bits, &size,       &count,      &source,      &itemsize,
-                       &unit, &given.flip, &given.mask, &given.limit, &given.invert};
+  void* arguments[] = {&bits,       &size,       &count,       &source,      &itemsize,
+                       &given.flip, &given.mask, &given.limit, &given.invert};
   if (size > 0) kernels.launch(device, Kernel::kPackBits, size, arguments, stream);
 }
 

@@ -6,6 +6,7 @@
 
 #include "arrowdl/error.hpp"
 #include "compute/row_range.hpp"
+#include "device/device_pointer.hpp"
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 #include "util/overflow.hpp"
@@ -19,6 +20,10 @@ constexpr int64_t kIntegerSize = sizeof(int64_t);
 
 /// As in offsets.cu.
 constexpr int64_t kChunk = 64;
+
+/// Arrays of this number of bytes are copied faster by the driver, one at a time, than by a kernel
+/// that looks for the array of each element.
+constexpr int64_t kLongCopy = int64_t{64} << 10;
 
 /// More bytes than any device has: the data of binary has no size in the structs.
 constexpr int64_t kMostBytes = int64_t{1} << 47;
@@ -103,6 +108,19 @@ SourceTable make_list_table(KernelWork& work, const Sources& sources) {
   });
 }
 
+/// Copies all elements, those of one array at a time.
+void copy_elements(KernelWork& work, const Sources& sources, int64_t buffer, int64_t width,
+                   uint8_t* target) {
+  for (const DeviceArray& source : sources) {
+    const int64_t size = source.length() * width;
+    if (size == 0) continue;
+    const uint8_t* const first =
+        offset_pointer(work.device(), source.buffer(buffer), source.offset() * width);
+    work.copy(target, first, size);
+    target += size;
+  }
+}
+
 }  // namespace
 
 void scan_on_device(KernelWork& work, int64_t values, int64_t count) {
@@ -163,6 +181,10 @@ Buffer gather_elements_on_device(KernelWork& work, const Sources& sources, const
   int64_t size = 0;
   if (!checked_multiply(taken.length, width, &size)) size = -1;  // no memory has this size
   const std::shared_ptr<DeviceMemory> target = work.allocate(size);
+  if (taken.is_all() && size / static_cast<int64_t>(sources.size()) >= kLongCopy) {
+    copy_elements(work, sources, buffer, width, target->address());
+    return to_buffer(target, size);
+  }
   std::vector<int64_t> numbers{width};
   const SourceTable table =
       make_table(work, sources, [&](const DeviceArray& source, SourceRow* row) {
@@ -175,19 +197,12 @@ Buffer gather_elements_on_device(KernelWork& work, const Sources& sources, const
   return to_buffer(target, size);
 }
 
-void gather_values_on_device(KernelWork& work, const uint8_t* source, int64_t width,
-                             const TakenRows& taken, uint8_t* target) {
-  SourceTable table;
-  table.only.data = to_address(source);
-  table.count = 1;
-  const int64_t unit = find_unit({to_address(source), to_address(target), width});
-  launch_on_rows(work, Kernel::kGatherElements, target, taken.length * (width / unit), table, taken,
-                 unit, width / unit);
-}
-
 Buffer gather_bytes_on_device(KernelWork& work, const TakenRows& taken) {
   const std::shared_ptr<DeviceMemory> target = work.allocate(taken.length);
-  gather_values_on_device(work, nullptr, 1, taken, target->address());
+  SourceTable table;  // all addresses
+  table.count = 1;
+  launch_on_rows(work, Kernel::kGatherElements, target->address(), taken.length, table, taken,
+                 int64_t{1}, int64_t{1});
   return to_buffer(target, taken.length);
 }
 

@@ -19,6 +19,8 @@ struct TakenRows {
   int64_t starts = 0;  ///< of ranges, the address of where each is taken; 0: single rows
   int64_t ranges = 0;
   int64_t width = 1;  ///< each stands for this number of rows of the arrays
+
+  bool is_all() const noexcept { return rows == 0 && starts == 0; }
 };
 
 /// The values of lists, binary or run ends, as kernels find them.
@@ -45,11 +47,6 @@ FoundValues find_runs(KernelWork& work, const std::vector<DeviceArray>& sources,
 /// The elements of `width` bytes in buffer `buffer` of the rows `taken`.
 Buffer gather_elements_on_device(KernelWork& work, const std::vector<DeviceArray>& sources,
                                  const TakenRows& taken, int64_t buffer, int64_t width);
-
-/// Copies the elements of `width` bytes at `source` that are `taken` to `target`. Elements whose
-/// number is negative are left alone.
-void gather_values_on_device(KernelWork& work, const uint8_t* source, int64_t width,
-                             const TakenRows& taken, uint8_t* target);
 
 /// The bytes at the addresses of `taken`.
 Buffer gather_bytes_on_device(KernelWork& work, const TakenRows& taken);

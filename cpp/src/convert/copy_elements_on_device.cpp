@@ -43,10 +43,12 @@ class DeviceTensorBuilder {
     require_kernels(device_).unpack_bits(device_, memory_->address(), view_.size(), bitmap,
                                          work_.stream());
   }
-  void fill_unset(const Bitmap& bitmap, const Item& item) {
-    require_kernels(device_).fill_unset(device_, memory_->address(), view_.size(), bitmap,
-                                        item.data(), view_.dtype->itemsize(), work_.stream());
+  /// Writes `item` in place of the elements whose bit is not set. `source` may be the target.
+  void copy_set(const uint8_t* source, const Bitmap& bitmap, const Item& item) {
+    require_kernels(device_).copy_set(device_, target(), view_.size(), source, bitmap, item.data(),
+                                      view_.dtype->itemsize(), work_.stream());
   }
+  uint8_t* target() const noexcept { return memory_->address(); }
 
   OwnedTensor finish() {
     view_.data = memory_->address();
@@ -82,6 +84,13 @@ Bitmap repeat_bits(const DeviceArray& level, int64_t size) {
   return {level.validity(), level.offset(), size / level.length()};
 }
 
+bool has_any_validity(const NestingLevels& levels) {
+  for (const DeviceArray& level : levels) {
+    if (level.validity() != nullptr) return true;
+  }
+  return false;
+}
+
 OwnedTensor make_empty(const TensorView& view, const DeviceArray& array) {
   return make_tensor(view, array.storage(), DLPACK_FLAG_BITMASK_IS_COPIED);
 }
@@ -95,14 +104,19 @@ OwnedTensor copy_elements_on_device(const ArrayAsTensor& reading, Nulls nulls, c
   const Item item = replaces_nulls ? make_fill_value(*view.dtype, nulls) : Item{};
   if (view.size() == 0) return make_empty(view, array);
   DeviceTensorBuilder builder(array, view, order);
+  const uint8_t* source = builder.target();
   if (reading.is_bits) {
     const DeviceArray& leaf = reading.leaf();
     builder.unpack({leaf.buffer_as<uint8_t>(1), leaf.offset()});
-  } else {
+  } else if (!replaces_nulls || view.dtype->code == kDLBool || !has_any_validity(reading.levels)) {
     builder.copy(view.data);
+  } else {
+    source = view.data;  // copied with the nulls of the first level replaced
   }
   for (const DeviceArray& level : reading.levels) {
-    if (replaces_nulls) builder.fill_unset(repeat_bits(level, view.size()), item);
+    if (!replaces_nulls || level.validity() == nullptr) continue;
+    builder.copy_set(source, repeat_bits(level, view.size()), item);
+    source = builder.target();
   }
   return builder.finish();
 }
@@ -123,7 +137,9 @@ OwnedTensor unpack_validity_on_device(const ArrayAsTensor& reading, const Order&
   DeviceTensorBuilder builder(array, view, order);
   builder.unpack(repeat_bits(array, view.size()));
   for (std::size_t i = 1; i < reading.levels.size(); ++i) {
-    builder.fill_unset(repeat_bits(reading.levels[i], view.size()), Item{});
+    const DeviceArray& level = reading.levels[i];
+    if (level.validity() == nullptr) continue;
+    builder.copy_set(builder.target(), repeat_bits(level, view.size()), Item{});
   }
   return builder.finish();
 }

@@ -23,7 +23,8 @@ OwnedTensor measure_on_device(const DeviceArray& offsets, const TensorView& view
   const std::shared_ptr<DeviceMemory> lengths = work.allocate_integers(view.shape[0]);
   const uint8_t* first =
       offset_pointer(offsets.device(), offsets.buffer(1), offsets.offset() * itemsize);
-  work.launch(Kernel::kMeasureLists, lengths->address(), view.shape[0], first, itemsize,
+  const int64_t count = view.shape[0];
+  work.launch(Kernel::kMeasureLists, lengths->address(), count, count, first, itemsize,
               max_length < 0 ? INT64_MAX : max_length, static_cast<int64_t*>(nullptr));
   return make_device_tensor(work, view, lengths, order);
 }

@@ -11,11 +11,12 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
+#include "backends/kernel_blocks.hpp"
 #include "compute/list_offsets.hpp"
-#include "compute/rows_on_device.hpp"
 #include "convert/device_tensor.hpp"
 #include "convert/host_tensor.hpp"
 #include "device/device_pointer.hpp"
+#include "sync/kernel_work.hpp"
 #include "util/overflow.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -141,18 +142,10 @@ int64_t first_offset(const DeviceArray& offsets) {
 int64_t find_width_on_device(KernelWork& work, const DeviceArray& offsets, const Padding& padding) {
   const int64_t most = padding.max_length < 0 ? INT64_MAX : padding.max_length;
   const int64_t longest = work.upload({0});
-  work.launch(Kernel::kMeasureLists, static_cast<int64_t*>(nullptr), offsets.length() - 1,
+  work.launch(Kernel::kMeasureLists, static_cast<int64_t*>(nullptr),
+              KernelWork::few_threads(offsets.length() - 1), offsets.length() - 1,
               first_offset(offsets), offsets.type().byte_width, most, longest);
   return choose_width(work.read(reinterpret_cast<const void*>(longest), 1).front(), padding);
-}
-
-/// Writes the padding over the whole tensor: no element has a set bit.
-void fill_on_device(KernelWork& work, const TensorView& padded, int64_t total,
-                    const Padding& padding, uint8_t* target) {
-  const auto* unset = reinterpret_cast<const uint8_t*>(work.upload({0}));
-  const int64_t count = total / padded.dtype->itemsize();
-  work.kernels().fill_unset(work.device(), target, count, {unset, 0, count}, padding.element.data(),
-                            padded.dtype->itemsize(), work.stream());
 }
 
 OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& padding,
@@ -169,13 +162,13 @@ OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& pa
   const PaddedSize size = measure(padded);
   const std::shared_ptr<DeviceMemory> memory = work.allocate(size.total);
   if (size.total > 0) {
-    fill_on_device(work, padded, size.total, padding, memory->address());
-    const std::shared_ptr<DeviceMemory> taken = work.allocate_integers(rows * columns);
+    const int64_t data = to_address(values.data);
+    const int64_t unit = find_unit({data, size.value});
     const int64_t most = padding.max_length < 0 ? INT64_MAX : padding.max_length;
-    work.launch(Kernel::kPadRows, taken->address(), rows * columns, columns, first_offset(offsets),
-                offsets.type().byte_width, most);
-    gather_values_on_device(work, values.data, size.value,
-                            {rows * columns, to_address(taken->address())}, memory->address());
+    const Pattern pattern(padding.element.data(), padded.dtype->itemsize());
+    work.launch(Kernel::kPadRows, memory->address(), count_blocks(size.total), size.total, columns,
+                size.value / unit, unit, data, first_offset(offsets), offsets.type().byte_width,
+                most, pattern.low, pattern.high);
   }
   return make_device_tensor(work, padded, memory, order);
 }

@@ -2,9 +2,13 @@
 #include "copy/copy_ranges.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "copy/staging_pool.hpp"
 #include "util/parallel_for.hpp"
@@ -34,22 +38,6 @@ std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const 
         return memory.is_pinned(range.source);
       });
   return needs_none ? std::nullopt : pinned;
-}
-
-/// Fills `block` with the parts of `ranges` from `start` to `end`. Several threads: one is slower
-/// than the bus to the device. Beside an H200, waking more than three took longer than it saved,
-/// and blocks of 256 KiB to 1 MiB, for the processor's cache, had half the bandwidth.
-void fill_block(uint8_t* block, int64_t start, int64_t end, const std::vector<CopyRange>& ranges) {
-  constexpr int64_t kShare = int64_t{512} << 10;
-  constexpr int64_t kThreads = 3;
-  const auto fill_share = [&](int64_t i) noexcept {
-    const int64_t first = start + i * kShare;
-    const auto copy = [&](int64_t offset, const uint8_t* source, int64_t n) {
-      std::memcpy(block + (offset - start), source, static_cast<std::size_t>(n));
-    };
-    for_each_part(ranges, first, std::min(end, first + kShare), copy);
-  };
-  parallel_for((end - start + kShare - 1) / kShare, fill_share, kThreads);
 }
 
 /// Copies `size` bytes on several threads.
@@ -124,25 +112,130 @@ class BlockRing {
   std::size_t next_ = 0;
 };
 
-/// Copies block by block, so that the host fills a block while the device copies earlier ones.
+/// Pinned blocks that several threads fill, for the bytes of `ranges` from `start` on. One thread
+/// is slower than the bus to the device; where all waited for each block, the device waited with
+/// them.
+class FilledBlocks {
+ public:
+  static constexpr std::size_t kMostBlocks = 4;
+
+  /// Takes one block at least, if there is any. `work` releases them when they are copied.
+  FilledBlocks(StreamWork& work, const Device& pinned, const std::vector<CopyRange>& ranges,
+               int64_t start)
+      : work_(work), pinned_(pinned), ranges_(ranges), start_(start), end_(start) {
+    const int64_t size = ranges.back().offset + ranges.back().size;
+    while (end_ < size && count_ < kMostBlocks) {
+      const int64_t end = std::min(size, end_ + StagingPool::kMaxBlock);
+      const Wait wait = count_ == 0 ? Wait::kYes : Wait::kNo;
+      auto block = StagingPool::get().take(work.memory(), pinned, end - end_, wait);
+      if (block == nullptr) break;
+      if (end == size) work.hold(block);  // until all is done: no event of its own
+      blocks_[count_++] = std::move(block);
+      end_ = end;
+    }
+    last_is_held_ = end_ == size;
+  }
+  ~FilledBlocks() {
+    while (copied_ < count_) release_next();
+  }
+  FilledBlocks(const FilledBlocks&) = delete;
+  FilledBlocks& operator=(const FilledBlocks&) = delete;
+
+  int64_t end() const noexcept { return end_; }
+
+  /// Fills the blocks, and copies each part to `target` on `to` as soon as it is full.
+  void copy(const Device& to, uint8_t* target) {
+    const auto caller = std::this_thread::get_id();
+    std::exception_ptr error;
+    const auto fill_share = [&](int64_t i) noexcept {
+      fill(i);
+      is_full_[static_cast<std::size_t>(i)].store(true, std::memory_order_release);
+      if (std::this_thread::get_id() != caller || error != nullptr) return;
+      try {
+        copy_full(to, target);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    };
+    parallel_for(share_count(), fill_share, std::max<int64_t>(1, (end_ - start_) / kPerThread));
+    if (error != nullptr) std::rethrow_exception(error);
+    copy_full(to, target);
+  }
+
+ private:
+  /// Of one thread at a time; a copy of as many bytes has nearly the whole bandwidth.
+  static constexpr int64_t kShare = int64_t{256} << 10;
+  /// A thread that is woken for less wakes for longer than it helps, and disturbs a training.
+  static constexpr int64_t kPerThread = int64_t{2} << 20;
+  static constexpr int64_t kSharesOfBlock = StagingPool::kMaxBlock / kShare;
+
+  int64_t share_count() const noexcept { return (end_ - start_ + kShare - 1) / kShare; }
+  uint8_t* address(int64_t share) const noexcept {
+    const std::shared_ptr<uint8_t>& block =
+        blocks_[static_cast<std::size_t>(share / kSharesOfBlock)];
+    return block.get() + share % kSharesOfBlock * kShare;
+  }
+
+  void fill(int64_t share) noexcept {
+    const int64_t first = start_ + share * kShare;
+    uint8_t* const memory = address(share);
+    for_each_part(ranges_, first, std::min(end_, first + kShare),
+                  [&](int64_t offset, const uint8_t* source, int64_t n) {
+                    std::memcpy(memory + (offset - first), source, static_cast<std::size_t>(n));
+                  });
+  }
+
+  /// Copies the next shares that are full, at once where they are in one block.
+  void copy_full(const Device& to, uint8_t* target) {
+    const int64_t count = share_count();
+    while (next_ < count) {
+      const int64_t first = next_;
+      const int64_t last = std::min(count, (first / kSharesOfBlock + 1) * kSharesOfBlock);
+      while (next_ < last &&
+             is_full_[static_cast<std::size_t>(next_)].load(std::memory_order_acquire)) {
+        ++next_;
+      }
+      if (next_ == first) return;
+      const int64_t offset = start_ + first * kShare;
+      work_.memory().copy(to, target + offset, pinned_, address(first),
+                          std::min(end_, start_ + next_ * kShare) - offset, work_.stream());
+      if (next_ == last) release_next();
+    }
+  }
+
+  void release_next() noexcept {
+    std::shared_ptr<uint8_t> block = std::move(blocks_[copied_++]);
+    if (copied_ < count_ || !last_is_held_) work_.release(std::move(block));
+  }
+
+  StreamWork& work_;
+  const Device pinned_;
+  const std::vector<CopyRange>& ranges_;
+  const int64_t start_;
+  int64_t end_;
+  std::array<std::shared_ptr<uint8_t>, kMostBlocks> blocks_;
+  std::array<std::atomic<bool>, kMostBlocks * kSharesOfBlock> is_full_{};
+  std::size_t count_ = 0;
+  std::size_t copied_ = 0;
+  int64_t next_ = 0;  ///< the first share that is not being copied
+  bool last_is_held_ = false;
+};
+
 void copy_staged(StreamWork& work, const Device& pinned, const Device& to, uint8_t* target,
                  const std::vector<CopyRange>& ranges) {
-  MemoryOps& memory = work.memory();
-  const StreamHandle stream = work.stream();
   const int64_t size = ranges.back().offset + ranges.back().size;
-  for (int64_t start = 0; start < size; start += StagingPool::kMaxBlock) {
-    const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
-    const std::shared_ptr<uint8_t> block = StagingPool::get().take(memory, pinned, end - start);
-    if (block == nullptr) {
-      for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
-        memory.copy(to, target + offset, Device{}, source, n, stream);
-      });
+  for (int64_t start = 0; start < size;) {
+    FilledBlocks blocks(work, pinned, ranges, start);
+    if (blocks.end() > start) {
+      blocks.copy(to, target);
+      start = blocks.end();
       continue;
     }
-    work.hold(block);
-    fill_block(block.get(), start, end, ranges);
-    memory.copy(to, target + start, pinned, block.get(), end - start, stream);
-    if (end < size) work.release_last();
+    const int64_t end = std::min(size, start + StagingPool::kMaxBlock);
+    for_each_part(ranges, start, end, [&](int64_t offset, const uint8_t* source, int64_t n) {
+      work.memory().copy(to, target + offset, Device{}, source, n, work.stream());
+    });
+    start = end;
   }
 }
 

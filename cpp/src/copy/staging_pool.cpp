@@ -51,7 +51,7 @@ std::shared_ptr<uint8_t> StagingPool::take(MemoryOps& memory, const Device& devi
   OwnedBlock block;
   const auto is_served = [&] {
     block = find_idle(device, bytes);
-    return block != nullptr || reserve(bytes);
+    return block != nullptr || reserve(bytes, wait);
   };
   bool served = is_served();
   if (!served && wait == Wait::kYes) {
@@ -144,12 +144,13 @@ StagingPool::OwnedBlock StagingPool::allocate(MemoryOps& memory, const Device& d
 
 /// Whether the limit allows another block of `size` bytes. If so, counts the block, and the caller
 /// allocates it.
-bool StagingPool::reserve(int64_t size) {
-  // Without pending releases, each block is being filled by a thread, or is lost with its device.
-  const bool comes_back = pending_releases() > 0;
+bool StagingPool::reserve(int64_t size, Wait wait) {
+  // Without pending releases, each block is being filled by a thread, or is lost with its device:
+  // a caller that has none would wait in vain.
+  const bool may_refuse = wait == Wait::kNo || pending_releases() > 0;
   make_room(size);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes_ > 0 && comes_back && bytes_ + size > limit_) return false;
+  if (bytes_ > 0 && may_refuse && bytes_ + size > limit_) return false;
   idle_.reserve(count_ + lent_ + 1);
   ++count_;
   bytes_ += size;

@@ -31,7 +31,7 @@ class StagingPool {
   /// `size` bytes, kMaxBlock at most, of `device`, a `find_pinned` of `memory`. The last owner
   /// returns them to the pool, and must make sure that nothing uses them then. While other copies
   /// use all blocks that the limit allows, the host waits for some seconds. nullptr after that, or
-  /// at once with Wait::kNo, and if the runtime has no memory.
+  /// at once with Wait::kNo, of callers that have a block, and if the runtime has no memory.
   std::shared_ptr<uint8_t> take(MemoryOps& memory, const Device& device, int64_t size,
                                 Wait wait = Wait::kYes);
 
@@ -51,7 +51,7 @@ class StagingPool {
   std::shared_ptr<uint8_t> share(OwnedBlock block);
   OwnedBlock find_idle(const Device& device, int64_t size);
   OwnedBlock allocate(MemoryOps& memory, const Device& device, int64_t size);
-  bool reserve(int64_t size);
+  bool reserve(int64_t size, Wait wait);
   std::vector<OwnedBlock> make_room(int64_t size);
   void wait_for_change(const Waiting& waiting);
   void forget(int64_t size) noexcept;

@@ -54,7 +54,7 @@ std::vector<int64_t> KernelWork::read(const void* numbers, int64_t count) {
 }
 
 int64_t find_unit(const std::vector<int64_t>& numbers) noexcept {
-  int64_t bits = 8;
+  int64_t bits = 16;
   for (const int64_t number : numbers) bits |= number;
   return bits & -bits;
 }

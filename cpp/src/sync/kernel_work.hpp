@@ -1,6 +1,7 @@
 // Runs the kernels of a device on a stream of arrowdl's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,6 +42,10 @@ class KernelWork {
     void* arguments[] = {&target, &size, &args...};
     if (size > 0) kernels_.launch(device_, kernel, size, arguments, work_.stream());
   }
+  /// Threads for a kernel over `count` elements whose threads change one number in turn.
+  static int64_t few_threads(int64_t count) noexcept {
+    return std::min<int64_t>(count, int64_t{1} << 15);
+  }
   KernelOps& kernels() const noexcept { return kernels_; }
   StreamHandle stream() const noexcept { return work_.stream(); }
   /// Keeps the stream valid.
@@ -66,8 +71,8 @@ inline int64_t to_address(const void* memory) noexcept {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
 }
 
-/// The largest number of bytes (8, 4, 2 or 1) to which all of `numbers`, addresses and sizes, are
-/// aligned.
+/// The largest number of bytes (16, 8, 4, 2 or 1) to which all of `numbers`, addresses and sizes,
+/// are aligned.
 int64_t find_unit(const std::vector<int64_t>& numbers) noexcept;
 
 ARROWDL_END_NAMESPACE

@@ -36,10 +36,8 @@ StreamWork::StreamWork(MemoryOps& memory, const Device& device, std::optional<St
   wait_for_release_room();
 }
 
-void StreamWork::release_last() noexcept {
-  std::shared_ptr<const void> last = std::move(held_->back());
-  held_->pop_back();
-  release_after(device_, stream_, std::move(last), stream_owner_);
+void StreamWork::release(std::shared_ptr<const void> used) noexcept {
+  release_after(device_, stream_, std::move(used), stream_owner_);
 }
 
 std::shared_ptr<DeviceMemory> StreamWork::allocate(const Device& device, int64_t size,

@@ -27,8 +27,8 @@ class StreamWork {
   MemoryOps& memory() const noexcept { return memory_; }
   StreamHandle stream() const noexcept { return stream_; }
   void hold(std::shared_ptr<const void> used) { held_->push_back(std::move(used)); }
-  /// Releases the owner that was held last after the work so far, before the others.
-  void release_last() noexcept;
+  /// Releases an owner after the work so far, before those that are held.
+  void release(std::shared_ptr<const void> used) noexcept;
   /// `size` bytes of the device, held until the work is done: of `allocator` if it is not empty,
   /// else of the default allocator. While there is no memory, waits for pending releases, for a
   /// moment.

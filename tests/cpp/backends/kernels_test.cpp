@@ -240,9 +240,13 @@ TEST_P(KernelsTest, KernelsAgreeWithANaiveWalk) {
     const auto target = make_memory(size * width, stream);
     const Bitmap bitmap{held.get(), offset, repeat};
     const Bytes item{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-    fake_->enqueue_fill(0, stream, target.get(), 0xEE, static_cast<std::size_t>(size * width));
-    backend_->kernels(device_)->fill_unset(device_, target.get(), size, bitmap, item.data(), width,
-                                           stream);
+    // In place, or from memory that is not aligned to more than an element.
+    const auto elsewhere = make_memory(size * width + 16, stream);
+    uint8_t* const source =
+        round % 2 == 0 ? target.get() : elsewhere.get() + builder.pick(0, 16 / width) * width;
+    fake_->enqueue_fill(0, stream, source, 0xEE, static_cast<std::size_t>(size * width));
+    backend_->kernels(device_)->copy_set(device_, target.get(), size, source, bitmap, item.data(),
+                                         width, stream);
     const auto filled = read_on(stream, target.get(), static_cast<std::size_t>(size * width));
     backend_->kernels(device_)->unpack_bits(device_, target.get(), size, bitmap, stream);
     const auto expanded = read_on(stream, target.get(), static_cast<std::size_t>(size));

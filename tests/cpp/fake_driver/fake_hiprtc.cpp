@@ -18,13 +18,12 @@ struct Program {
   std::string code;
 };
 
-/// The names of the kernels, also those that the macro FILL_UNSET makes.
+/// The names of the kernels.
 std::string list_kernels(const std::string& source) {
   std::string code = ".version fake\n";
-  const std::regex kernel(R"(__global__ void (\w+)\(|^FILL_UNSET\((\d+))", std::regex::multiline);
+  const std::regex kernel(R"(__global__ void (\w+)\()");
   for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
-    code +=
-        ".entry " + ((*at)[1].matched ? (*at)[1].str() : "fill_unset_" + (*at)[2].str()) + "(\n";
+    code += ".entry " + (*at)[1].str() + "(\n";
   }
   return code;
 }

@@ -14,9 +14,11 @@ struct Index {
 };
 thread_local Index gridDim, blockDim, blockIdx, threadIdx;
 
-struct ulonglong2 {
+struct alignas(16) ulonglong2 {
   unsigned long long x, y;
 };
+
+int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
 // Several streams may run at once, each on memory of its own.
 template <typename T>
@@ -87,11 +89,7 @@ Launch bind(void** arguments) {
 
 constexpr Kernel kKernels[] = {
     {"unpack_bits", bind<unpack_bits>},
-    {"fill_unset_1", bind<fill_unset_1>},
-    {"fill_unset_2", bind<fill_unset_2>},
-    {"fill_unset_4", bind<fill_unset_4>},
-    {"fill_unset_8", bind<fill_unset_8>},
-    {"fill_unset_16", bind<fill_unset_16>},
+    {"copy_set", bind<copy_set>},
     {"and_bits", bind<and_bits>},
     {"count_bits", bind<count_bits>},
     {"gather_elements", bind<gather_elements>},

@@ -209,7 +209,8 @@ TEST_P(KernelFailuresTest, Launches) {
     return nullptr;
   };
   const Make fill = [&](Backend& backend) -> void* {
-    backend.kernels(device_)->fill_unset(device_, memory.get() + 8, 4, bitmap, &item, 8, stream);
+    backend.kernels(device_)->copy_set(device_, memory.get() + 8, 4, memory.get() + 8, bitmap,
+                                       &item, 8, stream);
     return nullptr;
   };
   const Make join_bits = [&](Backend& backend) -> void* {

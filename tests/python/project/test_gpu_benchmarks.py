@@ -16,7 +16,7 @@ def test_operations_run_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     from benchmarks.gpu import operations, report
     from benchmarks.timing import Timing
 
-    names = operations.make_operation_names(640, device="cpu")
+    names = operations.make_operation_names(1024, device="cpu")
     for statement in operations.COPY, *(one.statement for one in operations.OPERATIONS):
         exec(statement, names)
     operation = operations.OPERATIONS[0]

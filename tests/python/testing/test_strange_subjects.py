@@ -31,11 +31,13 @@ def test_a_module_that_cannot_be_imported_is_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("ARROWDL_STRANGE", what)
-    monkeypatch.setattr(_run, "_OPENING_SECONDS", 1.0)
+    if what == "hang":
+        monkeypatch.setattr(_run, "_OPENING_SECONDS", 1.0)
     says = {
         "exit": "SystemExit: 0",
         "leave": "the process ended with status 0",
-        "hang": "the process did not end within 1 s",
+        # A busy machine takes longer to start the process: then its parent's limit ends it.
+        "hang": "the process did not end within ",
     }
     error = _usage_error(["helpers.strange:exits", "--timeout", "1", *as_], capsys)
     assert "cannot import helpers.strange:exits: " + says[what] in error

@@ -10,7 +10,7 @@ extern "C" __global__ void gather_elements(long long target, long long size, lon
   const Taken taken = TAKEN;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long element = units == 1 ? i : i / units;
+    const long long element = units == 1 ? i : divide(i, units);
     const long long row = taken.find(element);
     if (row < 0) continue;
     const Source source = sources.find(row);
@@ -61,9 +61,9 @@ extern "C" __global__ void find_lists(long long* lengths, long long size, long l
       const long long other = is_view != 0 ? read_integer(source.more, itemsize, at)
                                            : read_integer(source.data, itemsize, at + 1);
       const long long most = source.limit - begin;
-      const bool is_wrong = begin < 0 || begin > source.limit ||
-                            (is_view != 0 ? other < 0 || other > most
-                                          : other < begin || other > source.limit);
+      const bool is_wrong =
+          begin < 0 || begin > source.limit ||
+          (is_view != 0 ? other < 0 || other > most : other < begin || other > source.limit);
       if (is_wrong) *error = 1;
       length = is_wrong ? 0 : is_view != 0 ? other : other - begin;
       begin = is_wrong ? 0 : begin + source.base;
@@ -99,8 +99,6 @@ extern "C" __global__ void find_runs(long long* values, long long size, long lon
     }
     if (low == source.limit) *error = 1;
     values[i] = low == source.limit ? -1 : source.base + low;
-    if (ends == 0) continue;
-    const long long end = i + 1;  // integers are little-endian
-    copy_unit(ends + i * itemsize, reinterpret_cast<long long>(&end), itemsize);
+    if (ends != 0) write_integer(ends, itemsize, i, i + 1);
   }
 }

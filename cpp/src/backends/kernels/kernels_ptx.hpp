@@ -20,1144 +20,224 @@ inline constexpr char kKernelsPtx[] = R"ptx(
 .param .u64 p1,
 .param .u64 p2,
 .param .u64 p3,
-.param .u64 p4
-)
-{
-.reg .pred 	%p<10>;
-.reg .b16 	%rs<4>;
-.reg .b32 	%r<27>;
-.reg .b64 	%rd<38>;
-ld.param.u64 	%rd19, [p0];
-ld.param.u64 	%rd15, [p1];
-ld.param.u64 	%rd16, [p2];
-ld.param.u64 	%rd17, [p3];
-ld.param.u64 	%rd18, [p4];
-cvta.to.global.u64 	%rd1, %rd19;
-cvta.to.global.u64 	%rd2, %rd16;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r8, %ntid.x;
-cvt.u64.u32 	%rd3, %r8;
-mul.wide.u32 	%rd20, %r1, %r8;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd21, %r2;
-add.s64 	%rd34, %rd20, %rd21;
-setp.ge.s64 	%p1, %rd34, %rd15;
-@%p1 bra 	$L10;
-setp.eq.s64 	%p2, %rd16, 0;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd22, %r3;
-mul.lo.s64 	%rd5, %rd22, %rd3;
-@%p2 bra 	$L9;
-setp.eq.s64 	%p3, %rd18, 1;
-@%p3 bra 	$L7;
-bra.uni 	$L3;
-$L7:
-cvt.u32.u64 	%r18, %rd3;
-mad.lo.s32 	%r19, %r18, %r1, %r2;
-cvt.u32.u64 	%r20, %rd17;
-add.s32 	%r26, %r19, %r20;
-mul.lo.s32 	%r5, %r18, %r3;
-$L8:
-.pragma "nounroll";
-add.s64 	%rd29, %rd17, %rd34;
-shr.s64 	%rd30, %rd29, 3;
-add.s64 	%rd31, %rd2, %rd30;
-ld.global.u8 	%r21, [%rd31];
-and.b32  	%r22, %r26, 7;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r22;
-and.b32  	%r25, %r24, %r21;
-setp.ne.s32 	%p7, %r25, 0;
-selp.u16 	%rs2, 1, 0, %p7;
-add.s64 	%rd32, %rd1, %rd34;
-st.global.u8 	[%rd32], %rs2;
-add.s32 	%r26, %r26, %r5;
-add.s64 	%rd34, %rd34, %rd5;
-setp.lt.s64 	%p8, %rd34, %rd15;
-@%p8 bra 	$L8;
-bra.uni 	$L10;
-$L9:
-.pragma "nounroll";
-add.s64 	%rd33, %rd1, %rd34;
-mov.u16 	%rs3, 1;
-st.global.u8 	[%rd33], %rs3;
-add.s64 	%rd34, %rd34, %rd5;
-setp.lt.s64 	%p9, %rd34, %rd15;
-@%p9 bra 	$L9;
-bra.uni 	$L10;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd23, %rd34, %rd18;
-and.b64  	%rd24, %rd23, -4294967296;
-setp.eq.s64 	%p4, %rd24, 0;
-@%p4 bra 	$L5;
-div.s64 	%rd35, %rd34, %rd18;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r9, %rd18;
-cvt.u32.u64 	%r10, %rd34;
-div.u32 	%r11, %r10, %r9;
-cvt.u64.u32 	%rd35, %r11;
-$L6:
-add.s64 	%rd25, %rd35, %rd17;
-shr.s64 	%rd26, %rd25, 3;
-add.s64 	%rd27, %rd2, %rd26;
-ld.global.u8 	%r12, [%rd27];
-cvt.u32.u64 	%r13, %rd25;
-and.b32  	%r14, %r13, 7;
-mov.u32 	%r15, 1;
-shl.b32 	%r16, %r15, %r14;
-and.b32  	%r17, %r16, %r12;
-setp.ne.s32 	%p5, %r17, 0;
-selp.u16 	%rs1, 1, 0, %p5;
-add.s64 	%rd28, %rd1, %rd34;
-st.global.u8 	[%rd28], %rs1;
-add.s64 	%rd34, %rd34, %rd5;
-setp.lt.s64 	%p6, %rd34, %rd15;
-@%p6 bra 	$L3;
-$L10:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry fill_unset_1(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .u8 p5
-)
-{
-.reg .pred 	%p<8>;
-.reg .b16 	%rs<2>;
-.reg .b32 	%r<27>;
-.reg .b64 	%rd<34>;
-ld.param.u8 	%rs1, [p5];
-ld.param.u64 	%rd16, [p0];
-ld.param.u64 	%rd13, [p1];
-ld.param.u64 	%rd17, [p2];
-ld.param.u64 	%rd14, [p3];
-ld.param.u64 	%rd15, [p4];
-cvta.to.global.u64 	%rd1, %rd16;
-cvta.to.global.u64 	%rd2, %rd17;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r8, %ntid.x;
-cvt.u64.u32 	%rd3, %r8;
-mul.wide.u32 	%rd18, %r1, %r8;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd19, %r2;
-add.s64 	%rd31, %rd18, %rd19;
-setp.ge.s64 	%p1, %rd31, %rd13;
-@%p1 bra 	$L13;
-setp.eq.s64 	%p2, %rd15, 1;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd20, %r3;
-mul.lo.s64 	%rd5, %rd20, %rd3;
-@%p2 bra 	$L9;
-bra.uni 	$L2;
-$L9:
-cvt.u32.u64 	%r18, %rd3;
-mad.lo.s32 	%r19, %r18, %r1, %r2;
-cvt.u32.u64 	%r20, %rd14;
-add.s32 	%r26, %r19, %r20;
-mul.lo.s32 	%r5, %r18, %r3;
-$L10:
-.pragma "nounroll";
-add.s64 	%rd27, %rd14, %rd31;
-shr.s64 	%rd28, %rd27, 3;
-add.s64 	%rd29, %rd2, %rd28;
-ld.global.u8 	%r21, [%rd29];
-and.b32  	%r22, %r26, 7;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r22;
-and.b32  	%r25, %r24, %r21;
-setp.ne.s32 	%p6, %r25, 0;
-@%p6 bra 	$L12;
-add.s64 	%rd30, %rd1, %rd31;
-st.global.u8 	[%rd30], %rs1;
-$L12:
-add.s64 	%rd31, %rd31, %rd5;
-add.s32 	%r26, %r26, %r5;
-setp.lt.s64 	%p7, %rd31, %rd13;
-@%p7 bra 	$L10;
-bra.uni 	$L13;
-$L2:
-cvt.u32.u64 	%r9, %rd15;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd21, %rd31, %rd15;
-and.b64  	%rd22, %rd21, -4294967296;
-setp.eq.s64 	%p3, %rd22, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd32, %rd31, %rd15;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r10, %rd31;
-div.u32 	%r11, %r10, %r9;
-cvt.u64.u32 	%rd32, %r11;
-$L6:
-add.s64 	%rd23, %rd32, %rd14;
-shr.s64 	%rd24, %rd23, 3;
-add.s64 	%rd25, %rd2, %rd24;
-ld.global.u8 	%r12, [%rd25];
-cvt.u32.u64 	%r13, %rd23;
-and.b32  	%r14, %r13, 7;
-mov.u32 	%r15, 1;
-shl.b32 	%r16, %r15, %r14;
-and.b32  	%r17, %r16, %r12;
-setp.ne.s32 	%p4, %r17, 0;
-@%p4 bra 	$L8;
-add.s64 	%rd26, %rd1, %rd31;
-st.global.u8 	[%rd26], %rs1;
-$L8:
-add.s64 	%rd31, %rd31, %rd5;
-setp.lt.s64 	%p5, %rd31, %rd13;
-@%p5 bra 	$L3;
-$L13:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry fill_unset_2(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .u16 p5
-)
-{
-.reg .pred 	%p<8>;
-.reg .b16 	%rs<2>;
-.reg .b32 	%r<27>;
-.reg .b64 	%rd<44>;
-ld.param.u64 	%rd24, [p0];
-ld.param.u64 	%rd21, [p1];
-ld.param.u64 	%rd25, [p2];
-ld.param.u64 	%rd22, [p3];
-ld.param.u64 	%rd23, [p4];
-ld.param.u16 	%rs1, [p5];
-cvta.to.global.u64 	%rd1, %rd24;
-cvta.to.global.u64 	%rd2, %rd25;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r8, %ntid.x;
-cvt.u64.u32 	%rd3, %r8;
-mul.wide.u32 	%rd26, %r1, %r8;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd27, %r2;
-add.s64 	%rd40, %rd26, %rd27;
-setp.ge.s64 	%p1, %rd40, %rd21;
-@%p1 bra 	$L13;
-setp.eq.s64 	%p2, %rd23, 1;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd28, %r3;
-mul.lo.s64 	%rd5, %rd28, %rd3;
-@%p2 bra 	$L9;
-bra.uni 	$L2;
-$L9:
-cvt.u32.u64 	%r18, %rd3;
-mad.lo.s32 	%r19, %r18, %r1, %r2;
-cvt.u32.u64 	%r20, %rd22;
-add.s32 	%r26, %r19, %r20;
-mul.lo.s32 	%r5, %r18, %r3;
-shl.b64 	%rd35, %rd40, 1;
-add.s64 	%rd42, %rd1, %rd35;
-shl.b64 	%rd16, %rd5, 1;
-$L10:
-.pragma "nounroll";
-add.s64 	%rd36, %rd22, %rd40;
-shr.s64 	%rd37, %rd36, 3;
-add.s64 	%rd38, %rd2, %rd37;
-ld.global.u8 	%r21, [%rd38];
-and.b32  	%r22, %r26, 7;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r22;
-and.b32  	%r25, %r24, %r21;
-setp.ne.s32 	%p6, %r25, 0;
-@%p6 bra 	$L12;
-st.global.u16 	[%rd42], %rs1;
-$L12:
-add.s32 	%r26, %r26, %r5;
-add.s64 	%rd42, %rd42, %rd16;
-add.s64 	%rd40, %rd40, %rd5;
-setp.lt.s64 	%p7, %rd40, %rd21;
-@%p7 bra 	$L10;
-bra.uni 	$L13;
-$L2:
-shl.b64 	%rd29, %rd40, 1;
-add.s64 	%rd39, %rd1, %rd29;
-shl.b64 	%rd7, %rd5, 1;
-cvt.u32.u64 	%r9, %rd23;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd30, %rd40, %rd23;
-and.b64  	%rd31, %rd30, -4294967296;
-setp.eq.s64 	%p3, %rd31, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd41, %rd40, %rd23;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r10, %rd40;
-div.u32 	%r11, %r10, %r9;
-cvt.u64.u32 	%rd41, %r11;
-$L6:
-add.s64 	%rd32, %rd41, %rd22;
-shr.s64 	%rd33, %rd32, 3;
-add.s64 	%rd34, %rd2, %rd33;
-ld.global.u8 	%r12, [%rd34];
-cvt.u32.u64 	%r13, %rd32;
-and.b32  	%r14, %r13, 7;
-mov.u32 	%r15, 1;
-shl.b32 	%r16, %r15, %r14;
-and.b32  	%r17, %r16, %r12;
-setp.ne.s32 	%p4, %r17, 0;
-@%p4 bra 	$L8;
-st.global.u16 	[%rd39], %rs1;
-$L8:
-add.s64 	%rd39, %rd39, %rd7;
-add.s64 	%rd40, %rd40, %rd5;
-setp.lt.s64 	%p5, %rd40, %rd21;
-@%p5 bra 	$L3;
-$L13:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry fill_unset_4(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .u32 p5
-)
-{
-.reg .pred 	%p<8>;
-.reg .b32 	%r<28>;
-.reg .b64 	%rd<44>;
-ld.param.u64 	%rd24, [p0];
-ld.param.u64 	%rd21, [p1];
-ld.param.u64 	%rd25, [p2];
-ld.param.u64 	%rd22, [p3];
-ld.param.u64 	%rd23, [p4];
-ld.param.u32 	%r8, [p5];
-cvta.to.global.u64 	%rd1, %rd24;
-cvta.to.global.u64 	%rd2, %rd25;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r9, %ntid.x;
-cvt.u64.u32 	%rd3, %r9;
-mul.wide.u32 	%rd26, %r1, %r9;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd27, %r2;
-add.s64 	%rd40, %rd26, %rd27;
-setp.ge.s64 	%p1, %rd40, %rd21;
-@%p1 bra 	$L13;
-setp.eq.s64 	%p2, %rd23, 1;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd28, %r3;
-mul.lo.s64 	%rd5, %rd28, %rd3;
-@%p2 bra 	$L9;
-bra.uni 	$L2;
-$L9:
-cvt.u32.u64 	%r19, %rd3;
-mad.lo.s32 	%r20, %r19, %r1, %r2;
-cvt.u32.u64 	%r21, %rd22;
-add.s32 	%r27, %r20, %r21;
-mul.lo.s32 	%r5, %r19, %r3;
-shl.b64 	%rd35, %rd40, 2;
-add.s64 	%rd42, %rd1, %rd35;
-shl.b64 	%rd16, %rd5, 2;
-$L10:
-.pragma "nounroll";
-add.s64 	%rd36, %rd22, %rd40;
-shr.s64 	%rd37, %rd36, 3;
-add.s64 	%rd38, %rd2, %rd37;
-ld.global.u8 	%r22, [%rd38];
-and.b32  	%r23, %r27, 7;
-mov.u32 	%r24, 1;
-shl.b32 	%r25, %r24, %r23;
-and.b32  	%r26, %r25, %r22;
-setp.ne.s32 	%p6, %r26, 0;
-@%p6 bra 	$L12;
-st.global.u32 	[%rd42], %r8;
-$L12:
-add.s32 	%r27, %r27, %r5;
-add.s64 	%rd42, %rd42, %rd16;
-add.s64 	%rd40, %rd40, %rd5;
-setp.lt.s64 	%p7, %rd40, %rd21;
-@%p7 bra 	$L10;
-bra.uni 	$L13;
-$L2:
-shl.b64 	%rd29, %rd40, 2;
-add.s64 	%rd39, %rd1, %rd29;
-shl.b64 	%rd7, %rd5, 2;
-cvt.u32.u64 	%r10, %rd23;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd30, %rd40, %rd23;
-and.b64  	%rd31, %rd30, -4294967296;
-setp.eq.s64 	%p3, %rd31, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd41, %rd40, %rd23;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r11, %rd40;
-div.u32 	%r12, %r11, %r10;
-cvt.u64.u32 	%rd41, %r12;
-$L6:
-add.s64 	%rd32, %rd41, %rd22;
-shr.s64 	%rd33, %rd32, 3;
-add.s64 	%rd34, %rd2, %rd33;
-ld.global.u8 	%r13, [%rd34];
-cvt.u32.u64 	%r14, %rd32;
-and.b32  	%r15, %r14, 7;
-mov.u32 	%r16, 1;
-shl.b32 	%r17, %r16, %r15;
-and.b32  	%r18, %r17, %r13;
-setp.ne.s32 	%p4, %r18, 0;
-@%p4 bra 	$L8;
-st.global.u32 	[%rd39], %r8;
-$L8:
-add.s64 	%rd39, %rd39, %rd7;
-add.s64 	%rd40, %rd40, %rd5;
-setp.lt.s64 	%p5, %rd40, %rd21;
-@%p5 bra 	$L3;
-$L13:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry fill_unset_8(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
 .param .u64 p4,
 .param .u64 p5
 )
 {
-.reg .pred 	%p<8>;
-.reg .b32 	%r<27>;
-.reg .b64 	%rd<45>;
-ld.param.u64 	%rd25, [p0];
-ld.param.u64 	%rd21, [p1];
-ld.param.u64 	%rd26, [p2];
-ld.param.u64 	%rd22, [p3];
-ld.param.u64 	%rd23, [p4];
-ld.param.u64 	%rd24, [p5];
-cvta.to.global.u64 	%rd1, %rd25;
-cvta.to.global.u64 	%rd2, %rd26;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r8, %ntid.x;
-cvt.u64.u32 	%rd3, %r8;
-mul.wide.u32 	%rd27, %r1, %r8;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd28, %r2;
-add.s64 	%rd41, %rd27, %rd28;
-setp.ge.s64 	%p1, %rd41, %rd21;
-@%p1 bra 	$L13;
-setp.eq.s64 	%p2, %rd23, 1;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd29, %r3;
-mul.lo.s64 	%rd5, %rd29, %rd3;
-@%p2 bra 	$L9;
-bra.uni 	$L2;
-$L9:
-cvt.u32.u64 	%r18, %rd3;
-mad.lo.s32 	%r19, %r18, %r1, %r2;
-cvt.u32.u64 	%r20, %rd22;
-add.s32 	%r26, %r19, %r20;
-mul.lo.s32 	%r5, %r18, %r3;
-shl.b64 	%rd36, %rd41, 3;
-add.s64 	%rd43, %rd1, %rd36;
-shl.b64 	%rd16, %rd5, 3;
-$L10:
-.pragma "nounroll";
-add.s64 	%rd37, %rd22, %rd41;
-shr.s64 	%rd38, %rd37, 3;
-add.s64 	%rd39, %rd2, %rd38;
-ld.global.u8 	%r21, [%rd39];
-and.b32  	%r22, %r26, 7;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r22;
-and.b32  	%r25, %r24, %r21;
-setp.ne.s32 	%p6, %r25, 0;
-@%p6 bra 	$L12;
-st.global.u64 	[%rd43], %rd24;
-$L12:
-add.s32 	%r26, %r26, %r5;
-add.s64 	%rd43, %rd43, %rd16;
-add.s64 	%rd41, %rd41, %rd5;
-setp.lt.s64 	%p7, %rd41, %rd21;
-@%p7 bra 	$L10;
-bra.uni 	$L13;
-$L2:
-shl.b64 	%rd30, %rd41, 3;
-add.s64 	%rd40, %rd1, %rd30;
-shl.b64 	%rd7, %rd5, 3;
-cvt.u32.u64 	%r9, %rd23;
+.reg .pred 	%p<29>;
+.reg .b16 	%rs<3>;
+.reg .b32 	%r<74>;
+.reg .b64 	%rd<79>;
+ld.param.u64 	%rd33, [p0];
+ld.param.u64 	%rd34, [p1];
+ld.param.u64 	%rd35, [p2];
+ld.param.u64 	%rd36, [p3];
+ld.param.u64 	%rd37, [p4];
+ld.param.u64 	%rd38, [p5];
+cvta.to.global.u64 	%rd1, %rd33;
+cvta.to.global.u64 	%rd2, %rd36;
+mov.u32 	%r22, %ctaid.x;
+mov.u32 	%r23, %ntid.x;
+cvt.u64.u32 	%rd3, %r23;
+mul.wide.u32 	%rd39, %r22, %r23;
+mov.u32 	%r24, %tid.x;
+cvt.u64.u32 	%rd40, %r24;
+add.s64 	%rd73, %rd39, %rd40;
+setp.ge.s64 	%p1, %rd73, %rd34;
+@%p1 bra 	$L31;
+setp.eq.s64 	%p2, %rd36, 0;
+mov.u32 	%r25, %nctaid.x;
+cvt.u64.u32 	%rd41, %r25;
+mul.lo.s64 	%rd5, %rd41, %rd3;
+@%p2 bra 	$L25;
+cvt.u32.u64 	%r1, %rd38;
 $L3:
 .pragma "nounroll";
-or.b64  	%rd31, %rd41, %rd23;
-and.b64  	%rd32, %rd31, -4294967296;
-setp.eq.s64 	%p3, %rd32, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd42, %rd41, %rd23;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r10, %rd41;
-div.u32 	%r11, %r10, %r9;
-cvt.u64.u32 	%rd42, %r11;
-$L6:
-add.s64 	%rd33, %rd42, %rd22;
-shr.s64 	%rd34, %rd33, 3;
-add.s64 	%rd35, %rd2, %rd34;
-ld.global.u8 	%r12, [%rd35];
-cvt.u32.u64 	%r13, %rd33;
-and.b32  	%r14, %r13, 7;
-mov.u32 	%r15, 1;
-shl.b32 	%r16, %r15, %r14;
-and.b32  	%r17, %r16, %r12;
-setp.ne.s32 	%p4, %r17, 0;
-@%p4 bra 	$L8;
-st.global.u64 	[%rd40], %rd24;
-$L8:
-add.s64 	%rd40, %rd40, %rd7;
-add.s64 	%rd41, %rd41, %rd5;
-setp.lt.s64 	%p5, %rd41, %rd21;
-@%p5 bra 	$L3;
-$L13:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry fill_unset_16(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .align 16 .b8 p5[16]
-)
-{
-.reg .pred 	%p<8>;
-.reg .b32 	%r<27>;
-.reg .b64 	%rd<46>;
-ld.param.u64 	%rd26, [p0];
-ld.param.u64 	%rd21, [p1];
-ld.param.u64 	%rd27, [p2];
-ld.param.u64 	%rd22, [p3];
-ld.param.u64 	%rd23, [p4];
-ld.param.u64 	%rd25, [p5+8];
-ld.param.u64 	%rd24, [p5];
-cvta.to.global.u64 	%rd1, %rd26;
-cvta.to.global.u64 	%rd2, %rd27;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r8, %ntid.x;
-cvt.u64.u32 	%rd3, %r8;
-mul.wide.u32 	%rd28, %r1, %r8;
-mov.u32 	%r2, %tid.x;
-cvt.u64.u32 	%rd29, %r2;
-add.s64 	%rd42, %rd28, %rd29;
-setp.ge.s64 	%p1, %rd42, %rd21;
-@%p1 bra 	$L13;
-setp.eq.s64 	%p2, %rd23, 1;
-mov.u32 	%r3, %nctaid.x;
-cvt.u64.u32 	%rd30, %r3;
-mul.lo.s64 	%rd5, %rd30, %rd3;
-@%p2 bra 	$L9;
-bra.uni 	$L2;
-$L9:
-cvt.u32.u64 	%r18, %rd3;
-shl.b64 	%rd37, %rd42, 4;
-add.s64 	%rd44, %rd1, %rd37;
-shl.b64 	%rd16, %rd5, 4;
-mad.lo.s32 	%r19, %r18, %r1, %r2;
-cvt.u32.u64 	%r20, %rd22;
-add.s32 	%r26, %r19, %r20;
-mul.lo.s32 	%r5, %r18, %r3;
-$L10:
-.pragma "nounroll";
-add.s64 	%rd38, %rd22, %rd42;
-shr.s64 	%rd39, %rd38, 3;
-add.s64 	%rd40, %rd2, %rd39;
-ld.global.u8 	%r21, [%rd40];
-and.b32  	%r22, %r26, 7;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r22;
-and.b32  	%r25, %r24, %r21;
-setp.ne.s32 	%p6, %r25, 0;
-@%p6 bra 	$L12;
-st.global.v2.u64 	[%rd44], {%rd24, %rd25};
-$L12:
-add.s64 	%rd44, %rd44, %rd16;
-add.s32 	%r26, %r26, %r5;
-add.s64 	%rd42, %rd42, %rd5;
-setp.lt.s64 	%p7, %rd42, %rd21;
-@%p7 bra 	$L10;
-bra.uni 	$L13;
-$L2:
-shl.b64 	%rd31, %rd42, 4;
-add.s64 	%rd41, %rd1, %rd31;
-shl.b64 	%rd7, %rd5, 4;
-cvt.u32.u64 	%r9, %rd23;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd32, %rd42, %rd23;
-and.b64  	%rd33, %rd32, -4294967296;
-setp.eq.s64 	%p3, %rd33, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd43, %rd42, %rd23;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r10, %rd42;
-div.u32 	%r11, %r10, %r9;
-cvt.u64.u32 	%rd43, %r11;
-$L6:
-add.s64 	%rd34, %rd43, %rd22;
-shr.s64 	%rd35, %rd34, 3;
-add.s64 	%rd36, %rd2, %rd35;
-ld.global.u8 	%r12, [%rd36];
-cvt.u32.u64 	%r13, %rd34;
-and.b32  	%r14, %r13, 7;
-mov.u32 	%r15, 1;
-shl.b32 	%r16, %r15, %r14;
-and.b32  	%r17, %r16, %r12;
-setp.ne.s32 	%p4, %r17, 0;
-@%p4 bra 	$L8;
-st.global.v2.u64 	[%rd41], {%rd24, %rd25};
-$L8:
-add.s64 	%rd41, %rd41, %rd7;
-add.s64 	%rd42, %rd42, %rd5;
-setp.lt.s64 	%p5, %rd42, %rd21;
-@%p5 bra 	$L3;
-$L13:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry and_bits(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .u64 p5,
-.param .u64 p6,
-.param .u64 p7,
-.param .u64 p8
-)
-{
-.reg .pred 	%p<38>;
-.reg .b16 	%rs<9>;
-.reg .b32 	%r<96>;
-.reg .b64 	%rd<81>;
-ld.param.u64 	%rd30, [p0];
-ld.param.u64 	%rd31, [p1];
-ld.param.u64 	%rd32, [p2];
-ld.param.u64 	%rd33, [p3];
-ld.param.u64 	%rd34, [p4];
-ld.param.u64 	%rd35, [p5];
-ld.param.u64 	%rd36, [p6];
-ld.param.u64 	%rd37, [p7];
-ld.param.u64 	%rd38, [p8];
-cvta.to.global.u64 	%rd1, %rd36;
-cvta.to.global.u64 	%rd2, %rd33;
-add.s64 	%rd39, %rd31, %rd32;
-add.s64 	%rd40, %rd39, 7;
-shr.s64 	%rd41, %rd40, 63;
-shr.u64 	%rd42, %rd41, 61;
-add.s64 	%rd43, %rd40, %rd42;
-shr.s64 	%rd3, %rd43, 3;
-mov.u32 	%r21, %ctaid.x;
-mov.u32 	%r22, %ntid.x;
-cvt.u64.u32 	%rd4, %r22;
-mul.wide.u32 	%rd44, %r21, %r22;
-mov.u32 	%r23, %tid.x;
-cvt.u64.u32 	%rd45, %r23;
-add.s64 	%rd75, %rd44, %rd45;
-setp.ge.s64 	%p1, %rd75, %rd3;
-@%p1 bra 	$L44;
-mov.u32 	%r24, %nctaid.x;
-cvt.u64.u32 	%rd46, %r24;
-mul.lo.s64 	%rd6, %rd46, %rd4;
-neg.s64 	%rd7, %rd31;
-cvta.to.global.u64 	%rd8, %rd30;
-$L2:
-.pragma "nounroll";
-shl.b64 	%rd10, %rd75, 3;
-sub.s64 	%rd11, %rd10, %rd31;
-setp.eq.s64 	%p2, %rd33, 0;
-@%p2 bra 	$L31;
-setp.eq.s64 	%p3, %rd35, 1;
-@%p3 bra 	$L19;
+shl.b64 	%rd7, %rd73, 4;
+sub.s64 	%rd42, %rd35, %rd7;
+min.s64 	%rd8, %rd42, 16;
+cvt.u32.u64 	%r2, %rd8;
+setp.eq.s64 	%p3, %rd38, 1;
+@%p3 bra 	$L12;
 bra.uni 	$L4;
-$L19:
-mov.u32 	%r87, 0;
-mov.u32 	%r86, %r87;
-$L20:
-.pragma "nounroll";
-cvt.u64.u32 	%rd57, %r87;
-add.s64 	%rd79, %rd11, %rd57;
-setp.lt.s64 	%p15, %rd79, 0;
-setp.ge.s64 	%p16, %rd79, %rd32;
-or.pred  	%p17, %p15, %p16;
-@%p17 bra 	$L30;
-add.s64 	%rd58, %rd79, %rd34;
-shr.s64 	%rd59, %rd58, 3;
-add.s64 	%rd60, %rd2, %rd59;
-ld.global.u8 	%r49, [%rd60];
-cvt.u32.u64 	%r50, %rd58;
-and.b32  	%r51, %r50, 7;
-mov.u32 	%r52, 1;
-shl.b32 	%r53, %r52, %r51;
-and.b32  	%r54, %r53, %r49;
-setp.eq.s32 	%p18, %r54, 0;
-@%p18 bra 	$L30;
-setp.eq.s64 	%p19, %rd36, 0;
-mov.u16 	%rs8, 1;
-@%p19 bra 	$L28;
-setp.eq.s64 	%p20, %rd38, 1;
-@%p20 bra 	$L27;
-or.b64  	%rd61, %rd79, %rd38;
-and.b64  	%rd62, %rd61, -4294967296;
-setp.eq.s64 	%p21, %rd62, 0;
-@%p21 bra 	$L26;
-div.s64 	%rd79, %rd79, %rd38;
-bra.uni 	$L27;
-$L26:
-cvt.u32.u64 	%r55, %rd38;
-cvt.u32.u64 	%r56, %rd79;
-div.u32 	%r57, %r56, %r55;
-cvt.u64.u32 	%rd79, %r57;
-$L27:
-add.s64 	%rd63, %rd79, %rd37;
-shr.s64 	%rd64, %rd63, 3;
-add.s64 	%rd65, %rd1, %rd64;
-ld.global.u8 	%r58, [%rd65];
-cvt.u32.u64 	%r59, %rd63;
-and.b32  	%r60, %r59, 7;
-mov.u32 	%r61, 1;
-shl.b32 	%r62, %r61, %r60;
-and.b32  	%r63, %r62, %r58;
-setp.ne.s32 	%p22, %r63, 0;
-selp.u16 	%rs8, 1, 0, %p22;
-$L28:
-setp.eq.s16 	%p23, %rs8, 0;
-@%p23 bra 	$L30;
-mov.u32 	%r64, 1;
-shl.b32 	%r65, %r64, %r87;
-or.b32  	%r86, %r65, %r86;
-$L30:
-add.s32 	%r87, %r87, 1;
-setp.eq.s32 	%p24, %r87, 8;
-@%p24 bra 	$L43;
-bra.uni 	$L20;
-$L31:
-setp.eq.s64 	%p25, %rd36, 0;
-@%p25 bra 	$L41;
-mov.u32 	%r90, 0;
-mov.u32 	%r86, %r90;
-$L33:
-.pragma "nounroll";
-cvt.u64.u32 	%rd66, %r90;
-add.s64 	%rd80, %rd11, %rd66;
-setp.lt.s64 	%p26, %rd80, 0;
-setp.ge.s64 	%p27, %rd80, %rd32;
-or.pred  	%p28, %p26, %p27;
-@%p28 bra 	$L40;
-setp.eq.s64 	%p29, %rd38, 1;
-@%p29 bra 	$L38;
-or.b64  	%rd67, %rd80, %rd38;
-and.b64  	%rd68, %rd67, -4294967296;
-setp.eq.s64 	%p30, %rd68, 0;
-@%p30 bra 	$L37;
-div.s64 	%rd80, %rd80, %rd38;
-bra.uni 	$L38;
-$L37:
-cvt.u32.u64 	%r68, %rd38;
-cvt.u32.u64 	%r69, %rd80;
-div.u32 	%r70, %r69, %r68;
-cvt.u64.u32 	%rd80, %r70;
-$L38:
-add.s64 	%rd69, %rd80, %rd37;
-shr.s64 	%rd70, %rd69, 3;
-add.s64 	%rd71, %rd1, %rd70;
-ld.global.u8 	%r71, [%rd71];
-cvt.u32.u64 	%r72, %rd69;
-and.b32  	%r73, %r72, 7;
-mov.u32 	%r74, 1;
-shl.b32 	%r75, %r74, %r73;
-and.b32  	%r76, %r75, %r71;
-setp.eq.s32 	%p31, %r76, 0;
-@%p31 bra 	$L40;
-shl.b32 	%r78, %r74, %r90;
-or.b32  	%r86, %r78, %r86;
-$L40:
-add.s32 	%r90, %r90, 1;
-setp.eq.s32 	%p32, %r90, 8;
-@%p32 bra 	$L43;
-bra.uni 	$L33;
+$L12:
+add.s64 	%rd53, %rd7, %rd37;
+shr.s64 	%rd54, %rd53, 3;
+add.s64 	%rd18, %rd2, %rd54;
+cvt.u32.u64 	%r40, %rd53;
+and.b32  	%r7, %r40, 7;
+add.s32 	%r8, %r7, %r2;
+ld.global.u8 	%r69, [%rd18];
+setp.lt.s32 	%p9, %r8, 9;
+@%p9 bra 	$L14;
+ld.global.u8 	%rs1, [%rd18+1];
+mul.wide.u16 	%r41, %rs1, 256;
+or.b32  	%r69, %r41, %r69;
+$L14:
+setp.lt.s32 	%p10, %r8, 17;
+@%p10 bra 	$L16;
+ld.global.u8 	%r42, [%rd18+2];
+shl.b32 	%r43, %r42, 16;
+or.b32  	%r69, %r43, %r69;
+$L16:
+setp.lt.s32 	%p11, %r8, 25;
+@%p11 bra 	$L18;
+ld.global.u8 	%r44, [%rd18+3];
+shl.b32 	%r45, %r44, 24;
+or.b32  	%r69, %r45, %r69;
+$L18:
+shr.u32 	%r71, %r69, %r7;
+bra.uni 	$L19;
 $L4:
-add.s64 	%rd76, %rd7, %rd10;
-mov.u32 	%r84, 0;
-mov.u32 	%r86, %r84;
-$L5:
-.pragma "nounroll";
-setp.ge.s64 	%p4, %rd76, %rd32;
-setp.lt.s64 	%p5, %rd76, 0;
-or.pred  	%p6, %p5, %p4;
-@%p6 bra 	$L18;
-or.b64  	%rd47, %rd76, %rd35;
-and.b64  	%rd48, %rd47, -4294967296;
-setp.eq.s64 	%p7, %rd48, 0;
-@%p7 bra 	$L8;
-div.s64 	%rd77, %rd76, %rd35;
+or.b64  	%rd43, %rd7, %rd38;
+and.b64  	%rd44, %rd43, -4294967296;
+setp.eq.s64 	%p4, %rd44, 0;
+@%p4 bra 	$L8;
+@%p4 bra 	$L7;
+div.s64 	%rd74, %rd7, %rd38;
 bra.uni 	$L9;
 $L8:
-cvt.u32.u64 	%r27, %rd35;
-cvt.u32.u64 	%r28, %rd76;
-div.u32 	%r29, %r28, %r27;
-cvt.u64.u32 	%rd77, %r29;
+cvt.u32.u64 	%r29, %rd7;
+div.u32 	%r30, %r29, %r1;
+cvt.u64.u32 	%rd74, %r30;
+bra.uni 	$L9;
+$L7:
+cvt.u32.u64 	%r27, %rd7;
+div.u32 	%r28, %r27, %r1;
+cvt.u64.u32 	%rd74, %r28;
 $L9:
-add.s64 	%rd49, %rd77, %rd34;
-shr.s64 	%rd50, %rd49, 3;
-add.s64 	%rd51, %rd2, %rd50;
-ld.global.u8 	%r30, [%rd51];
-cvt.u32.u64 	%r31, %rd49;
-and.b32  	%r32, %r31, 7;
-mov.u32 	%r33, 1;
-shl.b32 	%r34, %r33, %r32;
-and.b32  	%r35, %r34, %r30;
-setp.eq.s32 	%p8, %r35, 0;
-@%p8 bra 	$L18;
-setp.eq.s64 	%p9, %rd36, 0;
-mov.u16 	%rs7, 1;
-@%p9 bra 	$L16;
-setp.eq.s64 	%p10, %rd38, 1;
-mov.u64 	%rd78, %rd76;
-@%p10 bra 	$L15;
-or.b64  	%rd52, %rd76, %rd38;
-and.b64  	%rd53, %rd52, -4294967296;
-setp.eq.s64 	%p11, %rd53, 0;
-@%p11 bra 	$L14;
-div.s64 	%rd78, %rd76, %rd38;
-bra.uni 	$L15;
-$L14:
-cvt.u32.u64 	%r36, %rd38;
-cvt.u32.u64 	%r37, %rd76;
-div.u32 	%r38, %r37, %r36;
-cvt.u64.u32 	%rd78, %r38;
-$L15:
-add.s64 	%rd54, %rd78, %rd37;
-shr.s64 	%rd55, %rd54, 3;
-add.s64 	%rd56, %rd1, %rd55;
-ld.global.u8 	%r39, [%rd56];
-cvt.u32.u64 	%r40, %rd54;
-and.b32  	%r41, %r40, 7;
-mov.u32 	%r42, 1;
-shl.b32 	%r43, %r42, %r41;
-and.b32  	%r44, %r43, %r39;
-setp.ne.s32 	%p12, %r44, 0;
-selp.u16 	%rs7, 1, 0, %p12;
-$L16:
-setp.eq.s16 	%p13, %rs7, 0;
-@%p13 bra 	$L18;
-mov.u32 	%r45, 1;
-shl.b32 	%r46, %r45, %r84;
-or.b32  	%r86, %r46, %r86;
-$L18:
-add.s64 	%rd76, %rd76, 1;
-add.s32 	%r84, %r84, 1;
-setp.eq.s32 	%p14, %r84, 8;
-@%p14 bra 	$L43;
-bra.uni 	$L5;
-$L41:
-mov.u32 	%r93, 0;
-mov.u32 	%r86, %r93;
-$L42:
-.pragma "nounroll";
-cvt.u64.u32 	%rd72, %r93;
-add.s64 	%rd73, %rd11, %rd72;
-setp.lt.s64 	%p33, %rd73, 0;
-setp.ge.s64 	%p34, %rd73, %rd32;
-or.pred  	%p35, %p33, %p34;
-mov.u32 	%r81, 1;
-shl.b32 	%r82, %r81, %r93;
-selp.b32 	%r83, 0, %r82, %p35;
-or.b32  	%r86, %r86, %r83;
-add.s32 	%r93, %r93, 1;
-setp.ne.s32 	%p36, %r93, 8;
-@%p36 bra 	$L42;
-$L43:
-add.s64 	%rd74, %rd8, %rd75;
-st.global.u8 	[%rd74], %r86;
-add.s64 	%rd75, %rd75, %rd6;
-setp.lt.s64 	%p37, %rd75, %rd3;
-@%p37 bra 	$L2;
-$L44:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry count_bits(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4
-)
-{
-.reg .pred 	%p<9>;
-.reg .b32 	%r<17>;
-.reg .b64 	%rd<38>;
-ld.param.u64 	%rd16, [p0];
-ld.param.u64 	%rd17, [p1];
-ld.param.u64 	%rd18, [p2];
-ld.param.u64 	%rd19, [p3];
-ld.param.u64 	%rd20, [p4];
-mov.u32 	%r5, %ctaid.x;
-mov.u32 	%r6, %ntid.x;
-cvt.u64.u32 	%rd1, %r6;
-mul.wide.u32 	%rd22, %r5, %r6;
-mov.u32 	%r7, %tid.x;
-cvt.u64.u32 	%rd23, %r7;
-add.s64 	%rd32, %rd22, %rd23;
-setp.ge.s64 	%p1, %rd32, %rd17;
-mov.u64 	%rd36, 0;
-@%p1 bra 	$L6;
-mov.u32 	%r8, %nctaid.x;
-cvt.u64.u32 	%rd25, %r8;
-mul.lo.s64 	%rd3, %rd25, %rd1;
-cvt.u32.u64 	%r1, %rd19;
-cvta.to.global.u64 	%rd4, %rd18;
-mov.u64 	%rd36, 0;
-$L2:
-.pragma "nounroll";
-shl.b64 	%rd34, %rd32, 3;
-setp.ge.s64 	%p2, %rd34, %rd20;
-@%p2 bra 	$L5;
-add.s64 	%rd8, %rd34, 7;
-cvt.u32.u64 	%r9, %rd32;
-shl.b32 	%r10, %r9, 3;
-add.s32 	%r16, %r1, %r10;
-$L4:
-.pragma "nounroll";
-add.s64 	%rd26, %rd19, %rd34;
-shr.s64 	%rd27, %rd26, 3;
-add.s64 	%rd28, %rd4, %rd27;
-ld.global.u8 	%r11, [%rd28];
-and.b32  	%r12, %r16, 7;
-mov.u32 	%r13, 1;
-shl.b32 	%r14, %r13, %r12;
-and.b32  	%r15, %r14, %r11;
-setp.ne.s32 	%p3, %r15, 0;
-selp.u64 	%rd29, 1, 0, %p3;
-add.s64 	%rd36, %rd36, %rd29;
-add.s64 	%rd12, %rd34, 1;
-setp.lt.s64 	%p4, %rd12, %rd20;
-setp.lt.s64 	%p5, %rd34, %rd8;
-and.pred  	%p6, %p5, %p4;
-add.s32 	%r16, %r16, 1;
-mov.u64 	%rd34, %rd12;
-@%p6 bra 	$L4;
-$L5:
-add.s64 	%rd32, %rd32, %rd3;
-setp.lt.s64 	%p7, %rd32, %rd17;
-@%p7 bra 	$L2;
-$L6:
-setp.eq.s64 	%p8, %rd36, 0;
-@%p8 bra 	$L8;
-cvta.to.global.u64 	%rd30, %rd16;
-atom.global.add.u64 	%rd31, [%rd30], %rd36;
-$L8:
-ret;
-}
-)ptx"
-    R"ptx(.visible .entry copy_strided(
-.param .u64 p0,
-.param .u64 p1,
-.param .u64 p2,
-.param .u64 p3,
-.param .u64 p4,
-.param .u64 p5
-)
-{
-.reg .pred 	%p<17>;
-.reg .b16 	%rs<5>;
-.reg .b32 	%r<17>;
-.reg .b64 	%rd<100>;
-ld.param.u64 	%rd55, [p0];
-ld.param.u64 	%rd56, [p1];
-ld.param.u64 	%rd57, [p2];
-ld.param.u64 	%rd58, [p3];
-ld.param.u64 	%rd59, [p4];
-ld.param.u64 	%rd60, [p5];
-cvta.to.global.u64 	%rd1, %rd60;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r2, %ntid.x;
-cvt.u64.u32 	%rd2, %r2;
-mul.wide.u32 	%rd61, %r1, %r2;
-mov.u32 	%r3, %tid.x;
-cvt.u64.u32 	%rd62, %r3;
-add.s64 	%rd3, %rd61, %rd62;
-setp.ge.s64 	%p1, %rd3, %rd56;
-@%p1 bra 	$L31;
-setp.gt.s64 	%p2, %rd59, 0;
-mov.u32 	%r4, %nctaid.x;
-cvt.u64.u32 	%rd63, %r4;
-mul.lo.s64 	%rd4, %rd63, %rd2;
-@%p2 bra 	$L12;
-bra.uni 	$L2;
-$L12:
-setp.eq.s64 	%p8, %rd58, 8;
-@%p8 bra 	$L24;
-bra.uni 	$L13;
-$L24:
-add.s64 	%rd34, %rd59, 1;
-mul.lo.s64 	%rd73, %rd59, 24;
-add.s64 	%rd74, %rd1, %rd73;
-add.s64 	%rd35, %rd74, -8;
-$L25:
-.pragma "nounroll";
-mov.u64 	%rd93, %rd35;
-mov.u64 	%rd94, %rd34;
-mov.u64 	%rd95, %rd57;
-mov.u64 	%rd96, %rd55;
-mov.u64 	%rd97, %rd3;
-$L26:
-.pragma "nounroll";
-add.s64 	%rd42, %rd93, -16;
-ld.global.u64 	%rd43, [%rd93+-16];
-or.b64  	%rd75, %rd97, %rd43;
-and.b64  	%rd76, %rd75, -4294967296;
-setp.eq.s64 	%p14, %rd76, 0;
-@%p14 bra 	$L28;
-div.s64 	%rd44, %rd97, %rd43;
-mul.lo.s64 	%rd77, %rd44, %rd43;
-sub.s64 	%rd99, %rd97, %rd77;
-mov.u64 	%rd97, %rd44;
-bra.uni 	$L29;
-$L28:
-cvt.u32.u64 	%r12, %rd43;
-cvt.u32.u64 	%r13, %rd97;
-div.u32 	%r14, %r13, %r12;
-mul.lo.s32 	%r15, %r14, %r12;
-sub.s32 	%r16, %r13, %r15;
-cvt.u64.u32 	%rd97, %r14;
-cvt.u64.u32 	%rd99, %r16;
-$L29:
-ld.global.u64 	%rd78, [%rd42+8];
-mul.lo.s64 	%rd79, %rd78, %rd99;
-add.s64 	%rd96, %rd79, %rd96;
-ld.global.u64 	%rd80, [%rd42+16];
-mul.lo.s64 	%rd81, %rd80, %rd99;
-add.s64 	%rd95, %rd81, %rd95;
-add.s64 	%rd93, %rd93, -24;
-add.s64 	%rd94, %rd94, -1;
-setp.gt.s64 	%p15, %rd94, 1;
-@%p15 bra 	$L26;
-ld.u64 	%rd82, [%rd95];
-st.u64 	[%rd96], %rd82;
-add.s64 	%rd3, %rd3, %rd4;
-setp.lt.s64 	%p16, %rd3, %rd56;
-@%p16 bra 	$L25;
-bra.uni 	$L31;
-$L13:
-.pragma "nounroll";
-mov.u64 	%rd86, %rd59;
-mov.u64 	%rd87, %rd57;
-mov.u64 	%rd88, %rd55;
-mov.u64 	%rd89, %rd3;
-$L14:
-.pragma "nounroll";
-add.s64 	%rd22, %rd86, -1;
-mul.lo.s64 	%rd65, %rd22, 24;
-add.s64 	%rd23, %rd1, %rd65;
-ld.global.u64 	%rd24, [%rd23];
-or.b64  	%rd66, %rd89, %rd24;
-and.b64  	%rd67, %rd66, -4294967296;
-setp.eq.s64 	%p9, %rd67, 0;
-@%p9 bra 	$L16;
-div.s64 	%rd25, %rd89, %rd24;
-mul.lo.s64 	%rd68, %rd25, %rd24;
-sub.s64 	%rd91, %rd89, %rd68;
-mov.u64 	%rd89, %rd25;
-bra.uni 	$L17;
-$L16:
-cvt.u32.u64 	%r6, %rd24;
-cvt.u32.u64 	%r7, %rd89;
-div.u32 	%r8, %r7, %r6;
-mul.lo.s32 	%r9, %r8, %r6;
-sub.s32 	%r10, %r7, %r9;
-cvt.u64.u32 	%rd89, %r8;
-cvt.u64.u32 	%rd91, %r10;
-$L17:
-ld.global.u64 	%rd69, [%rd23+8];
-mul.lo.s64 	%rd70, %rd69, %rd91;
-add.s64 	%rd88, %rd70, %rd88;
-ld.global.u64 	%rd71, [%rd23+16];
-mul.lo.s64 	%rd72, %rd71, %rd91;
-add.s64 	%rd87, %rd72, %rd87;
-setp.gt.s64 	%p10, %rd86, 1;
-mov.u64 	%rd86, %rd22;
-@%p10 bra 	$L14;
-setp.eq.s64 	%p11, %rd58, 2;
-@%p11 bra 	$L21;
-setp.ne.s64 	%p12, %rd58, 4;
-@%p12 bra 	$L22;
-ld.u32 	%r11, [%rd87];
-st.u32 	[%rd88], %r11;
-bra.uni 	$L23;
-$L21:
-ld.u16 	%rs3, [%rd87];
-st.u16 	[%rd88], %rs3;
-bra.uni 	$L23;
-$L22:
-ld.u8 	%rs4, [%rd87];
-st.u8 	[%rd88], %rs4;
-$L23:
-add.s64 	%rd3, %rd3, %rd4;
-setp.lt.s64 	%p13, %rd3, %rd56;
-@%p13 bra 	$L13;
-bra.uni 	$L31;
-$L2:
-setp.eq.s64 	%p3, %rd58, 8;
-@%p3 bra 	$L10;
-bra.uni 	$L3;
-$L10:
-cvta.to.global.u64 	%rd13, %rd57;
-cvta.to.global.u64 	%rd14, %rd55;
+setp.lt.s32 	%p6, %r2, 1;
+mov.u32 	%r71, 0;
+@%p6 bra 	$L19;
+mul.lo.s64 	%rd47, %rd74, %rd38;
+sub.s64 	%rd75, %rd7, %rd47;
+mov.u32 	%r66, 0;
+mov.u32 	%r71, %r66;
 $L11:
 .pragma "nounroll";
-ld.global.u64 	%rd64, [%rd13];
-st.global.u64 	[%rd14], %rd64;
-add.s64 	%rd3, %rd3, %rd4;
-setp.lt.s64 	%p7, %rd3, %rd56;
-@%p7 bra 	$L11;
-bra.uni 	$L31;
-$L3:
-cvta.to.global.u64 	%rd9, %rd57;
-cvta.to.global.u64 	%rd10, %rd55;
-$L4:
+add.s64 	%rd48, %rd74, %rd37;
+shr.s64 	%rd49, %rd48, 3;
+add.s64 	%rd50, %rd2, %rd49;
+ld.global.u8 	%r34, [%rd50];
+cvt.u32.u64 	%r35, %rd48;
+and.b32  	%r36, %r35, 7;
+shr.u32 	%r37, %r34, %r36;
+and.b32  	%r38, %r37, 1;
+shl.b32 	%r39, %r38, %r66;
+or.b32  	%r71, %r39, %r71;
+add.s64 	%rd51, %rd75, 1;
+setp.eq.s64 	%p7, %rd51, %rd38;
+selp.u64 	%rd52, 1, 0, %p7;
+add.s64 	%rd74, %rd74, %rd52;
+selp.b64 	%rd75, 0, %rd51, %p7;
+add.s32 	%r66, %r66, 1;
+setp.lt.s32 	%p8, %r66, %r2;
+@%p8 bra 	$L11;
+$L19:
+and.b32  	%r46, %r71, 15;
+mul.lo.s32 	%r47, %r46, 2113665;
+and.b32  	%r48, %r47, 16843009;
+shr.u32 	%r49, %r71, 4;
+and.b32  	%r50, %r49, 15;
+mul.lo.s32 	%r51, %r50, 2113665;
+and.b32  	%r52, %r51, 16843009;
+cvt.u64.u32 	%rd55, %r52;
+cvt.u64.u32 	%rd56, %r48;
+bfi.b64 	%rd19, %rd55, %rd56, 32, 32;
+shr.u32 	%r53, %r71, 8;
+and.b32  	%r54, %r53, 15;
+mul.lo.s32 	%r55, %r54, 2113665;
+and.b32  	%r56, %r55, 16843009;
+shr.u32 	%r57, %r71, 12;
+and.b32  	%r58, %r57, 15;
+mul.lo.s32 	%r59, %r58, 2113665;
+and.b32  	%r60, %r59, 16843009;
+cvt.u64.u32 	%rd57, %r60;
+cvt.u64.u32 	%rd58, %r56;
+bfi.b64 	%rd20, %rd57, %rd58, 32, 32;
+add.s64 	%rd21, %rd1, %rd7;
+add.s64 	%rd59, %rd33, %rd7;
+and.b64  	%rd60, %rd59, 15;
+setp.eq.s64 	%p12, %rd60, 0;
+setp.gt.s32 	%p13, %r2, 15;
+and.pred  	%p14, %p13, %p12;
+@%p14 bra 	$L23;
+bra.uni 	$L20;
+$L23:
+st.global.v2.u64 	[%rd21], {%rd19, %rd20};
+bra.uni 	$L24;
+$L20:
+shl.b64 	%rd22, %rd8, 32;
+setp.lt.s64 	%p15, %rd22, 1;
+@%p15 bra 	$L24;
+shr.s64 	%rd23, %rd22, 32;
+mov.u32 	%r72, 0;
+$L22:
 .pragma "nounroll";
-setp.eq.s64 	%p4, %rd58, 2;
-@%p4 bra 	$L7;
-setp.ne.s64 	%p5, %rd58, 4;
-@%p5 bra 	$L8;
-ld.global.u32 	%r5, [%rd9];
-st.global.u32 	[%rd10], %r5;
-bra.uni 	$L9;
-$L7:
-ld.global.u16 	%rs1, [%rd9];
-st.global.u16 	[%rd10], %rs1;
-bra.uni 	$L9;
-$L8:
-ld.global.u8 	%rs2, [%rd9];
-st.global.u8 	[%rd10], %rs2;
-$L9:
-add.s64 	%rd3, %rd3, %rd4;
-setp.lt.s64 	%p6, %rd3, %rd56;
-@%p6 bra 	$L4;
+setp.lt.u32 	%p16, %r72, 8;
+selp.b64 	%rd61, %rd19, %rd20, %p16;
+shl.b32 	%r62, %r72, 3;
+and.b32  	%r63, %r62, 56;
+shr.u64 	%rd62, %rd61, %r63;
+cvt.s64.s32 	%rd63, %r72;
+add.s64 	%rd64, %rd21, %rd63;
+st.global.u8 	[%rd64], %rd62;
+add.s32 	%r72, %r72, 1;
+setp.lt.u32 	%p17, %r72, 16;
+cvt.u64.u32 	%rd65, %r72;
+setp.gt.s64 	%p18, %rd23, %rd65;
+and.pred  	%p19, %p17, %p18;
+@%p19 bra 	$L22;
+$L24:
+add.s64 	%rd73, %rd73, %rd5;
+setp.lt.s64 	%p20, %rd73, %rd34;
+@%p20 bra 	$L3;
+bra.uni 	$L31;
+$L25:
+.pragma "nounroll";
+shl.b64 	%rd66, %rd73, 4;
+sub.s64 	%rd67, %rd35, %rd66;
+min.s64 	%rd26, %rd67, 16;
+cvt.u32.u64 	%r64, %rd26;
+add.s64 	%rd27, %rd1, %rd66;
+add.s64 	%rd68, %rd33, %rd66;
+setp.gt.s32 	%p21, %r64, 15;
+and.b64  	%rd69, %rd68, 15;
+setp.eq.s64 	%p22, %rd69, 0;
+and.pred  	%p23, %p21, %p22;
+@%p23 bra 	$L29;
+bra.uni 	$L26;
+$L29:
+mov.u64 	%rd72, 72340172838076673;
+st.global.v2.u64 	[%rd27], {%rd72, %rd72};
+bra.uni 	$L30;
+$L26:
+shl.b64 	%rd28, %rd26, 32;
+setp.lt.s64 	%p24, %rd28, 1;
+@%p24 bra 	$L30;
+shr.s64 	%rd29, %rd28, 32;
+mov.u64 	%rd78, 0;
+mov.u32 	%r73, 1;
+$L28:
+.pragma "nounroll";
+add.s64 	%rd71, %rd27, %rd78;
+mov.u16 	%rs2, 1;
+st.global.u8 	[%rd71], %rs2;
+add.s64 	%rd78, %rd78, 1;
+setp.gt.s64 	%p25, %rd29, %rd78;
+setp.lt.u32 	%p26, %r73, 16;
+and.pred  	%p27, %p26, %p25;
+add.s32 	%r73, %r73, 1;
+@%p27 bra 	$L28;
+$L30:
+add.s64 	%rd73, %rd73, %rd5;
+setp.lt.s64 	%p28, %rd73, %rd34;
+@%p28 bra 	$L25;
 $L31:
 ret;
 }
 )ptx"
-    R"ptx(.visible .entry pack_bits(
+    R"ptx(.visible .entry copy_set(
 .param .u64 p0,
 .param .u64 p1,
 .param .u64 p2,
@@ -1170,157 +250,1101 @@ ret;
 .param .u64 p9
 )
 {
-.local .align 8 .b8 	__local_depot9[8];
-.reg .b64 	%SP;
-.reg .b64 	%SPL;
-.reg .pred 	%p<24>;
-.reg .b16 	%rs<3>;
-.reg .b32 	%r<31>;
-.reg .b64 	%rd<70>;
-mov.u64 	%SPL, __local_depot9;
-cvta.local.u64 	%SP, %SPL;
-ld.param.u64 	%rd21, [p0];
-ld.param.u64 	%rd22, [p1];
-ld.param.u64 	%rd23, [p2];
-ld.param.u64 	%rd24, [p3];
-ld.param.u64 	%rd25, [p4];
-ld.param.u64 	%rd26, [p5];
-ld.param.u64 	%rd27, [p6];
-ld.param.u64 	%rd28, [p7];
-ld.param.u64 	%rd29, [p8];
-ld.param.u64 	%rd30, [p9];
-add.u64 	%rd31, %SP, 0;
-add.u64 	%rd1, %SPL, 0;
-mov.u32 	%r10, %ctaid.x;
-mov.u32 	%r11, %ntid.x;
-cvt.u64.u32 	%rd2, %r11;
-mul.wide.u32 	%rd32, %r10, %r11;
-mov.u32 	%r12, %tid.x;
-cvt.u64.u32 	%rd33, %r12;
-add.s64 	%rd64, %rd32, %rd33;
-setp.ge.s64 	%p2, %rd64, %rd22;
-@%p2 bra 	$L20;
-setp.eq.s64 	%p3, %rd30, 0;
-mov.u32 	%r13, %nctaid.x;
-cvt.u64.u32 	%rd34, %r13;
-mul.lo.s64 	%rd4, %rd34, %rd2;
-and.b64  	%rd35, %rd27, %rd28;
-setp.gt.u64 	%p4, %rd35, %rd29;
-xor.pred  	%p1, %p3, %p4;
-cvta.to.global.u64 	%rd5, %rd21;
+.reg .pred 	%p<35>;
+.reg .b16 	%rs<2>;
+.reg .b32 	%r<101>;
+.reg .b64 	%rd<129>;
+ld.param.u64 	%rd49, [p0];
+ld.param.u64 	%rd50, [p1];
+ld.param.u64 	%rd51, [p2];
+ld.param.u64 	%rd52, [p3];
+ld.param.u64 	%rd53, [p4];
+ld.param.u64 	%rd54, [p5];
+ld.param.u64 	%rd55, [p6];
+ld.param.u64 	%rd56, [p8];
+ld.param.u64 	%rd57, [p9];
+cvta.to.global.u64 	%rd1, %rd53;
+ld.param.u32 	%r1, [p7];
+mov.u32 	%r30, %ctaid.x;
+mov.u32 	%r31, %ntid.x;
+cvt.u64.u32 	%rd2, %r31;
+mul.wide.u32 	%rd58, %r30, %r31;
+mov.u32 	%r32, %tid.x;
+cvt.u64.u32 	%rd59, %r32;
+add.s64 	%rd117, %rd58, %rd59;
+setp.ge.s64 	%p1, %rd117, %rd50;
+@%p1 bra 	$L39;
+mov.u32 	%r33, 16;
+div.s32 	%r34, %r33, %r1;
+cvt.s64.s32 	%rd4, %r34;
+mov.u32 	%r35, -1;
+shl.b32 	%r36, %r35, %r1;
+not.b32 	%r2, %r36;
+cvt.u32.u64 	%r3, %rd55;
+mov.u32 	%r37, %nctaid.x;
+cvt.u64.u32 	%rd60, %r37;
+mul.lo.s64 	%rd5, %rd60, %rd2;
+cvta.to.global.u64 	%rd6, %rd52;
+cvta.to.global.u64 	%rd7, %rd49;
 $L2:
 .pragma "nounroll";
-shl.b64 	%rd7, %rd64, 3;
-setp.ge.s64 	%p5, %rd7, %rd23;
-mov.u32 	%r30, 0;
-@%p5 bra 	$L19;
-setp.gt.s64 	%p6, %rd25, 0;
-@%p6 bra 	$L7;
+shl.b64 	%rd9, %rd117, 4;
+sub.s64 	%rd61, %rd51, %rd9;
+min.s64 	%rd10, %rd61, 16;
+cvt.u32.u64 	%r4, %rd10;
+div.s32 	%r5, %r4, %r1;
+mul.lo.s64 	%rd11, %rd117, %rd4;
+setp.eq.s64 	%p2, %rd53, 0;
+mov.u32 	%r95, %r35;
+@%p2 bra 	$L19;
+setp.eq.s64 	%p3, %rd55, 1;
+@%p3 bra 	$L12;
 bra.uni 	$L4;
-$L7:
-mov.u32 	%r28, 0;
-mov.u32 	%r30, %r28;
-$L8:
-.pragma "nounroll";
-mov.u64 	%rd68, 0;
-st.local.u64 	[%rd1], %rd68;
-cvt.s64.s32 	%rd38, %r28;
-add.s64 	%rd39, %rd7, %rd38;
-mul.lo.s64 	%rd40, %rd39, %rd25;
-add.s64 	%rd11, %rd40, %rd24;
-setp.eq.s64 	%p10, %rd26, 8;
-@%p10 bra 	$L15;
-setp.eq.s64 	%p11, %rd26, 4;
-@%p11 bra 	$L13;
-setp.ne.s64 	%p12, %rd26, 2;
-@%p12 bra 	$L16;
-mov.u64 	%rd66, 0;
 $L12:
-.pragma "nounroll";
-add.s64 	%rd43, %rd66, %rd31;
-add.s64 	%rd44, %rd11, %rd66;
-ld.u16 	%rs1, [%rd44];
-st.u16 	[%rd43], %rs1;
-add.s64 	%rd66, %rd66, 2;
-setp.lt.s64 	%p13, %rd66, %rd25;
-@%p13 bra 	$L12;
-bra.uni 	$L18;
-$L15:
-.pragma "nounroll";
-add.s64 	%rd51, %rd68, %rd31;
-add.s64 	%rd52, %rd11, %rd68;
-ld.u64 	%rd53, [%rd52];
-st.u64 	[%rd51], %rd53;
-add.s64 	%rd68, %rd68, 8;
-setp.lt.s64 	%p15, %rd68, %rd25;
-@%p15 bra 	$L15;
-bra.uni 	$L18;
-$L13:
-mov.u64 	%rd67, 0;
+add.s64 	%rd72, %rd11, %rd54;
+shr.s64 	%rd73, %rd72, 3;
+add.s64 	%rd21, %rd1, %rd73;
+cvt.u32.u64 	%r53, %rd72;
+and.b32  	%r10, %r53, 7;
+add.s32 	%r11, %r10, %r5;
+ld.global.u8 	%r93, [%rd21];
+setp.lt.s32 	%p9, %r11, 9;
+@%p9 bra 	$L14;
+ld.global.u8 	%rs1, [%rd21+1];
+mul.wide.u16 	%r54, %rs1, 256;
+or.b32  	%r93, %r54, %r93;
 $L14:
-.pragma "nounroll";
-add.s64 	%rd47, %rd67, %rd31;
-add.s64 	%rd48, %rd11, %rd67;
-ld.u32 	%r22, [%rd48];
-st.u32 	[%rd47], %r22;
-add.s64 	%rd67, %rd67, 4;
-setp.lt.s64 	%p14, %rd67, %rd25;
-@%p14 bra 	$L14;
-bra.uni 	$L18;
+setp.lt.s32 	%p10, %r11, 17;
+@%p10 bra 	$L16;
+ld.global.u8 	%r55, [%rd21+2];
+shl.b32 	%r56, %r55, 16;
+or.b32  	%r93, %r56, %r93;
 $L16:
-mov.u64 	%rd69, 0;
-$L17:
-.pragma "nounroll";
-add.s64 	%rd56, %rd69, %rd31;
-add.s64 	%rd57, %rd11, %rd69;
-ld.u8 	%rs2, [%rd57];
-st.u8 	[%rd56], %rs2;
-add.s64 	%rd69, %rd69, %rd26;
-setp.lt.s64 	%p16, %rd69, %rd25;
-@%p16 bra 	$L17;
+setp.lt.s32 	%p11, %r11, 25;
+@%p11 bra 	$L18;
+ld.global.u8 	%r57, [%rd21+3];
+shl.b32 	%r58, %r57, 24;
+or.b32  	%r93, %r58, %r93;
 $L18:
-ld.local.u64 	%rd58, [%rd1];
-xor.b64  	%rd59, %rd58, %rd27;
-and.b64  	%rd60, %rd59, %rd28;
-setp.gt.u64 	%p18, %rd60, %rd29;
-xor.pred  	%p19, %p3, %p18;
-mov.u32 	%r23, 1;
-shl.b32 	%r24, %r23, %r28;
-selp.b32 	%r25, 0, %r24, %p19;
-or.b32  	%r30, %r25, %r30;
-add.s32 	%r28, %r28, 1;
-setp.lt.u32 	%p20, %r28, 8;
-cvt.u64.u32 	%rd61, %r28;
-add.s64 	%rd62, %rd7, %rd61;
-setp.lt.s64 	%p21, %rd62, %rd23;
-and.pred  	%p22, %p20, %p21;
-@%p22 bra 	$L8;
+shr.u32 	%r95, %r93, %r10;
 bra.uni 	$L19;
 $L4:
-add.s64 	%rd65, %rd7, 1;
-mov.u32 	%r26, 0;
-mov.u32 	%r30, %r26;
+or.b64  	%rd62, %rd11, %rd55;
+and.b64  	%rd63, %rd62, -4294967296;
+setp.eq.s64 	%p4, %rd63, 0;
+@%p4 bra 	$L8;
+@%p4 bra 	$L7;
+div.s64 	%rd118, %rd11, %rd55;
+bra.uni 	$L9;
+$L8:
+cvt.u32.u64 	%r42, %rd11;
+div.u32 	%r43, %r42, %r3;
+cvt.u64.u32 	%rd118, %r43;
+bra.uni 	$L9;
+$L7:
+cvt.u32.u64 	%r40, %rd11;
+div.u32 	%r41, %r40, %r3;
+cvt.u64.u32 	%rd118, %r41;
+$L9:
+setp.lt.s32 	%p6, %r5, 1;
+mov.u32 	%r95, 0;
+@%p6 bra 	$L19;
+mul.lo.s64 	%rd66, %rd118, %rd55;
+sub.s64 	%rd119, %rd11, %rd66;
+mov.u32 	%r90, 0;
+mov.u32 	%r95, %r90;
+$L11:
+.pragma "nounroll";
+add.s64 	%rd67, %rd118, %rd54;
+shr.s64 	%rd68, %rd67, 3;
+add.s64 	%rd69, %rd1, %rd68;
+ld.global.u8 	%r47, [%rd69];
+cvt.u32.u64 	%r48, %rd67;
+and.b32  	%r49, %r48, 7;
+shr.u32 	%r50, %r47, %r49;
+and.b32  	%r51, %r50, 1;
+shl.b32 	%r52, %r51, %r90;
+or.b32  	%r95, %r52, %r95;
+add.s64 	%rd70, %rd119, 1;
+setp.eq.s64 	%p7, %rd70, %rd55;
+selp.u64 	%rd71, 1, 0, %p7;
+add.s64 	%rd118, %rd118, %rd71;
+selp.b64 	%rd119, 0, %rd70, %p7;
+add.s32 	%r90, %r90, 1;
+setp.lt.s32 	%p8, %r90, %r5;
+@%p8 bra 	$L11;
+$L19:
+setp.eq.s32 	%p12, %r1, 1;
+mov.u32 	%r98, %r95;
+@%p12 bra 	$L23;
+setp.lt.s32 	%p13, %r5, 1;
+mov.u32 	%r98, 0;
+@%p13 bra 	$L23;
+mov.u32 	%r96, 0;
+mov.u32 	%r98, %r96;
+$L22:
+.pragma "nounroll";
+shr.u32 	%r62, %r95, %r96;
+and.b32  	%r63, %r62, 1;
+mul.lo.s32 	%r64, %r63, %r2;
+mul.lo.s32 	%r65, %r96, %r1;
+shl.b32 	%r66, %r64, %r65;
+or.b32  	%r98, %r66, %r98;
+add.s32 	%r96, %r96, 1;
+setp.lt.s32 	%p14, %r96, %r5;
+@%p14 bra 	$L22;
+$L23:
+ld.param.u64 	%rd116, [p3];
+add.s64 	%rd22, %rd6, %rd9;
+add.s64 	%rd23, %rd116, %rd9;
+shl.b64 	%rd24, %rd10, 32;
+cvt.s64.s32 	%rd25, %rd10;
+and.b64  	%rd74, %rd23, 15;
+setp.eq.s64 	%p15, %rd74, 0;
+setp.gt.s32 	%p16, %r4, 15;
+and.pred  	%p17, %p15, %p16;
+@%p17 bra 	$L32;
+bra.uni 	$L24;
+$L32:
+ld.global.v2.u64 	{%rd122, %rd121}, [%rd22];
+bra.uni 	$L33;
+$L24:
+and.b64  	%rd75, %rd23, 3;
+setp.eq.s64 	%p19, %rd75, 0;
+and.pred  	%p20, %p19, %p16;
+@%p20 bra 	$L31;
+bra.uni 	$L25;
+$L31:
+ld.global.u32 	%rd89, [%rd22];
+ld.global.u32 	%rd90, [%rd22+4];
+ld.global.u32 	%rd91, [%rd22+8];
+ld.global.u32 	%rd92, [%rd22+12];
+bfi.b64 	%rd121, %rd92, %rd91, 32, 32;
+bfi.b64 	%rd122, %rd90, %rd89, 32, 32;
+bra.uni 	$L33;
+$L25:
+setp.lt.s64 	%p21, %rd24, 1;
+mov.u64 	%rd122, 0;
+mov.u64 	%rd121, %rd122;
+@%p21 bra 	$L33;
+mov.u64 	%rd121, 0;
+mov.u32 	%r99, 0;
+mov.u64 	%rd122, %rd121;
+$L27:
+.pragma "nounroll";
+cvt.s64.s32 	%rd80, %r99;
+add.s64 	%rd81, %rd22, %rd80;
+ld.global.u8 	%rd28, [%rd81];
+shl.b32 	%r68, %r99, 3;
+and.b32  	%r69, %r68, 56;
+cvt.u64.u32 	%rd29, %r69;
+mov.u64 	%rd82, 255;
+shl.b64 	%rd83, %rd82, %r69;
+not.b64 	%rd30, %rd83;
+setp.lt.u32 	%p22, %r99, 8;
+@%p22 bra 	$L29;
+bra.uni 	$L28;
+$L29:
+and.b64  	%rd86, %rd122, %rd30;
+cvt.u32.u64 	%r71, %rd29;
+shl.b64 	%rd87, %rd28, %r71;
+or.b64  	%rd122, %rd87, %rd86;
+bra.uni 	$L30;
+$L28:
+and.b64  	%rd84, %rd121, %rd30;
+cvt.u32.u64 	%r70, %rd29;
+shl.b64 	%rd85, %rd28, %r70;
+or.b64  	%rd121, %rd85, %rd84;
+$L30:
+add.s32 	%r99, %r99, 1;
+setp.lt.u32 	%p23, %r99, 16;
+cvt.u64.u32 	%rd88, %r99;
+setp.gt.s64 	%p24, %rd25, %rd88;
+and.pred  	%p25, %p23, %p24;
+@%p25 bra 	$L27;
+$L33:
+and.b32  	%r72, %r98, 15;
+mul.lo.s32 	%r73, %r72, 2113665;
+and.b32  	%r74, %r73, 16843009;
+cvt.u64.u32 	%rd95, %r74;
+shr.u32 	%r75, %r98, 4;
+and.b32  	%r76, %r75, 15;
+mul.lo.s32 	%r77, %r76, 2113665;
+and.b32  	%r78, %r77, 16843009;
+cvt.u64.u32 	%rd96, %r78;
+bfi.b64 	%rd97, %rd96, %rd95, 32, 32;
+mul.lo.s64 	%rd98, %rd97, 255;
+shr.u32 	%r79, %r98, 8;
+and.b32  	%r80, %r79, 15;
+mul.lo.s32 	%r81, %r80, 2113665;
+and.b32  	%r82, %r81, 16843009;
+cvt.u64.u32 	%rd99, %r82;
+shr.u32 	%r83, %r98, 12;
+and.b32  	%r84, %r83, 15;
+mul.lo.s32 	%r85, %r84, 2113665;
+and.b32  	%r86, %r85, 16843009;
+cvt.u64.u32 	%rd100, %r86;
+bfi.b64 	%rd101, %rd100, %rd99, 32, 32;
+mul.lo.s64 	%rd102, %rd101, 255;
+and.b64  	%rd103, %rd122, %rd98;
+not.b64 	%rd104, %rd98;
+and.b64  	%rd105, %rd104, %rd56;
+or.b64  	%rd45, %rd103, %rd105;
+and.b64  	%rd106, %rd121, %rd102;
+not.b64 	%rd107, %rd102;
+and.b64  	%rd108, %rd107, %rd57;
+or.b64  	%rd46, %rd106, %rd108;
+add.s64 	%rd47, %rd7, %rd9;
+add.s64 	%rd109, %rd49, %rd9;
+and.b64  	%rd110, %rd109, 15;
+setp.eq.s64 	%p26, %rd110, 0;
+and.pred  	%p28, %p26, %p16;
+@%p28 bra 	$L37;
+bra.uni 	$L34;
+$L37:
+st.global.v2.u64 	[%rd47], {%rd45, %rd46};
+bra.uni 	$L38;
+$L34:
+setp.lt.s64 	%p29, %rd24, 1;
+@%p29 bra 	$L38;
+mov.u32 	%r100, 0;
+$L36:
+.pragma "nounroll";
+setp.lt.u32 	%p30, %r100, 8;
+selp.b64 	%rd111, %rd45, %rd46, %p30;
+shl.b32 	%r88, %r100, 3;
+and.b32  	%r89, %r88, 56;
+shr.u64 	%rd112, %rd111, %r89;
+cvt.s64.s32 	%rd113, %r100;
+add.s64 	%rd114, %rd47, %rd113;
+st.global.u8 	[%rd114], %rd112;
+add.s32 	%r100, %r100, 1;
+setp.lt.u32 	%p31, %r100, 16;
+cvt.u64.u32 	%rd115, %r100;
+setp.gt.s64 	%p32, %rd25, %rd115;
+and.pred  	%p33, %p31, %p32;
+@%p33 bra 	$L36;
+$L38:
+add.s64 	%rd117, %rd117, %rd5;
+setp.lt.s64 	%p34, %rd117, %rd50;
+@%p34 bra 	$L2;
+$L39:
+ret;
+}
+)ptx"
+    R"ptx(.visible .entry and_bits(
+.param .u64 p0,
+.param .u64 p1,
+.param .u64 p2,
+.param .u64 p3,
+.param .u64 p4,
+.param .u64 p5,
+.param .u64 p6,
+.param .u64 p7,
+.param .u64 p8,
+.param .u64 p9
+)
+{
+.reg .pred 	%p<24>;
+.reg .b16 	%rs<3>;
+.reg .b32 	%r<104>;
+.reg .b64 	%rd<80>;
+ld.param.u64 	%rd30, [p0];
+ld.param.u64 	%rd31, [p1];
+ld.param.u64 	%rd32, [p2];
+ld.param.u64 	%rd33, [p3];
+ld.param.u64 	%rd34, [p4];
+ld.param.u64 	%rd35, [p5];
+ld.param.u64 	%rd36, [p6];
+ld.param.u64 	%rd37, [p7];
+ld.param.u64 	%rd38, [p8];
+ld.param.u64 	%rd39, [p9];
+cvta.to.global.u64 	%rd1, %rd37;
+cvta.to.global.u64 	%rd2, %rd34;
+mov.u32 	%r38, %ctaid.x;
+mov.u32 	%r39, %ntid.x;
+cvt.u64.u32 	%rd3, %r39;
+mul.wide.u32 	%rd40, %r38, %r39;
+mov.u32 	%r40, %tid.x;
+cvt.u64.u32 	%rd41, %r40;
+add.s64 	%rd73, %rd40, %rd41;
+setp.ge.s64 	%p1, %rd73, %rd31;
+@%p1 bra 	$L37;
+cvt.u32.u64 	%r1, %rd32;
+mov.u32 	%r41, %nctaid.x;
+cvt.u64.u32 	%rd42, %r41;
+mul.lo.s64 	%rd5, %rd42, %rd3;
+cvt.u32.u64 	%r2, %rd36;
+cvt.u32.u64 	%r3, %rd39;
+cvta.to.global.u64 	%rd6, %rd30;
+$L2:
+.pragma "nounroll";
+setp.eq.s64 	%p2, %rd73, 0;
+selp.b32 	%r4, %r1, 0, %p2;
+mov.u32 	%r103, 0;
+cvt.s64.s32 	%rd43, %r4;
+shl.b64 	%rd44, %rd73, 3;
+sub.s64 	%rd45, %rd44, %rd32;
+add.s64 	%rd8, %rd45, %rd43;
+mov.u32 	%r43, 8;
+sub.s32 	%r44, %r43, %r4;
+sub.s64 	%rd46, %rd33, %rd8;
+cvt.s64.s32 	%rd47, %r44;
+setp.lt.s64 	%p3, %rd46, %rd47;
+cvt.u32.u64 	%r45, %rd46;
+selp.b32 	%r5, %r45, %r44, %p3;
+setp.lt.s32 	%p4, %r5, 1;
+@%p4 bra 	$L36;
+setp.eq.s64 	%p5, %rd34, 0;
+mov.u32 	%r102, -1;
+mov.u32 	%r96, %r102;
+@%p5 bra 	$L19;
+setp.eq.s64 	%p6, %rd36, 1;
+@%p6 bra 	$L12;
+bra.uni 	$L5;
+$L12:
+add.s64 	%rd58, %rd8, %rd35;
+shr.s64 	%rd59, %rd58, 3;
+add.s64 	%rd18, %rd2, %rd59;
+cvt.u32.u64 	%r60, %rd58;
+and.b32  	%r10, %r60, 7;
+add.s32 	%r11, %r10, %r5;
+ld.global.u8 	%r94, [%rd18];
+setp.lt.s32 	%p11, %r11, 9;
+@%p11 bra 	$L14;
+ld.global.u8 	%rs1, [%rd18+1];
+mul.wide.u16 	%r61, %rs1, 256;
+or.b32  	%r94, %r61, %r94;
+$L14:
+setp.lt.s32 	%p12, %r11, 17;
+@%p12 bra 	$L16;
+ld.global.u8 	%r62, [%rd18+2];
+shl.b32 	%r63, %r62, 16;
+or.b32  	%r94, %r63, %r94;
+$L16:
+setp.lt.s32 	%p13, %r11, 25;
+@%p13 bra 	$L18;
+ld.global.u8 	%r64, [%rd18+3];
+shl.b32 	%r65, %r64, 24;
+or.b32  	%r94, %r65, %r94;
+$L18:
+shr.u32 	%r96, %r94, %r10;
+bra.uni 	$L19;
+$L5:
+or.b64  	%rd48, %rd8, %rd36;
+and.b64  	%rd49, %rd48, -4294967296;
+setp.eq.s64 	%p7, %rd49, 0;
+@%p7 bra 	$L9;
+@%p7 bra 	$L8;
+div.s64 	%rd74, %rd8, %rd36;
+bra.uni 	$L10;
+$L9:
+cvt.u32.u64 	%r50, %rd8;
+div.u32 	%r51, %r50, %r2;
+cvt.u64.u32 	%rd74, %r51;
+bra.uni 	$L10;
+$L8:
+cvt.u32.u64 	%r48, %rd8;
+div.u32 	%r49, %r48, %r2;
+cvt.u64.u32 	%rd74, %r49;
+$L10:
+mul.lo.s64 	%rd52, %rd74, %rd36;
+sub.s64 	%rd75, %rd8, %rd52;
+mov.u32 	%r91, 0;
+mov.u32 	%r96, %r91;
+$L11:
+.pragma "nounroll";
+add.s64 	%rd53, %rd74, %rd35;
+shr.s64 	%rd54, %rd53, 3;
+add.s64 	%rd55, %rd2, %rd54;
+ld.global.u8 	%r54, [%rd55];
+cvt.u32.u64 	%r55, %rd53;
+and.b32  	%r56, %r55, 7;
+shr.u32 	%r57, %r54, %r56;
+and.b32  	%r58, %r57, 1;
+shl.b32 	%r59, %r58, %r91;
+or.b32  	%r96, %r59, %r96;
+add.s64 	%rd56, %rd75, 1;
+setp.eq.s64 	%p9, %rd56, %rd36;
+selp.u64 	%rd57, 1, 0, %p9;
+add.s64 	%rd74, %rd74, %rd57;
+selp.b64 	%rd75, 0, %rd56, %p9;
+add.s32 	%r91, %r91, 1;
+setp.lt.s32 	%p10, %r91, %r5;
+@%p10 bra 	$L11;
+$L19:
+setp.eq.s64 	%p14, %rd37, 0;
+@%p14 bra 	$L35;
+setp.eq.s64 	%p15, %rd39, 1;
+@%p15 bra 	$L28;
+bra.uni 	$L21;
+$L28:
+add.s64 	%rd70, %rd8, %rd38;
+shr.s64 	%rd71, %rd70, 3;
+add.s64 	%rd28, %rd1, %rd71;
+cvt.u32.u64 	%r80, %rd70;
+and.b32  	%r25, %r80, 7;
+add.s32 	%r26, %r25, %r5;
+ld.global.u8 	%r100, [%rd28];
+setp.lt.s32 	%p20, %r26, 9;
+@%p20 bra 	$L30;
+ld.global.u8 	%rs2, [%rd28+1];
+mul.wide.u16 	%r81, %rs2, 256;
+or.b32  	%r100, %r81, %r100;
+$L30:
+setp.lt.s32 	%p21, %r26, 17;
+@%p21 bra 	$L32;
+ld.global.u8 	%r82, [%rd28+2];
+shl.b32 	%r83, %r82, 16;
+or.b32  	%r100, %r83, %r100;
+$L32:
+setp.lt.s32 	%p22, %r26, 25;
+@%p22 bra 	$L34;
+ld.global.u8 	%r84, [%rd28+3];
+shl.b32 	%r85, %r84, 24;
+or.b32  	%r100, %r85, %r100;
+$L34:
+shr.u32 	%r102, %r100, %r25;
+bra.uni 	$L35;
+$L21:
+or.b64  	%rd60, %rd8, %rd39;
+and.b64  	%rd61, %rd60, -4294967296;
+setp.eq.s64 	%p16, %rd61, 0;
+@%p16 bra 	$L25;
+@%p16 bra 	$L24;
+div.s64 	%rd77, %rd8, %rd39;
+bra.uni 	$L26;
+$L25:
+cvt.u32.u64 	%r70, %rd8;
+div.u32 	%r71, %r70, %r3;
+cvt.u64.u32 	%rd77, %r71;
+bra.uni 	$L26;
+$L24:
+cvt.u32.u64 	%r68, %rd8;
+div.u32 	%r69, %r68, %r3;
+cvt.u64.u32 	%rd77, %r69;
+$L26:
+mul.lo.s64 	%rd64, %rd77, %rd39;
+sub.s64 	%rd78, %rd8, %rd64;
+mov.u32 	%r97, 0;
+mov.u32 	%r102, %r97;
+$L27:
+.pragma "nounroll";
+add.s64 	%rd65, %rd77, %rd38;
+shr.s64 	%rd66, %rd65, 3;
+add.s64 	%rd67, %rd1, %rd66;
+ld.global.u8 	%r74, [%rd67];
+cvt.u32.u64 	%r75, %rd65;
+and.b32  	%r76, %r75, 7;
+shr.u32 	%r77, %r74, %r76;
+and.b32  	%r78, %r77, 1;
+shl.b32 	%r79, %r78, %r97;
+or.b32  	%r102, %r79, %r102;
+add.s64 	%rd68, %rd78, 1;
+setp.eq.s64 	%p18, %rd68, %rd39;
+selp.u64 	%rd69, 1, 0, %p18;
+add.s64 	%rd77, %rd77, %rd69;
+selp.b64 	%rd78, 0, %rd68, %p18;
+add.s32 	%r97, %r97, 1;
+setp.lt.s32 	%p19, %r97, %r5;
+@%p19 bra 	$L27;
+$L35:
+mov.u32 	%r86, -1;
+shl.b32 	%r87, %r86, %r5;
+not.b32 	%r88, %r87;
+and.b32  	%r89, %r96, %r88;
+and.b32  	%r103, %r89, %r102;
+$L36:
+shl.b32 	%r90, %r103, %r4;
+add.s64 	%rd72, %rd6, %rd73;
+st.global.u8 	[%rd72], %r90;
+add.s64 	%rd73, %rd73, %rd5;
+setp.lt.s64 	%p23, %rd73, %rd31;
+@%p23 bra 	$L2;
+$L37:
+ret;
+}
+)ptx"
+    R"ptx(.visible .entry count_bits(
+.param .u64 p0,
+.param .u64 p1,
+.param .u64 p2,
+.param .u64 p3,
+.param .u64 p4
+)
+{
+.reg .pred 	%p<9>;
+.reg .b16 	%rs<2>;
+.reg .b32 	%r<35>;
+.reg .b64 	%rd<45>;
+ld.param.u64 	%rd18, [p0];
+ld.param.u64 	%rd19, [p2];
+ld.param.u64 	%rd20, [p3];
+ld.param.u64 	%rd21, [p4];
+mov.u32 	%r11, %ctaid.x;
+mov.u32 	%r12, %ntid.x;
+cvt.u64.u32 	%rd1, %r12;
+mul.wide.u32 	%rd23, %r11, %r12;
+mov.u32 	%r13, %tid.x;
+cvt.u64.u32 	%rd24, %r13;
+add.s64 	%rd25, %rd23, %rd24;
+shl.b64 	%rd39, %rd25, 4;
+setp.ge.s64 	%p1, %rd39, %rd21;
+mov.u64 	%rd44, 0;
+@%p1 bra 	$L12;
+setp.eq.s64 	%p2, %rd19, 0;
+mov.u32 	%r14, %nctaid.x;
+cvt.u64.u32 	%rd26, %r14;
+mul.lo.s64 	%rd27, %rd1, %rd26;
+shl.b64 	%rd3, %rd27, 4;
+@%p2 bra 	$L10;
+cvta.to.global.u64 	%rd4, %rd19;
+mov.u64 	%rd44, 0;
+$L3:
+.pragma "nounroll";
+sub.s64 	%rd29, %rd21, %rd39;
+min.s64 	%rd30, %rd29, 16;
+cvt.u32.u64 	%r1, %rd30;
+add.s64 	%rd31, %rd39, %rd20;
+shr.s64 	%rd32, %rd31, 3;
+add.s64 	%rd7, %rd4, %rd32;
+cvt.u32.u64 	%r15, %rd31;
+and.b32  	%r2, %r15, 7;
+add.s32 	%r3, %r2, %r1;
+ld.global.u8 	%r33, [%rd7];
+setp.lt.s32 	%p3, %r3, 9;
+@%p3 bra 	$L5;
+ld.global.u8 	%rs1, [%rd7+1];
+mul.wide.u16 	%r16, %rs1, 256;
+or.b32  	%r33, %r16, %r33;
+$L5:
+setp.lt.s32 	%p4, %r3, 17;
+@%p4 bra 	$L7;
+ld.global.u8 	%r17, [%rd7+2];
+shl.b32 	%r18, %r17, 16;
+or.b32  	%r33, %r18, %r33;
+$L7:
+setp.lt.s32 	%p5, %r3, 25;
+@%p5 bra 	$L9;
+ld.global.u8 	%r19, [%rd7+3];
+shl.b32 	%r20, %r19, 24;
+or.b32  	%r33, %r20, %r33;
+$L9:
+mov.u32 	%r21, -1;
+shl.b32 	%r22, %r21, %r1;
+not.b32 	%r23, %r22;
+shr.u32 	%r24, %r33, %r2;
+and.b32  	%r25, %r24, %r23;
+popc.b32 	%r26, %r25;
+cvt.u64.u32 	%rd33, %r26;
+add.s64 	%rd44, %rd44, %rd33;
+add.s64 	%rd39, %rd39, %rd3;
+setp.lt.s64 	%p6, %rd39, %rd21;
+@%p6 bra 	$L3;
+bra.uni 	$L12;
+$L10:
+sub.s64 	%rd41, %rd21, %rd39;
+mov.u64 	%rd44, 0;
+$L11:
+.pragma "nounroll";
+min.s64 	%rd35, %rd41, 16;
+cvt.u32.u64 	%r27, %rd35;
+mov.u32 	%r28, -1;
+shl.b32 	%r29, %r28, %r27;
+not.b32 	%r30, %r29;
+popc.b32 	%r31, %r30;
+cvt.u64.u32 	%rd36, %r31;
+add.s64 	%rd44, %rd44, %rd36;
+sub.s64 	%rd41, %rd41, %rd3;
+add.s64 	%rd39, %rd39, %rd3;
+setp.lt.s64 	%p7, %rd39, %rd21;
+@%p7 bra 	$L11;
+$L12:
+setp.eq.s64 	%p8, %rd44, 0;
+@%p8 bra 	$L14;
+cvta.to.global.u64 	%rd37, %rd18;
+atom.global.add.u64 	%rd38, [%rd37], %rd44;
+$L14:
+ret;
+}
+)ptx"
+    R"ptx(.visible .entry copy_strided(
+.param .u64 p0,
+.param .u64 p1,
+.param .u64 p2,
+.param .u64 p3,
+.param .u64 p4,
+.param .u64 p5
+)
+{
+.reg .pred 	%p<18>;
+.reg .b16 	%rs<5>;
+.reg .b32 	%r<29>;
+.reg .b64 	%rd<72>;
+ld.param.u64 	%rd38, [p0];
+ld.param.u64 	%rd39, [p1];
+ld.param.u64 	%rd40, [p2];
+ld.param.u64 	%rd41, [p3];
+ld.param.u64 	%rd42, [p4];
+ld.param.u64 	%rd43, [p5];
+mov.u32 	%r1, %ctaid.x;
+mov.u32 	%r2, %ntid.x;
+cvt.u64.u32 	%rd1, %r2;
+mul.wide.u32 	%rd44, %r1, %r2;
+mov.u32 	%r3, %tid.x;
+cvt.u64.u32 	%rd45, %r3;
+add.s64 	%rd63, %rd44, %rd45;
+setp.ge.s64 	%p1, %rd63, %rd39;
+@%p1 bra 	$L33;
+setp.gt.s64 	%p2, %rd42, 0;
+add.s64 	%rd46, %rd41, -2;
+{
+.reg .b64 %lhs;
+.reg .b64 %rhs;
+shl.b64 	%lhs, %rd46, 63;
+shr.b64 	%rhs, %rd46, 1;
+add.u64 	%rd3, %lhs, %rhs;
+}
+mov.u32 	%r4, %nctaid.x;
+cvt.u64.u32 	%rd47, %r4;
+mul.lo.s64 	%rd4, %rd47, %rd1;
+@%p2 bra 	$L14;
+bra.uni 	$L2;
+$L14:
+cvta.to.global.u64 	%rd49, %rd43;
+mul.lo.s64 	%rd50, %rd42, 24;
+add.s64 	%rd51, %rd49, %rd50;
+add.s64 	%rd19, %rd51, -8;
+$L15:
+.pragma "nounroll";
+add.s64 	%rd67, %rd42, 1;
+mov.u64 	%rd66, %rd19;
+mov.u64 	%rd34, %rd40;
+mov.u64 	%rd33, %rd38;
+mov.u64 	%rd71, %rd63;
+$L16:
+.pragma "nounroll";
+mov.u64 	%rd26, %rd71;
+add.s64 	%rd27, %rd66, -16;
+ld.global.u64 	%rd28, [%rd66+-16];
+or.b64  	%rd52, %rd28, %rd26;
+and.b64  	%rd53, %rd52, -4294967296;
+setp.eq.s64 	%p9, %rd53, 0;
+@%p9 bra 	$L20;
+or.b64  	%rd54, %rd26, %rd28;
+and.b64  	%rd55, %rd54, -4294967296;
+setp.eq.s64 	%p10, %rd55, 0;
+@%p10 bra 	$L19;
+div.s64 	%rd71, %rd26, %rd28;
+bra.uni 	$L21;
+$L20:
+cvt.u32.u64 	%r17, %rd26;
+cvt.u32.u64 	%r18, %rd28;
+div.u32 	%r19, %r17, %r18;
+cvt.u64.u32 	%rd71, %r19;
+bra.uni 	$L21;
+$L19:
+cvt.u32.u64 	%r14, %rd28;
+cvt.u32.u64 	%r15, %rd26;
+div.u32 	%r16, %r15, %r14;
+cvt.u64.u32 	%rd71, %r16;
+$L21:
+mul.lo.s64 	%rd56, %rd71, %rd28;
+sub.s64 	%rd57, %rd26, %rd56;
+ld.global.u64 	%rd58, [%rd27+8];
+mul.lo.s64 	%rd59, %rd57, %rd58;
+add.s64 	%rd33, %rd59, %rd33;
+ld.global.u64 	%rd60, [%rd27+16];
+mul.lo.s64 	%rd61, %rd57, %rd60;
+add.s64 	%rd34, %rd61, %rd34;
+add.s64 	%rd66, %rd66, -24;
+add.s64 	%rd67, %rd67, -1;
+setp.gt.s64 	%p11, %rd67, 1;
+@%p11 bra 	$L16;
+setp.gt.s64 	%p12, %rd3, 2;
+@%p12 bra 	$L26;
+setp.eq.s64 	%p15, %rd3, 0;
+@%p15 bra 	$L29;
+setp.eq.s64 	%p16, %rd3, 1;
+@%p16 bra 	$L25;
+bra.uni 	$L31;
+$L25:
+ld.u32 	%r20, [%rd34];
+st.u32 	[%rd33], %r20;
+bra.uni 	$L32;
+$L26:
+setp.eq.s64 	%p13, %rd3, 3;
+@%p13 bra 	$L30;
+setp.eq.s64 	%p14, %rd3, 7;
+@%p14 bra 	$L28;
+bra.uni 	$L31;
+$L28:
+ld.v4.u32 	{%r21, %r22, %r23, %r24}, [%rd34];
+st.v4.u32 	[%rd33], {%r21, %r22, %r23, %r24};
+bra.uni 	$L32;
+$L29:
+ld.u16 	%rs3, [%rd34];
+st.u16 	[%rd33], %rs3;
+bra.uni 	$L32;
+$L30:
+ld.u64 	%rd62, [%rd34];
+st.u64 	[%rd33], %rd62;
+bra.uni 	$L32;
+$L31:
+ld.u8 	%rs4, [%rd34];
+st.u8 	[%rd33], %rs4;
+$L32:
+add.s64 	%rd63, %rd63, %rd4;
+setp.lt.s64 	%p17, %rd63, %rd39;
+@%p17 bra 	$L15;
+bra.uni 	$L33;
+$L2:
+setp.eq.s64 	%p3, %rd3, 7;
+@%p3 bra 	$L12;
+bra.uni 	$L3;
+$L12:
+cvta.to.global.u64 	%rd15, %rd38;
+cvta.to.global.u64 	%rd16, %rd40;
+$L13:
+.pragma "nounroll";
+ld.global.v4.u32 	{%r6, %r7, %r8, %r9}, [%rd16];
+st.global.v4.u32 	[%rd15], {%r6, %r7, %r8, %r9};
+add.s64 	%rd63, %rd63, %rd4;
+setp.lt.s64 	%p8, %rd63, %rd39;
+@%p8 bra 	$L13;
+bra.uni 	$L33;
+$L3:
+cvta.to.global.u64 	%rd11, %rd40;
+cvta.to.global.u64 	%rd12, %rd38;
+$L4:
+.pragma "nounroll";
+setp.eq.s64 	%p4, %rd3, 0;
+@%p4 bra 	$L9;
+setp.eq.s64 	%p5, %rd3, 3;
+@%p5 bra 	$L8;
+setp.ne.s64 	%p6, %rd3, 1;
+@%p6 bra 	$L10;
+ld.global.u32 	%r5, [%rd11];
+st.global.u32 	[%rd12], %r5;
+bra.uni 	$L11;
+$L8:
+ld.global.u64 	%rd48, [%rd11];
+st.global.u64 	[%rd12], %rd48;
+bra.uni 	$L11;
+$L9:
+ld.global.u16 	%rs1, [%rd11];
+st.global.u16 	[%rd12], %rs1;
+bra.uni 	$L11;
+$L10:
+ld.global.u8 	%rs2, [%rd11];
+st.global.u8 	[%rd12], %rs2;
+$L11:
+add.s64 	%rd63, %rd63, %rd4;
+setp.lt.s64 	%p7, %rd63, %rd39;
+@%p7 bra 	$L4;
+$L33:
+ret;
+}
+)ptx"
+    R"ptx(.visible .entry pack_bits(
+.param .u64 p0,
+.param .u64 p1,
+.param .u64 p2,
+.param .u64 p3,
+.param .u64 p4,
+.param .u64 p5,
+.param .u64 p6,
+.param .u64 p7,
+.param .u64 p8
+)
+{
+.reg .pred 	%p<38>;
+.reg .b32 	%r<72>;
+.reg .b64 	%rd<175>;
+ld.param.u64 	%rd62, [p0];
+ld.param.u64 	%rd63, [p1];
+ld.param.u64 	%rd65, [p3];
+ld.param.u64 	%rd66, [p4];
+ld.param.u64 	%rd67, [p5];
+ld.param.u64 	%rd68, [p6];
+ld.param.u64 	%rd69, [p7];
+ld.param.u64 	%rd70, [p8];
+cvt.u32.u64 	%r1, %rd66;
+mov.u32 	%r21, 16;
+div.s32 	%r2, %r21, %r1;
+mov.u32 	%r22, %ctaid.x;
+mov.u32 	%r23, %ntid.x;
+cvt.u64.u32 	%rd1, %r23;
+mul.wide.u32 	%rd71, %r22, %r23;
+mov.u32 	%r24, %tid.x;
+cvt.u64.u32 	%rd72, %r24;
+add.s64 	%rd156, %rd71, %rd72;
+setp.ge.s64 	%p2, %rd156, %rd63;
+@%p2 bra 	$L36;
+cvt.s64.s32 	%rd3, %rd66;
+setp.eq.s64 	%p3, %rd69, 0;
+setp.eq.s32 	%p4, %r1, 1;
+and.pred  	%p1, %p4, %p3;
+and.b64  	%rd73, %rd67, 255;
+mul.lo.s64 	%rd4, %rd73, 72340172838076673;
+and.b64  	%rd74, %rd68, 255;
+mul.lo.s64 	%rd5, %rd74, 72340172838076673;
+setp.ne.s64 	%p5, %rd70, 0;
+selp.b32 	%r3, -1, 0, %p5;
+mov.u32 	%r25, %nctaid.x;
+cvt.u64.u32 	%rd75, %r25;
+mul.lo.s64 	%rd6, %rd75, %rd1;
+shl.b32 	%r27, %r1, 3;
+mov.u64 	%rd76, -1;
+shl.b64 	%rd77, %rd76, %r27;
+not.b64 	%rd78, %rd77;
+setp.eq.s32 	%p6, %r1, 8;
+selp.b64 	%rd7, -1, %rd78, %p6;
+cvta.to.global.u64 	%rd8, %rd62;
+$L2:
+.pragma "nounroll";
+ld.param.u64 	%rd153, [p2];
+shl.b64 	%rd10, %rd156, 4;
+sub.s64 	%rd79, %rd153, %rd10;
+min.s64 	%rd80, %rd79, 16;
+cvt.u32.u64 	%r4, %rd80;
+setp.lt.s32 	%p7, %r4, 1;
+mov.u32 	%r68, 0;
+@%p7 bra 	$L32;
+@%p1 bra 	$L19;
+bra.uni 	$L4;
+$L19:
+mov.u32 	%r69, 0;
+$L20:
+.pragma "nounroll";
+cvt.s64.s32 	%rd109, %r69;
+add.s64 	%rd110, %rd10, %rd109;
+mul.lo.s64 	%rd111, %rd110, %rd3;
+add.s64 	%rd39, %rd111, %rd65;
+sub.s32 	%r50, %r4, %r69;
+cvt.s64.s32 	%rd112, %r50;
+mul.lo.s64 	%rd40, %rd3, %rd112;
+setp.gt.s64 	%p24, %rd40, 15;
+and.b64  	%rd113, %rd39, 15;
+setp.eq.s64 	%p25, %rd113, 0;
+and.pred  	%p26, %p24, %p25;
+@%p26 bra 	$L29;
+bra.uni 	$L21;
+$L29:
+ld.v2.u64 	{%rd167, %rd168}, [%rd39];
+bra.uni 	$L30;
+$L21:
+and.b64  	%rd114, %rd39, 3;
+setp.eq.s64 	%p28, %rd114, 0;
+and.pred  	%p29, %p24, %p28;
+@%p29 bra 	$L28;
+bra.uni 	$L22;
+$L28:
+ld.u32 	%rd128, [%rd39];
+ld.u32 	%rd129, [%rd39+4];
+ld.u32 	%rd130, [%rd39+8];
+ld.u32 	%rd131, [%rd39+12];
+bfi.b64 	%rd168, %rd131, %rd130, 32, 32;
+bfi.b64 	%rd167, %rd129, %rd128, 32, 32;
+bra.uni 	$L30;
+$L22:
+setp.lt.s64 	%p30, %rd40, 1;
+mov.u64 	%rd168, 0;
+mov.u64 	%rd167, %rd168;
+@%p30 bra 	$L30;
+mov.u64 	%rd167, 0;
+mov.u32 	%r70, 0;
+mov.u64 	%rd168, %rd167;
+$L24:
+.pragma "nounroll";
+cvt.s64.s32 	%rd119, %r70;
+add.s64 	%rd120, %rd39, %rd119;
+ld.u8 	%rd43, [%rd120];
+shl.b32 	%r52, %r70, 3;
+and.b32  	%r53, %r52, 56;
+cvt.u64.u32 	%rd44, %r53;
+mov.u64 	%rd121, 255;
+shl.b64 	%rd122, %rd121, %r53;
+not.b64 	%rd45, %rd122;
+setp.lt.u32 	%p31, %r70, 8;
+@%p31 bra 	$L26;
+bra.uni 	$L25;
+$L26:
+and.b64  	%rd125, %rd167, %rd45;
+cvt.u32.u64 	%r55, %rd44;
+shl.b64 	%rd126, %rd43, %r55;
+or.b64  	%rd167, %rd126, %rd125;
+bra.uni 	$L27;
+$L25:
+and.b64  	%rd123, %rd168, %rd45;
+cvt.u32.u64 	%r54, %rd44;
+shl.b64 	%rd124, %rd43, %r54;
+or.b64  	%rd168, %rd124, %rd123;
+$L27:
+add.s32 	%r70, %r70, 1;
+setp.lt.u32 	%p32, %r70, 16;
+cvt.u64.u32 	%rd127, %r70;
+setp.gt.s64 	%p33, %rd40, %rd127;
+and.pred  	%p34, %p32, %p33;
+@%p34 bra 	$L24;
+$L30:
+add.s32 	%r69, %r69, %r2;
+setp.lt.s32 	%p35, %r69, %r4;
+@%p35 bra 	$L20;
+xor.b64  	%rd134, %rd167, %rd4;
+and.b64  	%rd135, %rd134, %rd5;
+and.b64  	%rd136, %rd135, 9187201950435737471;
+add.s64 	%rd137, %rd136, 9187201950435737471;
+or.b64  	%rd138, %rd137, %rd135;
+shr.u64 	%rd139, %rd138, 7;
+and.b64  	%rd140, %rd139, 72340172838076673;
+mul.lo.s64 	%rd141, %rd140, 72624976668147840;
+shr.u64 	%rd142, %rd141, 56;
+cvt.u32.u64 	%r56, %rd142;
+xor.b64  	%rd143, %rd168, %rd4;
+and.b64  	%rd144, %rd143, %rd5;
+and.b64  	%rd145, %rd144, 9187201950435737471;
+add.s64 	%rd146, %rd145, 9187201950435737471;
+or.b64  	%rd147, %rd146, %rd144;
+shr.u64 	%rd148, %rd147, 7;
+and.b64  	%rd149, %rd148, 72340172838076673;
+mul.lo.s64 	%rd150, %rd149, 72624976668147840;
+shr.u64 	%rd151, %rd150, 48;
+cvt.u32.u64 	%r57, %rd151;
+and.b32  	%r58, %r57, 65280;
+or.b32  	%r68, %r58, %r56;
+bra.uni 	$L32;
+$L4:
+mov.u32 	%r64, 0;
+mov.u32 	%r68, %r64;
 $L5:
 .pragma "nounroll";
-mov.u32 	%r17, 1;
-shl.b32 	%r18, %r17, %r26;
-selp.b32 	%r19, 0, %r18, %p1;
-or.b32  	%r30, %r19, %r30;
-add.s32 	%r26, %r26, 1;
-setp.lt.u32 	%p7, %r26, 8;
-setp.lt.s64 	%p8, %rd65, %rd23;
-and.pred  	%p9, %p7, %p8;
-add.s64 	%rd65, %rd65, 1;
-@%p9 bra 	$L5;
-mov.u64 	%rd36, 0;
-st.local.u64 	[%rd1], %rd36;
-$L19:
-add.s64 	%rd63, %rd5, %rd64;
-st.global.u8 	[%rd63], %r30;
-add.s64 	%rd64, %rd64, %rd4;
-setp.lt.s64 	%p23, %rd64, %rd22;
-@%p23 bra 	$L2;
-$L20:
+cvt.s64.s32 	%rd81, %r64;
+add.s64 	%rd82, %rd10, %rd81;
+mul.lo.s64 	%rd83, %rd82, %rd3;
+add.s64 	%rd158, %rd83, %rd65;
+sub.s32 	%r31, %r4, %r64;
+cvt.s64.s32 	%rd84, %r31;
+mul.lo.s64 	%rd12, %rd3, %rd84;
+setp.gt.s64 	%p8, %rd12, 15;
+and.b64  	%rd85, %rd158, 15;
+setp.eq.s64 	%p9, %rd85, 0;
+and.pred  	%p10, %p8, %p9;
+@%p10 bra 	$L14;
+bra.uni 	$L6;
+$L14:
+ld.v2.u64 	{%rd159, %rd160}, [%rd158];
+bra.uni 	$L15;
+$L6:
+and.b64  	%rd86, %rd158, 3;
+setp.eq.s64 	%p12, %rd86, 0;
+and.pred  	%p13, %p8, %p12;
+@%p13 bra 	$L13;
+bra.uni 	$L7;
+$L13:
+ld.u32 	%rd98, [%rd158];
+ld.u32 	%rd99, [%rd158+4];
+ld.u32 	%rd100, [%rd158+8];
+ld.u32 	%rd101, [%rd158+12];
+bfi.b64 	%rd160, %rd101, %rd100, 32, 32;
+bfi.b64 	%rd159, %rd99, %rd98, 32, 32;
+bra.uni 	$L15;
+$L7:
+setp.lt.s64 	%p14, %rd12, 1;
+mov.u64 	%rd160, 0;
+mov.u64 	%rd159, %rd160;
+@%p14 bra 	$L15;
+mov.u64 	%rd159, 0;
+mov.u64 	%rd157, 1;
+mov.u64 	%rd160, %rd159;
+$L9:
+.pragma "nounroll";
+cvt.u32.u64 	%r7, %rd157;
+add.s32 	%r32, %r7, -1;
+ld.u8 	%rd18, [%rd158];
+shl.b32 	%r33, %r32, 3;
+and.b32  	%r34, %r33, 56;
+cvt.u64.u32 	%rd19, %r34;
+mov.u64 	%rd92, 255;
+shl.b64 	%rd93, %rd92, %r34;
+not.b64 	%rd20, %rd93;
+setp.lt.u32 	%p15, %r32, 8;
+@%p15 bra 	$L11;
+bra.uni 	$L10;
+$L11:
+and.b64  	%rd96, %rd159, %rd20;
+cvt.u32.u64 	%r36, %rd19;
+shl.b64 	%rd97, %rd18, %r36;
+or.b64  	%rd159, %rd97, %rd96;
+bra.uni 	$L12;
+$L10:
+and.b64  	%rd94, %rd160, %rd20;
+cvt.u32.u64 	%r35, %rd19;
+shl.b64 	%rd95, %rd18, %r35;
+or.b64  	%rd160, %rd95, %rd94;
+$L12:
+cvt.u32.u64 	%r63, %rd157;
+setp.gt.s64 	%p16, %rd12, %rd157;
+setp.lt.u32 	%p17, %r63, 16;
+and.pred  	%p18, %p17, %p16;
+add.s64 	%rd158, %rd158, 1;
+add.s64 	%rd157, %rd157, 1;
+@%p18 bra 	$L9;
+$L15:
+setp.lt.s32 	%p19, %r2, 1;
+@%p19 bra 	$L18;
+mov.u32 	%r66, 0;
+$L17:
+.pragma "nounroll";
+ld.param.u64 	%rd155, [p6];
+ld.param.u64 	%rd154, [p5];
+mul.lo.s32 	%r38, %r66, %r1;
+setp.lt.s32 	%p20, %r38, 8;
+selp.b64 	%rd104, %rd159, %rd160, %p20;
+shr.s32 	%r39, %r38, 31;
+shr.u32 	%r40, %r39, 29;
+add.s32 	%r41, %r38, %r40;
+and.b32  	%r42, %r41, 536870904;
+sub.s32 	%r43, %r38, %r42;
+shl.b32 	%r44, %r43, 3;
+shr.u64 	%rd105, %rd104, %r44;
+and.b64  	%rd106, %rd105, %rd7;
+xor.b64  	%rd107, %rd106, %rd154;
+and.b64  	%rd108, %rd107, %rd155;
+setp.gt.u64 	%p21, %rd108, %rd69;
+add.s32 	%r45, %r66, %r64;
+mov.u32 	%r46, 1;
+shl.b32 	%r47, %r46, %r45;
+selp.b32 	%r48, %r47, 0, %p21;
+or.b32  	%r68, %r48, %r68;
+add.s32 	%r66, %r66, 1;
+setp.lt.s32 	%p22, %r66, %r2;
+@%p22 bra 	$L17;
+$L18:
+add.s32 	%r64, %r64, %r2;
+setp.lt.s32 	%p23, %r64, %r4;
+@%p23 bra 	$L5;
+$L32:
+mov.u32 	%r59, -1;
+shl.b32 	%r60, %r59, %r4;
+not.b32 	%r61, %r60;
+xor.b32  	%r62, %r68, %r3;
+and.b32  	%r20, %r62, %r61;
+shl.b64 	%rd152, %rd156, 1;
+add.s64 	%rd60, %rd8, %rd152;
+setp.gt.s32 	%p36, %r4, 8;
+@%p36 bra 	$L34;
+bra.uni 	$L33;
+$L34:
+st.global.u16 	[%rd60], %r20;
+bra.uni 	$L35;
+$L33:
+st.global.u8 	[%rd60], %r20;
+$L35:
+add.s64 	%rd156, %rd156, %rd6;
+setp.lt.s64 	%p37, %rd156, %rd63;
+@%p37 bra 	$L2;
+$L36:
 ret;
 }
 )ptx"
@@ -1343,310 +1367,358 @@ ret;
 .param .u64 p15
 )
 {
-.reg .pred 	%p<42>;
+.reg .pred 	%p<49>;
 .reg .b16 	%rs<5>;
-.reg .b32 	%r<16>;
-.reg .b64 	%rd<213>;
-ld.param.u64 	%rd90, [p0];
-ld.param.u64 	%rd91, [p1];
-ld.param.u64 	%rd92, [p2];
-ld.param.u64 	%rd93, [p3];
-ld.param.u64 	%rd94, [p4];
-ld.param.u64 	%rd95, [p5];
-ld.param.u64 	%rd96, [p6];
-ld.param.u64 	%rd105, [p10];
-ld.param.u64 	%rd100, [p11];
-ld.param.u64 	%rd101, [p12];
-ld.param.u64 	%rd102, [p13];
-ld.param.u64 	%rd103, [p14];
-ld.param.u64 	%rd104, [p15];
-cvta.to.global.u64 	%rd1, %rd105;
-cvta.to.global.u64 	%rd2, %rd102;
-cvta.to.global.u64 	%rd3, %rd101;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r2, %ntid.x;
-cvt.u64.u32 	%rd4, %r2;
-mul.wide.u32 	%rd106, %r1, %r2;
-mov.u32 	%r3, %tid.x;
-cvt.u64.u32 	%rd107, %r3;
-add.s64 	%rd184, %rd106, %rd107;
-setp.ge.s64 	%p1, %rd184, %rd91;
-@%p1 bra 	$L57;
-setp.eq.s64 	%p2, %rd93, 1;
-mov.u32 	%r4, %nctaid.x;
-cvt.u64.u32 	%rd108, %r4;
-mul.lo.s64 	%rd6, %rd108, %rd4;
-@%p2 bra 	$L31;
+.reg .b32 	%r<40>;
+.reg .b64 	%rd<224>;
+ld.param.u64 	%rd94, [p0];
+ld.param.u64 	%rd95, [p1];
+ld.param.u64 	%rd96, [p2];
+ld.param.u64 	%rd97, [p3];
+ld.param.u64 	%rd98, [p4];
+ld.param.u64 	%rd99, [p5];
+ld.param.u64 	%rd100, [p6];
+ld.param.u64 	%rd109, [p10];
+ld.param.u64 	%rd104, [p11];
+ld.param.u64 	%rd105, [p12];
+ld.param.u64 	%rd106, [p13];
+ld.param.u64 	%rd107, [p14];
+ld.param.u64 	%rd108, [p15];
+cvta.to.global.u64 	%rd1, %rd109;
+cvta.to.global.u64 	%rd2, %rd106;
+cvta.to.global.u64 	%rd3, %rd105;
+mov.u32 	%r3, %ctaid.x;
+mov.u32 	%r4, %ntid.x;
+cvt.u64.u32 	%rd4, %r4;
+mul.wide.u32 	%rd110, %r3, %r4;
+mov.u32 	%r5, %tid.x;
+cvt.u64.u32 	%rd111, %r5;
+add.s64 	%rd195, %rd110, %rd111;
+setp.ge.s64 	%p1, %rd195, %rd95;
+@%p1 bra 	$L68;
+setp.eq.s64 	%p2, %rd97, 1;
+cvt.u32.u64 	%r1, %rd108;
+mov.u32 	%r6, %nctaid.x;
+cvt.u64.u32 	%rd112, %r6;
+mul.lo.s64 	%rd6, %rd112, %rd4;
+add.s64 	%rd113, %rd96, -2;
+{
+.reg .b64 %lhs;
+.reg .b64 %rhs;
+shl.b64 	%lhs, %rd113, 63;
+shr.b64 	%rhs, %rd113, 1;
+add.u64 	%rd13, %lhs, %rhs;
+}
+@%p2 bra 	$L38;
 bra.uni 	$L2;
-$L31:
-cvt.u32.u64 	%r12, %rd104;
-$L32:
+$L38:
 .pragma "nounroll";
-setp.eq.s64 	%p23, %rd104, 1;
-mov.u64 	%rd200, %rd184;
-@%p23 bra 	$L36;
-or.b64  	%rd148, %rd184, %rd104;
-and.b64  	%rd149, %rd148, -4294967296;
-setp.eq.s64 	%p24, %rd149, 0;
-@%p24 bra 	$L35;
-div.s64 	%rd200, %rd184, %rd104;
-bra.uni 	$L36;
-$L35:
-cvt.u32.u64 	%r13, %rd184;
-div.u32 	%r14, %r13, %r12;
-cvt.u64.u32 	%rd200, %r14;
-$L36:
-setp.eq.s64 	%p25, %rd102, 0;
-@%p25 bra 	$L41;
-setp.lt.s64 	%p26, %rd103, 2;
-mov.u64 	%rd204, 0;
-@%p26 bra 	$L40;
-mov.u64 	%rd204, 0;
-mov.u64 	%rd201, %rd103;
-mov.u64 	%rd202, %rd103;
-$L39:
-.pragma "nounroll";
-shr.u64 	%rd152, %rd201, 1;
-add.s64 	%rd153, %rd152, %rd204;
-shl.b64 	%rd154, %rd153, 3;
-add.s64 	%rd155, %rd2, %rd154;
-ld.global.u64 	%rd156, [%rd155];
-setp.le.s64 	%p27, %rd156, %rd200;
-selp.b64 	%rd204, %rd153, %rd204, %p27;
-selp.b64 	%rd202, %rd202, %rd153, %p27;
-sub.s64 	%rd201, %rd202, %rd204;
-setp.gt.s64 	%p28, %rd201, 1;
-@%p28 bra 	$L39;
-$L40:
-shl.b64 	%rd157, %rd204, 3;
-add.s64 	%rd158, %rd3, %rd157;
-ld.global.u64 	%rd159, [%rd158];
-add.s64 	%rd160, %rd159, %rd200;
-add.s64 	%rd161, %rd2, %rd157;
-ld.global.u64 	%rd162, [%rd161];
-sub.s64 	%rd205, %rd160, %rd162;
-bra.uni 	$L43;
-$L41:
-setp.eq.s64 	%p29, %rd101, 0;
-mov.u64 	%rd205, %rd200;
-@%p29 bra 	$L43;
-shl.b64 	%rd163, %rd200, 3;
-add.s64 	%rd164, %rd3, %rd163;
-ld.global.u64 	%rd205, [%rd164];
+setp.eq.s64 	%p27, %rd108, 1;
+mov.u64 	%rd211, %rd195;
+@%p27 bra 	$L44;
+or.b64  	%rd157, %rd195, %rd108;
+and.b64  	%rd158, %rd157, -4294967296;
+setp.eq.s64 	%p28, %rd158, 0;
+@%p28 bra 	$L43;
+@%p28 bra 	$L42;
+div.s64 	%rd211, %rd195, %rd108;
+bra.uni 	$L44;
 $L43:
-setp.lt.s64 	%p30, %rd205, 0;
-or.pred  	%p32, %p23, %p30;
-sub.s64 	%rd165, %rd205, %rd200;
-mul.lo.s64 	%rd166, %rd165, %rd104;
-add.s64 	%rd167, %rd166, %rd184;
-selp.b64 	%rd67, %rd205, %rd167, %p32;
-setp.lt.s64 	%p33, %rd67, 0;
-@%p33 bra 	$L56;
-setp.eq.s64 	%p34, %rd100, 1;
-mov.u64 	%rd210, %rd94;
-mov.u64 	%rd211, %rd95;
-mov.u64 	%rd212, %rd96;
-@%p34 bra 	$L49;
-setp.lt.s64 	%p35, %rd100, 2;
-mov.u64 	%rd209, 0;
-@%p35 bra 	$L48;
-mov.u64 	%rd209, 0;
-mov.u64 	%rd206, %rd100;
-mov.u64 	%rd207, %rd100;
+cvt.u32.u64 	%r29, %rd195;
+div.u32 	%r30, %r29, %r1;
+cvt.u64.u32 	%rd211, %r30;
+bra.uni 	$L44;
+$L42:
+cvt.u32.u64 	%r27, %rd195;
+div.u32 	%r28, %r27, %r1;
+cvt.u64.u32 	%rd211, %r28;
+$L44:
+setp.eq.s64 	%p30, %rd106, 0;
+@%p30 bra 	$L49;
+setp.lt.s64 	%p31, %rd107, 2;
+mov.u64 	%rd215, 0;
+@%p31 bra 	$L48;
+mov.u64 	%rd215, 0;
+mov.u64 	%rd212, %rd107;
+mov.u64 	%rd213, %rd107;
 $L47:
 .pragma "nounroll";
-shr.u64 	%rd170, %rd206, 1;
-add.s64 	%rd171, %rd170, %rd209;
-mul.lo.s64 	%rd172, %rd171, 48;
-add.s64 	%rd173, %rd1, %rd172;
-ld.global.u64 	%rd174, [%rd173];
-setp.le.s64 	%p36, %rd174, %rd67;
-selp.b64 	%rd209, %rd171, %rd209, %p36;
-selp.b64 	%rd207, %rd207, %rd171, %p36;
-sub.s64 	%rd206, %rd207, %rd209;
-setp.gt.s64 	%p37, %rd206, 1;
-@%p37 bra 	$L47;
+shr.u64 	%rd163, %rd212, 1;
+add.s64 	%rd164, %rd163, %rd215;
+shl.b64 	%rd165, %rd164, 3;
+add.s64 	%rd166, %rd2, %rd165;
+ld.global.u64 	%rd167, [%rd166];
+setp.le.s64 	%p32, %rd167, %rd211;
+selp.b64 	%rd215, %rd164, %rd215, %p32;
+selp.b64 	%rd213, %rd213, %rd164, %p32;
+sub.s64 	%rd212, %rd213, %rd215;
+setp.gt.s64 	%p33, %rd212, 1;
+@%p33 bra 	$L47;
 $L48:
-mul.lo.s64 	%rd175, %rd209, 48;
-add.s64 	%rd176, %rd1, %rd175;
-ld.global.u64 	%rd212, [%rd176+16];
-ld.global.u64 	%rd211, [%rd176+8];
-ld.global.u64 	%rd210, [%rd176];
+shl.b64 	%rd168, %rd215, 3;
+add.s64 	%rd169, %rd3, %rd168;
+ld.global.u64 	%rd170, [%rd169];
+add.s64 	%rd171, %rd170, %rd211;
+add.s64 	%rd172, %rd2, %rd168;
+ld.global.u64 	%rd173, [%rd172];
+sub.s64 	%rd216, %rd171, %rd173;
+bra.uni 	$L51;
 $L49:
-sub.s64 	%rd177, %rd67, %rd184;
-sub.s64 	%rd178, %rd177, %rd210;
-add.s64 	%rd179, %rd178, %rd212;
-add.s64 	%rd180, %rd179, %rd184;
-mul.lo.s64 	%rd181, %rd184, %rd92;
-add.s64 	%rd87, %rd181, %rd90;
-mul.lo.s64 	%rd182, %rd180, %rd92;
-add.s64 	%rd88, %rd182, %rd211;
-setp.eq.s64 	%p38, %rd92, 8;
-@%p38 bra 	$L54;
-setp.eq.s64 	%p39, %rd92, 4;
-@%p39 bra 	$L53;
-setp.ne.s64 	%p40, %rd92, 2;
-@%p40 bra 	$L55;
-ld.u16 	%rs3, [%rd88];
-st.u16 	[%rd87], %rs3;
-bra.uni 	$L56;
-$L53:
-ld.u32 	%r15, [%rd88];
-st.u32 	[%rd87], %r15;
-bra.uni 	$L56;
-$L54:
-ld.u64 	%rd183, [%rd88];
-st.u64 	[%rd87], %rd183;
-bra.uni 	$L56;
+setp.eq.s64 	%p34, %rd105, 0;
+mov.u64 	%rd216, %rd211;
+@%p34 bra 	$L51;
+shl.b64 	%rd174, %rd211, 3;
+add.s64 	%rd175, %rd3, %rd174;
+ld.global.u64 	%rd216, [%rd175];
+$L51:
+setp.lt.s64 	%p35, %rd216, 0;
+or.pred  	%p37, %p27, %p35;
+sub.s64 	%rd176, %rd216, %rd211;
+mul.lo.s64 	%rd177, %rd176, %rd108;
+add.s64 	%rd178, %rd177, %rd195;
+selp.b64 	%rd71, %rd216, %rd178, %p37;
+setp.lt.s64 	%p38, %rd71, 0;
+@%p38 bra 	$L67;
+setp.eq.s64 	%p39, %rd104, 1;
+mov.u64 	%rd221, %rd98;
+mov.u64 	%rd222, %rd99;
+mov.u64 	%rd223, %rd100;
+@%p39 bra 	$L57;
+setp.lt.s64 	%p40, %rd104, 2;
+mov.u64 	%rd220, 0;
+@%p40 bra 	$L56;
+mov.u64 	%rd220, 0;
+mov.u64 	%rd217, %rd104;
+mov.u64 	%rd218, %rd104;
 $L55:
-ld.u8 	%rs4, [%rd88];
-st.u8 	[%rd87], %rs4;
+.pragma "nounroll";
+shr.u64 	%rd181, %rd217, 1;
+add.s64 	%rd182, %rd181, %rd220;
+mul.lo.s64 	%rd183, %rd182, 48;
+add.s64 	%rd184, %rd1, %rd183;
+ld.global.u64 	%rd185, [%rd184];
+setp.le.s64 	%p41, %rd185, %rd71;
+selp.b64 	%rd220, %rd182, %rd220, %p41;
+selp.b64 	%rd218, %rd218, %rd182, %p41;
+sub.s64 	%rd217, %rd218, %rd220;
+setp.gt.s64 	%p42, %rd217, 1;
+@%p42 bra 	$L55;
 $L56:
-add.s64 	%rd184, %rd184, %rd6;
-setp.lt.s64 	%p41, %rd184, %rd91;
-@%p41 bra 	$L32;
-bra.uni 	$L57;
+mul.lo.s64 	%rd186, %rd220, 48;
+add.s64 	%rd187, %rd1, %rd186;
+ld.global.u64 	%rd223, [%rd187+16];
+ld.global.u64 	%rd222, [%rd187+8];
+ld.global.u64 	%rd221, [%rd187];
+$L57:
+sub.s64 	%rd188, %rd71, %rd195;
+sub.s64 	%rd189, %rd188, %rd221;
+add.s64 	%rd190, %rd189, %rd223;
+add.s64 	%rd191, %rd190, %rd195;
+mul.lo.s64 	%rd192, %rd195, %rd96;
+add.s64 	%rd91, %rd192, %rd94;
+mul.lo.s64 	%rd193, %rd191, %rd96;
+add.s64 	%rd92, %rd193, %rd222;
+setp.gt.s64 	%p43, %rd13, 2;
+@%p43 bra 	$L61;
+setp.eq.s64 	%p46, %rd13, 0;
+@%p46 bra 	$L64;
+setp.eq.s64 	%p47, %rd13, 1;
+@%p47 bra 	$L60;
+bra.uni 	$L66;
+$L60:
+ld.u32 	%r31, [%rd92];
+st.u32 	[%rd91], %r31;
+bra.uni 	$L67;
+$L61:
+setp.eq.s64 	%p44, %rd13, 3;
+@%p44 bra 	$L65;
+setp.eq.s64 	%p45, %rd13, 7;
+@%p45 bra 	$L63;
+bra.uni 	$L66;
+$L63:
+ld.v4.u32 	{%r32, %r33, %r34, %r35}, [%rd92];
+st.v4.u32 	[%rd91], {%r32, %r33, %r34, %r35};
+bra.uni 	$L67;
+$L66:
+ld.u8 	%rs4, [%rd92];
+st.u8 	[%rd91], %rs4;
+bra.uni 	$L67;
+$L64:
+ld.u16 	%rs3, [%rd92];
+st.u16 	[%rd91], %rs3;
+bra.uni 	$L67;
+$L65:
+ld.u64 	%rd194, [%rd92];
+st.u64 	[%rd91], %rd194;
+$L67:
+add.s64 	%rd195, %rd195, %rd6;
+setp.lt.s64 	%p48, %rd195, %rd95;
+@%p48 bra 	$L38;
+bra.uni 	$L68;
 $L2:
-cvt.u32.u64 	%r5, %rd93;
-cvt.u32.u64 	%r8, %rd104;
+cvt.u32.u64 	%r2, %rd97;
 $L3:
 .pragma "nounroll";
-or.b64  	%rd109, %rd184, %rd93;
-and.b64  	%rd110, %rd109, -4294967296;
-setp.eq.s64 	%p3, %rd110, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd185, %rd184, %rd93;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r6, %rd184;
-div.u32 	%r7, %r6, %r5;
-cvt.u64.u32 	%rd185, %r7;
+or.b64  	%rd114, %rd195, %rd97;
+and.b64  	%rd115, %rd114, -4294967296;
+setp.eq.s64 	%p3, %rd115, 0;
+@%p3 bra 	$L7;
+@%p3 bra 	$L6;
+div.s64 	%rd196, %rd195, %rd97;
+bra.uni 	$L8;
+$L7:
+cvt.u32.u64 	%r10, %rd195;
+div.u32 	%r11, %r10, %r2;
+cvt.u64.u32 	%rd196, %r11;
+bra.uni 	$L8;
 $L6:
-setp.eq.s64 	%p4, %rd104, 1;
-mov.u64 	%rd186, %rd185;
-@%p4 bra 	$L10;
-or.b64  	%rd111, %rd185, %rd104;
-and.b64  	%rd112, %rd111, -4294967296;
-setp.eq.s64 	%p5, %rd112, 0;
-@%p5 bra 	$L9;
-div.s64 	%rd186, %rd185, %rd104;
-bra.uni 	$L10;
-$L9:
-cvt.u32.u64 	%r9, %rd185;
-div.u32 	%r10, %r9, %r8;
-cvt.u64.u32 	%rd186, %r10;
-$L10:
-setp.eq.s64 	%p6, %rd102, 0;
-@%p6 bra 	$L15;
-setp.lt.s64 	%p7, %rd103, 2;
-mov.u64 	%rd190, 0;
-@%p7 bra 	$L14;
-mov.u64 	%rd190, 0;
-mov.u64 	%rd187, %rd103;
-mov.u64 	%rd188, %rd103;
+cvt.u32.u64 	%r8, %rd195;
+div.u32 	%r9, %r8, %r2;
+cvt.u64.u32 	%rd196, %r9;
+$L8:
+setp.eq.s64 	%p5, %rd108, 1;
+mov.u64 	%rd197, %rd196;
+@%p5 bra 	$L14;
+or.b64  	%rd118, %rd196, %rd108;
+and.b64  	%rd119, %rd118, -4294967296;
+setp.eq.s64 	%p6, %rd119, 0;
+@%p6 bra 	$L13;
+@%p6 bra 	$L12;
+div.s64 	%rd197, %rd196, %rd108;
+bra.uni 	$L14;
 $L13:
-.pragma "nounroll";
-shr.u64 	%rd115, %rd187, 1;
-add.s64 	%rd116, %rd115, %rd190;
-shl.b64 	%rd117, %rd116, 3;
-add.s64 	%rd118, %rd2, %rd117;
-ld.global.u64 	%rd119, [%rd118];
-setp.le.s64 	%p8, %rd119, %rd186;
-selp.b64 	%rd190, %rd116, %rd190, %p8;
-selp.b64 	%rd188, %rd188, %rd116, %p8;
-sub.s64 	%rd187, %rd188, %rd190;
-setp.gt.s64 	%p9, %rd187, 1;
-@%p9 bra 	$L13;
+cvt.u32.u64 	%r15, %rd196;
+div.u32 	%r16, %r15, %r1;
+cvt.u64.u32 	%rd197, %r16;
+bra.uni 	$L14;
+$L12:
+cvt.u32.u64 	%r13, %rd196;
+div.u32 	%r14, %r13, %r1;
+cvt.u64.u32 	%rd197, %r14;
 $L14:
-shl.b64 	%rd120, %rd190, 3;
-add.s64 	%rd121, %rd3, %rd120;
-ld.global.u64 	%rd122, [%rd121];
-add.s64 	%rd123, %rd122, %rd186;
-add.s64 	%rd124, %rd2, %rd120;
-ld.global.u64 	%rd125, [%rd124];
-sub.s64 	%rd191, %rd123, %rd125;
-bra.uni 	$L17;
-$L15:
-setp.eq.s64 	%p10, %rd101, 0;
-mov.u64 	%rd191, %rd186;
-@%p10 bra 	$L17;
-shl.b64 	%rd126, %rd186, 3;
-add.s64 	%rd127, %rd3, %rd126;
-ld.global.u64 	%rd191, [%rd127];
+setp.eq.s64 	%p8, %rd106, 0;
+@%p8 bra 	$L19;
+setp.lt.s64 	%p9, %rd107, 2;
+mov.u64 	%rd201, 0;
+@%p9 bra 	$L18;
+mov.u64 	%rd201, 0;
+mov.u64 	%rd198, %rd107;
+mov.u64 	%rd199, %rd107;
 $L17:
-setp.lt.s64 	%p11, %rd191, 0;
-or.pred  	%p13, %p4, %p11;
-sub.s64 	%rd128, %rd191, %rd186;
-mul.lo.s64 	%rd129, %rd128, %rd104;
-add.s64 	%rd130, %rd129, %rd185;
-selp.b64 	%rd30, %rd191, %rd130, %p13;
-setp.lt.s64 	%p14, %rd30, 0;
-@%p14 bra 	$L30;
-setp.eq.s64 	%p15, %rd100, 1;
-mov.u64 	%rd196, %rd94;
-mov.u64 	%rd197, %rd95;
-mov.u64 	%rd198, %rd96;
-@%p15 bra 	$L23;
-setp.lt.s64 	%p16, %rd100, 2;
-mov.u64 	%rd195, 0;
-@%p16 bra 	$L22;
-mov.u64 	%rd195, 0;
-mov.u64 	%rd192, %rd100;
-mov.u64 	%rd193, %rd100;
-$L21:
 .pragma "nounroll";
-shr.u64 	%rd133, %rd192, 1;
-add.s64 	%rd134, %rd133, %rd195;
-mul.lo.s64 	%rd135, %rd134, 48;
-add.s64 	%rd136, %rd1, %rd135;
-ld.global.u64 	%rd137, [%rd136];
-setp.le.s64 	%p17, %rd137, %rd30;
-selp.b64 	%rd195, %rd134, %rd195, %p17;
-selp.b64 	%rd193, %rd193, %rd134, %p17;
-sub.s64 	%rd192, %rd193, %rd195;
-setp.gt.s64 	%p18, %rd192, 1;
-@%p18 bra 	$L21;
-$L22:
-mul.lo.s64 	%rd138, %rd195, 48;
-add.s64 	%rd139, %rd1, %rd138;
-ld.global.u64 	%rd198, [%rd139+16];
-ld.global.u64 	%rd197, [%rd139+8];
-ld.global.u64 	%rd196, [%rd139];
-$L23:
-sub.s64 	%rd140, %rd30, %rd185;
-sub.s64 	%rd141, %rd140, %rd196;
-add.s64 	%rd142, %rd141, %rd198;
-mul.lo.s64 	%rd143, %rd142, %rd93;
-add.s64 	%rd144, %rd143, %rd184;
-mul.lo.s64 	%rd145, %rd184, %rd92;
-add.s64 	%rd50, %rd145, %rd90;
-mul.lo.s64 	%rd146, %rd144, %rd92;
-add.s64 	%rd51, %rd146, %rd197;
-setp.eq.s64 	%p19, %rd92, 8;
-@%p19 bra 	$L28;
-setp.eq.s64 	%p20, %rd92, 4;
-@%p20 bra 	$L27;
-setp.ne.s64 	%p21, %rd92, 2;
-@%p21 bra 	$L29;
-ld.u16 	%rs1, [%rd51];
-st.u16 	[%rd50], %rs1;
-bra.uni 	$L30;
+shr.u64 	%rd124, %rd198, 1;
+add.s64 	%rd125, %rd124, %rd201;
+shl.b64 	%rd126, %rd125, 3;
+add.s64 	%rd127, %rd2, %rd126;
+ld.global.u64 	%rd128, [%rd127];
+setp.le.s64 	%p10, %rd128, %rd197;
+selp.b64 	%rd201, %rd125, %rd201, %p10;
+selp.b64 	%rd199, %rd199, %rd125, %p10;
+sub.s64 	%rd198, %rd199, %rd201;
+setp.gt.s64 	%p11, %rd198, 1;
+@%p11 bra 	$L17;
+$L18:
+shl.b64 	%rd129, %rd201, 3;
+add.s64 	%rd130, %rd3, %rd129;
+ld.global.u64 	%rd131, [%rd130];
+add.s64 	%rd132, %rd131, %rd197;
+add.s64 	%rd133, %rd2, %rd129;
+ld.global.u64 	%rd134, [%rd133];
+sub.s64 	%rd202, %rd132, %rd134;
+bra.uni 	$L21;
+$L19:
+setp.eq.s64 	%p12, %rd105, 0;
+mov.u64 	%rd202, %rd197;
+@%p12 bra 	$L21;
+shl.b64 	%rd135, %rd197, 3;
+add.s64 	%rd136, %rd3, %rd135;
+ld.global.u64 	%rd202, [%rd136];
+$L21:
+setp.lt.s64 	%p13, %rd202, 0;
+or.pred  	%p15, %p5, %p13;
+sub.s64 	%rd137, %rd202, %rd197;
+mul.lo.s64 	%rd138, %rd137, %rd108;
+add.s64 	%rd139, %rd138, %rd196;
+selp.b64 	%rd33, %rd202, %rd139, %p15;
+setp.lt.s64 	%p16, %rd33, 0;
+@%p16 bra 	$L37;
+setp.eq.s64 	%p17, %rd104, 1;
+mov.u64 	%rd207, %rd98;
+mov.u64 	%rd208, %rd99;
+mov.u64 	%rd209, %rd100;
+@%p17 bra 	$L27;
+setp.lt.s64 	%p18, %rd104, 2;
+mov.u64 	%rd206, 0;
+@%p18 bra 	$L26;
+mov.u64 	%rd206, 0;
+mov.u64 	%rd203, %rd104;
+mov.u64 	%rd204, %rd104;
+$L25:
+.pragma "nounroll";
+shr.u64 	%rd142, %rd203, 1;
+add.s64 	%rd143, %rd142, %rd206;
+mul.lo.s64 	%rd144, %rd143, 48;
+add.s64 	%rd145, %rd1, %rd144;
+ld.global.u64 	%rd146, [%rd145];
+setp.le.s64 	%p19, %rd146, %rd33;
+selp.b64 	%rd206, %rd143, %rd206, %p19;
+selp.b64 	%rd204, %rd204, %rd143, %p19;
+sub.s64 	%rd203, %rd204, %rd206;
+setp.gt.s64 	%p20, %rd203, 1;
+@%p20 bra 	$L25;
+$L26:
+mul.lo.s64 	%rd147, %rd206, 48;
+add.s64 	%rd148, %rd1, %rd147;
+ld.global.u64 	%rd209, [%rd148+16];
+ld.global.u64 	%rd208, [%rd148+8];
+ld.global.u64 	%rd207, [%rd148];
 $L27:
-ld.u32 	%r11, [%rd51];
-st.u32 	[%rd50], %r11;
-bra.uni 	$L30;
-$L28:
-ld.u64 	%rd147, [%rd51];
-st.u64 	[%rd50], %rd147;
-bra.uni 	$L30;
-$L29:
-ld.u8 	%rs2, [%rd51];
-st.u8 	[%rd50], %rs2;
+sub.s64 	%rd149, %rd33, %rd196;
+sub.s64 	%rd150, %rd149, %rd207;
+add.s64 	%rd151, %rd150, %rd209;
+mul.lo.s64 	%rd152, %rd151, %rd97;
+add.s64 	%rd153, %rd152, %rd195;
+mul.lo.s64 	%rd154, %rd195, %rd96;
+add.s64 	%rd53, %rd154, %rd94;
+mul.lo.s64 	%rd155, %rd153, %rd96;
+add.s64 	%rd54, %rd155, %rd208;
+setp.gt.s64 	%p21, %rd13, 2;
+@%p21 bra 	$L31;
+setp.eq.s64 	%p24, %rd13, 0;
+@%p24 bra 	$L34;
+setp.eq.s64 	%p25, %rd13, 1;
+@%p25 bra 	$L30;
+bra.uni 	$L36;
 $L30:
-add.s64 	%rd184, %rd184, %rd6;
-setp.lt.s64 	%p22, %rd184, %rd91;
-@%p22 bra 	$L3;
-$L57:
+ld.u32 	%r17, [%rd54];
+st.u32 	[%rd53], %r17;
+bra.uni 	$L37;
+$L31:
+setp.eq.s64 	%p22, %rd13, 3;
+@%p22 bra 	$L35;
+setp.eq.s64 	%p23, %rd13, 7;
+@%p23 bra 	$L33;
+bra.uni 	$L36;
+$L33:
+ld.v4.u32 	{%r18, %r19, %r20, %r21}, [%rd54];
+st.v4.u32 	[%rd53], {%r18, %r19, %r20, %r21};
+bra.uni 	$L37;
+$L36:
+ld.u8 	%rs2, [%rd54];
+st.u8 	[%rd53], %rs2;
+bra.uni 	$L37;
+$L34:
+ld.u16 	%rs1, [%rd54];
+st.u16 	[%rd53], %rs1;
+bra.uni 	$L37;
+$L35:
+ld.u64 	%rd156, [%rd54];
+st.u64 	[%rd53], %rd156;
+$L37:
+add.s64 	%rd195, %rd195, %rd6;
+setp.lt.s64 	%p26, %rd195, %rd95;
+@%p26 bra 	$L3;
+$L68:
 ret;
 }
 )ptx"
@@ -1668,278 +1740,284 @@ ret;
 .param .u64 p14
 )
 {
-.reg .pred 	%p<37>;
-.reg .b32 	%r<47>;
-.reg .b64 	%rd<195>;
-ld.param.u64 	%rd85, [p0];
-ld.param.u64 	%rd86, [p1];
-ld.param.u64 	%rd87, [p2];
-ld.param.u64 	%rd88, [p3];
-ld.param.u64 	%rd89, [p4];
-ld.param.u64 	%rd90, [p5];
-ld.param.u64 	%rd99, [p9];
-ld.param.u64 	%rd94, [p10];
-ld.param.u64 	%rd95, [p11];
-ld.param.u64 	%rd96, [p12];
-ld.param.u64 	%rd97, [p13];
-ld.param.u64 	%rd98, [p14];
-cvta.to.global.u64 	%rd1, %rd99;
-cvta.to.global.u64 	%rd2, %rd96;
-cvta.to.global.u64 	%rd3, %rd95;
-mov.u32 	%r12, %ctaid.x;
-mov.u32 	%r13, %ntid.x;
-cvt.u64.u32 	%rd4, %r13;
-mul.wide.u32 	%rd100, %r12, %r13;
-mov.u32 	%r14, %tid.x;
-cvt.u64.u32 	%rd101, %r14;
-add.s64 	%rd169, %rd100, %rd101;
-setp.ge.s64 	%p1, %rd169, %rd86;
-@%p1 bra 	$L44;
-mov.u32 	%r15, %nctaid.x;
+.reg .pred 	%p<38>;
+.reg .b32 	%r<50>;
+.reg .b64 	%rd<198>;
+ld.param.u64 	%rd86, [p0];
+ld.param.u64 	%rd87, [p1];
+ld.param.u64 	%rd88, [p2];
+ld.param.u64 	%rd89, [p3];
+ld.param.u64 	%rd90, [p4];
+ld.param.u64 	%rd91, [p5];
+ld.param.u64 	%rd100, [p9];
+ld.param.u64 	%rd95, [p10];
+ld.param.u64 	%rd96, [p11];
+ld.param.u64 	%rd97, [p12];
+ld.param.u64 	%rd98, [p13];
+ld.param.u64 	%rd99, [p14];
+cvta.to.global.u64 	%rd1, %rd100;
+cvta.to.global.u64 	%rd2, %rd97;
+cvta.to.global.u64 	%rd3, %rd96;
+mov.u32 	%r13, %ctaid.x;
+mov.u32 	%r14, %ntid.x;
+cvt.u64.u32 	%rd4, %r14;
+mul.wide.u32 	%rd101, %r13, %r14;
+mov.u32 	%r15, %tid.x;
 cvt.u64.u32 	%rd102, %r15;
-mul.lo.s64 	%rd12, %rd102, %rd4;
-cvta.to.global.u64 	%rd13, %rd85;
+add.s64 	%rd172, %rd101, %rd102;
+setp.ge.s64 	%p1, %rd172, %rd87;
+@%p1 bra 	$L46;
+cvt.u32.u64 	%r1, %rd99;
+mov.u32 	%r16, %nctaid.x;
+cvt.u64.u32 	%rd103, %r16;
+mul.lo.s64 	%rd12, %rd103, %rd4;
+cvta.to.global.u64 	%rd13, %rd86;
 $L2:
 .pragma "nounroll";
-shl.b64 	%rd15, %rd169, 3;
-setp.ge.s64 	%p2, %rd15, %rd87;
-mov.u32 	%r46, 0;
-@%p2 bra 	$L43;
-setp.eq.s64 	%p3, %rd98, 1;
-@%p3 bra 	$L25;
+shl.b64 	%rd15, %rd172, 3;
+setp.ge.s64 	%p2, %rd15, %rd88;
+mov.u32 	%r49, 0;
+@%p2 bra 	$L45;
+setp.eq.s64 	%p3, %rd99, 1;
+@%p3 bra 	$L27;
 bra.uni 	$L4;
-$L25:
-mov.u32 	%r43, 0;
-mov.u32 	%r46, %r43;
-$L26:
+$L27:
+mov.u32 	%r46, 0;
+mov.u32 	%r49, %r46;
+$L28:
 .pragma "nounroll";
-cvt.u64.u32 	%rd138, %r43;
-add.s64 	%rd187, %rd15, %rd138;
-setp.eq.s64 	%p21, %rd96, 0;
-@%p21 bra 	$L31;
-setp.lt.s64 	%p22, %rd97, 2;
-mov.u64 	%rd186, 0;
-@%p22 bra 	$L30;
-mov.u64 	%rd186, 0;
-mov.u64 	%rd183, %rd97;
-mov.u64 	%rd184, %rd97;
-$L29:
-.pragma "nounroll";
-shr.u64 	%rd141, %rd183, 1;
-add.s64 	%rd142, %rd141, %rd186;
-shl.b64 	%rd143, %rd142, 3;
-add.s64 	%rd144, %rd2, %rd143;
-ld.global.u64 	%rd145, [%rd144];
-setp.le.s64 	%p23, %rd145, %rd187;
-selp.b64 	%rd186, %rd142, %rd186, %p23;
-selp.b64 	%rd184, %rd184, %rd142, %p23;
-sub.s64 	%rd183, %rd184, %rd186;
-setp.gt.s64 	%p24, %rd183, 1;
-@%p24 bra 	$L29;
-$L30:
-shl.b64 	%rd146, %rd186, 3;
-add.s64 	%rd147, %rd3, %rd146;
-ld.global.u64 	%rd148, [%rd147];
-add.s64 	%rd149, %rd148, %rd187;
-add.s64 	%rd150, %rd2, %rd146;
-ld.global.u64 	%rd151, [%rd150];
-sub.s64 	%rd187, %rd149, %rd151;
-bra.uni 	$L33;
+cvt.u64.u32 	%rd141, %r46;
+add.s64 	%rd190, %rd15, %rd141;
+setp.eq.s64 	%p22, %rd97, 0;
+@%p22 bra 	$L33;
+setp.lt.s64 	%p23, %rd98, 2;
+mov.u64 	%rd189, 0;
+@%p23 bra 	$L32;
+mov.u64 	%rd189, 0;
+mov.u64 	%rd186, %rd98;
+mov.u64 	%rd187, %rd98;
 $L31:
-setp.eq.s64 	%p25, %rd95, 0;
-@%p25 bra 	$L33;
-shl.b64 	%rd152, %rd187, 3;
-add.s64 	%rd153, %rd3, %rd152;
-ld.global.u64 	%rd187, [%rd153];
-$L33:
-setp.lt.s64 	%p26, %rd187, 0;
-@%p26 bra 	$L42;
-setp.eq.s64 	%p27, %rd94, 1;
-mov.u64 	%rd192, %rd88;
-mov.u64 	%rd193, %rd89;
-mov.u64 	%rd194, %rd90;
-@%p27 bra 	$L39;
-setp.lt.s64 	%p28, %rd94, 2;
-mov.u64 	%rd191, 0;
-@%p28 bra 	$L38;
-mov.u64 	%rd191, 0;
-mov.u64 	%rd188, %rd94;
-mov.u64 	%rd189, %rd94;
-$L37:
 .pragma "nounroll";
-shr.u64 	%rd156, %rd188, 1;
-add.s64 	%rd157, %rd156, %rd191;
-mul.lo.s64 	%rd158, %rd157, 48;
-add.s64 	%rd159, %rd1, %rd158;
-ld.global.u64 	%rd160, [%rd159];
-setp.le.s64 	%p29, %rd160, %rd187;
-selp.b64 	%rd191, %rd157, %rd191, %p29;
-selp.b64 	%rd189, %rd189, %rd157, %p29;
-sub.s64 	%rd188, %rd189, %rd191;
-setp.gt.s64 	%p30, %rd188, 1;
-@%p30 bra 	$L37;
-$L38:
-mul.lo.s64 	%rd161, %rd191, 48;
-add.s64 	%rd162, %rd1, %rd161;
-ld.global.u64 	%rd194, [%rd162+16];
-ld.global.u64 	%rd193, [%rd162+8];
-ld.global.u64 	%rd192, [%rd162];
+shr.u64 	%rd144, %rd186, 1;
+add.s64 	%rd145, %rd144, %rd189;
+shl.b64 	%rd146, %rd145, 3;
+add.s64 	%rd147, %rd2, %rd146;
+ld.global.u64 	%rd148, [%rd147];
+setp.le.s64 	%p24, %rd148, %rd190;
+selp.b64 	%rd189, %rd145, %rd189, %p24;
+selp.b64 	%rd187, %rd187, %rd145, %p24;
+sub.s64 	%rd186, %rd187, %rd189;
+setp.gt.s64 	%p25, %rd186, 1;
+@%p25 bra 	$L31;
+$L32:
+shl.b64 	%rd149, %rd189, 3;
+add.s64 	%rd150, %rd3, %rd149;
+ld.global.u64 	%rd151, [%rd150];
+add.s64 	%rd152, %rd151, %rd190;
+add.s64 	%rd153, %rd2, %rd149;
+ld.global.u64 	%rd154, [%rd153];
+sub.s64 	%rd190, %rd152, %rd154;
+bra.uni 	$L35;
+$L33:
+setp.eq.s64 	%p26, %rd96, 0;
+@%p26 bra 	$L35;
+shl.b64 	%rd155, %rd190, 3;
+add.s64 	%rd156, %rd3, %rd155;
+ld.global.u64 	%rd190, [%rd156];
+$L35:
+setp.lt.s64 	%p27, %rd190, 0;
+@%p27 bra 	$L44;
+setp.eq.s64 	%p28, %rd95, 1;
+mov.u64 	%rd195, %rd89;
+mov.u64 	%rd196, %rd90;
+mov.u64 	%rd197, %rd91;
+@%p28 bra 	$L41;
+setp.lt.s64 	%p29, %rd95, 2;
+mov.u64 	%rd194, 0;
+@%p29 bra 	$L40;
+mov.u64 	%rd194, 0;
+mov.u64 	%rd191, %rd95;
+mov.u64 	%rd192, %rd95;
 $L39:
-sub.s64 	%rd163, %rd187, %rd192;
-add.s64 	%rd82, %rd163, %rd194;
-setp.eq.s64 	%p31, %rd193, 0;
-@%p31 bra 	$L41;
-shr.s64 	%rd164, %rd82, 3;
-add.s64 	%rd165, %rd193, %rd164;
-ld.u8 	%r32, [%rd165];
-cvt.u32.u64 	%r33, %rd82;
-and.b32  	%r34, %r33, 7;
-mov.u32 	%r35, 1;
-shl.b32 	%r36, %r35, %r34;
-and.b32  	%r37, %r36, %r32;
-setp.eq.s32 	%p32, %r37, 0;
-@%p32 bra 	$L42;
+.pragma "nounroll";
+shr.u64 	%rd159, %rd191, 1;
+add.s64 	%rd160, %rd159, %rd194;
+mul.lo.s64 	%rd161, %rd160, 48;
+add.s64 	%rd162, %rd1, %rd161;
+ld.global.u64 	%rd163, [%rd162];
+setp.le.s64 	%p30, %rd163, %rd190;
+selp.b64 	%rd194, %rd160, %rd194, %p30;
+selp.b64 	%rd192, %rd192, %rd160, %p30;
+sub.s64 	%rd191, %rd192, %rd194;
+setp.gt.s64 	%p31, %rd191, 1;
+@%p31 bra 	$L39;
+$L40:
+mul.lo.s64 	%rd164, %rd194, 48;
+add.s64 	%rd165, %rd1, %rd164;
+ld.global.u64 	%rd197, [%rd165+16];
+ld.global.u64 	%rd196, [%rd165+8];
+ld.global.u64 	%rd195, [%rd165];
 $L41:
+sub.s64 	%rd166, %rd190, %rd195;
+add.s64 	%rd83, %rd166, %rd197;
+setp.eq.s64 	%p32, %rd196, 0;
+@%p32 bra 	$L43;
+shr.s64 	%rd167, %rd83, 3;
+add.s64 	%rd168, %rd196, %rd167;
+ld.u8 	%r35, [%rd168];
+cvt.u32.u64 	%r36, %rd83;
+and.b32  	%r37, %r36, 7;
 mov.u32 	%r38, 1;
-shl.b32 	%r39, %r38, %r43;
-or.b32  	%r46, %r39, %r46;
-$L42:
-add.s32 	%r43, %r43, 1;
-setp.lt.u32 	%p33, %r43, 8;
-cvt.u64.u32 	%rd166, %r43;
-add.s64 	%rd167, %rd15, %rd166;
-setp.lt.s64 	%p34, %rd167, %rd87;
-and.pred  	%p35, %p33, %p34;
-@%p35 bra 	$L26;
-bra.uni 	$L43;
+shl.b32 	%r39, %r38, %r37;
+and.b32  	%r40, %r39, %r35;
+setp.eq.s32 	%p33, %r40, 0;
+@%p33 bra 	$L44;
+$L43:
+mov.u32 	%r41, 1;
+shl.b32 	%r42, %r41, %r46;
+or.b32  	%r49, %r42, %r49;
+$L44:
+add.s32 	%r46, %r46, 1;
+setp.lt.u32 	%p34, %r46, 8;
+cvt.u64.u32 	%rd169, %r46;
+add.s64 	%rd170, %rd15, %rd169;
+setp.lt.s64 	%p35, %rd170, %rd88;
+and.pred  	%p36, %p34, %p35;
+@%p36 bra 	$L28;
+bra.uni 	$L45;
 $L4:
-mov.u32 	%r40, 0;
-mov.u32 	%r46, %r40;
+mov.u32 	%r43, 0;
+mov.u32 	%r49, %r43;
 $L5:
 .pragma "nounroll";
-cvt.s64.s32 	%rd103, %r40;
-add.s64 	%rd16, %rd15, %rd103;
-or.b64  	%rd104, %rd16, %rd98;
-and.b64  	%rd105, %rd104, -4294967296;
-setp.eq.s64 	%p4, %rd105, 0;
-@%p4 bra 	$L7;
-div.s64 	%rd170, %rd16, %rd98;
-bra.uni 	$L8;
-$L7:
-cvt.u32.u64 	%r19, %rd98;
-cvt.u32.u64 	%r20, %rd16;
-div.u32 	%r21, %r20, %r19;
-cvt.u64.u32 	%rd170, %r21;
+cvt.s64.s32 	%rd104, %r43;
+add.s64 	%rd16, %rd15, %rd104;
+or.b64  	%rd105, %rd16, %rd99;
+and.b64  	%rd106, %rd105, -4294967296;
+setp.eq.s64 	%p4, %rd106, 0;
+@%p4 bra 	$L9;
+@%p4 bra 	$L8;
+div.s64 	%rd173, %rd16, %rd99;
+bra.uni 	$L10;
+$L9:
+cvt.u32.u64 	%r23, %rd16;
+div.u32 	%r24, %r23, %r1;
+cvt.u64.u32 	%rd173, %r24;
+bra.uni 	$L10;
 $L8:
-setp.eq.s64 	%p5, %rd96, 0;
-@%p5 bra 	$L13;
-setp.lt.s64 	%p6, %rd97, 2;
-mov.u64 	%rd174, 0;
-@%p6 bra 	$L12;
-mov.u64 	%rd174, 0;
-mov.u64 	%rd171, %rd97;
-mov.u64 	%rd172, %rd97;
-$L11:
-.pragma "nounroll";
-shr.u64 	%rd108, %rd171, 1;
-add.s64 	%rd109, %rd108, %rd174;
-shl.b64 	%rd110, %rd109, 3;
-add.s64 	%rd111, %rd2, %rd110;
-ld.global.u64 	%rd112, [%rd111];
-setp.le.s64 	%p7, %rd112, %rd170;
-selp.b64 	%rd174, %rd109, %rd174, %p7;
-selp.b64 	%rd172, %rd172, %rd109, %p7;
-sub.s64 	%rd171, %rd172, %rd174;
-setp.gt.s64 	%p8, %rd171, 1;
-@%p8 bra 	$L11;
-$L12:
-shl.b64 	%rd113, %rd174, 3;
-add.s64 	%rd114, %rd3, %rd113;
-ld.global.u64 	%rd115, [%rd114];
-add.s64 	%rd116, %rd115, %rd170;
-add.s64 	%rd117, %rd2, %rd113;
-ld.global.u64 	%rd118, [%rd117];
-sub.s64 	%rd175, %rd116, %rd118;
-bra.uni 	$L15;
+cvt.u32.u64 	%r21, %rd16;
+div.u32 	%r22, %r21, %r1;
+cvt.u64.u32 	%rd173, %r22;
+$L10:
+setp.eq.s64 	%p6, %rd97, 0;
+@%p6 bra 	$L15;
+setp.lt.s64 	%p7, %rd98, 2;
+mov.u64 	%rd177, 0;
+@%p7 bra 	$L14;
+mov.u64 	%rd177, 0;
+mov.u64 	%rd174, %rd98;
+mov.u64 	%rd175, %rd98;
 $L13:
-setp.eq.s64 	%p9, %rd95, 0;
-mov.u64 	%rd175, %rd170;
-@%p9 bra 	$L15;
-shl.b64 	%rd119, %rd170, 3;
-add.s64 	%rd120, %rd3, %rd119;
-ld.global.u64 	%rd175, [%rd120];
-$L15:
-sub.s64 	%rd121, %rd175, %rd170;
-mul.lo.s64 	%rd122, %rd121, %rd98;
-add.s64 	%rd123, %rd122, %rd16;
-setp.lt.s64 	%p10, %rd175, 0;
-selp.b64 	%rd30, %rd175, %rd123, %p10;
-setp.lt.s64 	%p11, %rd30, 0;
-@%p11 bra 	$L24;
-setp.eq.s64 	%p12, %rd94, 1;
-mov.u64 	%rd180, %rd88;
-mov.u64 	%rd181, %rd89;
-mov.u64 	%rd182, %rd90;
-@%p12 bra 	$L21;
-setp.lt.s64 	%p13, %rd94, 2;
-mov.u64 	%rd179, 0;
-@%p13 bra 	$L20;
-mov.u64 	%rd179, 0;
-mov.u64 	%rd176, %rd94;
-mov.u64 	%rd177, %rd94;
-$L19:
 .pragma "nounroll";
-shr.u64 	%rd126, %rd176, 1;
-add.s64 	%rd127, %rd126, %rd179;
-mul.lo.s64 	%rd128, %rd127, 48;
-add.s64 	%rd129, %rd1, %rd128;
-ld.global.u64 	%rd130, [%rd129];
-setp.le.s64 	%p14, %rd130, %rd30;
-selp.b64 	%rd179, %rd127, %rd179, %p14;
-selp.b64 	%rd177, %rd177, %rd127, %p14;
-sub.s64 	%rd176, %rd177, %rd179;
-setp.gt.s64 	%p15, %rd176, 1;
-@%p15 bra 	$L19;
-$L20:
-mul.lo.s64 	%rd131, %rd179, 48;
-add.s64 	%rd132, %rd1, %rd131;
-ld.global.u64 	%rd182, [%rd132+16];
-ld.global.u64 	%rd181, [%rd132+8];
-ld.global.u64 	%rd180, [%rd132];
+shr.u64 	%rd111, %rd174, 1;
+add.s64 	%rd112, %rd111, %rd177;
+shl.b64 	%rd113, %rd112, 3;
+add.s64 	%rd114, %rd2, %rd113;
+ld.global.u64 	%rd115, [%rd114];
+setp.le.s64 	%p8, %rd115, %rd173;
+selp.b64 	%rd177, %rd112, %rd177, %p8;
+selp.b64 	%rd175, %rd175, %rd112, %p8;
+sub.s64 	%rd174, %rd175, %rd177;
+setp.gt.s64 	%p9, %rd174, 1;
+@%p9 bra 	$L13;
+$L14:
+shl.b64 	%rd116, %rd177, 3;
+add.s64 	%rd117, %rd3, %rd116;
+ld.global.u64 	%rd118, [%rd117];
+add.s64 	%rd119, %rd118, %rd173;
+add.s64 	%rd120, %rd2, %rd116;
+ld.global.u64 	%rd121, [%rd120];
+sub.s64 	%rd178, %rd119, %rd121;
+bra.uni 	$L17;
+$L15:
+setp.eq.s64 	%p10, %rd96, 0;
+mov.u64 	%rd178, %rd173;
+@%p10 bra 	$L17;
+shl.b64 	%rd122, %rd173, 3;
+add.s64 	%rd123, %rd3, %rd122;
+ld.global.u64 	%rd178, [%rd123];
+$L17:
+sub.s64 	%rd124, %rd178, %rd173;
+mul.lo.s64 	%rd125, %rd124, %rd99;
+add.s64 	%rd126, %rd125, %rd16;
+setp.lt.s64 	%p11, %rd178, 0;
+selp.b64 	%rd31, %rd178, %rd126, %p11;
+setp.lt.s64 	%p12, %rd31, 0;
+@%p12 bra 	$L26;
+setp.eq.s64 	%p13, %rd95, 1;
+mov.u64 	%rd183, %rd89;
+mov.u64 	%rd184, %rd90;
+mov.u64 	%rd185, %rd91;
+@%p13 bra 	$L23;
+setp.lt.s64 	%p14, %rd95, 2;
+mov.u64 	%rd182, 0;
+@%p14 bra 	$L22;
+mov.u64 	%rd182, 0;
+mov.u64 	%rd179, %rd95;
+mov.u64 	%rd180, %rd95;
 $L21:
-sub.s64 	%rd133, %rd30, %rd180;
-add.s64 	%rd50, %rd133, %rd182;
-setp.eq.s64 	%p16, %rd181, 0;
-@%p16 bra 	$L23;
-shr.s64 	%rd134, %rd50, 3;
-add.s64 	%rd135, %rd181, %rd134;
-ld.u8 	%r22, [%rd135];
-cvt.u32.u64 	%r23, %rd50;
-and.b32  	%r24, %r23, 7;
-mov.u32 	%r25, 1;
-shl.b32 	%r26, %r25, %r24;
-and.b32  	%r27, %r26, %r22;
-setp.eq.s32 	%p17, %r27, 0;
-@%p17 bra 	$L24;
+.pragma "nounroll";
+shr.u64 	%rd129, %rd179, 1;
+add.s64 	%rd130, %rd129, %rd182;
+mul.lo.s64 	%rd131, %rd130, 48;
+add.s64 	%rd132, %rd1, %rd131;
+ld.global.u64 	%rd133, [%rd132];
+setp.le.s64 	%p15, %rd133, %rd31;
+selp.b64 	%rd182, %rd130, %rd182, %p15;
+selp.b64 	%rd180, %rd180, %rd130, %p15;
+sub.s64 	%rd179, %rd180, %rd182;
+setp.gt.s64 	%p16, %rd179, 1;
+@%p16 bra 	$L21;
+$L22:
+mul.lo.s64 	%rd134, %rd182, 48;
+add.s64 	%rd135, %rd1, %rd134;
+ld.global.u64 	%rd185, [%rd135+16];
+ld.global.u64 	%rd184, [%rd135+8];
+ld.global.u64 	%rd183, [%rd135];
 $L23:
+sub.s64 	%rd136, %rd31, %rd183;
+add.s64 	%rd51, %rd136, %rd185;
+setp.eq.s64 	%p17, %rd184, 0;
+@%p17 bra 	$L25;
+shr.s64 	%rd137, %rd51, 3;
+add.s64 	%rd138, %rd184, %rd137;
+ld.u8 	%r25, [%rd138];
+cvt.u32.u64 	%r26, %rd51;
+and.b32  	%r27, %r26, 7;
 mov.u32 	%r28, 1;
-shl.b32 	%r29, %r28, %r40;
-or.b32  	%r46, %r29, %r46;
-$L24:
-add.s32 	%r40, %r40, 1;
-setp.lt.u32 	%p18, %r40, 8;
-cvt.u64.u32 	%rd136, %r40;
-add.s64 	%rd137, %rd15, %rd136;
-setp.lt.s64 	%p19, %rd137, %rd87;
-and.pred  	%p20, %p18, %p19;
-@%p20 bra 	$L5;
-$L43:
-add.s64 	%rd168, %rd13, %rd169;
-st.global.u8 	[%rd168], %r46;
-add.s64 	%rd169, %rd169, %rd12;
-setp.lt.s64 	%p36, %rd169, %rd86;
-@%p36 bra 	$L2;
-$L44:
+shl.b32 	%r29, %r28, %r27;
+and.b32  	%r30, %r29, %r25;
+setp.eq.s32 	%p18, %r30, 0;
+@%p18 bra 	$L26;
+$L25:
+mov.u32 	%r31, 1;
+shl.b32 	%r32, %r31, %r43;
+or.b32  	%r49, %r32, %r49;
+$L26:
+add.s32 	%r43, %r43, 1;
+setp.lt.u32 	%p19, %r43, 8;
+cvt.u64.u32 	%rd139, %r43;
+add.s64 	%rd140, %rd15, %rd139;
+setp.lt.s64 	%p20, %rd140, %rd88;
+and.pred  	%p21, %p19, %p20;
+@%p21 bra 	$L5;
+$L45:
+add.s64 	%rd171, %rd13, %rd172;
+st.global.u8 	[%rd171], %r49;
+add.s64 	%rd172, %rd172, %rd12;
+setp.lt.s64 	%p37, %rd172, %rd87;
+@%p37 bra 	$L2;
+$L46:
 ret;
 }
 )ptx"
@@ -1965,466 +2043,274 @@ ret;
 .param .u64 p18
 )
 {
-.reg .pred 	%p<79>;
-.reg .b32 	%r<20>;
-.reg .b64 	%rd<312>;
-ld.param.u64 	%rd137, [p0];
-ld.param.u64 	%rd120, [p1];
-ld.param.u64 	%rd121, [p2];
-ld.param.u64 	%rd122, [p3];
-ld.param.u64 	%rd123, [p4];
-ld.param.u64 	%rd124, [p5];
-ld.param.u64 	%rd125, [p6];
-ld.param.u64 	%rd126, [p7];
-ld.param.u64 	%rd127, [p8];
-ld.param.u64 	%rd128, [p9];
-ld.param.u64 	%rd129, [p10];
-ld.param.u64 	%rd130, [p11];
-ld.param.u64 	%rd131, [p12];
-ld.param.u64 	%rd138, [p13];
-ld.param.u64 	%rd132, [p14];
-ld.param.u64 	%rd133, [p15];
-ld.param.u64 	%rd134, [p16];
-ld.param.u64 	%rd135, [p17];
-ld.param.u64 	%rd136, [p18];
-cvta.to.global.u64 	%rd1, %rd137;
-cvta.to.global.u64 	%rd2, %rd138;
-cvta.to.global.u64 	%rd3, %rd134;
-cvta.to.global.u64 	%rd4, %rd133;
+.reg .pred 	%p<45>;
+.reg .b32 	%r<17>;
+.reg .b64 	%rd<183>;
+ld.param.u64 	%rd87, [p0];
+ld.param.u64 	%rd70, [p1];
+ld.param.u64 	%rd71, [p2];
+ld.param.u64 	%rd72, [p3];
+ld.param.u64 	%rd73, [p4];
+ld.param.u64 	%rd74, [p5];
+ld.param.u64 	%rd75, [p6];
+ld.param.u64 	%rd76, [p7];
+ld.param.u64 	%rd77, [p8];
+ld.param.u64 	%rd78, [p9];
+ld.param.u64 	%rd79, [p10];
+ld.param.u64 	%rd80, [p11];
+ld.param.u64 	%rd81, [p12];
+ld.param.u64 	%rd88, [p13];
+ld.param.u64 	%rd82, [p14];
+ld.param.u64 	%rd83, [p15];
+ld.param.u64 	%rd84, [p16];
+ld.param.u64 	%rd85, [p17];
+ld.param.u64 	%rd86, [p18];
+cvta.to.global.u64 	%rd1, %rd87;
+cvta.to.global.u64 	%rd2, %rd88;
+cvta.to.global.u64 	%rd3, %rd84;
 mov.u32 	%r1, %ctaid.x;
 mov.u32 	%r2, %ntid.x;
-cvt.u64.u32 	%rd5, %r2;
-mul.wide.u32 	%rd139, %r1, %r2;
+cvt.u64.u32 	%rd4, %r2;
+mul.wide.u32 	%rd89, %r1, %r2;
 mov.u32 	%r3, %tid.x;
-cvt.u64.u32 	%rd140, %r3;
-add.s64 	%rd271, %rd139, %rd140;
-setp.ge.s64 	%p3, %rd271, %rd120;
-@%p3 bra 	$L86;
-setp.eq.s64 	%p4, %rd136, 1;
+cvt.u64.u32 	%rd90, %r3;
+add.s64 	%rd162, %rd89, %rd90;
+setp.ge.s64 	%p2, %rd162, %rd70;
+@%p2 bra 	$L48;
 mov.u32 	%r4, %nctaid.x;
-cvt.u64.u32 	%rd141, %r4;
-mul.lo.s64 	%rd7, %rd141, %rd5;
-@%p4 bra 	$L46;
-cvt.u32.u64 	%r5, %rd136;
-bra.uni 	$L3;
-$L80:
-setp.ge.s64 	%p70, %rd309, %rd308;
-setp.le.s64 	%p71, %rd309, %rd305;
-mov.pred 	%p78, 0;
-and.pred  	%p72, %p70, %p71;
-@%p72 bra 	$L82;
-bra.uni 	$L81;
-$L46:
-.pragma "nounroll";
-setp.eq.s64 	%p42, %rd134, 0;
-@%p42 bra 	$L51;
-setp.lt.s64 	%p43, %rd135, 2;
-mov.u64 	%rd296, 0;
-@%p43 bra 	$L50;
-mov.u64 	%rd296, 0;
-mov.u64 	%rd293, %rd135;
-mov.u64 	%rd294, %rd135;
-$L49:
-.pragma "nounroll";
-shr.u64 	%rd210, %rd293, 1;
-add.s64 	%rd211, %rd210, %rd296;
-shl.b64 	%rd212, %rd211, 3;
-add.s64 	%rd213, %rd3, %rd212;
-ld.global.u64 	%rd214, [%rd213];
-setp.le.s64 	%p44, %rd214, %rd271;
-selp.b64 	%rd296, %rd211, %rd296, %p44;
-selp.b64 	%rd294, %rd294, %rd211, %p44;
-sub.s64 	%rd293, %rd294, %rd296;
-setp.gt.s64 	%p45, %rd293, 1;
-@%p45 bra 	$L49;
-$L50:
-shl.b64 	%rd215, %rd296, 3;
-add.s64 	%rd216, %rd4, %rd215;
-ld.global.u64 	%rd217, [%rd216];
-add.s64 	%rd218, %rd217, %rd271;
-add.s64 	%rd219, %rd3, %rd215;
-ld.global.u64 	%rd220, [%rd219];
-sub.s64 	%rd297, %rd218, %rd220;
-bra.uni 	$L53;
-$L51:
-setp.eq.s64 	%p46, %rd133, 0;
-mov.u64 	%rd297, %rd271;
-@%p46 bra 	$L53;
-shl.b64 	%rd221, %rd271, 3;
-add.s64 	%rd222, %rd4, %rd221;
-ld.global.u64 	%rd297, [%rd222];
-$L53:
-setp.lt.s64 	%p47, %rd297, 0;
-mov.u64 	%rd310, 0;
-mov.u64 	%rd311, %rd310;
-@%p47 bra 	$L83;
-setp.eq.s64 	%p48, %rd122, 0;
-@%p48 bra 	$L56;
-shr.u64 	%rd227, %rd271, 3;
-cvta.to.global.u64 	%rd228, %rd122;
-add.s64 	%rd229, %rd228, %rd227;
-ld.global.u8 	%r14, [%rd229];
-cvt.u32.u64 	%r15, %rd271;
-and.b32  	%r16, %r15, 7;
-mov.u32 	%r17, 1;
-shl.b32 	%r18, %r17, %r16;
-and.b32  	%r19, %r18, %r14;
-setp.eq.s32 	%p49, %r19, 0;
-mov.u64 	%rd311, %rd310;
-@%p49 bra 	$L83;
-$L56:
-setp.eq.s64 	%p50, %rd132, 1;
-mov.u64 	%rd302, %rd126;
-mov.u64 	%rd94, %rd127;
-mov.u64 	%rd304, %rd128;
-mov.u64 	%rd305, %rd129;
-mov.u64 	%rd306, %rd130;
-mov.u64 	%rd98, %rd131;
-@%p50 bra 	$L61;
-setp.lt.s64 	%p51, %rd132, 2;
-mov.u64 	%rd301, 0;
-@%p51 bra 	$L60;
-mov.u64 	%rd301, 0;
-mov.u64 	%rd298, %rd132;
-mov.u64 	%rd299, %rd132;
-$L59:
-.pragma "nounroll";
-shr.u64 	%rd232, %rd298, 1;
-add.s64 	%rd233, %rd232, %rd301;
-mul.lo.s64 	%rd234, %rd233, 48;
-add.s64 	%rd235, %rd2, %rd234;
-ld.global.u64 	%rd236, [%rd235];
-setp.le.s64 	%p52, %rd236, %rd297;
-selp.b64 	%rd301, %rd233, %rd301, %p52;
-selp.b64 	%rd299, %rd299, %rd233, %p52;
-sub.s64 	%rd298, %rd299, %rd301;
-setp.gt.s64 	%p53, %rd298, 1;
-@%p53 bra 	$L59;
-$L60:
-mul.lo.s64 	%rd237, %rd301, 48;
-add.s64 	%rd238, %rd2, %rd237;
-ld.global.u64 	%rd98, [%rd238+40];
-ld.global.u64 	%rd306, [%rd238+32];
-ld.global.u64 	%rd305, [%rd238+24];
-ld.global.u64 	%rd304, [%rd238+16];
-ld.global.u64 	%rd94, [%rd238+8];
-ld.global.u64 	%rd302, [%rd238];
-$L61:
-sub.s64 	%rd239, %rd297, %rd302;
-add.s64 	%rd100, %rd239, %rd304;
-setp.eq.s64 	%p54, %rd123, 8;
-@%p54 bra 	$L64;
-setp.ne.s64 	%p55, %rd123, 4;
-@%p55 bra 	$L65;
-shl.b64 	%rd240, %rd100, 2;
-add.s64 	%rd241, %rd94, %rd240;
-ld.s32 	%rd308, [%rd241];
-bra.uni 	$L66;
-$L64:
-shl.b64 	%rd242, %rd100, 3;
-add.s64 	%rd243, %rd94, %rd242;
-ld.u64 	%rd308, [%rd243];
-bra.uni 	$L66;
-$L65:
-shl.b64 	%rd244, %rd100, 1;
-add.s64 	%rd245, %rd94, %rd244;
-ld.s16 	%rd308, [%rd245];
-$L66:
-setp.eq.s64 	%p56, %rd124, 0;
-@%p56 bra 	$L72;
-@%p54 bra 	$L70;
-setp.ne.s64 	%p58, %rd123, 4;
-@%p58 bra 	$L71;
-shl.b64 	%rd246, %rd100, 2;
-add.s64 	%rd247, %rd98, %rd246;
-ld.s32 	%rd309, [%rd247];
-bra.uni 	$L77;
-$L72:
-add.s64 	%rd109, %rd100, 1;
-@%p54 bra 	$L75;
-setp.ne.s64 	%p60, %rd123, 4;
-@%p60 bra 	$L76;
-shl.b64 	%rd252, %rd109, 2;
-add.s64 	%rd253, %rd94, %rd252;
-ld.s32 	%rd309, [%rd253];
-bra.uni 	$L77;
-$L70:
-shl.b64 	%rd248, %rd100, 3;
-add.s64 	%rd249, %rd98, %rd248;
-ld.u64 	%rd309, [%rd249];
-bra.uni 	$L77;
-$L71:
-shl.b64 	%rd250, %rd100, 1;
-add.s64 	%rd251, %rd98, %rd250;
-ld.s16 	%rd309, [%rd251];
-bra.uni 	$L77;
-$L75:
-shl.b64 	%rd254, %rd109, 3;
-add.s64 	%rd255, %rd94, %rd254;
-ld.u64 	%rd309, [%rd255];
-bra.uni 	$L77;
-$L76:
-shl.b64 	%rd256, %rd109, 1;
-add.s64 	%rd257, %rd94, %rd256;
-ld.s16 	%rd309, [%rd257];
-$L77:
-setp.lt.s64 	%p61, %rd305, %rd308;
-setp.lt.s64 	%p62, %rd308, 0;
-or.pred  	%p63, %p62, %p61;
-@%p63 bra 	$L81;
-@%p56 bra 	$L80;
-setp.lt.s64 	%p66, %rd309, 0;
-sub.s64 	%rd258, %rd305, %rd308;
-setp.gt.s64 	%p67, %rd309, %rd258;
-or.pred  	%p68, %p66, %p67;
-mov.pred 	%p78, 0;
-@%p68 bra 	$L81;
-bra.uni 	$L82;
-$L81:
-cvta.to.global.u64 	%rd259, %rd125;
-mov.u64 	%rd260, 1;
-st.global.u64 	[%rd259], %rd260;
-mov.pred 	%p78, -1;
-$L82:
-selp.b64 	%rd261, %rd308, 0, %p56;
-sub.s64 	%rd262, %rd309, %rd261;
-selp.b64 	%rd310, 0, %rd262, %p78;
-add.s64 	%rd263, %rd308, %rd306;
-selp.b64 	%rd311, 0, %rd263, %p78;
-$L83:
-setp.ne.s64 	%p75, %rd271, 0;
-@%p75 bra 	$L85;
-mov.u64 	%rd264, 0;
-st.global.u64 	[%rd1], %rd264;
-$L85:
-shl.b64 	%rd265, %rd271, 3;
-add.s64 	%rd266, %rd1, %rd265;
-st.global.u64 	[%rd266+8], %rd310;
-cvta.to.global.u64 	%rd267, %rd121;
-add.s64 	%rd268, %rd267, %rd265;
-st.global.u64 	[%rd268], %rd311;
-add.s64 	%rd271, %rd271, %rd7;
-setp.lt.s64 	%p76, %rd271, %rd120;
-@%p76 bra 	$L46;
-bra.uni 	$L86;
-$L40:
-setp.ge.s64 	%p35, %rd289, %rd288;
-setp.le.s64 	%p36, %rd289, %rd285;
-mov.pred 	%p77, 0;
-and.pred  	%p37, %p35, %p36;
-@%p37 bra 	$L42;
-bra.uni 	$L41;
-$L3:
-.pragma "nounroll";
-or.b64  	%rd142, %rd271, %rd136;
-and.b64  	%rd143, %rd142, -4294967296;
-setp.eq.s64 	%p5, %rd143, 0;
-@%p5 bra 	$L5;
-div.s64 	%rd272, %rd271, %rd136;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r6, %rd271;
-div.u32 	%r7, %r6, %r5;
-cvt.u64.u32 	%rd272, %r7;
-$L6:
-ld.param.u64 	%rd269, [p16];
-setp.eq.s64 	%p6, %rd269, 0;
-@%p6 bra 	$L11;
-setp.lt.s64 	%p7, %rd135, 2;
-mov.u64 	%rd276, 0;
-@%p7 bra 	$L10;
-mov.u64 	%rd276, 0;
-mov.u64 	%rd273, %rd135;
-mov.u64 	%rd274, %rd135;
-$L9:
-.pragma "nounroll";
-shr.u64 	%rd146, %rd273, 1;
-add.s64 	%rd147, %rd146, %rd276;
-shl.b64 	%rd148, %rd147, 3;
-add.s64 	%rd149, %rd3, %rd148;
-ld.global.u64 	%rd150, [%rd149];
-setp.le.s64 	%p8, %rd150, %rd272;
-selp.b64 	%rd276, %rd147, %rd276, %p8;
-selp.b64 	%rd274, %rd274, %rd147, %p8;
-sub.s64 	%rd273, %rd274, %rd276;
-setp.gt.s64 	%p9, %rd273, 1;
-@%p9 bra 	$L9;
-$L10:
-shl.b64 	%rd151, %rd276, 3;
-add.s64 	%rd152, %rd4, %rd151;
-ld.global.u64 	%rd153, [%rd152];
-add.s64 	%rd154, %rd153, %rd272;
-add.s64 	%rd155, %rd3, %rd151;
-ld.global.u64 	%rd156, [%rd155];
-sub.s64 	%rd277, %rd154, %rd156;
-bra.uni 	$L13;
-$L11:
-ld.param.u64 	%rd270, [p15];
-setp.eq.s64 	%p10, %rd270, 0;
-mov.u64 	%rd277, %rd272;
-@%p10 bra 	$L13;
-shl.b64 	%rd157, %rd272, 3;
-add.s64 	%rd158, %rd4, %rd157;
-ld.global.u64 	%rd277, [%rd158];
-$L13:
-sub.s64 	%rd161, %rd277, %rd272;
-mul.lo.s64 	%rd162, %rd161, %rd136;
-add.s64 	%rd163, %rd162, %rd271;
-setp.lt.s64 	%p11, %rd277, 0;
-mov.u64 	%rd290, 0;
-selp.b64 	%rd28, %rd277, %rd163, %p11;
-setp.lt.s64 	%p12, %rd28, 0;
-mov.u64 	%rd291, %rd290;
-@%p12 bra 	$L43;
-setp.eq.s64 	%p13, %rd122, 0;
-@%p13 bra 	$L16;
-shr.u64 	%rd166, %rd271, 3;
-cvta.to.global.u64 	%rd167, %rd122;
-add.s64 	%rd168, %rd167, %rd166;
-ld.global.u8 	%r8, [%rd168];
-cvt.u32.u64 	%r9, %rd271;
-and.b32  	%r10, %r9, 7;
-mov.u32 	%r11, 1;
-shl.b32 	%r12, %r11, %r10;
-and.b32  	%r13, %r12, %r8;
-setp.eq.s32 	%p14, %r13, 0;
-mov.u64 	%rd291, %rd290;
-@%p14 bra 	$L43;
-$L16:
-setp.eq.s64 	%p15, %rd132, 1;
-mov.u64 	%rd282, %rd126;
-mov.u64 	%rd43, %rd127;
-mov.u64 	%rd284, %rd128;
-mov.u64 	%rd285, %rd129;
-mov.u64 	%rd286, %rd130;
-mov.u64 	%rd47, %rd131;
-@%p15 bra 	$L21;
-setp.lt.s64 	%p16, %rd132, 2;
-mov.u64 	%rd281, 0;
-@%p16 bra 	$L20;
-mov.u64 	%rd281, 0;
-mov.u64 	%rd278, %rd132;
-mov.u64 	%rd279, %rd132;
-$L19:
-.pragma "nounroll";
-shr.u64 	%rd171, %rd278, 1;
-add.s64 	%rd172, %rd171, %rd281;
-mul.lo.s64 	%rd173, %rd172, 48;
-add.s64 	%rd174, %rd2, %rd173;
-ld.global.u64 	%rd175, [%rd174];
-setp.le.s64 	%p17, %rd175, %rd28;
-selp.b64 	%rd281, %rd172, %rd281, %p17;
-selp.b64 	%rd279, %rd279, %rd172, %p17;
-sub.s64 	%rd278, %rd279, %rd281;
-setp.gt.s64 	%p18, %rd278, 1;
-@%p18 bra 	$L19;
-$L20:
-mul.lo.s64 	%rd176, %rd281, 48;
-add.s64 	%rd177, %rd2, %rd176;
-ld.global.u64 	%rd47, [%rd177+40];
-ld.global.u64 	%rd286, [%rd177+32];
-ld.global.u64 	%rd285, [%rd177+24];
-ld.global.u64 	%rd284, [%rd177+16];
-ld.global.u64 	%rd43, [%rd177+8];
-ld.global.u64 	%rd282, [%rd177];
-$L21:
-sub.s64 	%rd178, %rd28, %rd282;
-add.s64 	%rd49, %rd178, %rd284;
-setp.eq.s64 	%p19, %rd123, 8;
-@%p19 bra 	$L24;
-setp.ne.s64 	%p20, %rd123, 4;
-@%p20 bra 	$L25;
-shl.b64 	%rd179, %rd49, 2;
-add.s64 	%rd180, %rd43, %rd179;
-ld.s32 	%rd288, [%rd180];
-bra.uni 	$L26;
-$L24:
-shl.b64 	%rd181, %rd49, 3;
-add.s64 	%rd182, %rd43, %rd181;
-ld.u64 	%rd288, [%rd182];
-bra.uni 	$L26;
-$L25:
-shl.b64 	%rd183, %rd49, 1;
-add.s64 	%rd184, %rd43, %rd183;
-ld.s16 	%rd288, [%rd184];
-$L26:
-setp.eq.s64 	%p21, %rd124, 0;
-@%p21 bra 	$L32;
-@%p19 bra 	$L30;
-setp.ne.s64 	%p23, %rd123, 4;
-@%p23 bra 	$L31;
-shl.b64 	%rd185, %rd49, 2;
-add.s64 	%rd186, %rd47, %rd185;
-ld.s32 	%rd289, [%rd186];
-bra.uni 	$L37;
-$L32:
-add.s64 	%rd58, %rd49, 1;
-@%p19 bra 	$L35;
-setp.ne.s64 	%p25, %rd123, 4;
-@%p25 bra 	$L36;
-shl.b64 	%rd191, %rd58, 2;
-add.s64 	%rd192, %rd43, %rd191;
-ld.s32 	%rd289, [%rd192];
-bra.uni 	$L37;
-$L30:
-shl.b64 	%rd187, %rd49, 3;
-add.s64 	%rd188, %rd47, %rd187;
-ld.u64 	%rd289, [%rd188];
-bra.uni 	$L37;
-$L31:
-shl.b64 	%rd189, %rd49, 1;
-add.s64 	%rd190, %rd47, %rd189;
-ld.s16 	%rd289, [%rd190];
-bra.uni 	$L37;
-$L35:
-shl.b64 	%rd193, %rd58, 3;
-add.s64 	%rd194, %rd43, %rd193;
-ld.u64 	%rd289, [%rd194];
-bra.uni 	$L37;
-$L36:
-shl.b64 	%rd195, %rd58, 1;
-add.s64 	%rd196, %rd43, %rd195;
-ld.s16 	%rd289, [%rd196];
-$L37:
-setp.lt.s64 	%p26, %rd285, %rd288;
-setp.lt.s64 	%p27, %rd288, 0;
-or.pred  	%p28, %p27, %p26;
-@%p28 bra 	$L41;
-@%p21 bra 	$L40;
-setp.lt.s64 	%p31, %rd289, 0;
-sub.s64 	%rd197, %rd285, %rd288;
-setp.gt.s64 	%p32, %rd289, %rd197;
-or.pred  	%p33, %p31, %p32;
-mov.pred 	%p77, 0;
-@%p33 bra 	$L41;
-bra.uni 	$L42;
-$L41:
-cvta.to.global.u64 	%rd198, %rd125;
-mov.u64 	%rd199, 1;
-st.global.u64 	[%rd198], %rd199;
-mov.pred 	%p77, -1;
+cvt.u64.u32 	%rd91, %r4;
+mul.lo.s64 	%rd6, %rd91, %rd4;
+cvta.to.global.u64 	%rd13, %rd71;
+cvt.u32.u64 	%r5, %rd86;
+cvta.to.global.u64 	%rd152, %rd75;
+bra.uni 	$L2;
 $L42:
-selp.b64 	%rd200, %rd288, 0, %p21;
-sub.s64 	%rd201, %rd289, %rd200;
-selp.b64 	%rd290, 0, %rd201, %p77;
-add.s64 	%rd202, %rd288, %rd286;
-selp.b64 	%rd291, 0, %rd202, %p77;
+setp.ge.s64 	%p37, %rd180, %rd179;
+setp.le.s64 	%p38, %rd180, %rd176;
+mov.pred 	%p44, 0;
+and.pred  	%p39, %p37, %p38;
+@%p39 bra 	$L44;
+bra.uni 	$L43;
+$L2:
+.pragma "nounroll";
+setp.eq.s64 	%p3, %rd86, 1;
+mov.u64 	%rd163, %rd162;
+@%p3 bra 	$L8;
+or.b64  	%rd92, %rd162, %rd86;
+and.b64  	%rd93, %rd92, -4294967296;
+setp.eq.s64 	%p4, %rd93, 0;
+@%p4 bra 	$L7;
+@%p4 bra 	$L6;
+div.s64 	%rd163, %rd162, %rd86;
+bra.uni 	$L8;
+$L7:
+cvt.u32.u64 	%r8, %rd162;
+div.u32 	%r10, %r8, %r5;
+cvt.u64.u32 	%rd163, %r10;
+bra.uni 	$L8;
+$L6:
+cvt.u32.u64 	%r6, %rd162;
+div.u32 	%r7, %r6, %r5;
+cvt.u64.u32 	%rd163, %r7;
+$L8:
+ld.param.u64 	%rd161, [p16];
+setp.eq.s64 	%p6, %rd161, 0;
+@%p6 bra 	$L13;
+setp.lt.s64 	%p7, %rd85, 2;
+mov.u64 	%rd167, 0;
+@%p7 bra 	$L12;
+mov.u64 	%rd167, 0;
+mov.u64 	%rd164, %rd85;
+mov.u64 	%rd165, %rd85;
+$L11:
+.pragma "nounroll";
+shr.u64 	%rd98, %rd164, 1;
+add.s64 	%rd99, %rd98, %rd167;
+shl.b64 	%rd100, %rd99, 3;
+add.s64 	%rd101, %rd3, %rd100;
+ld.global.u64 	%rd102, [%rd101];
+setp.le.s64 	%p8, %rd102, %rd163;
+selp.b64 	%rd167, %rd99, %rd167, %p8;
+selp.b64 	%rd165, %rd165, %rd99, %p8;
+sub.s64 	%rd164, %rd165, %rd167;
+setp.gt.s64 	%p9, %rd164, 1;
+@%p9 bra 	$L11;
+$L12:
+cvta.to.global.u64 	%rd103, %rd83;
+shl.b64 	%rd104, %rd167, 3;
+add.s64 	%rd105, %rd103, %rd104;
+ld.global.u64 	%rd106, [%rd105];
+add.s64 	%rd107, %rd106, %rd163;
+add.s64 	%rd108, %rd3, %rd104;
+ld.global.u64 	%rd109, [%rd108];
+sub.s64 	%rd168, %rd107, %rd109;
+bra.uni 	$L15;
+$L13:
+setp.eq.s64 	%p10, %rd83, 0;
+mov.u64 	%rd168, %rd163;
+@%p10 bra 	$L15;
+cvta.to.global.u64 	%rd110, %rd83;
+shl.b64 	%rd111, %rd163, 3;
+add.s64 	%rd112, %rd110, %rd111;
+ld.global.u64 	%rd168, [%rd112];
+$L15:
+setp.lt.s64 	%p11, %rd168, 0;
+mov.u64 	%rd181, 0;
+or.pred  	%p13, %p3, %p11;
+sub.s64 	%rd115, %rd168, %rd163;
+mul.lo.s64 	%rd116, %rd115, %rd86;
+add.s64 	%rd117, %rd116, %rd162;
+selp.b64 	%rd29, %rd168, %rd117, %p13;
+setp.lt.s64 	%p14, %rd29, 0;
+mov.u64 	%rd182, %rd181;
+@%p14 bra 	$L45;
+setp.eq.s64 	%p15, %rd72, 0;
+@%p15 bra 	$L18;
+shr.s64 	%rd120, %rd162, 3;
+cvta.to.global.u64 	%rd121, %rd72;
+add.s64 	%rd122, %rd121, %rd120;
+ld.global.u8 	%r11, [%rd122];
+cvt.u32.u64 	%r12, %rd162;
+and.b32  	%r13, %r12, 7;
+mov.u32 	%r14, 1;
+shl.b32 	%r15, %r14, %r13;
+and.b32  	%r16, %r15, %r11;
+setp.eq.s32 	%p16, %r16, 0;
+mov.u64 	%rd182, %rd181;
+@%p16 bra 	$L45;
+$L18:
+setp.eq.s64 	%p17, %rd82, 1;
+mov.u64 	%rd173, %rd76;
+mov.u64 	%rd44, %rd77;
+mov.u64 	%rd175, %rd78;
+mov.u64 	%rd176, %rd79;
+mov.u64 	%rd177, %rd80;
+mov.u64 	%rd48, %rd81;
+@%p17 bra 	$L23;
+setp.lt.s64 	%p18, %rd82, 2;
+mov.u64 	%rd172, 0;
+@%p18 bra 	$L22;
+mov.u64 	%rd172, 0;
+mov.u64 	%rd169, %rd82;
+mov.u64 	%rd170, %rd82;
+$L21:
+.pragma "nounroll";
+shr.u64 	%rd125, %rd169, 1;
+add.s64 	%rd126, %rd125, %rd172;
+mul.lo.s64 	%rd127, %rd126, 48;
+add.s64 	%rd128, %rd2, %rd127;
+ld.global.u64 	%rd129, [%rd128];
+setp.le.s64 	%p19, %rd129, %rd29;
+selp.b64 	%rd172, %rd126, %rd172, %p19;
+selp.b64 	%rd170, %rd170, %rd126, %p19;
+sub.s64 	%rd169, %rd170, %rd172;
+setp.gt.s64 	%p20, %rd169, 1;
+@%p20 bra 	$L21;
+$L22:
+mul.lo.s64 	%rd130, %rd172, 48;
+add.s64 	%rd131, %rd2, %rd130;
+ld.global.u64 	%rd48, [%rd131+40];
+ld.global.u64 	%rd177, [%rd131+32];
+ld.global.u64 	%rd176, [%rd131+24];
+ld.global.u64 	%rd175, [%rd131+16];
+ld.global.u64 	%rd44, [%rd131+8];
+ld.global.u64 	%rd173, [%rd131];
+$L23:
+sub.s64 	%rd132, %rd29, %rd173;
+add.s64 	%rd50, %rd132, %rd175;
+setp.eq.s64 	%p21, %rd73, 8;
+@%p21 bra 	$L26;
+setp.ne.s64 	%p22, %rd73, 4;
+@%p22 bra 	$L27;
+shl.b64 	%rd133, %rd50, 2;
+add.s64 	%rd134, %rd44, %rd133;
+ld.s32 	%rd179, [%rd134];
+bra.uni 	$L28;
+$L26:
+shl.b64 	%rd135, %rd50, 3;
+add.s64 	%rd136, %rd44, %rd135;
+ld.u64 	%rd179, [%rd136];
+bra.uni 	$L28;
+$L27:
+shl.b64 	%rd137, %rd50, 1;
+add.s64 	%rd138, %rd44, %rd137;
+ld.s16 	%rd179, [%rd138];
+$L28:
+setp.eq.s64 	%p23, %rd74, 0;
+@%p23 bra 	$L34;
+@%p21 bra 	$L32;
+setp.ne.s64 	%p25, %rd73, 4;
+@%p25 bra 	$L33;
+shl.b64 	%rd139, %rd50, 2;
+add.s64 	%rd140, %rd48, %rd139;
+ld.s32 	%rd180, [%rd140];
+bra.uni 	$L39;
+$L34:
+add.s64 	%rd59, %rd50, 1;
+@%p21 bra 	$L37;
+setp.ne.s64 	%p27, %rd73, 4;
+@%p27 bra 	$L38;
+shl.b64 	%rd145, %rd59, 2;
+add.s64 	%rd146, %rd44, %rd145;
+ld.s32 	%rd180, [%rd146];
+bra.uni 	$L39;
+$L32:
+shl.b64 	%rd141, %rd50, 3;
+add.s64 	%rd142, %rd48, %rd141;
+ld.u64 	%rd180, [%rd142];
+bra.uni 	$L39;
+$L33:
+shl.b64 	%rd143, %rd50, 1;
+add.s64 	%rd144, %rd48, %rd143;
+ld.s16 	%rd180, [%rd144];
+bra.uni 	$L39;
+$L37:
+shl.b64 	%rd147, %rd59, 3;
+add.s64 	%rd148, %rd44, %rd147;
+ld.u64 	%rd180, [%rd148];
+bra.uni 	$L39;
+$L38:
+shl.b64 	%rd149, %rd59, 1;
+add.s64 	%rd150, %rd44, %rd149;
+ld.s16 	%rd180, [%rd150];
+$L39:
+setp.lt.s64 	%p28, %rd176, %rd179;
+setp.lt.s64 	%p29, %rd179, 0;
+or.pred  	%p30, %p29, %p28;
+@%p30 bra 	$L43;
+@%p23 bra 	$L42;
+setp.lt.s64 	%p33, %rd180, 0;
+sub.s64 	%rd151, %rd176, %rd179;
+setp.gt.s64 	%p34, %rd180, %rd151;
+or.pred  	%p35, %p33, %p34;
+mov.pred 	%p44, 0;
+@%p35 bra 	$L43;
+bra.uni 	$L44;
 $L43:
-setp.ne.s64 	%p40, %rd271, 0;
-@%p40 bra 	$L45;
-mov.u64 	%rd203, 0;
-st.global.u64 	[%rd1], %rd203;
+mov.u64 	%rd153, 1;
+st.global.u64 	[%rd152], %rd153;
+mov.pred 	%p44, -1;
+$L44:
+selp.b64 	%rd154, %rd179, 0, %p23;
+sub.s64 	%rd155, %rd180, %rd154;
+selp.b64 	%rd181, 0, %rd155, %p44;
+add.s64 	%rd156, %rd179, %rd177;
+selp.b64 	%rd182, 0, %rd156, %p44;
 $L45:
-shl.b64 	%rd204, %rd271, 3;
-add.s64 	%rd205, %rd1, %rd204;
-st.global.u64 	[%rd205+8], %rd290;
-cvta.to.global.u64 	%rd206, %rd121;
-add.s64 	%rd207, %rd206, %rd204;
-st.global.u64 	[%rd207], %rd291;
-add.s64 	%rd271, %rd271, %rd7;
-setp.lt.s64 	%p41, %rd271, %rd120;
-@%p41 bra 	$L3;
-$L86:
+setp.ne.s64 	%p42, %rd162, 0;
+@%p42 bra 	$L47;
+mov.u64 	%rd157, 0;
+st.global.u64 	[%rd1], %rd157;
+$L47:
+shl.b64 	%rd158, %rd162, 3;
+add.s64 	%rd159, %rd1, %rd158;
+st.global.u64 	[%rd159+8], %rd181;
+add.s64 	%rd160, %rd13, %rd158;
+st.global.u64 	[%rd160], %rd182;
+add.s64 	%rd162, %rd162, %rd6;
+setp.lt.s64 	%p43, %rd162, %rd70;
+@%p43 bra 	$L2;
+$L48:
 ret;
 }
 )ptx"
@@ -2449,244 +2335,247 @@ ret;
 )
 {
 .reg .pred 	%p<32>;
-.reg .b16 	%rs<2>;
-.reg .b32 	%r<10>;
-.reg .b64 	%rd<192>;
-ld.param.u64 	%rd69, [p0];
-ld.param.u64 	%rd70, [p1];
-ld.param.u64 	%rd71, [p2];
-ld.param.u64 	%rd72, [p3];
-ld.param.u64 	%rd73, [p4];
-ld.param.u64 	%rd85, [p11];
-ld.param.u64 	%rd80, [p12];
-ld.param.u64 	%rd81, [p13];
-ld.param.u64 	%rd82, [p14];
-ld.param.u64 	%rd83, [p15];
-ld.param.u64 	%rd84, [p16];
-cvta.to.global.u64 	%rd1, %rd85;
-cvta.to.global.u64 	%rd2, %rd82;
-cvta.to.global.u64 	%rd3, %rd81;
+.reg .b32 	%r<11>;
+.reg .b64 	%rd<203>;
+ld.param.u64 	%rd72, [p0];
+ld.param.u64 	%rd73, [p1];
+ld.param.u64 	%rd74, [p2];
+ld.param.u64 	%rd75, [p3];
+ld.param.u64 	%rd76, [p4];
+ld.param.u64 	%rd88, [p11];
+ld.param.u64 	%rd83, [p12];
+ld.param.u64 	%rd84, [p13];
+ld.param.u64 	%rd85, [p14];
+ld.param.u64 	%rd86, [p15];
+ld.param.u64 	%rd87, [p16];
+cvta.to.global.u64 	%rd1, %rd88;
+cvta.to.global.u64 	%rd2, %rd85;
+cvta.to.global.u64 	%rd3, %rd84;
 mov.u32 	%r2, %ctaid.x;
 mov.u32 	%r3, %ntid.x;
 cvt.u64.u32 	%rd4, %r3;
-mul.wide.u32 	%rd86, %r2, %r3;
+mul.wide.u32 	%rd89, %r2, %r3;
 mov.u32 	%r4, %tid.x;
-cvt.u64.u32 	%rd87, %r4;
-add.s64 	%rd168, %rd86, %rd87;
-setp.ge.s64 	%p1, %rd168, %rd70;
+cvt.u64.u32 	%rd90, %r4;
+add.s64 	%rd179, %rd89, %rd90;
+setp.ge.s64 	%p1, %rd179, %rd73;
 @%p1 bra 	$L38;
+cvt.u32.u64 	%r1, %rd87;
 mov.u32 	%r5, %nctaid.x;
-cvt.u64.u32 	%rd88, %r5;
-mul.lo.s64 	%rd12, %rd88, %rd4;
-cvta.to.global.u64 	%rd13, %rd73;
-cvta.to.global.u64 	%rd14, %rd69;
+cvt.u64.u32 	%rd91, %r5;
+mul.lo.s64 	%rd12, %rd91, %rd4;
+cvta.to.global.u64 	%rd15, %rd74;
+cvta.to.global.u64 	%rd16, %rd76;
+cvta.to.global.u64 	%rd17, %rd72;
 $L2:
 .pragma "nounroll";
-setp.eq.s64 	%p2, %rd84, 1;
-mov.u64 	%rd169, %rd168;
-@%p2 bra 	$L6;
-or.b64  	%rd89, %rd168, %rd84;
-and.b64  	%rd90, %rd89, -4294967296;
-setp.eq.s64 	%p3, %rd90, 0;
-@%p3 bra 	$L5;
-div.s64 	%rd169, %rd168, %rd84;
-bra.uni 	$L6;
-$L5:
-cvt.u32.u64 	%r9, %rd84;
-cvt.u32.u64 	%r7, %rd168;
-div.u32 	%r8, %r7, %r9;
-cvt.u64.u32 	%rd169, %r8;
+setp.eq.s64 	%p2, %rd87, 1;
+mov.u64 	%rd180, %rd179;
+@%p2 bra 	$L8;
+or.b64  	%rd92, %rd179, %rd87;
+and.b64  	%rd93, %rd92, -4294967296;
+setp.eq.s64 	%p3, %rd93, 0;
+@%p3 bra 	$L7;
+@%p3 bra 	$L6;
+div.s64 	%rd180, %rd179, %rd87;
+bra.uni 	$L8;
+$L7:
+cvt.u32.u64 	%r9, %rd179;
+div.u32 	%r10, %r9, %r1;
+cvt.u64.u32 	%rd180, %r10;
+bra.uni 	$L8;
 $L6:
-ld.param.u64 	%rd159, [p14];
-setp.eq.s64 	%p4, %rd159, 0;
-@%p4 bra 	$L11;
-setp.lt.s64 	%p5, %rd83, 2;
-mov.u64 	%rd173, 0;
-@%p5 bra 	$L10;
-mov.u64 	%rd173, 0;
-mov.u64 	%rd170, %rd83;
-mov.u64 	%rd171, %rd83;
-$L9:
-.pragma "nounroll";
-shr.u64 	%rd93, %rd170, 1;
-add.s64 	%rd94, %rd93, %rd173;
-shl.b64 	%rd95, %rd94, 3;
-add.s64 	%rd96, %rd2, %rd95;
-ld.global.u64 	%rd97, [%rd96];
-setp.le.s64 	%p6, %rd97, %rd169;
-selp.b64 	%rd173, %rd94, %rd173, %p6;
-selp.b64 	%rd171, %rd171, %rd94, %p6;
-sub.s64 	%rd170, %rd171, %rd173;
-setp.gt.s64 	%p7, %rd170, 1;
-@%p7 bra 	$L9;
-$L10:
-shl.b64 	%rd98, %rd173, 3;
-add.s64 	%rd99, %rd3, %rd98;
-ld.global.u64 	%rd100, [%rd99];
-add.s64 	%rd101, %rd100, %rd169;
-add.s64 	%rd102, %rd2, %rd98;
-ld.global.u64 	%rd103, [%rd102];
-sub.s64 	%rd174, %rd101, %rd103;
-bra.uni 	$L13;
+cvt.u32.u64 	%r7, %rd179;
+div.u32 	%r8, %r7, %r1;
+cvt.u64.u32 	%rd180, %r8;
+$L8:
+ld.param.u64 	%rd170, [p14];
+setp.eq.s64 	%p5, %rd170, 0;
+@%p5 bra 	$L13;
+setp.lt.s64 	%p6, %rd86, 2;
+mov.u64 	%rd184, 0;
+@%p6 bra 	$L12;
+mov.u64 	%rd184, 0;
+mov.u64 	%rd181, %rd86;
+mov.u64 	%rd182, %rd86;
 $L11:
-ld.param.u64 	%rd164, [p13];
-setp.eq.s64 	%p8, %rd164, 0;
-mov.u64 	%rd174, %rd169;
-@%p8 bra 	$L13;
-shl.b64 	%rd104, %rd169, 3;
-add.s64 	%rd105, %rd3, %rd104;
-ld.global.u64 	%rd174, [%rd105];
+.pragma "nounroll";
+shr.u64 	%rd98, %rd181, 1;
+add.s64 	%rd99, %rd98, %rd184;
+shl.b64 	%rd100, %rd99, 3;
+add.s64 	%rd101, %rd2, %rd100;
+ld.global.u64 	%rd102, [%rd101];
+setp.le.s64 	%p7, %rd102, %rd180;
+selp.b64 	%rd184, %rd99, %rd184, %p7;
+selp.b64 	%rd182, %rd182, %rd99, %p7;
+sub.s64 	%rd181, %rd182, %rd184;
+setp.gt.s64 	%p8, %rd181, 1;
+@%p8 bra 	$L11;
+$L12:
+shl.b64 	%rd103, %rd184, 3;
+add.s64 	%rd104, %rd3, %rd103;
+ld.global.u64 	%rd105, [%rd104];
+add.s64 	%rd106, %rd105, %rd180;
+add.s64 	%rd107, %rd2, %rd103;
+ld.global.u64 	%rd108, [%rd107];
+sub.s64 	%rd185, %rd106, %rd108;
+bra.uni 	$L15;
 $L13:
-ld.param.u64 	%rd184, [p10];
-ld.param.u64 	%rd183, [p9];
-ld.param.u64 	%rd182, [p8];
-ld.param.u64 	%rd181, [p7];
-ld.param.u64 	%rd180, [p6];
-ld.param.u64 	%rd179, [p5];
-setp.lt.s64 	%p9, %rd174, 0;
-or.pred  	%p11, %p2, %p9;
-sub.s64 	%rd106, %rd174, %rd169;
-mul.lo.s64 	%rd107, %rd106, %rd84;
-add.s64 	%rd108, %rd107, %rd168;
-selp.b64 	%rd29, %rd174, %rd108, %p11;
-setp.eq.s64 	%p12, %rd80, 1;
-@%p12 bra 	$L18;
-setp.lt.s64 	%p13, %rd80, 2;
-mov.u64 	%rd178, 0;
-@%p13 bra 	$L17;
-mov.u64 	%rd178, 0;
-mov.u64 	%rd175, %rd80;
-mov.u64 	%rd176, %rd80;
-$L16:
-.pragma "nounroll";
-shr.u64 	%rd111, %rd175, 1;
-add.s64 	%rd112, %rd111, %rd178;
-mul.lo.s64 	%rd113, %rd112, 48;
-add.s64 	%rd114, %rd1, %rd113;
-ld.global.u64 	%rd115, [%rd114];
-setp.le.s64 	%p14, %rd115, %rd29;
-selp.b64 	%rd178, %rd112, %rd178, %p14;
-selp.b64 	%rd176, %rd176, %rd112, %p14;
-sub.s64 	%rd175, %rd176, %rd178;
-setp.gt.s64 	%p15, %rd175, 1;
-@%p15 bra 	$L16;
-$L17:
-mul.lo.s64 	%rd116, %rd178, 48;
-add.s64 	%rd117, %rd1, %rd116;
-ld.global.u64 	%rd184, [%rd117+40];
-ld.global.u64 	%rd183, [%rd117+32];
-ld.global.u64 	%rd182, [%rd117+24];
-ld.global.u64 	%rd181, [%rd117+16];
-ld.global.u64 	%rd180, [%rd117+8];
-ld.global.u64 	%rd179, [%rd117];
+ld.param.u64 	%rd175, [p13];
+setp.eq.s64 	%p9, %rd175, 0;
+mov.u64 	%rd185, %rd180;
+@%p9 bra 	$L15;
+shl.b64 	%rd109, %rd180, 3;
+add.s64 	%rd110, %rd3, %rd109;
+ld.global.u64 	%rd185, [%rd110];
+$L15:
+ld.param.u64 	%rd195, [p10];
+ld.param.u64 	%rd194, [p9];
+ld.param.u64 	%rd193, [p8];
+ld.param.u64 	%rd192, [p7];
+ld.param.u64 	%rd191, [p6];
+ld.param.u64 	%rd190, [p5];
+setp.lt.s64 	%p10, %rd185, 0;
+or.pred  	%p12, %p2, %p10;
+sub.s64 	%rd111, %rd185, %rd180;
+mul.lo.s64 	%rd112, %rd111, %rd87;
+add.s64 	%rd113, %rd112, %rd179;
+selp.b64 	%rd33, %rd185, %rd113, %p12;
+setp.eq.s64 	%p13, %rd83, 1;
+@%p13 bra 	$L20;
+setp.lt.s64 	%p14, %rd83, 2;
+mov.u64 	%rd189, 0;
+@%p14 bra 	$L19;
+mov.u64 	%rd189, 0;
+mov.u64 	%rd186, %rd83;
+mov.u64 	%rd187, %rd83;
 $L18:
-sub.s64 	%rd119, %rd29, %rd179;
-add.s64 	%rd51, %rd119, %rd181;
-setp.lt.s64 	%p16, %rd182, 1;
-mov.u64 	%rd191, 0;
-@%p16 bra 	$L27;
-mov.u64 	%rd191, 0;
-setp.eq.s64 	%p17, %rd72, 8;
-@%p17 bra 	$L23;
-setp.ne.s64 	%p18, %rd72, 4;
-@%p18 bra 	$L25;
-mov.u64 	%rd185, %rd182;
-$L22:
 .pragma "nounroll";
-sub.s64 	%rd121, %rd185, %rd191;
-shr.u64 	%rd122, %rd121, 63;
-add.s64 	%rd123, %rd121, %rd122;
-shr.s64 	%rd124, %rd123, 1;
-add.s64 	%rd125, %rd124, %rd191;
-add.s64 	%rd126, %rd125, %rd184;
-shl.b64 	%rd127, %rd126, 2;
-add.s64 	%rd128, %rd180, %rd127;
-ld.s32 	%rd129, [%rd128];
-setp.ge.s64 	%p19, %rd51, %rd129;
-add.s64 	%rd130, %rd125, 1;
-selp.b64 	%rd191, %rd130, %rd191, %p19;
-selp.b64 	%rd185, %rd185, %rd125, %p19;
-setp.gt.s64 	%p20, %rd185, %rd191;
-@%p20 bra 	$L22;
-bra.uni 	$L27;
-$L23:
-mov.u64 	%rd187, %rd182;
+shr.u64 	%rd116, %rd186, 1;
+add.s64 	%rd117, %rd116, %rd189;
+mul.lo.s64 	%rd118, %rd117, 48;
+add.s64 	%rd119, %rd1, %rd118;
+ld.global.u64 	%rd120, [%rd119];
+setp.le.s64 	%p15, %rd120, %rd33;
+selp.b64 	%rd189, %rd117, %rd189, %p15;
+selp.b64 	%rd187, %rd187, %rd117, %p15;
+sub.s64 	%rd186, %rd187, %rd189;
+setp.gt.s64 	%p16, %rd186, 1;
+@%p16 bra 	$L18;
+$L19:
+mul.lo.s64 	%rd121, %rd189, 48;
+add.s64 	%rd122, %rd1, %rd121;
+ld.global.u64 	%rd195, [%rd122+40];
+ld.global.u64 	%rd194, [%rd122+32];
+ld.global.u64 	%rd193, [%rd122+24];
+ld.global.u64 	%rd192, [%rd122+16];
+ld.global.u64 	%rd191, [%rd122+8];
+ld.global.u64 	%rd190, [%rd122];
+$L20:
+sub.s64 	%rd124, %rd33, %rd190;
+add.s64 	%rd55, %rd124, %rd192;
+setp.lt.s64 	%p17, %rd193, 1;
+mov.u64 	%rd202, 0;
+@%p17 bra 	$L29;
+mov.u64 	%rd202, 0;
+setp.eq.s64 	%p18, %rd75, 8;
+@%p18 bra 	$L25;
+setp.ne.s64 	%p19, %rd75, 4;
+@%p19 bra 	$L27;
+mov.u64 	%rd196, %rd193;
 $L24:
 .pragma "nounroll";
-sub.s64 	%rd132, %rd187, %rd191;
-shr.u64 	%rd133, %rd132, 63;
-add.s64 	%rd134, %rd132, %rd133;
-shr.s64 	%rd135, %rd134, 1;
-add.s64 	%rd136, %rd135, %rd191;
-add.s64 	%rd137, %rd136, %rd184;
-shl.b64 	%rd138, %rd137, 3;
-add.s64 	%rd139, %rd180, %rd138;
-ld.u64 	%rd140, [%rd139];
-setp.le.s64 	%p21, %rd140, %rd51;
-add.s64 	%rd141, %rd136, 1;
-selp.b64 	%rd191, %rd141, %rd191, %p21;
-selp.b64 	%rd187, %rd187, %rd136, %p21;
-setp.gt.s64 	%p22, %rd187, %rd191;
-@%p22 bra 	$L24;
-bra.uni 	$L27;
+sub.s64 	%rd126, %rd196, %rd202;
+shr.u64 	%rd127, %rd126, 63;
+add.s64 	%rd128, %rd126, %rd127;
+shr.s64 	%rd129, %rd128, 1;
+add.s64 	%rd130, %rd129, %rd202;
+add.s64 	%rd131, %rd130, %rd195;
+shl.b64 	%rd132, %rd131, 2;
+add.s64 	%rd133, %rd191, %rd132;
+ld.s32 	%rd134, [%rd133];
+setp.ge.s64 	%p20, %rd55, %rd134;
+add.s64 	%rd135, %rd130, 1;
+selp.b64 	%rd202, %rd135, %rd202, %p20;
+selp.b64 	%rd196, %rd196, %rd130, %p20;
+setp.gt.s64 	%p21, %rd196, %rd202;
+@%p21 bra 	$L24;
+bra.uni 	$L29;
 $L25:
-mov.u64 	%rd189, %rd182;
+mov.u64 	%rd198, %rd193;
 $L26:
 .pragma "nounroll";
-sub.s64 	%rd143, %rd189, %rd191;
-shr.u64 	%rd144, %rd143, 63;
-add.s64 	%rd145, %rd143, %rd144;
-shr.s64 	%rd146, %rd145, 1;
-add.s64 	%rd147, %rd146, %rd191;
-add.s64 	%rd148, %rd147, %rd184;
-shl.b64 	%rd149, %rd148, 1;
-add.s64 	%rd150, %rd180, %rd149;
-ld.s16 	%rd151, [%rd150];
-setp.ge.s64 	%p23, %rd51, %rd151;
-add.s64 	%rd152, %rd147, 1;
-selp.b64 	%rd191, %rd152, %rd191, %p23;
-selp.b64 	%rd189, %rd189, %rd147, %p23;
-setp.gt.s64 	%p24, %rd189, %rd191;
-@%p24 bra 	$L26;
+sub.s64 	%rd137, %rd198, %rd202;
+shr.u64 	%rd138, %rd137, 63;
+add.s64 	%rd139, %rd137, %rd138;
+shr.s64 	%rd140, %rd139, 1;
+add.s64 	%rd141, %rd140, %rd202;
+add.s64 	%rd142, %rd141, %rd195;
+shl.b64 	%rd143, %rd142, 3;
+add.s64 	%rd144, %rd191, %rd143;
+ld.u64 	%rd145, [%rd144];
+setp.le.s64 	%p22, %rd145, %rd55;
+add.s64 	%rd146, %rd141, 1;
+selp.b64 	%rd202, %rd146, %rd202, %p22;
+selp.b64 	%rd198, %rd198, %rd141, %p22;
+setp.gt.s64 	%p23, %rd198, %rd202;
+@%p23 bra 	$L26;
+bra.uni 	$L29;
 $L27:
-setp.ne.s64 	%p25, %rd191, %rd182;
-@%p25 bra 	$L29;
-mov.u64 	%rd153, 1;
-st.global.u64 	[%rd13], %rd153;
+mov.u64 	%rd200, %rd193;
+$L28:
+.pragma "nounroll";
+sub.s64 	%rd148, %rd200, %rd202;
+shr.u64 	%rd149, %rd148, 63;
+add.s64 	%rd150, %rd148, %rd149;
+shr.s64 	%rd151, %rd150, 1;
+add.s64 	%rd152, %rd151, %rd202;
+add.s64 	%rd153, %rd152, %rd195;
+shl.b64 	%rd154, %rd153, 1;
+add.s64 	%rd155, %rd191, %rd154;
+ld.s16 	%rd156, [%rd155];
+setp.ge.s64 	%p24, %rd55, %rd156;
+add.s64 	%rd157, %rd152, 1;
+selp.b64 	%rd202, %rd157, %rd202, %p24;
+selp.b64 	%rd200, %rd200, %rd152, %p24;
+setp.gt.s64 	%p25, %rd200, %rd202;
+@%p25 bra 	$L28;
 $L29:
-setp.eq.s64 	%p26, %rd191, %rd182;
-add.s64 	%rd154, %rd191, %rd183;
-selp.b64 	%rd155, -1, %rd154, %p26;
-shl.b64 	%rd156, %rd168, 3;
-add.s64 	%rd157, %rd14, %rd156;
-st.global.u64 	[%rd157], %rd155;
-setp.eq.s64 	%p27, %rd71, 0;
-@%p27 bra 	$L37;
-add.s64 	%rd66, %rd168, 1;
-cvt.u32.u64 	%r1, %rd66;
-cvt.u16.u64 	%rs1, %rd66;
-mul.lo.s64 	%rd158, %rd168, %rd72;
-add.s64 	%rd67, %rd158, %rd71;
-setp.eq.s64 	%p28, %rd72, 8;
-@%p28 bra 	$L35;
-setp.eq.s64 	%p29, %rd72, 4;
-@%p29 bra 	$L34;
-setp.ne.s64 	%p30, %rd72, 2;
+setp.ne.s64 	%p26, %rd202, %rd193;
+@%p26 bra 	$L31;
+mov.u64 	%rd158, 1;
+st.global.u64 	[%rd16], %rd158;
+$L31:
+ld.param.u64 	%rd169, [p2];
+setp.eq.s64 	%p27, %rd202, %rd193;
+add.s64 	%rd159, %rd202, %rd194;
+selp.b64 	%rd160, -1, %rd159, %p27;
+shl.b64 	%rd161, %rd179, 3;
+add.s64 	%rd162, %rd17, %rd161;
+st.global.u64 	[%rd162], %rd160;
+setp.eq.s64 	%p28, %rd169, 0;
+@%p28 bra 	$L37;
+add.s64 	%rd70, %rd179, 1;
+setp.eq.s64 	%p29, %rd75, 8;
+@%p29 bra 	$L35;
+setp.ne.s64 	%p30, %rd75, 4;
 @%p30 bra 	$L36;
-st.u16 	[%rd67], %rs1;
-bra.uni 	$L37;
-$L34:
-st.u32 	[%rd67], %r1;
+shl.b64 	%rd163, %rd179, 2;
+add.s64 	%rd164, %rd15, %rd163;
+st.global.u32 	[%rd164], %rd70;
 bra.uni 	$L37;
 $L35:
-st.u64 	[%rd67], %rd66;
+add.s64 	%rd166, %rd15, %rd161;
+st.global.u64 	[%rd166], %rd70;
 bra.uni 	$L37;
 $L36:
-st.u8 	[%rd67], %rs1;
+shl.b64 	%rd167, %rd179, 1;
+add.s64 	%rd168, %rd15, %rd167;
+st.global.u16 	[%rd168], %rd70;
 $L37:
-ld.param.u64 	%rd165, [p1];
-add.s64 	%rd168, %rd168, %rd12;
-setp.lt.s64 	%p31, %rd168, %rd165;
+ld.param.u64 	%rd176, [p1];
+add.s64 	%rd179, %rd179, %rd12;
+setp.lt.s64 	%p31, %rd179, %rd176;
 @%p31 bra 	$L2;
 $L38:
 ret;
@@ -2813,133 +2702,143 @@ ret;
 )
 {
 .reg .pred 	%p<13>;
-.reg .b16 	%rs<3>;
-.reg .b32 	%r<9>;
-.reg .b64 	%rd<80>;
-ld.param.u64 	%rd44, [p0];
-ld.param.u64 	%rd45, [p1];
-ld.param.u64 	%rd46, [p2];
-ld.param.u64 	%rd48, [p3];
-ld.param.u64 	%rd47, [p4];
-cvta.to.global.u64 	%rd1, %rd48;
-mov.u32 	%r3, %ctaid.x;
-mov.u32 	%r4, %ntid.x;
-cvt.u64.u32 	%rd2, %r4;
-mul.wide.u32 	%rd49, %r3, %r4;
-mov.u32 	%r5, %tid.x;
-cvt.u64.u32 	%rd50, %r5;
-add.s64 	%rd3, %rd49, %rd50;
-setp.ge.s64 	%p1, %rd3, %rd45;
-@%p1 bra 	$L22;
-setp.eq.s64 	%p2, %rd47, 0;
-mov.u32 	%r6, %nctaid.x;
-cvt.u64.u32 	%rd4, %r6;
-mul.lo.s64 	%rd5, %rd4, %rd2;
-@%p2 bra 	$L12;
-setp.eq.s64 	%p3, %rd46, 8;
-@%p3 bra 	$L10;
-bra.uni 	$L3;
+.reg .b32 	%r<5>;
+.reg .b64 	%rd<117>;
+ld.param.u64 	%rd66, [p0];
+ld.param.u64 	%rd67, [p1];
+ld.param.u64 	%rd68, [p2];
+ld.param.u64 	%rd70, [p3];
+ld.param.u64 	%rd69, [p4];
+cvta.to.global.u64 	%rd1, %rd70;
+mov.u32 	%r1, %ctaid.x;
+mov.u32 	%r2, %ntid.x;
+cvt.u64.u32 	%rd2, %r2;
+mul.wide.u32 	%rd71, %r1, %r2;
+mov.u32 	%r3, %tid.x;
+cvt.u64.u32 	%rd72, %r3;
+add.s64 	%rd3, %rd71, %rd72;
+setp.ge.s64 	%p1, %rd3, %rd67;
+@%p1 bra 	$L18;
+setp.eq.s64 	%p2, %rd69, 0;
+cvta.to.global.u64 	%rd7, %rd66;
+mov.u32 	%r4, %nctaid.x;
+cvt.u64.u32 	%rd73, %r4;
+mul.lo.s64 	%rd5, %rd73, %rd2;
+@%p2 bra 	$L10;
+setp.eq.s64 	%p3, %rd68, 8;
+@%p3 bra 	$L6;
+setp.ne.s64 	%p4, %rd68, 4;
+@%p4 bra 	$L8;
+shl.b64 	%rd74, %rd3, 2;
+add.s64 	%rd100, %rd7, %rd74;
+shl.b64 	%rd9, %rd5, 2;
+shl.b64 	%rd75, %rd3, 3;
+add.s64 	%rd76, %rd1, %rd75;
+add.s64 	%rd99, %rd76, 8;
+shl.b64 	%rd11, %rd5, 3;
+$L5:
+.pragma "nounroll";
+ld.global.u64 	%rd77, [%rd99+-8];
+ld.global.u64 	%rd78, [%rd99];
+sub.s64 	%rd79, %rd78, %rd77;
+st.global.u32 	[%rd100], %rd79;
+add.s64 	%rd100, %rd100, %rd9;
+add.s64 	%rd99, %rd99, %rd11;
+add.s64 	%rd3, %rd3, %rd5;
+setp.lt.s64 	%p5, %rd3, %rd67;
+@%p5 bra 	$L5;
+bra.uni 	$L18;
 $L10:
-shl.b64 	%rd58, %rd3, 3;
-add.s64 	%rd72, %rd44, %rd58;
-shl.b64 	%rd17, %rd5, 3;
-add.s64 	%rd59, %rd1, %rd58;
-add.s64 	%rd71, %rd59, 8;
-$L11:
-.pragma "nounroll";
-ld.global.u64 	%rd60, [%rd71+-8];
-ld.global.u64 	%rd61, [%rd71];
-sub.s64 	%rd62, %rd61, %rd60;
-st.u64 	[%rd72], %rd62;
-add.s64 	%rd72, %rd72, %rd17;
-add.s64 	%rd71, %rd71, %rd17;
-add.s64 	%rd3, %rd3, %rd5;
-setp.lt.s64 	%p7, %rd3, %rd45;
-@%p7 bra 	$L11;
-bra.uni 	$L22;
-$L12:
-setp.eq.s64 	%p8, %rd46, 8;
-@%p8 bra 	$L20;
-bra.uni 	$L13;
-$L20:
-shl.b64 	%rd66, %rd3, 3;
-add.s64 	%rd78, %rd44, %rd66;
-shl.b64 	%rd36, %rd5, 3;
-add.s64 	%rd77, %rd1, %rd66;
-$L21:
-.pragma "nounroll";
-ld.global.u64 	%rd67, [%rd77];
-st.u64 	[%rd78], %rd67;
-add.s64 	%rd78, %rd78, %rd36;
-add.s64 	%rd77, %rd77, %rd36;
-add.s64 	%rd3, %rd3, %rd5;
-setp.lt.s64 	%p12, %rd3, %rd45;
-@%p12 bra 	$L21;
-bra.uni 	$L22;
-$L3:
-shl.b64 	%rd51, %rd3, 3;
-add.s64 	%rd52, %rd1, %rd51;
-add.s64 	%rd69, %rd52, 8;
-shl.b64 	%rd7, %rd5, 3;
-mul.lo.s64 	%rd53, %rd46, %rd3;
-add.s64 	%rd68, %rd44, %rd53;
-mul.lo.s64 	%rd54, %rd46, %rd4;
-mul.lo.s64 	%rd9, %rd54, %rd2;
-$L4:
-.pragma "nounroll";
-ld.global.u64 	%rd55, [%rd69+-8];
-ld.global.u64 	%rd56, [%rd69];
-sub.s64 	%rd57, %rd56, %rd55;
-cvt.u32.u64 	%r1, %rd57;
-cvt.u16.u64 	%rs1, %rd57;
-setp.eq.s64 	%p4, %rd46, 2;
-@%p4 bra 	$L7;
-setp.ne.s64 	%p5, %rd46, 4;
-@%p5 bra 	$L8;
-st.u32 	[%rd68], %r1;
-bra.uni 	$L9;
-$L7:
-st.u16 	[%rd68], %rs1;
-bra.uni 	$L9;
-$L8:
-st.u8 	[%rd68], %rs1;
-$L9:
-add.s64 	%rd69, %rd69, %rd7;
-add.s64 	%rd68, %rd68, %rd9;
-add.s64 	%rd3, %rd3, %rd5;
-setp.lt.s64 	%p6, %rd3, %rd45;
-@%p6 bra 	$L4;
-bra.uni 	$L22;
+setp.eq.s64 	%p8, %rd68, 8;
+@%p8 bra 	$L14;
+setp.ne.s64 	%p9, %rd68, 4;
+@%p9 bra 	$L16;
+shl.b64 	%rd91, %rd3, 2;
+add.s64 	%rd109, %rd7, %rd91;
+shl.b64 	%rd38, %rd5, 2;
+shl.b64 	%rd92, %rd3, 3;
+add.s64 	%rd108, %rd1, %rd92;
+shl.b64 	%rd40, %rd5, 3;
 $L13:
-mul.lo.s64 	%rd63, %rd46, %rd3;
-add.s64 	%rd75, %rd44, %rd63;
-mul.lo.s64 	%rd64, %rd46, %rd4;
-mul.lo.s64 	%rd26, %rd64, %rd2;
-shl.b64 	%rd65, %rd3, 3;
-add.s64 	%rd74, %rd1, %rd65;
-shl.b64 	%rd28, %rd5, 3;
-$L14:
 .pragma "nounroll";
-ld.global.v2.u32 	{%r7, %r8}, [%rd74];
-cvt.u16.u32 	%rs2, %r7;
-setp.eq.s64 	%p9, %rd46, 2;
-@%p9 bra 	$L17;
-setp.ne.s64 	%p10, %rd46, 4;
-@%p10 bra 	$L18;
-st.u32 	[%rd75], %r7;
-bra.uni 	$L19;
-$L17:
-st.u16 	[%rd75], %rs2;
-bra.uni 	$L19;
-$L18:
-st.u8 	[%rd75], %rs2;
-$L19:
-add.s64 	%rd75, %rd75, %rd26;
-add.s64 	%rd74, %rd74, %rd28;
+ld.global.u64 	%rd93, [%rd108];
+st.global.u32 	[%rd109], %rd93;
+add.s64 	%rd109, %rd109, %rd38;
+add.s64 	%rd108, %rd108, %rd40;
 add.s64 	%rd3, %rd3, %rd5;
-setp.lt.s64 	%p11, %rd3, %rd45;
-@%p11 bra 	$L14;
-$L22:
+setp.lt.s64 	%p10, %rd3, %rd67;
+@%p10 bra 	$L13;
+bra.uni 	$L18;
+$L6:
+shl.b64 	%rd80, %rd3, 3;
+add.s64 	%rd103, %rd7, %rd80;
+shl.b64 	%rd19, %rd5, 3;
+add.s64 	%rd81, %rd1, %rd80;
+add.s64 	%rd102, %rd81, 8;
+$L7:
+.pragma "nounroll";
+ld.global.u64 	%rd82, [%rd102+-8];
+ld.global.u64 	%rd83, [%rd102];
+sub.s64 	%rd84, %rd83, %rd82;
+st.global.u64 	[%rd103], %rd84;
+add.s64 	%rd103, %rd103, %rd19;
+add.s64 	%rd102, %rd102, %rd19;
+add.s64 	%rd3, %rd3, %rd5;
+setp.lt.s64 	%p6, %rd3, %rd67;
+@%p6 bra 	$L7;
+bra.uni 	$L18;
+$L8:
+shl.b64 	%rd85, %rd3, 3;
+add.s64 	%rd86, %rd1, %rd85;
+add.s64 	%rd106, %rd86, 8;
+shl.b64 	%rd28, %rd5, 3;
+shl.b64 	%rd87, %rd3, 1;
+add.s64 	%rd105, %rd7, %rd87;
+shl.b64 	%rd30, %rd5, 1;
+$L9:
+.pragma "nounroll";
+ld.global.u64 	%rd88, [%rd106+-8];
+ld.global.u64 	%rd89, [%rd106];
+sub.s64 	%rd90, %rd89, %rd88;
+st.global.u16 	[%rd105], %rd90;
+add.s64 	%rd106, %rd106, %rd28;
+add.s64 	%rd105, %rd105, %rd30;
+add.s64 	%rd3, %rd3, %rd5;
+setp.lt.s64 	%p7, %rd3, %rd67;
+@%p7 bra 	$L9;
+bra.uni 	$L18;
+$L14:
+shl.b64 	%rd94, %rd3, 3;
+add.s64 	%rd112, %rd7, %rd94;
+shl.b64 	%rd48, %rd5, 3;
+add.s64 	%rd111, %rd1, %rd94;
+$L15:
+.pragma "nounroll";
+ld.global.u64 	%rd95, [%rd111];
+st.global.u64 	[%rd112], %rd95;
+add.s64 	%rd112, %rd112, %rd48;
+add.s64 	%rd111, %rd111, %rd48;
+add.s64 	%rd3, %rd3, %rd5;
+setp.lt.s64 	%p11, %rd3, %rd67;
+@%p11 bra 	$L15;
+bra.uni 	$L18;
+$L16:
+shl.b64 	%rd96, %rd3, 1;
+add.s64 	%rd115, %rd7, %rd96;
+shl.b64 	%rd57, %rd5, 1;
+shl.b64 	%rd97, %rd3, 3;
+add.s64 	%rd114, %rd1, %rd97;
+shl.b64 	%rd59, %rd5, 3;
+$L17:
+.pragma "nounroll";
+ld.global.u64 	%rd98, [%rd114];
+st.global.u16 	[%rd115], %rd98;
+add.s64 	%rd115, %rd115, %rd57;
+add.s64 	%rd114, %rd114, %rd59;
+add.s64 	%rd3, %rd3, %rd5;
+setp.lt.s64 	%p12, %rd3, %rd67;
+@%p12 bra 	$L17;
+$L18:
 ret;
 }
 )ptx"
@@ -2949,153 +2848,155 @@ ret;
 .param .u64 p2,
 .param .u64 p3,
 .param .u64 p4,
-.param .u64 p5
+.param .u64 p5,
+.param .u64 p6
 )
 {
-.reg .pred 	%p<15>;
+.reg .pred 	%p<14>;
 .reg .b32 	%r<5>;
-.reg .b64 	%rd<128>;
-ld.param.u64 	%rd60, [p0];
-ld.param.u64 	%rd61, [p1];
+.reg .b64 	%rd<129>;
+ld.param.u64 	%rd61, [p0];
 ld.param.u64 	%rd62, [p2];
 ld.param.u64 	%rd63, [p3];
 ld.param.u64 	%rd64, [p4];
 ld.param.u64 	%rd65, [p5];
-cvta.to.global.u64 	%rd1, %rd60;
+ld.param.u64 	%rd66, [p6];
+cvta.to.global.u64 	%rd1, %rd61;
+cvta.to.global.u64 	%rd2, %rd66;
 mov.u32 	%r1, %ctaid.x;
 mov.u32 	%r2, %ntid.x;
-cvt.u64.u32 	%rd2, %r2;
-mul.wide.u32 	%rd67, %r1, %r2;
+cvt.u64.u32 	%rd3, %r2;
+mul.wide.u32 	%rd68, %r1, %r2;
 mov.u32 	%r3, %tid.x;
-cvt.u64.u32 	%rd68, %r3;
-add.s64 	%rd3, %rd67, %rd68;
-setp.ge.s64 	%p1, %rd3, %rd61;
-mov.u64 	%rd127, 0;
+cvt.u64.u32 	%rd69, %r3;
+add.s64 	%rd4, %rd68, %rd69;
+setp.ge.s64 	%p1, %rd4, %rd62;
+mov.u64 	%rd128, 0;
 @%p1 bra 	$L17;
-cvta.to.global.u64 	%rd5, %rd62;
+cvta.to.global.u64 	%rd6, %rd63;
 mov.u32 	%r4, %nctaid.x;
-cvt.u64.u32 	%rd69, %r4;
-mul.lo.s64 	%rd6, %rd69, %rd2;
-setp.eq.s64 	%p2, %rd63, 8;
+cvt.u64.u32 	%rd70, %r4;
+mul.lo.s64 	%rd7, %rd70, %rd3;
+setp.eq.s64 	%p2, %rd64, 8;
 @%p2 bra 	$L7;
-setp.ne.s64 	%p3, %rd63, 4;
+setp.ne.s64 	%p3, %rd64, 4;
 @%p3 bra 	$L12;
-shl.b64 	%rd71, %rd3, 3;
-add.s64 	%rd110, %rd1, %rd71;
-shl.b64 	%rd8, %rd6, 3;
-shl.b64 	%rd73, %rd3, 2;
-add.s64 	%rd74, %rd5, %rd73;
-add.s64 	%rd109, %rd74, 4;
-shl.b64 	%rd10, %rd6, 2;
-mov.u64 	%rd127, 0;
+shl.b64 	%rd72, %rd4, 3;
+add.s64 	%rd111, %rd1, %rd72;
+shl.b64 	%rd9, %rd7, 3;
+shl.b64 	%rd74, %rd4, 2;
+add.s64 	%rd75, %rd6, %rd74;
+add.s64 	%rd110, %rd75, 4;
+shl.b64 	%rd11, %rd7, 2;
+mov.u64 	%rd128, 0;
 $L4:
 .pragma "nounroll";
-ld.global.s32 	%rd75, [%rd109];
-ld.global.s32 	%rd76, [%rd109+-4];
-sub.s64 	%rd77, %rd75, %rd76;
-min.s64 	%rd15, %rd77, %rd64;
-max.s64 	%rd127, %rd15, %rd127;
-setp.eq.s64 	%p4, %rd60, 0;
+ld.global.s32 	%rd76, [%rd110];
+ld.global.s32 	%rd77, [%rd110+-4];
+sub.s64 	%rd78, %rd76, %rd77;
+min.s64 	%rd16, %rd78, %rd65;
+max.s64 	%rd128, %rd16, %rd128;
+setp.eq.s64 	%p4, %rd61, 0;
 @%p4 bra 	$L6;
-st.global.u64 	[%rd110], %rd15;
+st.global.u64 	[%rd111], %rd16;
 $L6:
-add.s64 	%rd110, %rd110, %rd8;
-add.s64 	%rd109, %rd109, %rd10;
-add.s64 	%rd3, %rd3, %rd6;
-setp.lt.s64 	%p5, %rd3, %rd61;
+add.s64 	%rd111, %rd111, %rd9;
+add.s64 	%rd110, %rd110, %rd11;
+add.s64 	%rd4, %rd4, %rd7;
+setp.lt.s64 	%p5, %rd4, %rd62;
 @%p5 bra 	$L4;
 bra.uni 	$L17;
 $L7:
-setp.eq.s64 	%p6, %rd60, 0;
+setp.eq.s64 	%p6, %rd61, 0;
 @%p6 bra 	$L10;
-shl.b64 	%rd79, %rd3, 3;
-add.s64 	%rd114, %rd1, %rd79;
-shl.b64 	%rd21, %rd6, 3;
-add.s64 	%rd80, %rd5, %rd79;
-add.s64 	%rd113, %rd80, 8;
-mov.u64 	%rd127, 0;
+shl.b64 	%rd80, %rd4, 3;
+add.s64 	%rd115, %rd1, %rd80;
+shl.b64 	%rd22, %rd7, 3;
+add.s64 	%rd81, %rd6, %rd80;
+add.s64 	%rd114, %rd81, 8;
+mov.u64 	%rd128, 0;
 $L9:
 .pragma "nounroll";
-ld.global.u64 	%rd81, [%rd113+-8];
-ld.global.u64 	%rd82, [%rd113];
-sub.s64 	%rd83, %rd82, %rd81;
-min.s64 	%rd84, %rd83, %rd64;
-max.s64 	%rd127, %rd84, %rd127;
-st.global.u64 	[%rd114], %rd84;
-add.s64 	%rd114, %rd114, %rd21;
-add.s64 	%rd113, %rd113, %rd21;
-add.s64 	%rd3, %rd3, %rd6;
-setp.lt.s64 	%p7, %rd3, %rd61;
+ld.global.u64 	%rd82, [%rd114+-8];
+ld.global.u64 	%rd83, [%rd114];
+sub.s64 	%rd84, %rd83, %rd82;
+min.s64 	%rd85, %rd84, %rd65;
+max.s64 	%rd128, %rd85, %rd128;
+st.global.u64 	[%rd115], %rd85;
+add.s64 	%rd115, %rd115, %rd22;
+add.s64 	%rd114, %rd114, %rd22;
+add.s64 	%rd4, %rd4, %rd7;
+setp.lt.s64 	%p7, %rd4, %rd62;
 @%p7 bra 	$L9;
 bra.uni 	$L17;
 $L12:
-setp.eq.s64 	%p9, %rd60, 0;
+setp.eq.s64 	%p9, %rd61, 0;
 @%p9 bra 	$L15;
-shl.b64 	%rd93, %rd3, 1;
-add.s64 	%rd94, %rd5, %rd93;
-add.s64 	%rd121, %rd94, 2;
-shl.b64 	%rd40, %rd6, 1;
-shl.b64 	%rd95, %rd3, 3;
-add.s64 	%rd120, %rd1, %rd95;
-shl.b64 	%rd42, %rd6, 3;
-mov.u64 	%rd127, 0;
+shl.b64 	%rd94, %rd4, 1;
+add.s64 	%rd95, %rd6, %rd94;
+add.s64 	%rd122, %rd95, 2;
+shl.b64 	%rd41, %rd7, 1;
+shl.b64 	%rd96, %rd4, 3;
+add.s64 	%rd121, %rd1, %rd96;
+shl.b64 	%rd43, %rd7, 3;
+mov.u64 	%rd128, 0;
 $L14:
 .pragma "nounroll";
-ld.global.s16 	%rd96, [%rd121];
-ld.global.s16 	%rd97, [%rd121+-2];
-sub.s64 	%rd98, %rd96, %rd97;
-min.s64 	%rd99, %rd98, %rd64;
-max.s64 	%rd127, %rd99, %rd127;
-st.global.u64 	[%rd120], %rd99;
-add.s64 	%rd121, %rd121, %rd40;
-add.s64 	%rd120, %rd120, %rd42;
-add.s64 	%rd3, %rd3, %rd6;
-setp.lt.s64 	%p10, %rd3, %rd61;
+ld.global.s16 	%rd97, [%rd122];
+ld.global.s16 	%rd98, [%rd122+-2];
+sub.s64 	%rd99, %rd97, %rd98;
+min.s64 	%rd100, %rd99, %rd65;
+max.s64 	%rd128, %rd100, %rd128;
+st.global.u64 	[%rd121], %rd100;
+add.s64 	%rd122, %rd122, %rd41;
+add.s64 	%rd121, %rd121, %rd43;
+add.s64 	%rd4, %rd4, %rd7;
+setp.lt.s64 	%p10, %rd4, %rd62;
 @%p10 bra 	$L14;
 bra.uni 	$L17;
 $L10:
-shl.b64 	%rd86, %rd3, 3;
-add.s64 	%rd87, %rd5, %rd86;
-add.s64 	%rd117, %rd87, 8;
-shl.b64 	%rd32, %rd6, 3;
-mov.u64 	%rd127, 0;
+shl.b64 	%rd87, %rd4, 3;
+add.s64 	%rd88, %rd6, %rd87;
+add.s64 	%rd118, %rd88, 8;
+shl.b64 	%rd33, %rd7, 3;
+mov.u64 	%rd128, 0;
 $L11:
 .pragma "nounroll";
-ld.global.u64 	%rd88, [%rd117+-8];
-ld.global.u64 	%rd89, [%rd117];
-sub.s64 	%rd90, %rd89, %rd88;
-min.s64 	%rd91, %rd90, %rd64;
-max.s64 	%rd127, %rd91, %rd127;
-add.s64 	%rd117, %rd117, %rd32;
-add.s64 	%rd3, %rd3, %rd6;
-setp.lt.s64 	%p8, %rd3, %rd61;
+ld.global.u64 	%rd89, [%rd118+-8];
+ld.global.u64 	%rd90, [%rd118];
+sub.s64 	%rd91, %rd90, %rd89;
+min.s64 	%rd92, %rd91, %rd65;
+max.s64 	%rd128, %rd92, %rd128;
+add.s64 	%rd118, %rd118, %rd33;
+add.s64 	%rd4, %rd4, %rd7;
+setp.lt.s64 	%p8, %rd4, %rd62;
 @%p8 bra 	$L11;
 bra.uni 	$L17;
 $L15:
-shl.b64 	%rd101, %rd3, 1;
-add.s64 	%rd102, %rd5, %rd101;
-add.s64 	%rd124, %rd102, 2;
-shl.b64 	%rd52, %rd6, 1;
-mov.u64 	%rd127, 0;
+shl.b64 	%rd102, %rd4, 1;
+add.s64 	%rd103, %rd6, %rd102;
+add.s64 	%rd125, %rd103, 2;
+shl.b64 	%rd53, %rd7, 1;
+mov.u64 	%rd128, 0;
 $L16:
 .pragma "nounroll";
-ld.global.s16 	%rd103, [%rd124];
-ld.global.s16 	%rd104, [%rd124+-2];
-sub.s64 	%rd105, %rd103, %rd104;
-min.s64 	%rd106, %rd105, %rd64;
-max.s64 	%rd127, %rd106, %rd127;
-add.s64 	%rd124, %rd124, %rd52;
-add.s64 	%rd3, %rd3, %rd6;
-setp.lt.s64 	%p11, %rd3, %rd61;
+ld.global.s16 	%rd104, [%rd125];
+ld.global.s16 	%rd105, [%rd125+-2];
+sub.s64 	%rd106, %rd104, %rd105;
+min.s64 	%rd107, %rd106, %rd65;
+max.s64 	%rd128, %rd107, %rd128;
+add.s64 	%rd125, %rd125, %rd53;
+add.s64 	%rd4, %rd4, %rd7;
+setp.lt.s64 	%p11, %rd4, %rd62;
 @%p11 bra 	$L16;
 $L17:
-setp.lt.s64 	%p12, %rd127, 1;
-setp.eq.s64 	%p13, %rd65, 0;
-or.pred  	%p14, %p13, %p12;
-@%p14 bra 	$L19;
-cvta.to.global.u64 	%rd107, %rd65;
-atom.global.max.u64 	%rd108, [%rd107], %rd127;
-$L19:
+setp.eq.s64 	%p12, %rd66, 0;
+@%p12 bra 	$L20;
+ld.volatile.global.u64 	%rd108, [%rd2];
+setp.le.u64 	%p13, %rd128, %rd108;
+@%p13 bra 	$L20;
+atom.global.max.u64 	%rd109, [%rd2], %rd128;
+$L20:
 ret;
 }
 )ptx"
@@ -3105,154 +3006,470 @@ ret;
 .param .u64 p2,
 .param .u64 p3,
 .param .u64 p4,
-.param .u64 p5
+.param .u64 p5,
+.param .u64 p6,
+.param .u64 p7,
+.param .u64 p8,
+.param .u64 p9,
+.param .u64 p10,
+.param .u64 p11
 )
 {
-.reg .pred 	%p<19>;
-.reg .b32 	%r<14>;
-.reg .b64 	%rd<98>;
-ld.param.u64 	%rd43, [p0];
-ld.param.u64 	%rd38, [p1];
-ld.param.u64 	%rd39, [p2];
-ld.param.u64 	%rd40, [p3];
-ld.param.u64 	%rd41, [p4];
-ld.param.u64 	%rd42, [p5];
-cvta.to.global.u64 	%rd1, %rd43;
-mov.u32 	%r1, %ctaid.x;
-mov.u32 	%r2, %ntid.x;
-cvt.u64.u32 	%rd2, %r2;
-mul.wide.u32 	%rd44, %r1, %r2;
-mov.u32 	%r3, %tid.x;
-cvt.u64.u32 	%rd45, %r3;
-add.s64 	%rd90, %rd44, %rd45;
-setp.ge.s64 	%p1, %rd90, %rd38;
-@%p1 bra 	$L18;
-mov.u32 	%r4, %nctaid.x;
-cvt.u64.u32 	%rd46, %r4;
-mul.lo.s64 	%rd4, %rd46, %rd2;
-setp.eq.s64 	%p2, %rd41, 8;
-@%p2 bra 	$L8;
-setp.ne.s64 	%p3, %rd41, 4;
-@%p3 bra 	$L13;
-shl.b64 	%rd47, %rd90, 3;
-add.s64 	%rd89, %rd1, %rd47;
-shl.b64 	%rd6, %rd4, 3;
-neg.s64 	%rd7, %rd39;
-cvta.to.global.u64 	%rd8, %rd40;
-cvt.u32.u64 	%r5, %rd39;
-$L4:
+.reg .pred 	%p<64>;
+.reg .b32 	%r<65>;
+.reg .b64 	%rd<326>;
+ld.param.u64 	%rd143, [p1];
+ld.param.u64 	%rd153, [p3];
+ld.param.u64 	%rd145, [p4];
+ld.param.u64 	%rd146, [p5];
+ld.param.u64 	%rd147, [p6];
+ld.param.u64 	%rd148, [p7];
+ld.param.u64 	%rd149, [p8];
+ld.param.u64 	%rd150, [p9];
+ld.param.u64 	%rd151, [p10];
+ld.param.u64 	%rd152, [p11];
+cvt.u32.u64 	%r1, %rd146;
+mul.lo.s64 	%rd1, %rd145, %rd153;
+mov.u32 	%r12, %ctaid.x;
+mov.u32 	%r13, %ntid.x;
+cvt.u64.u32 	%rd2, %r13;
+mul.wide.u32 	%rd154, %r12, %r13;
+mov.u32 	%r14, %tid.x;
+cvt.u64.u32 	%rd155, %r14;
+add.s64 	%rd273, %rd154, %rd155;
+setp.ge.s64 	%p1, %rd273, %rd143;
+@%p1 bra 	$L82;
+mov.u32 	%r15, 16;
+div.s32 	%r16, %r15, %r1;
+cvt.s64.s32 	%rd4, %r16;
+cvt.u32.u64 	%r2, %rd1;
+cvta.to.global.u64 	%rd7, %rd148;
+mul.lo.s64 	%rd8, %rd146, %rd145;
+shl.b32 	%r18, %r1, 3;
+mov.u64 	%rd156, -1;
+shl.b64 	%rd157, %rd156, %r18;
+not.b64 	%rd9, %rd157;
+mov.u32 	%r19, %nctaid.x;
+cvt.u64.u32 	%rd158, %r19;
+mul.lo.s64 	%rd10, %rd158, %rd2;
+$L2:
 .pragma "nounroll";
-or.b64  	%rd48, %rd90, %rd39;
-and.b64  	%rd49, %rd48, -4294967296;
-setp.eq.s64 	%p4, %rd49, 0;
-@%p4 bra 	$L6;
-div.s64 	%rd91, %rd90, %rd39;
+ld.param.u64 	%rd253, [p2];
+shl.b64 	%rd12, %rd273, 4;
+sub.s64 	%rd13, %rd253, %rd12;
+mul.lo.s64 	%rd14, %rd273, %rd4;
+or.b64  	%rd159, %rd14, %rd1;
+and.b64  	%rd160, %rd159, -4294967296;
+setp.eq.s64 	%p2, %rd160, 0;
+@%p2 bra 	$L6;
+@%p2 bra 	$L5;
+div.s64 	%rd18, %rd14, %rd1;
 bra.uni 	$L7;
 $L6:
-cvt.u32.u64 	%r6, %rd90;
-div.u32 	%r7, %r6, %r5;
-cvt.u64.u32 	%rd91, %r7;
+cvt.u32.u64 	%r23, %rd14;
+div.u32 	%r24, %r23, %r2;
+cvt.u64.u32 	%rd18, %r24;
+bra.uni 	$L7;
+$L5:
+cvt.u32.u64 	%r21, %rd14;
+div.u32 	%r22, %r21, %r2;
+cvt.u64.u32 	%rd18, %r22;
 $L7:
-mul.lo.s64 	%rd50, %rd7, %rd91;
-add.s64 	%rd51, %rd90, %rd50;
-shl.b64 	%rd52, %rd91, 2;
-add.s64 	%rd53, %rd8, %rd52;
-ld.global.s32 	%rd54, [%rd53];
-ld.global.s32 	%rd55, [%rd53+4];
-sub.s64 	%rd56, %rd55, %rd54;
-setp.lt.s64 	%p5, %rd51, %rd56;
-setp.lt.s64 	%p6, %rd51, %rd42;
-and.pred  	%p7, %p6, %p5;
-mul.lo.s64 	%rd57, %rd39, %rd91;
-sub.s64 	%rd58, %rd54, %rd57;
-add.s64 	%rd59, %rd90, %rd58;
-selp.b64 	%rd60, %rd59, -1, %p7;
-st.global.u64 	[%rd89], %rd60;
-add.s64 	%rd89, %rd89, %rd6;
-add.s64 	%rd90, %rd90, %rd4;
-setp.lt.s64 	%p8, %rd90, %rd38;
-@%p8 bra 	$L4;
-bra.uni 	$L18;
-$L8:
-shl.b64 	%rd61, %rd90, 3;
-add.s64 	%rd92, %rd1, %rd61;
-shl.b64 	%rd17, %rd4, 3;
-neg.s64 	%rd18, %rd39;
-cvta.to.global.u64 	%rd19, %rd40;
-cvt.u32.u64 	%r8, %rd39;
-$L9:
-.pragma "nounroll";
-or.b64  	%rd62, %rd90, %rd39;
-and.b64  	%rd63, %rd62, -4294967296;
-setp.eq.s64 	%p9, %rd63, 0;
-@%p9 bra 	$L11;
-div.s64 	%rd94, %rd90, %rd39;
+mul.lo.s64 	%rd163, %rd18, %rd1;
+sub.s64 	%rd294, %rd14, %rd163;
+setp.eq.s64 	%p4, %rd149, 8;
+@%p4 bra 	$L10;
+setp.ne.s64 	%p5, %rd149, 4;
+@%p5 bra 	$L11;
+shl.b64 	%rd264, %rd18, 2;
+add.s64 	%rd263, %rd7, %rd264;
+ld.global.s32 	%rd275, [%rd263];
+bra.uni 	$L12;
+$L10:
+shl.b64 	%rd266, %rd18, 3;
+add.s64 	%rd265, %rd7, %rd266;
+ld.global.u64 	%rd275, [%rd265];
 bra.uni 	$L12;
 $L11:
-cvt.u32.u64 	%r9, %rd90;
-div.u32 	%r10, %r9, %r8;
-cvt.u64.u32 	%rd94, %r10;
+shl.b64 	%rd256, %rd18, 1;
+add.s64 	%rd255, %rd7, %rd256;
+ld.global.s16 	%rd275, [%rd255];
 $L12:
-mul.lo.s64 	%rd64, %rd18, %rd94;
-add.s64 	%rd65, %rd90, %rd64;
-shl.b64 	%rd66, %rd94, 3;
-add.s64 	%rd67, %rd19, %rd66;
-ld.global.u64 	%rd68, [%rd67+8];
-ld.global.u64 	%rd69, [%rd67];
-sub.s64 	%rd70, %rd68, %rd69;
-setp.lt.s64 	%p10, %rd65, %rd70;
-setp.lt.s64 	%p11, %rd65, %rd42;
-and.pred  	%p12, %p11, %p10;
-mul.lo.s64 	%rd71, %rd39, %rd94;
-sub.s64 	%rd72, %rd69, %rd71;
-add.s64 	%rd73, %rd90, %rd72;
-selp.b64 	%rd74, %rd73, -1, %p12;
-st.global.u64 	[%rd92], %rd74;
-add.s64 	%rd92, %rd92, %rd17;
-add.s64 	%rd90, %rd90, %rd4;
-setp.lt.s64 	%p13, %rd90, %rd38;
-@%p13 bra 	$L9;
-bra.uni 	$L18;
-$L13:
-neg.s64 	%rd27, %rd39;
-shl.b64 	%rd75, %rd90, 3;
-add.s64 	%rd95, %rd1, %rd75;
-shl.b64 	%rd29, %rd4, 3;
-cvta.to.global.u64 	%rd30, %rd40;
-cvt.u32.u64 	%r11, %rd39;
-$L14:
-.pragma "nounroll";
-or.b64  	%rd76, %rd90, %rd39;
-and.b64  	%rd77, %rd76, -4294967296;
-setp.eq.s64 	%p14, %rd77, 0;
-@%p14 bra 	$L16;
-div.s64 	%rd97, %rd90, %rd39;
+setp.eq.s64 	%p62, %rd149, 8;
+@%p62 bra 	$L15;
+setp.ne.s64 	%p7, %rd149, 4;
+@%p7 bra 	$L16;
+shl.b64 	%rd260, %rd18, 2;
+add.s64 	%rd259, %rd7, %rd260;
+ld.global.s32 	%rd276, [%rd259+4];
+bra.uni 	$L17;
+$L15:
+shl.b64 	%rd262, %rd18, 3;
+add.s64 	%rd261, %rd7, %rd262;
+ld.global.u64 	%rd276, [%rd261+8];
 bra.uni 	$L17;
 $L16:
-cvt.u32.u64 	%r12, %rd90;
-div.u32 	%r13, %r12, %r11;
-cvt.u64.u32 	%rd97, %r13;
+shl.b64 	%rd258, %rd18, 1;
+add.s64 	%rd257, %rd7, %rd258;
+ld.global.s16 	%rd276, [%rd257+2];
 $L17:
-mul.lo.s64 	%rd78, %rd27, %rd97;
-add.s64 	%rd79, %rd90, %rd78;
-shl.b64 	%rd80, %rd97, 1;
-add.s64 	%rd81, %rd30, %rd80;
-ld.global.s16 	%rd82, [%rd81];
-ld.global.s16 	%rd83, [%rd81+2];
-sub.s64 	%rd84, %rd83, %rd82;
-setp.lt.s64 	%p15, %rd79, %rd84;
-setp.lt.s64 	%p16, %rd79, %rd42;
-and.pred  	%p17, %p16, %p15;
-mul.lo.s64 	%rd85, %rd39, %rd97;
-sub.s64 	%rd86, %rd82, %rd85;
-add.s64 	%rd87, %rd90, %rd86;
-selp.b64 	%rd88, %rd87, -1, %p17;
-st.global.u64 	[%rd95], %rd88;
-add.s64 	%rd95, %rd95, %rd29;
-add.s64 	%rd90, %rd90, %rd4;
-setp.lt.s64 	%p18, %rd90, %rd38;
-@%p18 bra 	$L14;
+mul.lo.s64 	%rd167, %rd8, %rd275;
+add.s64 	%rd292, %rd167, %rd147;
+sub.s64 	%rd168, %rd276, %rd275;
+min.s64 	%rd169, %rd168, %rd150;
+mul.lo.s64 	%rd291, %rd169, %rd145;
+add.s64 	%rd170, %rd294, %rd4;
+setp.gt.s64 	%p8, %rd170, %rd291;
+@%p8 bra 	$L28;
+bra.uni 	$L18;
+$L28:
+setp.lt.s64 	%p20, %rd13, 1;
+mov.u64 	%rd324, %rd152;
+mov.u64 	%rd325, %rd151;
+@%p20 bra 	$L76;
+setp.eq.s64 	%p63, %rd149, 8;
+@%p63 bra 	$L46;
+setp.ne.s64 	%p22, %rd149, 4;
+@%p22 bra 	$L61;
+mov.u32 	%r61, 0;
+mov.u64 	%rd325, %rd151;
+mov.u64 	%rd324, %rd152;
+$L32:
+.pragma "nounroll";
+setp.ne.s64 	%p23, %rd294, %rd1;
+@%p23 bra 	$L34;
+add.s64 	%rd66, %rd18, 1;
+shl.b64 	%rd192, %rd18, 2;
+add.s64 	%rd193, %rd7, %rd192;
+ld.global.s32 	%rd194, [%rd193+4];
+mov.u64 	%rd294, 0;
+ld.global.s32 	%rd195, [%rd193+8];
+sub.s64 	%rd196, %rd195, %rd194;
+mul.lo.s64 	%rd197, %rd8, %rd194;
+add.s64 	%rd292, %rd197, %rd147;
+min.s64 	%rd198, %rd196, %rd150;
+mul.lo.s64 	%rd291, %rd198, %rd145;
+mov.u64 	%rd18, %rd66;
+$L34:
+setp.ge.s64 	%p24, %rd294, %rd291;
+@%p24 bra 	$L45;
+mul.lo.s64 	%rd199, %rd294, %rd146;
+add.s64 	%rd73, %rd199, %rd292;
+setp.eq.s64 	%p25, %rd146, 8;
+@%p25 bra 	$L40;
+setp.eq.s64 	%p26, %rd146, 4;
+@%p26 bra 	$L39;
+setp.ne.s64 	%p27, %rd146, 2;
+@%p27 bra 	$L41;
+ld.u16 	%rd295, [%rd73];
+bra.uni 	$L42;
+$L40:
+ld.u64 	%rd295, [%rd73];
+bra.uni 	$L42;
+$L39:
+ld.u32 	%rd295, [%rd73];
+bra.uni 	$L42;
+$L41:
+ld.u8 	%rd295, [%rd73];
+$L42:
+shr.s32 	%r31, %r61, 31;
+shr.u32 	%r32, %r31, 29;
+add.s32 	%r33, %r61, %r32;
+and.b32  	%r34, %r33, 536870904;
+sub.s32 	%r35, %r61, %r34;
+shl.b32 	%r36, %r35, 3;
+cvt.u64.u32 	%rd79, %r36;
+shl.b64 	%rd200, %rd9, %r36;
+not.b64 	%rd201, %rd200;
+setp.eq.s32 	%p28, %r1, 8;
+selp.b64 	%rd80, 0, %rd201, %p28;
+setp.lt.s32 	%p29, %r61, 8;
+@%p29 bra 	$L44;
+bra.uni 	$L43;
+$L44:
+and.b64  	%rd204, %rd80, %rd325;
+cvt.u32.u64 	%r38, %rd79;
+shl.b64 	%rd205, %rd295, %r38;
+or.b64  	%rd325, %rd204, %rd205;
+bra.uni 	$L45;
+$L43:
+and.b64  	%rd202, %rd80, %rd324;
+cvt.u32.u64 	%r37, %rd79;
+shl.b64 	%rd203, %rd295, %r37;
+or.b64  	%rd324, %rd202, %rd203;
+$L45:
+add.s64 	%rd294, %rd294, 1;
+add.s32 	%r61, %r61, %r1;
+setp.lt.s32 	%p30, %r61, 16;
+cvt.s64.s32 	%rd206, %r61;
+setp.gt.s64 	%p31, %rd13, %rd206;
+and.pred  	%p32, %p30, %p31;
+@%p32 bra 	$L32;
+bra.uni 	$L76;
 $L18:
+mul.lo.s64 	%rd171, %rd294, %rd146;
+add.s64 	%rd278, %rd292, %rd171;
+and.b64  	%rd172, %rd278, 15;
+setp.eq.s64 	%p9, %rd172, 0;
+setp.gt.s64 	%p10, %rd13, 15;
+and.pred  	%p11, %p10, %p9;
+@%p11 bra 	$L27;
+bra.uni 	$L19;
+$L27:
+ld.v2.u64 	{%rd325, %rd324}, [%rd278];
+bra.uni 	$L76;
+$L19:
+and.b64  	%rd173, %rd278, 3;
+setp.eq.s64 	%p13, %rd173, 0;
+and.pred  	%p14, %p10, %p13;
+@%p14 bra 	$L26;
+bra.uni 	$L20;
+$L26:
+ld.u32 	%rd185, [%rd278];
+ld.u32 	%rd186, [%rd278+4];
+ld.u32 	%rd187, [%rd278+8];
+ld.u32 	%rd188, [%rd278+12];
+bfi.b64 	%rd324, %rd188, %rd187, 32, 32;
+bfi.b64 	%rd325, %rd186, %rd185, 32, 32;
+bra.uni 	$L76;
+$L20:
+setp.lt.s64 	%p15, %rd13, 1;
+mov.u64 	%rd324, 0;
+mov.u64 	%rd325, %rd324;
+@%p15 bra 	$L76;
+mov.u64 	%rd325, 0;
+mov.u64 	%rd277, 1;
+mov.u64 	%rd324, %rd325;
+$L22:
+.pragma "nounroll";
+cvt.u32.u64 	%r3, %rd277;
+add.s32 	%r25, %r3, -1;
+ld.u8 	%rd39, [%rd278];
+shl.b32 	%r26, %r25, 3;
+and.b32  	%r27, %r26, 56;
+cvt.u64.u32 	%rd40, %r27;
+mov.u64 	%rd179, 255;
+shl.b64 	%rd180, %rd179, %r27;
+not.b64 	%rd41, %rd180;
+setp.lt.u32 	%p16, %r25, 8;
+@%p16 bra 	$L24;
+bra.uni 	$L23;
+$L24:
+and.b64  	%rd183, %rd325, %rd41;
+cvt.u32.u64 	%r29, %rd40;
+shl.b64 	%rd184, %rd39, %r29;
+or.b64  	%rd325, %rd184, %rd183;
+bra.uni 	$L25;
+$L23:
+and.b64  	%rd181, %rd324, %rd41;
+cvt.u32.u64 	%r28, %rd40;
+shl.b64 	%rd182, %rd39, %r28;
+or.b64  	%rd324, %rd182, %rd181;
+$L25:
+cvt.u32.u64 	%r60, %rd277;
+setp.gt.s64 	%p17, %rd13, %rd277;
+setp.lt.u32 	%p18, %r60, 16;
+and.pred  	%p19, %p18, %p17;
+add.s64 	%rd278, %rd278, 1;
+add.s64 	%rd277, %rd277, 1;
+@%p19 bra 	$L22;
+bra.uni 	$L76;
+$L46:
+mov.u32 	%r62, 0;
+mov.u64 	%rd325, %rd151;
+mov.u64 	%rd324, %rd152;
+$L47:
+.pragma "nounroll";
+setp.ne.s64 	%p33, %rd294, %rd1;
+@%p33 bra 	$L49;
+add.s64 	%rd92, %rd18, 1;
+shl.b64 	%rd208, %rd18, 3;
+add.s64 	%rd209, %rd7, %rd208;
+ld.global.u64 	%rd210, [%rd209+16];
+mov.u64 	%rd294, 0;
+ld.global.u64 	%rd211, [%rd209+8];
+sub.s64 	%rd212, %rd210, %rd211;
+mul.lo.s64 	%rd213, %rd8, %rd211;
+add.s64 	%rd292, %rd213, %rd147;
+min.s64 	%rd214, %rd212, %rd150;
+mul.lo.s64 	%rd291, %rd214, %rd145;
+mov.u64 	%rd18, %rd92;
+$L49:
+setp.ge.s64 	%p34, %rd294, %rd291;
+@%p34 bra 	$L60;
+mul.lo.s64 	%rd215, %rd294, %rd146;
+add.s64 	%rd99, %rd215, %rd292;
+setp.eq.s64 	%p35, %rd146, 8;
+@%p35 bra 	$L55;
+setp.eq.s64 	%p36, %rd146, 4;
+@%p36 bra 	$L54;
+setp.ne.s64 	%p37, %rd146, 2;
+@%p37 bra 	$L56;
+ld.u16 	%rd308, [%rd99];
+bra.uni 	$L57;
+$L55:
+ld.u64 	%rd308, [%rd99];
+bra.uni 	$L57;
+$L54:
+ld.u32 	%rd308, [%rd99];
+bra.uni 	$L57;
+$L56:
+ld.u8 	%rd308, [%rd99];
+$L57:
+shr.s32 	%r40, %r62, 31;
+shr.u32 	%r41, %r40, 29;
+add.s32 	%r42, %r62, %r41;
+and.b32  	%r43, %r42, 536870904;
+sub.s32 	%r44, %r62, %r43;
+shl.b32 	%r45, %r44, 3;
+cvt.u64.u32 	%rd105, %r45;
+shl.b64 	%rd216, %rd9, %r45;
+not.b64 	%rd217, %rd216;
+setp.eq.s32 	%p38, %r1, 8;
+selp.b64 	%rd106, 0, %rd217, %p38;
+setp.lt.s32 	%p39, %r62, 8;
+@%p39 bra 	$L59;
+bra.uni 	$L58;
+$L59:
+and.b64  	%rd220, %rd106, %rd325;
+cvt.u32.u64 	%r47, %rd105;
+shl.b64 	%rd221, %rd308, %r47;
+or.b64  	%rd325, %rd220, %rd221;
+bra.uni 	$L60;
+$L58:
+and.b64  	%rd218, %rd106, %rd324;
+cvt.u32.u64 	%r46, %rd105;
+shl.b64 	%rd219, %rd308, %r46;
+or.b64  	%rd324, %rd218, %rd219;
+$L60:
+add.s64 	%rd294, %rd294, 1;
+add.s32 	%r62, %r62, %r1;
+setp.lt.s32 	%p40, %r62, 16;
+cvt.s64.s32 	%rd222, %r62;
+setp.gt.s64 	%p41, %rd13, %rd222;
+and.pred  	%p42, %p40, %p41;
+@%p42 bra 	$L47;
+bra.uni 	$L76;
+$L61:
+mov.u32 	%r63, 0;
+mov.u64 	%rd325, %rd151;
+mov.u64 	%rd324, %rd152;
+$L62:
+.pragma "nounroll";
+setp.ne.s64 	%p43, %rd294, %rd1;
+@%p43 bra 	$L64;
+add.s64 	%rd118, %rd18, 1;
+shl.b64 	%rd224, %rd18, 1;
+add.s64 	%rd225, %rd7, %rd224;
+ld.global.s16 	%rd226, [%rd225+2];
+mov.u64 	%rd294, 0;
+ld.global.s16 	%rd227, [%rd225+4];
+sub.s64 	%rd228, %rd227, %rd226;
+mul.lo.s64 	%rd229, %rd8, %rd226;
+add.s64 	%rd292, %rd229, %rd147;
+min.s64 	%rd230, %rd228, %rd150;
+mul.lo.s64 	%rd291, %rd230, %rd145;
+mov.u64 	%rd18, %rd118;
+$L64:
+setp.ge.s64 	%p44, %rd294, %rd291;
+@%p44 bra 	$L75;
+mul.lo.s64 	%rd231, %rd294, %rd146;
+add.s64 	%rd125, %rd231, %rd292;
+setp.eq.s64 	%p45, %rd146, 8;
+@%p45 bra 	$L70;
+setp.eq.s64 	%p46, %rd146, 4;
+@%p46 bra 	$L69;
+setp.ne.s64 	%p47, %rd146, 2;
+@%p47 bra 	$L71;
+ld.u16 	%rd321, [%rd125];
+bra.uni 	$L72;
+$L70:
+ld.u64 	%rd321, [%rd125];
+bra.uni 	$L72;
+$L69:
+ld.u32 	%rd321, [%rd125];
+bra.uni 	$L72;
+$L71:
+ld.u8 	%rd321, [%rd125];
+$L72:
+shr.s32 	%r49, %r63, 31;
+shr.u32 	%r50, %r49, 29;
+add.s32 	%r51, %r63, %r50;
+and.b32  	%r52, %r51, 536870904;
+sub.s32 	%r53, %r63, %r52;
+shl.b32 	%r54, %r53, 3;
+cvt.u64.u32 	%rd131, %r54;
+shl.b64 	%rd232, %rd9, %r54;
+not.b64 	%rd233, %rd232;
+setp.eq.s32 	%p48, %r1, 8;
+selp.b64 	%rd132, 0, %rd233, %p48;
+setp.lt.s32 	%p49, %r63, 8;
+@%p49 bra 	$L74;
+bra.uni 	$L73;
+$L74:
+and.b64  	%rd236, %rd132, %rd325;
+cvt.u32.u64 	%r56, %rd131;
+shl.b64 	%rd237, %rd321, %r56;
+or.b64  	%rd325, %rd236, %rd237;
+bra.uni 	$L75;
+$L73:
+and.b64  	%rd234, %rd132, %rd324;
+cvt.u32.u64 	%r55, %rd131;
+shl.b64 	%rd235, %rd321, %r55;
+or.b64  	%rd324, %rd234, %rd235;
+$L75:
+add.s64 	%rd294, %rd294, 1;
+add.s32 	%r63, %r63, %r1;
+setp.lt.s32 	%p50, %r63, 16;
+cvt.s64.s32 	%rd238, %r63;
+setp.gt.s64 	%p51, %rd13, %rd238;
+and.pred  	%p52, %p50, %p51;
+@%p52 bra 	$L62;
+$L76:
+ld.param.u64 	%rd252, [p0];
+shl.b64 	%rd251, %rd273, 4;
+add.s64 	%rd140, %rd251, %rd252;
+and.b64  	%rd239, %rd140, 15;
+setp.eq.s64 	%p53, %rd239, 0;
+setp.gt.s64 	%p54, %rd13, 15;
+and.pred  	%p55, %p54, %p53;
+@%p55 bra 	$L80;
+bra.uni 	$L77;
+$L80:
+ld.param.u64 	%rd272, [p0];
+shl.b64 	%rd271, %rd273, 4;
+add.s64 	%rd270, %rd271, %rd272;
+st.v2.u64 	[%rd270], {%rd325, %rd324};
+bra.uni 	$L81;
+$L77:
+setp.lt.s64 	%p56, %rd13, 1;
+@%p56 bra 	$L81;
+mov.u32 	%r64, 0;
+$L79:
+.pragma "nounroll";
+ld.param.u64 	%rd269, [p0];
+shl.b64 	%rd268, %rd273, 4;
+add.s64 	%rd267, %rd268, %rd269;
+setp.lt.u32 	%p57, %r64, 8;
+selp.b64 	%rd240, %rd325, %rd324, %p57;
+shl.b32 	%r58, %r64, 3;
+and.b32  	%r59, %r58, 56;
+shr.u64 	%rd241, %rd240, %r59;
+cvt.s64.s32 	%rd242, %r64;
+add.s64 	%rd243, %rd267, %rd242;
+st.u8 	[%rd243], %rd241;
+add.s32 	%r64, %r64, 1;
+setp.lt.u32 	%p58, %r64, 16;
+cvt.u64.u32 	%rd244, %r64;
+setp.gt.s64 	%p59, %rd13, %rd244;
+and.pred  	%p60, %p58, %p59;
+@%p60 bra 	$L79;
+$L81:
+ld.param.u64 	%rd254, [p1];
+add.s64 	%rd273, %rd273, %rd10;
+setp.lt.s64 	%p61, %rd273, %rd254;
+@%p61 bra 	$L2;
+$L82:
 ret;
 }
 )ptx";

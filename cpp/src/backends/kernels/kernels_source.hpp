@@ -12,6 +12,64 @@ __device__ long long first_element() {
   return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
+__device__ long long divide(long long a, long long b) {
+  if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  return a / b;
+}
+struct Block {
+  unsigned long long low;
+  unsigned long long high;
+  __device__ unsigned long long read(int byte) const {
+    return (byte < 8 ? low : high) >> byte % 8 * 8;
+  }
+  __device__ void write(int byte, int width, unsigned long long value) {
+    const int shift = byte % 8 * 8;
+    const unsigned long long kept = width == 8 ? 0 : ~(((1ULL << width * 8) - 1) << shift);
+    if (byte < 8) {
+      low = (low & kept) | value << shift;
+    } else {
+      high = (high & kept) | value << shift;
+    }
+  }
+};
+constexpr int kBlock = 16;
+template <typename Unit>
+__device__ Block read_units(long long address) {
+  constexpr int kSize = sizeof(Unit);
+  Block block{0, 0};
+#pragma unroll
+  for (int i = 0; i < kBlock / kSize; ++i) {
+    block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
+  }
+  return block;
+}
+__device__ Block read_block(long long address) {
+  const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(address);
+  return {both.x, both.y};
+}
+__device__ Block read_part(long long address, long long size) {
+  if (size >= kBlock && address % kBlock == 0) return read_block(address);
+  if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
+  Block block{0, 0};
+#pragma unroll 1
+  for (int i = 0; i < kBlock && i < size; ++i) {
+    block.write(i, 1, reinterpret_cast<const unsigned char*>(address)[i]);
+  }
+  return block;
+}
+__device__ void write_part(long long address, const Block& block, long long size) {
+  if (size >= kBlock && address % kBlock == 0) {
+    ulonglong2 both;
+    both.x = block.low;
+    both.y = block.high;
+    *reinterpret_cast<ulonglong2*>(address) = both;
+    return;
+  }
+#pragma unroll 1
+  for (int i = 0; i < kBlock && i < size; ++i) {
+    reinterpret_cast<unsigned char*>(address)[i] = static_cast<unsigned char>(block.read(i));
+  }
+}
 }
 )source"
     R"source(namespace {
@@ -49,7 +107,7 @@ struct Taken {
   long long ranges;
   long long width;
   __device__ long long find(long long i) const {
-    const long long at = width == 1 ? i : i / width;
+    const long long at = width == 1 ? i : divide(i, width);
     long long row = at;
     if (starts != nullptr) {
       const long long range = find_range(at);
@@ -80,7 +138,9 @@ __device__ long long read_integer(long long data, long long width, long long i) 
   return reinterpret_cast<const short*>(data)[i];
 }
 __device__ void copy_unit(long long target, long long source, long long unit) {
-  if (unit == 8) {
+  if (unit == 16) {
+    *reinterpret_cast<ulonglong2*>(target) = *reinterpret_cast<const ulonglong2*>(source);
+  } else if (unit == 8) {
     *reinterpret_cast<long long*>(target) = *reinterpret_cast<const long long*>(source);
   } else if (unit == 4) {
     *reinterpret_cast<int*>(target) = *reinterpret_cast<const int*>(source);
@@ -90,10 +150,25 @@ __device__ void copy_unit(long long target, long long source, long long unit) {
     *reinterpret_cast<char*>(target) = *reinterpret_cast<const char*>(source);
   }
 }
+__device__ unsigned long long read_unit(long long source, long long unit) {
+  if (unit == 8) return *reinterpret_cast<const unsigned long long*>(source);
+  if (unit == 4) return *reinterpret_cast<const unsigned int*>(source);
+  if (unit == 2) return *reinterpret_cast<const unsigned short*>(source);
+  return *reinterpret_cast<const unsigned char*>(source);
 }
-#define ROW_PARAMETERS                                                                       \
-  long long start, long long data, long long offset, long long limit, long long base,        \
-      long long more, const Source *all, long long count, const long long *rows,             \
+__device__ void write_integer(long long data, long long width, long long i, long long value) {
+  if (width == 8) {
+    reinterpret_cast<long long*>(data)[i] = value;
+  } else if (width == 4) {
+    reinterpret_cast<int*>(data)[i] = static_cast<int>(value);
+  } else {
+    reinterpret_cast<short*>(data)[i] = static_cast<short>(value);
+  }
+}
+}
+#define ROW_PARAMETERS                                                                \
+  long long start, long long data, long long offset, long long limit, long long base, \
+      long long more, const Source *all, long long count, const long long *rows,      \
       const long long *starts, long long ranges, long long width
 #define SOURCES \
   Sources { {start, data, offset, limit, base, more}, all, count }
@@ -105,71 +180,109 @@ struct Bits {
   const unsigned char* bytes;
   long long offset;
   long long repeat;
-  __device__ bool is_set(long long element) const {
-    const long long i = offset + (repeat == 1 ? element : element / repeat);
-    return (bytes[i >> 3] >> (i & 7) & 1) != 0;
+  __device__ unsigned read(long long element, int count) const {
+    if (bytes == nullptr) return ~0U;
+    if (repeat != 1) return read_repeated(element, count);
+    const long long first = offset + element;
+    const unsigned char* const byte = bytes + (first >> 3);
+    const int shift = static_cast<int>(first & 7);
+    const int last = (shift + count - 1) >> 3;
+    unsigned found = byte[0];
+    if (last >= 1) found |= static_cast<unsigned>(byte[1]) << 8;
+    if (last >= 2) found |= static_cast<unsigned>(byte[2]) << 16;
+    if (last >= 3) found |= static_cast<unsigned>(byte[3]) << 24;
+    return found >> shift;
+  }
+  __device__ unsigned read_repeated(long long element, int count) const {
+    long long rows = divide(element, repeat);
+    long long within = element - rows * repeat;
+    unsigned found = 0;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const long long bit = offset + rows;
+      found |= static_cast<unsigned>(bytes[bit >> 3] >> (bit & 7) & 1) << i;
+      if (++within == repeat) {
+        within = 0;
+        ++rows;
+      }
+    }
+    return found;
   }
 };
-template <typename Item>
-__device__ void fill_unset(Item* target, long long size, Bits bits, Item item) {
+__device__ unsigned long long spread(unsigned bits) {
+  const unsigned low = (bits & 15) * 0x00204081U & 0x01010101U;
+  const unsigned high = (bits >> 4 & 15) * 0x00204081U & 0x01010101U;
+  return static_cast<unsigned long long>(high) << 32 | low;
+}
+__device__ unsigned repeat_bits(unsigned bits, int count, int itemsize) {
+  if (itemsize == 1) return bits;
+  const unsigned ones = (1U << itemsize) - 1;
+  unsigned made = 0;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    if (!bits.is_set(i)) target[i] = item;
-  }
+  for (int i = 0; i < count; ++i) made |= (bits >> i & 1) * ones << i * itemsize;
+  return made;
 }
-__device__ bool is_set(const Bits& bits, long long element) {
-  return bits.bytes == nullptr || bits.is_set(element);
+__device__ int find_rest(long long all, long long done, int most) {
+  return all - done < most ? static_cast<int>(all - done) : most;
 }
 }
-extern "C" __global__ void unpack_bits(unsigned char* target, long long size,
+extern "C" __global__ void unpack_bits(unsigned char* target, long long size, long long count,
                                        const unsigned char* bits, long long offset,
                                        long long repeat) {
+  const Bits given{bits, offset, repeat};
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    target[i] = is_set(Bits{bits, offset, repeat}, i) ? 1 : 0;
+  for (long long block = first_element(); block < size; block += stride()) {
+    const long long first = block * kBlock;
+    const int rest = find_rest(count, first, kBlock);
+    const unsigned set = given.read(first, rest);
+    const Block made{spread(set), spread(set >> 8)};
+    write_part(reinterpret_cast<long long>(target + first), made, rest);
   }
 }
-#define FILL_UNSET(width, Item)                                                              \
-  extern "C" __global__ void fill_unset_##width(Item* target, long long size,                \
-                                                const unsigned char* bits, long long offset, \
-                                                long long repeat, Item item) {               \
-    fill_unset(target, size, Bits{bits, offset, repeat}, item);                              \
+extern "C" __global__ void copy_set(unsigned char* target, long long size, long long nbytes,
+                                    const unsigned char* source, const unsigned char* bits,
+                                    long long offset, long long repeat, long long itemsize,
+                                    unsigned long long low, unsigned long long high) {
+  const Bits given{bits, offset, repeat};
+  const int width = static_cast<int>(itemsize);
+#pragma unroll 1
+  for (long long block = first_element(); block < size; block += stride()) {
+    const long long first = block * kBlock;
+    const int rest = find_rest(nbytes, first, kBlock);
+    const int count = rest / width;
+    const unsigned set = repeat_bits(given.read(block * (kBlock / width), count), count, width);
+    const Block kept{spread(set) * 255, spread(set >> 8) * 255};
+    Block made = read_part(reinterpret_cast<long long>(source + first), rest);
+    made.low = (made.low & kept.low) | (low & ~kept.low);
+    made.high = (made.high & kept.high) | (high & ~kept.high);
+    write_part(reinterpret_cast<long long>(target + first), made, rest);
   }
-FILL_UNSET(1, unsigned char)
-FILL_UNSET(2, unsigned short)
-FILL_UNSET(4, unsigned int)
-FILL_UNSET(8, unsigned long long)
-FILL_UNSET(16, ulonglong2)
-extern "C" __global__ void and_bits(unsigned char* target, long long shift, long long count,
-                                    const unsigned char* a, long long a_offset, long long a_repeat,
-                                    const unsigned char* b, long long b_offset,
+}
+extern "C" __global__ void and_bits(unsigned char* target, long long size, long long shift,
+                                    long long count, const unsigned char* a, long long a_offset,
+                                    long long a_repeat, const unsigned char* b, long long b_offset,
                                     long long b_repeat) {
   const Bits first{a, a_offset, a_repeat};
   const Bits second{b, b_offset, b_repeat};
-  const long long size = (shift + count + 7) / 8;
 #pragma unroll 1
   for (long long byte = first_element(); byte < size; byte += stride()) {
-    unsigned made = 0;
-#pragma unroll 1
-    for (int bit = 0; bit < 8; ++bit) {
-      const long long i = byte * 8 + bit - shift;
-      if (i < 0 || i >= count) continue;
-      if (is_set(first, i) && is_set(second, i)) made |= 1U << bit;
-    }
-    target[byte] = static_cast<unsigned char>(made);
+    const int skipped = byte == 0 ? static_cast<int>(shift) : 0;
+    const long long element = byte * 8 + skipped - shift;
+    const int n = find_rest(count, element, 8 - skipped);
+    unsigned both = 0;
+    if (n > 0) both = first.read(element, n) & second.read(element, n) & ((1U << n) - 1);
+    target[byte] = static_cast<unsigned char>(both << skipped);
   }
 }
-extern "C" __global__ void count_bits(unsigned long long* result, long long size,
+extern "C" __global__ void count_bits(unsigned long long* result, long long /*size*/,
                                       const unsigned char* bits, long long offset,
                                       long long count) {
   const Bits given{bits, offset, 1};
   unsigned long long found = 0;
 #pragma unroll 1
-  for (long long byte = first_element(); byte < size; byte += stride()) {
-#pragma unroll 1
-    for (long long i = byte * 8; i < byte * 8 + 8 && i < count; ++i) {
-      found += given.is_set(i) ? 1 : 0;
-    }
+  for (long long i = first_element() * kBlock; i < count; i += stride() * kBlock) {
+    const int n = find_rest(count, i, kBlock);
+    found += static_cast<unsigned>(__popc(given.read(i, n) & ((1U << n) - 1)));
   }
   if (found != 0) atomicAdd(result, found);
 }
@@ -184,33 +297,60 @@ extern "C" __global__ void count_bits(unsigned long long* result, long long size
 #pragma unroll 1
     for (long long d = ndim - 1; d >= 0; --d) {
       const long long* dim = dims + d * 3;
-      const long long index = rest % dim[0];
-      rest /= dim[0];
+      const long long next = divide(rest, dim[0]);
+      const long long index = rest - next * dim[0];
+      rest = next;
       to += index * dim[1];
       from += index * dim[2];
     }
     copy_unit(to, from, unit);
   }
 }
+namespace {
+__device__ unsigned find_nonzero(unsigned long long bytes) {
+  constexpr unsigned long long kLow = 0x7f7f7f7f7f7f7f7fULL;
+  const unsigned long long found = (((bytes & kLow) + kLow) | bytes) >> 7 & 0x0101010101010101ULL;
+  return static_cast<unsigned>(found * 0x0102040810204080ULL >> 56);
+}
+}
 extern "C" __global__ void pack_bits(unsigned char* target, long long size, long long count,
-                                     long long source, long long itemsize, long long unit,
-                                     unsigned long long flip, unsigned long long mask,
-                                     unsigned long long limit, long long invert) {
+                                     long long source, long long itemsize, unsigned long long flip,
+                                     unsigned long long mask, unsigned long long limit,
+                                     long long invert) {
+  constexpr int kBits = 16;
+  const int width = static_cast<int>(itemsize);
+  const int step = kBlock / width;
+  const unsigned long long ones = width == 8 ? ~0ULL : (1ULL << width * 8) - 1;
+  const unsigned long long each = 0x0101010101010101ULL;
 #pragma unroll 1
-  for (long long byte = first_element(); byte < size; byte += stride()) {
+  for (long long i = first_element(); i < size; i += stride()) {
+    const long long first = i * kBits;
+    const int rest = count - first < kBits ? static_cast<int>(count - first) : kBits;
     unsigned made = 0;
 #pragma unroll 1
-    for (int bit = 0; bit < 8 && byte * 8 + bit < count; ++bit) {
-      unsigned long long value = 0;
-      const long long from = source + (byte * 8 + bit) * itemsize;
-#pragma unroll 1
-      for (long long at = 0; at < itemsize; at += unit) {
-        copy_unit(reinterpret_cast<long long>(&value) + at, from + at, unit);
+    for (int bit = 0; bit < rest; bit += step) {
+      const Block block =
+          read_part(source + (first + bit) * width, static_cast<long long>(rest - bit) * width);
+      if (width == 1 && limit == 0) {
+        const unsigned long long flips = (flip & 255) * each;
+        const unsigned long long masks = (mask & 255) * each;
+        made = find_nonzero((block.low ^ flips) & masks) |
+               find_nonzero((block.high ^ flips) & masks) << 8;
+        continue;
       }
-      const bool is_more = ((value ^ flip) & mask) > limit;
-      if (is_more == (invert == 0)) made |= 1U << bit;
+#pragma unroll 1
+      for (int j = 0; j < step; ++j) {
+        const unsigned long long value = block.read(j * width) & ones;
+        if (((value ^ flip) & mask) > limit) made |= 1U << (bit + j);
+      }
     }
-    target[byte] = static_cast<unsigned char>(made);
+    if (invert != 0) made = ~made;
+    made &= (1U << rest) - 1;
+    if (rest > 8) {
+      reinterpret_cast<unsigned short*>(target)[i] = static_cast<unsigned short>(made);
+    } else {
+      target[2 * i] = static_cast<unsigned char>(made);
+    }
   }
 }
 )source"
@@ -220,7 +360,7 @@ extern "C" __global__ void pack_bits(unsigned char* target, long long size, long
   const Taken taken = TAKEN;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long element = units == 1 ? i : i / units;
+    const long long element = units == 1 ? i : divide(i, units);
     const long long row = taken.find(element);
     if (row < 0) continue;
     const Source source = sources.find(row);
@@ -264,9 +404,9 @@ extern "C" __global__ void find_lists(long long* lengths, long long size, long l
       const long long other = is_view != 0 ? read_integer(source.more, itemsize, at)
                                            : read_integer(source.data, itemsize, at + 1);
       const long long most = source.limit - begin;
-      const bool is_wrong = begin < 0 || begin > source.limit ||
-                            (is_view != 0 ? other < 0 || other > most
-                                          : other < begin || other > source.limit);
+      const bool is_wrong =
+          begin < 0 || begin > source.limit ||
+          (is_view != 0 ? other < 0 || other > most : other < begin || other > source.limit);
       if (is_wrong) *error = 1;
       length = is_wrong ? 0 : is_view != 0 ? other : other - begin;
       begin = is_wrong ? 0 : begin + source.base;
@@ -298,9 +438,7 @@ extern "C" __global__ void find_runs(long long* values, long long size, long lon
     }
     if (low == source.limit) *error = 1;
     values[i] = low == source.limit ? -1 : source.base + low;
-    if (ends == 0) continue;
-    const long long end = i + 1;
-    copy_unit(ends + i * itemsize, reinterpret_cast<long long>(&end), itemsize);
+    if (ends != 0) write_integer(ends, itemsize, i, i + 1);
   }
 }
 )source"
@@ -330,35 +468,68 @@ extern "C" __global__ void write_offsets(long long target, long long size, long 
                                          const long long* values, long long is_sizes) {
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long value = is_sizes != 0 ? values[i + 1] - values[i] : values[i];
-    copy_unit(target + i * itemsize, reinterpret_cast<long long>(&value), itemsize);
+    write_integer(target, itemsize, i, is_sizes != 0 ? values[i + 1] - values[i] : values[i]);
   }
 }
-extern "C" __global__ void measure_lists(long long* lengths, long long size, long long offsets,
-                                         long long itemsize, long long most,
+extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/, long long count,
+                                         long long offsets, long long itemsize, long long most,
                                          unsigned long long* longest) {
   long long found = 0;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    long long length =
-        read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
+  for (long long i = first_element(); i < count; i += stride()) {
+    long long length = read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
     if (length > most) length = most;
     if (length > found) found = length;
     if (lengths != nullptr) lengths[i] = length;
   }
-  if (longest != nullptr && found > 0) {
-    atomicMax(longest, static_cast<unsigned long long>(found));
+  const auto all = static_cast<unsigned long long>(found);
+  if (longest != nullptr && all > *static_cast<volatile unsigned long long*>(longest)) {
+    atomicMax(longest, all);
   }
 }
-extern "C" __global__ void pad_rows(long long* values, long long size, long long columns,
-                                    long long offsets, long long itemsize, long long most) {
+namespace {
+struct PaddedRow {
+  long long data;
+  long long units;
+};
+__device__ PaddedRow find_row(long long row, long long units, long long data, long long offsets,
+                              long long itemsize, long long most, long long unit) {
+  const long long begin = read_integer(offsets, itemsize, row);
+  const long long length = read_integer(offsets, itemsize, row + 1) - begin;
+  return {data + begin * units * unit, (length < most ? length : most) * units};
+}
+}
+extern "C" __global__ void pad_rows(long long target, long long size, long long nbytes,
+                                    long long columns, long long units, long long unit,
+                                    long long data, long long offsets, long long itemsize,
+                                    long long most, unsigned long long low,
+                                    unsigned long long high) {
+  const int width = static_cast<int>(unit);
+  const long long row_units = columns * units;
+  const int step = kBlock / width;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long row = i / columns;
-    const long long column = i - row * columns;
-    const long long begin = read_integer(offsets, itemsize, row);
-    const long long length = read_integer(offsets, itemsize, row + 1) - begin;
-    values[i] = column < length && column < most ? begin + column : -1;
+    const long long rest = nbytes - i * kBlock;
+    long long row = divide(i * step, row_units);
+    long long column = i * step - row * row_units;
+    PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
+    Block made{low, high};
+    if (column + step <= values.units) {
+      made = read_part(values.data + column * unit, rest);
+    } else {
+#pragma unroll 1
+      for (int byte = 0; byte < kBlock && byte < rest; byte += width) {
+        if (column == row_units) {
+          column = 0;
+          values = find_row(++row, units, data, offsets, itemsize, most, unit);
+        }
+        if (column < values.units) {
+          made.write(byte, width, read_unit(values.data + column * unit, unit));
+        }
+        ++column;
+      }
+    }
+    write_part(target + i * kBlock, made, rest);
   }
 }
 )source";

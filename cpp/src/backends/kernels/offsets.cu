@@ -38,39 +38,80 @@ extern "C" __global__ void write_offsets(long long target, long long size, long 
                                          const long long* values, long long is_sizes) {
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long value = is_sizes != 0 ? values[i + 1] - values[i] : values[i];
-    copy_unit(target + i * itemsize, reinterpret_cast<long long>(&value), itemsize);
+    write_integer(target, itemsize, i, is_sizes != 0 ? values[i + 1] - values[i] : values[i]);
   }
 }
 
-/// The lengths of lists whose offsets have `itemsize` bytes, `most` at most: written to `lengths`
-/// unless it is nullptr, and the largest one to `*longest` unless it is nullptr.
-extern "C" __global__ void measure_lists(long long* lengths, long long size, long long offsets,
-                                         long long itemsize, long long most,
+/// The lengths of `count` lists whose offsets have `itemsize` bytes, `most` at most: written to
+/// `lengths` unless it is nullptr, and the largest one to `*longest` unless it is nullptr. `size`
+/// is a number of threads: a small one, since those with a longer list change `*longest` in turn.
+extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/, long long count,
+                                         long long offsets, long long itemsize, long long most,
                                          unsigned long long* longest) {
   long long found = 0;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    long long length =
-        read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
+  for (long long i = first_element(); i < count; i += stride()) {
+    long long length = read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
     if (length > most) length = most;
     if (length > found) found = length;
     if (lengths != nullptr) lengths[i] = length;
   }
-  if (longest != nullptr && found > 0) {
-    atomicMax(longest, static_cast<unsigned long long>(found));
+  const auto all = static_cast<unsigned long long>(found);
+  if (longest != nullptr && all > *static_cast<volatile unsigned long long*>(longest)) {
+    atomicMax(longest, all);
   }
 }
 
-/// The value of each of `columns` columns of a padded list; -1 where it ends.
-extern "C" __global__ void pad_rows(long long* values, long long size, long long columns,
-                                    long long offsets, long long itemsize, long long most) {
+namespace {
+
+/// The values of a list that a padded row has.
+struct PaddedRow {
+  long long data;
+  long long units;
+};
+
+__device__ PaddedRow find_row(long long row, long long units, long long data, long long offsets,
+                              long long itemsize, long long most, long long unit) {
+  const long long begin = read_integer(offsets, itemsize, row);
+  const long long length = read_integer(offsets, itemsize, row + 1) - begin;
+  return {data + begin * units * unit, (length < most ? length : most) * units};
+}
+
+}  // namespace
+
+/// Pads lists to rows of `columns` values of `units` units of `unit` bytes each (1, 2, 4, 8 or 16),
+/// `nbytes` bytes in all; `most` values of a list are kept. The rest of a row repeats the 16 bytes
+/// of `low` and `high`. A thread writes a block.
+extern "C" __global__ void pad_rows(long long target, long long size, long long nbytes,
+                                    long long columns, long long units, long long unit,
+                                    long long data, long long offsets, long long itemsize,
+                                    long long most, unsigned long long low,
+                                    unsigned long long high) {
+  const int width = static_cast<int>(unit);
+  const long long row_units = columns * units;
+  const int step = kBlock / width;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long row = i / columns;
-    const long long column = i - row * columns;
-    const long long begin = read_integer(offsets, itemsize, row);
-    const long long length = read_integer(offsets, itemsize, row + 1) - begin;
-    values[i] = column < length && column < most ? begin + column : -1;
+    const long long rest = nbytes - i * kBlock;
+    long long row = divide(i * step, row_units);
+    long long column = i * step - row * row_units;
+    PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
+    Block made{low, high};
+    if (column + step <= values.units) {  // all in one list
+      made = read_part(values.data + column * unit, rest);
+    } else {
+#pragma unroll 1
+      for (int byte = 0; byte < kBlock && byte < rest; byte += width) {
+        if (column == row_units) {
+          column = 0;
+          values = find_row(++row, units, data, offsets, itemsize, most, unit);
+        }
+        if (column < values.units) {  // with units of a block, always all in one list
+          made.write(byte, width, read_unit(values.data + column * unit, unit));
+        }
+        ++column;
+      }
+    }
+    write_part(target + i * kBlock, made, rest);
   }
 }

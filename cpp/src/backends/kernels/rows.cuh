@@ -1,16 +1,18 @@
 // Rows of several arrays, and which of them an operation takes.
 #pragma once
 
+#include "threads.cuh"
+
 namespace {
 
 /// One of the arrays. Their rows are numbered through, one array after the other.
 struct Source {
-  long long start;    ///< the number of its first row
-  long long data;     ///< the address of a buffer
-  long long offset;   ///< the index of its first row in the buffer
-  long long limit;    ///< of lists, the number of their values; of run ends, the number of runs
-  long long base;     ///< of lists and run ends, the number of the first value
-  long long more;     ///< of list views, the address of the sizes; of run ends, the first run
+  long long start;   ///< the number of its first row
+  long long data;    ///< the address of a buffer
+  long long offset;  ///< the index of its first row in the buffer
+  long long limit;   ///< of lists, the number of their values; of run ends, the number of runs
+  long long base;    ///< of lists and run ends, the number of the first value
+  long long more;    ///< of list views, the address of the sizes; of run ends, the first run
 };
 
 struct Sources {
@@ -45,7 +47,7 @@ struct Taken {
 
   /// The row that is taken at `i`; negative if none is.
   __device__ long long find(long long i) const {
-    const long long at = width == 1 ? i : i / width;
+    const long long at = width == 1 ? i : divide(i, width);
     long long row = at;
     if (starts != nullptr) {
       const long long range = find_range(at);
@@ -80,9 +82,11 @@ __device__ long long read_integer(long long data, long long width, long long i) 
   return reinterpret_cast<const short*>(data)[i];
 }
 
-/// Copies `unit` bytes (1, 2, 4 or 8), to which both addresses are aligned.
+/// Copies `unit` bytes (1, 2, 4, 8 or 16), to which both addresses are aligned.
 __device__ void copy_unit(long long target, long long source, long long unit) {
-  if (unit == 8) {
+  if (unit == 16) {
+    *reinterpret_cast<ulonglong2*>(target) = *reinterpret_cast<const ulonglong2*>(source);
+  } else if (unit == 8) {
     *reinterpret_cast<long long*>(target) = *reinterpret_cast<const long long*>(source);
   } else if (unit == 4) {
     *reinterpret_cast<int*>(target) = *reinterpret_cast<const int*>(source);
@@ -93,12 +97,31 @@ __device__ void copy_unit(long long target, long long source, long long unit) {
   }
 }
 
+/// The `unit` bytes (1, 2, 4 or 8) at an address that is aligned to them.
+__device__ unsigned long long read_unit(long long source, long long unit) {
+  if (unit == 8) return *reinterpret_cast<const unsigned long long*>(source);
+  if (unit == 4) return *reinterpret_cast<const unsigned int*>(source);
+  if (unit == 2) return *reinterpret_cast<const unsigned short*>(source);
+  return *reinterpret_cast<const unsigned char*>(source);
+}
+
+/// Writes the integer of `width` bytes (2, 4 or 8) at an index.
+__device__ void write_integer(long long data, long long width, long long i, long long value) {
+  if (width == 8) {
+    reinterpret_cast<long long*>(data)[i] = value;
+  } else if (width == 4) {
+    reinterpret_cast<int*>(data)[i] = static_cast<int>(value);
+  } else {
+    reinterpret_cast<short*>(data)[i] = static_cast<short>(value);
+  }
+}
+
 }  // namespace
 
 // The parameters of kernels that take rows, and the structs of them.
-#define ROW_PARAMETERS                                                                       \
-  long long start, long long data, long long offset, long long limit, long long base,        \
-      long long more, const Source *all, long long count, const long long *rows,             \
+#define ROW_PARAMETERS                                                                \
+  long long start, long long data, long long offset, long long limit, long long base, \
+      long long more, const Source *all, long long count, const long long *rows,      \
       const long long *starts, long long ranges, long long width
 #define SOURCES \
   Sources { {start, data, offset, limit, base, more}, all, count }

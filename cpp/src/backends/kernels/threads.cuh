@@ -1,4 +1,4 @@
-// What all kernels share: the elements of a thread.
+// What all kernels share: the elements of a thread, and memory that it reads or writes at once.
 #pragma once
 
 namespace {
@@ -8,5 +8,78 @@ __device__ long long first_element() {
 }
 
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
+
+/// `a / b` of numbers that are not negative: with 32 bits if they fit, in a third of the time.
+__device__ long long divide(long long a, long long b) {
+  if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+  return a / b;
+}
+
+/// 16 bytes: as many as a thread reads or writes at once. With fewer, a GPU has too few requests
+/// under way for all of its memory's bandwidth.
+struct Block {
+  unsigned long long low;  // little-endian
+  unsigned long long high;
+
+  /// The bytes from `byte` on, those of one half.
+  __device__ unsigned long long read(int byte) const {
+    return (byte < 8 ? low : high) >> byte % 8 * 8;
+  }
+  /// Replaces `width` bytes (1, 2, 4 or 8) from `byte` on, a multiple of `width`.
+  __device__ void write(int byte, int width, unsigned long long value) {
+    const int shift = byte % 8 * 8;
+    const unsigned long long kept = width == 8 ? 0 : ~(((1ULL << width * 8) - 1) << shift);
+    if (byte < 8) {
+      low = (low & kept) | value << shift;
+    } else {
+      high = (high & kept) | value << shift;
+    }
+  }
+};
+constexpr int kBlock = 16;
+
+/// The units of a whole block at an address that is aligned to them.
+template <typename Unit>
+__device__ Block read_units(long long address) {
+  constexpr int kSize = sizeof(Unit);
+  Block block{0, 0};
+#pragma unroll
+  for (int i = 0; i < kBlock / kSize; ++i) {
+    block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
+  }
+  return block;
+}
+
+__device__ Block read_block(long long address) {
+  const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(address);
+  return {both.x, both.y};
+}
+
+/// The first `size` bytes at any address; the others are 0.
+__device__ Block read_part(long long address, long long size) {
+  if (size >= kBlock && address % kBlock == 0) return read_block(address);
+  if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
+  Block block{0, 0};
+#pragma unroll 1
+  for (int i = 0; i < kBlock && i < size; ++i) {
+    block.write(i, 1, reinterpret_cast<const unsigned char*>(address)[i]);
+  }
+  return block;
+}
+
+/// Writes the first `size` bytes of a block to any address.
+__device__ void write_part(long long address, const Block& block, long long size) {
+  if (size >= kBlock && address % kBlock == 0) {
+    ulonglong2 both;
+    both.x = block.low;
+    both.y = block.high;
+    *reinterpret_cast<ulonglong2*>(address) = both;
+    return;
+  }
+#pragma unroll 1
+  for (int i = 0; i < kBlock && i < size; ++i) {
+    reinterpret_cast<unsigned char*>(address)[i] = static_cast<unsigned char>(block.read(i));
+  }
+}
 
 }  // namespace
