@@ -1,4 +1,6 @@
 // Counts the nulls of an array.
+#include <numeric>
+
 #include "array/bits_on_device.hpp"
 #include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
@@ -19,11 +21,12 @@ bool counts_on_device(const Device& device) {
 int64_t count_nulls_on_device(const DeviceArray& array) {
   KernelWork work(array.device(), "count nulls");
   work.use(array.storage(), array.sync_event());
-  const int64_t result = work.upload({0});
+  const int64_t results = work.make_results();
   const int64_t length = array.length();
-  work.launch(Kernel::kCountBits, result, KernelWork::few_threads(length), array.validity(),
-              array.offset(), length);
-  return length - work.read(reinterpret_cast<const void*>(result), 1).front();
+  work.launch(Kernel::kCountBits, results, count_threads(length / kBlockBytes + 1),
+              array.validity(), array.offset(), length);
+  const std::vector<int64_t> counts = work.read_results(results);
+  return length - std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a thread of the kernels reads or writes at once, as in threads.cuh.
+// What a thread of the kernels reads or writes at once, and the results of many, as in threads.cuh.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,15 @@
 ARROWDL_BEGIN_NAMESPACE
 
 constexpr int64_t kBlockBytes = 16;
+
+/// The numbers that the threads of one kernel change.
+constexpr int64_t kResults = 64;
+
+/// Threads for a kernel over `count` elements that changes results: each thread does so once.
+constexpr int64_t count_threads(int64_t count) noexcept {
+  constexpr int64_t kMost = int64_t{1} << 18;  // more than a GPU runs at once
+  return count < kMost ? count : kMost;
+}
 
 /// The blocks of `nbytes` bytes, the last one in part.
 constexpr int64_t count_blocks(int64_t nbytes) noexcept {

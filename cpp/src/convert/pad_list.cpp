@@ -141,11 +141,12 @@ int64_t first_offset(const DeviceArray& offsets) {
 /// Waits for the length of the longest row.
 int64_t find_width_on_device(KernelWork& work, const DeviceArray& offsets, const Padding& padding) {
   const int64_t most = padding.max_length < 0 ? INT64_MAX : padding.max_length;
-  const int64_t longest = work.upload({0});
-  work.launch(Kernel::kMeasureLists, static_cast<int64_t*>(nullptr),
-              KernelWork::few_threads(offsets.length() - 1), offsets.length() - 1,
+  const int64_t longest = work.make_results();
+  const int64_t rows = offsets.length() - 1;
+  work.launch(Kernel::kMeasureLists, static_cast<int64_t*>(nullptr), count_threads(rows), rows,
               first_offset(offsets), offsets.type().byte_width, most, longest);
-  return choose_width(work.read(reinterpret_cast<const void*>(longest), 1).front(), padding);
+  const std::vector<int64_t> found = work.read_results(longest);
+  return choose_width(*std::max_element(found.begin(), found.end()), padding);
 }
 
 OwnedTensor pad_on_device(const ListParts& parts, Nulls nulls, const Padding& padding,

@@ -157,7 +157,7 @@ class FilledBlocks {
         error = std::current_exception();
       }
     };
-    parallel_for(share_count(), fill_share, std::max<int64_t>(1, (end_ - start_) / kPerThread));
+    parallel_for(share_count(), fill_share, std::max<int64_t>(2, (end_ - start_) / kPerThread));
     if (error != nullptr) std::rethrow_exception(error);
     copy_full(to, target);
   }
@@ -165,7 +165,7 @@ class FilledBlocks {
  private:
   /// Of one thread at a time; a copy of as many bytes has nearly the whole bandwidth.
   static constexpr int64_t kShare = int64_t{256} << 10;
-  /// A thread that is woken for less wakes for longer than it helps, and disturbs a training.
+  /// More than two threads are not woken for less: it takes longer than it saves.
   static constexpr int64_t kPerThread = int64_t{2} << 20;
   static constexpr int64_t kSharesOfBlock = StagingPool::kMaxBlock / kShare;
 

@@ -1,13 +1,13 @@
 // Runs the kernels of a device on a stream of arrowdl's.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "arrowdl/backend.hpp"
 #include "arrowdl/owned.hpp"
+#include "backends/kernel_blocks.hpp"
 #include "sync/stream_work.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -42,9 +42,11 @@ class KernelWork {
     void* arguments[] = {&target, &size, &args...};
     if (size > 0) kernels_.launch(device_, kernel, size, arguments, work_.stream());
   }
-  /// Threads for a kernel over `count` elements whose threads change one number in turn.
-  static int64_t few_threads(int64_t count) noexcept {
-    return std::min<int64_t>(count, int64_t{1} << 15);
+  /// The address of kResults zeros, which many threads change.
+  int64_t make_results() { return upload(std::vector<int64_t>(kResults)); }
+  /// Waits on the host for the work so far, and returns those results.
+  std::vector<int64_t> read_results(int64_t results) {
+    return read(reinterpret_cast<const void*>(results), kResults);
   }
   KernelOps& kernels() const noexcept { return kernels_; }
   StreamHandle stream() const noexcept { return work_.stream(); }

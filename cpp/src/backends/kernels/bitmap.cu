@@ -122,9 +122,9 @@ extern "C" __global__ void and_bits(unsigned char* target, long long size, long 
   }
 }
 
-/// Adds to `*result` the number of set bits among the `count` bits from `offset` on. `size` is a
-/// number of threads: a small one, since all of them add to one number in turn.
-extern "C" __global__ void count_bits(unsigned long long* result, long long /*size*/,
+/// Adds to one of `results` the number of set bits among the `count` bits from `offset` on. `size`
+/// is a number of threads.
+extern "C" __global__ void count_bits(unsigned long long* results, long long /*size*/,
                                       const unsigned char* bits, long long offset,
                                       long long count) {
   const Bits given{bits, offset, 1};
@@ -134,5 +134,5 @@ extern "C" __global__ void count_bits(unsigned long long* result, long long /*si
     const int n = find_rest(count, i, kBlock);
     found += static_cast<unsigned>(__popc(given.read(i, n) & ((1U << n) - 1)));
   }
-  if (found != 0) atomicAdd(result, found);
+  if (found != 0) atomicAdd(find_result(results), found);
 }

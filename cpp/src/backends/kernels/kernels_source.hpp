@@ -12,6 +12,11 @@ __device__ long long first_element() {
   return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
+constexpr int kResults = 64;
+template <typename Number>
+__device__ Number* find_result(Number* results) {
+  return results + blockIdx.x % kResults;
+}
 __device__ long long divide(long long a, long long b) {
   if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
   return a / b;
@@ -274,7 +279,7 @@ extern "C" __global__ void and_bits(unsigned char* target, long long size, long 
     target[byte] = static_cast<unsigned char>(both << skipped);
   }
 }
-extern "C" __global__ void count_bits(unsigned long long* result, long long /*size*/,
+extern "C" __global__ void count_bits(unsigned long long* results, long long /*size*/,
                                       const unsigned char* bits, long long offset,
                                       long long count) {
   const Bits given{bits, offset, 1};
@@ -284,7 +289,7 @@ extern "C" __global__ void count_bits(unsigned long long* result, long long /*si
     const int n = find_rest(count, i, kBlock);
     found += static_cast<unsigned>(__popc(given.read(i, n) & ((1U << n) - 1)));
   }
-  if (found != 0) atomicAdd(result, found);
+  if (found != 0) atomicAdd(find_result(results), found);
 }
 )source"
     R"source(extern "C" __global__ void copy_strided(long long target, long long size, long long source,
@@ -307,49 +312,65 @@ extern "C" __global__ void count_bits(unsigned long long* result, long long /*si
   }
 }
 namespace {
-__device__ unsigned find_nonzero(unsigned long long bytes) {
+__device__ unsigned find_nonzero(const Block& block) {
   constexpr unsigned long long kLow = 0x7f7f7f7f7f7f7f7fULL;
-  const unsigned long long found = (((bytes & kLow) + kLow) | bytes) >> 7 & 0x0101010101010101ULL;
-  return static_cast<unsigned>(found * 0x0102040810204080ULL >> 56);
+  constexpr unsigned long long kOnes = 0x0101010101010101ULL;
+  constexpr unsigned long long kGather = 0x0102040810204080ULL;
+  const unsigned long long low = (((block.low & kLow) + kLow) | block.low) >> 7 & kOnes;
+  const unsigned long long high = (((block.high & kLow) + kLow) | block.high) >> 7 & kOnes;
+  return static_cast<unsigned>(low * kGather >> 56) | static_cast<unsigned>(high * kGather >> 56)
+                                                          << 8;
 }
+struct Rule {
+  unsigned long long flip;
+  unsigned long long mask;
+  unsigned long long limit;
+  __device__ bool holds(unsigned long long value) const { return ((value ^ flip) & mask) > limit; }
+  __device__ unsigned find(const Block& bytes) const {
+    constexpr unsigned long long kEach = 0x0101010101010101ULL;
+    const unsigned long long flips = (flip & 255) * kEach;
+    const unsigned long long masks = (mask & 255) * kEach;
+    return find_nonzero({(bytes.low ^ flips) & masks, (bytes.high ^ flips) & masks});
+  }
+};
 }
 extern "C" __global__ void pack_bits(unsigned char* target, long long size, long long count,
                                      long long source, long long itemsize, unsigned long long flip,
                                      unsigned long long mask, unsigned long long limit,
                                      long long invert) {
-  constexpr int kBits = 16;
+  constexpr int kBits = 32;
+  const Rule rule{flip, mask, limit};
   const int width = static_cast<int>(itemsize);
   const int step = kBlock / width;
   const unsigned long long ones = width == 8 ? ~0ULL : (1ULL << width * 8) - 1;
-  const unsigned long long each = 0x0101010101010101ULL;
 #pragma unroll 1
   for (long long i = first_element(); i < size; i += stride()) {
-    const long long first = i * kBits;
-    const int rest = count - first < kBits ? static_cast<int>(count - first) : kBits;
+    const long long from = source + i * kBits * width;
+    const int rest = count - i * kBits < kBits ? static_cast<int>(count - i * kBits) : kBits;
     unsigned made = 0;
+    if (width == 1 && limit == 0) {
+      const Block low = read_part(from, rest);
+      const Block high = read_part(from + kBlock, rest - kBlock);
+      made = rule.find(low) | rule.find(high) << 16;
+    } else {
 #pragma unroll 1
-    for (int bit = 0; bit < rest; bit += step) {
-      const Block block =
-          read_part(source + (first + bit) * width, static_cast<long long>(rest - bit) * width);
-      if (width == 1 && limit == 0) {
-        const unsigned long long flips = (flip & 255) * each;
-        const unsigned long long masks = (mask & 255) * each;
-        made = find_nonzero((block.low ^ flips) & masks) |
-               find_nonzero((block.high ^ flips) & masks) << 8;
-        continue;
-      }
+      for (int bit = 0; bit < rest; bit += step) {
+        const Block block = read_part(from + bit * width, (rest - bit) * width);
 #pragma unroll 1
-      for (int j = 0; j < step; ++j) {
-        const unsigned long long value = block.read(j * width) & ones;
-        if (((value ^ flip) & mask) > limit) made |= 1U << (bit + j);
+        for (int j = 0; j < step; ++j) {
+          if (rule.holds(block.read(j * width) & ones)) made |= 1U << (bit + j);
+        }
       }
     }
     if (invert != 0) made = ~made;
+    if (rest == kBits) {
+      reinterpret_cast<unsigned*>(target)[i] = made;
+      continue;
+    }
     made &= (1U << rest) - 1;
-    if (rest > 8) {
-      reinterpret_cast<unsigned short*>(target)[i] = static_cast<unsigned short>(made);
-    } else {
-      target[2 * i] = static_cast<unsigned char>(made);
+#pragma unroll 1
+    for (int byte = 0; byte * 8 < rest; ++byte) {
+      target[i * 4 + byte] = static_cast<unsigned char>(made >> byte * 8);
     }
   }
 }
@@ -482,9 +503,8 @@ extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/,
     if (length > found) found = length;
     if (lengths != nullptr) lengths[i] = length;
   }
-  const auto all = static_cast<unsigned long long>(found);
-  if (longest != nullptr && all > *static_cast<volatile unsigned long long*>(longest)) {
-    atomicMax(longest, all);
+  if (longest != nullptr && found > 0) {
+    atomicMax(find_result(longest), static_cast<unsigned long long>(found));
   }
 }
 namespace {

@@ -43,8 +43,8 @@ extern "C" __global__ void write_offsets(long long target, long long size, long 
 }
 
 /// The lengths of `count` lists whose offsets have `itemsize` bytes, `most` at most: written to
-/// `lengths` unless it is nullptr, and the largest one to `*longest` unless it is nullptr. `size`
-/// is a number of threads: a small one, since those with a longer list change `*longest` in turn.
+/// `lengths` unless it is nullptr, and the largest ones to `longest` unless it is nullptr. `size`
+/// is a number of threads.
 extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/, long long count,
                                          long long offsets, long long itemsize, long long most,
                                          unsigned long long* longest) {
@@ -56,9 +56,8 @@ extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/,
     if (length > found) found = length;
     if (lengths != nullptr) lengths[i] = length;
   }
-  const auto all = static_cast<unsigned long long>(found);
-  if (longest != nullptr && all > *static_cast<volatile unsigned long long*>(longest)) {
-    atomicMax(longest, all);
+  if (longest != nullptr && found > 0) {
+    atomicMax(find_result(longest), static_cast<unsigned long long>(found));
   }
 }
 

@@ -9,6 +9,16 @@ __device__ long long first_element() {
 
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
+/// Many threads that change one number wait for each other: a kernel has so many results, which the
+/// host puts together.
+constexpr int kResults = 64;
+
+/// The result of this thread.
+template <typename Number>
+__device__ Number* find_result(Number* results) {
+  return results + blockIdx.x % kResults;
+}
+
 /// `a / b` of numbers that are not negative: with 32 bits if they fit, in a third of the time.
 __device__ long long divide(long long a, long long b) {
   if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
