@@ -22,7 +22,7 @@ from arrowdl.loader._iterate import Received, SharePipeline, iterate
 from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
-from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._skipped import Skipped, advise_skipping
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
@@ -208,7 +208,12 @@ class EpochReader:
                 meeting, check = self._meet(reader)
             tally = self._make_tally(reader.position, meeting)
         bar, reporter = self._make_bar, self._reporter
-        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
+        try:
+            is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
+        except Exception as error:
+            if tally is None:
+                advise_skipping(error)
+            raise
         if not is_whole:
             return
         self._pipeline.check_read()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
+from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
 from arrowdl.loader._sources.base import IndexedSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -219,7 +219,8 @@ class DatasetSource(IndexedSource):
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
-        return self._try(open_file, fragment, [])
+        with opening(self._left_out):
+            return self._try(open_file, fragment, [])
 
     def _check_footers(self, fragments: Iterable[ds.Fragment]) -> None:
         for fragment in fragments:
@@ -281,7 +282,7 @@ class DatasetSource(IndexedSource):
         return max((size / rows for size, rows in sizes if rows > 0), default=0.0)
 
     def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
-        with naming_files([unit.path for unit in units]):
+        with opening(self._left_out), naming_files([unit.path for unit in units]):
             if self._query.filter is None:
                 return list(map(count_rows, units))
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
