@@ -262,6 +262,11 @@ class DatasetSource(IndexedSource):
     def find_group(self, unit: int) -> int | None:
         return find_group(self._fragments[unit])
 
+    def count_unfiltered(self) -> int | None:
+        if not all(hasattr(unit, "row_groups") for unit in self._fragments):
+            return None
+        return sum(map(count_rows, self._fragments))
+
     def count_files(self) -> int:
         return len({fragment.path for fragment in self._fragments})
 
