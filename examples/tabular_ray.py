@@ -50,12 +50,14 @@ def main(folder: Path) -> None:
     data.mkdir()
     for seed in range(4):
         write_rows(data / f"part-{seed}.parquet", 1_000, seed)
+    # The blocks stay in the object store. Without materialize(), each epoch reads the files again.
+    rows = ray.data.read_parquet(str(data)).materialize()
     TorchTrainer(
         train,
         train_loop_config={"results": str(folder)},
         scaling_config=ScalingConfig(num_workers=2),
         run_config=RunConfig(storage_path=str(folder / "runs")),
-        datasets={"train": ray.data.read_parquet(str(data))},
+        datasets={"train": rows},
     ).fit()
     results = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
     print("rows of each worker:", [result["rows"] for result in results])

@@ -335,7 +335,9 @@ def cluster() -> Iterator[None]:
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 2, "object_store_memory": 150_000_000}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    # Ray's workers are nicer than the driver by 15: beside other work they take minutes to start.
+    head = {**node, "include_dashboard": False, "_system_config": {"worker_niceness": 0}}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(2):
         cluster.add_node(**node)
     ray.init(address=cluster.address, log_to_driver=False)

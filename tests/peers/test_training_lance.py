@@ -90,6 +90,15 @@ def test_filter(dataset: Any, filter: Any) -> None:
         make_loader(dataset, filter=3)
 
 
+@pytest.mark.parametrize("filter", ["id > 1000", ds.field("id") > 1000])
+def test_a_filter_that_keeps_nothing(
+    dataset: Any, filter: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert list(make_loader(dataset, filter=filter)) == []
+    rows, fragments = dataset.count_rows(), len(dataset.get_fragments())
+    assert f"{filter} keeps none of {rows} rows in {fragments} files" in caplog.text
+
+
 def test_a_state_belongs_to_a_version(dataset: Any) -> None:
     check_versions(lambda: dataset.checkout_version(1), lambda: dataset, "version 1", "version 3")
 

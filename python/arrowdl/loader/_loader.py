@@ -49,7 +49,8 @@ class Loader(AdaptedReader):
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
         Rows to read, of files, datasets and tables with versions. Row groups without matching rows
-        are skipped. Of Lance, also a SQL string.
+        are skipped. Of Lance, also a SQL string. If no row matches, epochs have no batch, and the
+        logger "arrowdl.loader" warns.
     framework : {'torch', 'jax', 'numpy'}
         Whose tensors the batches are made of.
     device : device, optional
@@ -351,7 +352,7 @@ class Loader(AdaptedReader):
         if names is not None and transform_arrow is None:
             options.check_columns(names)
             opened.vocabulary.check_names(names)
-        super().__init__(opened, options)
+        super().__init__(opened, options, None if filter is None else " ".join(str(filter).split()))
         self._note_skipped(left_out or ())
 
     @classmethod
@@ -496,7 +497,8 @@ class Loader(AdaptedReader):
         epoch that all filters keep (of a stream, one of an earlier batch). With `pad_last`, batches
         keep their shape, and ``"valid"`` is False for what was dropped. Give `Loader` a `filter`
         instead if the files can be filtered by their columns: its batches are full, and row groups
-        are skipped.
+        are skipped. The logger "arrowdl.loader" warns of an epoch of which no row of this rank is
+        kept.
 
         Parameters
         ----------

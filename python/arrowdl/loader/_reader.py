@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import reprlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
 from arrowdl.loader._checks import require_int
+from arrowdl.loader._empty import describe_empty
 from arrowdl.loader._epoch.compare_ranks import Comparison, Meeting
 from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.read import Reader
@@ -22,7 +24,7 @@ from arrowdl.loader._iterate import Received, SharePipeline, iterate
 from arrowdl.loader._options import Options, Step
 from arrowdl.loader._pipeline import Pipeline, WorkerPipeline
 from arrowdl.loader._progress import Bar, NoBar
-from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._skipped import Skipped, advise_skipping
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, fingerprint
 from arrowdl.loader._sources.mixture import ENDLESS, MixedSource
 from arrowdl.loader._sources.shares import Phase
@@ -30,6 +32,7 @@ from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrit
 from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._tally import Tally, add_entry, check_lost, find_most, find_share, name_entry
 
+_log = logging.getLogger("arrowdl.loader")
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
 
 
@@ -40,9 +43,11 @@ class EpochReader:
     ----------
     source : Source
     options : Options
+    filter : str, optional
+        What the user gave as `filter`: `source` has the rows that it keeps.
     """
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: Source, options: Options, filter: str | None = None) -> None:
         self._identity = fingerprint(source) if isinstance(source, IndexedSource) else "stream"
         self._snapshot = source.snapshot if isinstance(source, IndexedSource) else ""
         stamps = source.list_stamps() if isinstance(source, IndexedSource) else ()
@@ -50,6 +55,7 @@ class EpochReader:
         if options.shuffle and isinstance(source, IndexedSource):
             source = source.cut_for_shuffle()
         self._source = source
+        self._filter = filter
         self._use(Pipeline(source, options))
         self._left_out: tuple[Skipped, ...] = ()
         self._position = Position()
@@ -191,15 +197,21 @@ class EpochReader:
     def _find_next(self) -> Position:
         """Return where the next iterator begins."""
         before = self._position
-        # A caller that knows the length, as Lightning does, stops at the last batch.
-        is_complete = before.is_begun and before.batches == self._pipeline.count_batches(before)
-        return Position(before.epoch + 1) if is_complete else before.for_next_reader()
+        if self._is_complete(before):
+            return Position(before.epoch + 1)
+        return before.for_next_reader()
+
+    def _is_complete(self, position: Position) -> bool:
+        """Whether all batches were returned."""
+        # A caller that knows the length, as Lightning does, asks for no more.
+        return position.is_begun and position.batches == self._pipeline.count_batches(position)
 
     def _iterate(self, pipeline: SharePipeline, reader: Reader) -> Generator[Any]:
         if self._reporter is None:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
         received = self._received
+        before, is_first = self.stats(), not reader.position.list_stages()
         tally = check = None
         if self._options.skips:
             self._note_lost()
@@ -208,12 +220,28 @@ class EpochReader:
                 meeting, check = self._meet(reader)
             tally = self._make_tally(reader.position, meeting)
         bar, reporter = self._make_bar, self._reporter
-        is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
+        try:
+            is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
+        except Exception as error:
+            if tally is None:
+                advise_skipping(error)
+            raise
+        except GeneratorExit:
+            text = self._describe_empty(before, reader) if is_first else ""
+            if text and self._is_complete(reader.position):
+                _log.warning("%s", text)
+            raise
         if not is_whole:
             return
+        if is_first and (text := self._describe_empty(before, reader)):
+            _log.warning("%s", text)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
+
+    def _describe_empty(self, before: Stats, reader: Reader) -> str:
+        read = self.stats() - before
+        return describe_empty(read, reader, self._options, self._source, self._filter)
 
     def _note_lost(self) -> None:
         """Log the documents that are in no block, unless there are too many."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 
@@ -12,6 +13,11 @@ from dataclasses import dataclass
 _OF_THE_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MOST_RANGES = 8  # that a line names
 NUMBER = "arrowdl.row_number"  # a column that is added meanwhile: int64, from 0
+CANNOT_READ = "arrowdl.Loader cannot read"  # how the note of a damaged file begins
+_ADVICE = (
+    'on_error="skip" goes on without what cannot be read, up to max_skipped_rows= (by default a '
+    "tenth of the rows), and logs it"
+)
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -87,6 +93,40 @@ def can_skip(error: BaseException) -> bool:
         return False
     is_foreign = type(error).__module__ not in ("builtins", "arrowdl._core")
     return is_foreign or isinstance(error, (OSError, EOFError, pa.ArrowException))
+
+
+def advise_skipping(error: Exception) -> None:
+    """Say in the error of an epoch that `on_error` can skip a damaged file, if one is the cause."""
+    notes = getattr(error, "__notes__", ())
+    if can_skip(error) and any(note.startswith(CANNOT_READ) for note in notes):
+        error.add_note(_ADVICE)
+
+
+@contextmanager
+def opening(left_out: list[Skipped] | None) -> Iterator[None]:
+    """Say in the error of a damaged file that `on_error` can skip it, unless it may be left out.
+
+    Parameters
+    ----------
+    left_out : list of Skipped, optional
+        As of `open_dataset`.
+    """
+    try:
+        yield
+    except Exception as error:
+        if left_out is None and (_is_of_content(error) or _is_of_content(error.__cause__)):
+            error.add_note(_ADVICE)
+        elif left_out is None:
+            advise_skipping(error)
+        raise
+
+
+def _is_of_content(error: BaseException | None) -> bool:
+    """Whether an error is of what a file has, rather than of its store, by pyarrow's types."""
+    import pyarrow as pa
+
+    # An OSError is of Parquet's footer if it is Thrift's, which encodes footers.
+    return isinstance(error, pa.ArrowException) or "deserialize thrift" in str(error)
 
 
 def detach(error: Exception) -> Exception:

@@ -136,7 +136,7 @@ def test_a_damaged_page_names_file_row_group_and_column(
         write(tmp_path / f"{i:02}.parquet", TABLE)
     damage(tmp_path / "11.parquet", 2, 1)
     text = fail(tmp_path, **options)
-    assert f"while arrowdl.Loader read '{tmp_path}/11.parquet', row group 2, column \"y\"" in text
+    assert f"arrowdl.Loader cannot read '{tmp_path}/11.parquet', row group 2, column \"y\"" in text
     assert "write the file again, or leave it out" in text
     assert len(list(arrowdl.Loader(tmp_path, 1000, columns=["x"], framework="numpy"))) == 40
 
@@ -219,7 +219,7 @@ def test_a_missing_object_is_named() -> None:
     """In a file system whose errors do not name the path."""
     first, second, third = run_python(MISSING).splitlines()
     for line in (first, second):
-        assert "no such object while arrowdl.Loader read '" in line
+        assert "no such object arrowdl.Loader cannot read '" in line
         assert "/23.parquet', which cannot be opened: leave it out" in line
     assert "/23.parquet'" in third
     assert third.endswith("they can be read now: try again")

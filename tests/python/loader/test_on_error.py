@@ -24,6 +24,7 @@ from helpers.ranks import Ranks
 
 Batches = list[dict[str, Any]]
 MANY = 10**9
+ADVICE = 'on_error="skip" goes on'
 
 
 def make_table(start: int, rows: int = 100) -> pa.Table:
@@ -71,9 +72,69 @@ def read_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_the_first_error_is_raised_by_default(folder: Path) -> None:
     flip_value(folder / "1.parquet", 2)
-    loader = arrowdl.Loader(open_checked(folder), 10, framework="numpy")
-    with pytest.raises(OSError, match="CRC checksum verification failed"):
-        list(loader)
+    for options in ({}, {"shuffle": True}, {"num_workers": 1}, {"num_threads": 2}):
+        loader = arrowdl.Loader(open_checked(folder), 10, framework="numpy", **options)
+        with pytest.raises(OSError, match="CRC checksum verification failed") as caught:
+            list(loader)
+        assert [note for note in caught.value.__notes__ if ADVICE in note] == [
+            f"{ADVICE} without what cannot be read, up to max_skipped_rows= (by default a "
+            "tenth of the rows), and logs it"
+        ]
+
+
+def test_only_damaged_files_are_said_to_be_skipped(folder: Path) -> None:
+    def fail(source: Any, **options: Any) -> str:
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            list(arrowdl.Loader(source, 10, **{"framework": "numpy", **options}))
+        return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+    above = ds.field("id") > 20
+    for filter in (ds.field("no") > 3, ds.field("text") > 3):
+        assert ADVICE not in fail(folder, filter=filter)
+    assert ADVICE not in fail([*map(str, folder.glob("*")), "missing.parquet"])
+    assert ADVICE not in fail(folder, transform=fail_on(35))
+    flip_value(folder / "1.parquet", 2)
+    counted = fail(open_checked(folder), filter=above)
+    assert counted.count(ADVICE) == counted.count(f"{folder}/1.parquet") == 1
+    skipping = {"on_error": "skip", "max_skipped_rows": 10}
+    for options in ({}, {"filter": above}):
+        text = fail(open_checked(folder), **skipping, **options)
+        assert "max_skipped_rows=10 allows no more" in text
+        assert ADVICE not in text
+    mixed = arrowdl.Loader.mix(
+        {"a": open_checked(folder)}, 10, weights={"a": 1}, framework="numpy", **skipping
+    )
+    with pytest.raises(OSError, match="CRC checksum") as caught:
+        list(mixed)
+    assert ADVICE not in str(caught.value.__notes__)
+    with pytest.raises(OSError, match="CRC checksum") as caught:
+        arrowdl.Loader(open_checked(folder), 10).map_dataset()[160]
+    assert ADVICE not in str(caught.value.__notes__), "rows that are asked for cannot be skipped"
+
+
+def overwrite_footer(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-200] + b"\xff" * 192 + data[-8:])
+
+
+@pytest.mark.parametrize("damage", [truncate, overwrite_footer])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_damaged_footer_is_said_to_be_skipped(
+    folder: Path, number: int, damage: Callable[[Path], None]
+) -> None:
+    schema = make_table(0).schema
+    damage(folder / f"{number}.parquet")
+    for source in (folder, ds.dataset(sorted(map(str, folder.glob("*"))), schema=schema)):
+        with pytest.raises((ValueError, OSError), match=r"magic bytes|thrift") as caught:
+            arrowdl.Loader(source, 10)
+        assert ADVICE in str(caught.value.__notes__)
+        assert len(open_skipping(source)) == 20
+    with pa.ipc.new_file(folder / "0.arrow", schema) as writer:
+        writer.write_table(make_table(0))
+    (folder / "1.arrow").write_bytes(b"x" * 40)
+    with pytest.raises(ValueError, match="not a whole one") as raised:
+        arrowdl.Loader(str(folder / "*.arrow"), 10)
+    assert ADVICE in str(raised.value.__notes__)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,10 @@ class IndexedSource(ABC):
         """Return the path of the file that has a row, "" if none does, and its number there."""
         return "", row
 
+    def count_unfiltered(self) -> int | None:
+        """Count the rows of its files, which `filter` may drop; None if that is not known."""
+        return None
+
     def count_files(self) -> int:
         """Count the files; a source that is none counts as one."""
         return 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units
+from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
 from arrowdl.loader._sources.base import IndexedSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -219,7 +219,8 @@ class DatasetSource(IndexedSource):
         )
 
     def _open_file(self, fragment: ds.Fragment) -> list[ds.Fragment]:
-        return self._try(open_file, fragment, [])
+        with opening(self._left_out):
+            return self._try(open_file, fragment, [])
 
     def _check_footers(self, fragments: Iterable[ds.Fragment]) -> None:
         for fragment in fragments:
@@ -261,6 +262,11 @@ class DatasetSource(IndexedSource):
     def find_group(self, unit: int) -> int | None:
         return find_group(self._fragments[unit])
 
+    def count_unfiltered(self) -> int | None:
+        if not all(hasattr(unit, "row_groups") for unit in self._fragments):
+            return None
+        return sum(map(count_rows, self._fragments))
+
     def count_files(self) -> int:
         return len({fragment.path for fragment in self._fragments})
 
@@ -281,7 +287,7 @@ class DatasetSource(IndexedSource):
         return max((size / rows for size, rows in sizes if rows > 0), default=0.0)
 
     def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
-        with naming_files([unit.path for unit in units]):
+        with opening(self._left_out), naming_files([unit.path for unit in units]):
             if self._query.filter is None:
                 return list(map(count_rows, units))
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.

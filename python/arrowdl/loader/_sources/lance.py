@@ -92,6 +92,9 @@ class LanceSource(RangeSource):
         # Names of data files are unique. The path is left out: the dataset may be moved.
         return f"lance {self.version} {self._fragments} {describe_filter(self._filter)}"
 
+    def count_unfiltered(self) -> int:
+        return int(self._dataset.count_rows())
+
     def count_files(self) -> int:
         return len(self._fragments)
 

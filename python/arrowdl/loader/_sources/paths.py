@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from arrowdl.loader._skipped import Skipped, can_skip, describe, detach
+from arrowdl.loader._skipped import Skipped, can_skip, describe, detach, opening
 from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
@@ -141,12 +141,14 @@ def _open_all(
         roots = [root._replace(filesystem=filesystem) for root in roots]
     may_map = memory_map and filesystem is None and filter is None
     if kinds == {"ipc"} and may_map and not any(map(_has_partitions, roots)):
-        mapped = map_files(paths, columns)
+        with opening(left_out):
+            mapped = map_files(paths, columns)
         if mapped is not None:
             return MappedSource(mapped, columns, stamps)
     if kinds == {"ipc"}:
         _check_no_streams(paths, filesystem)
-    dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
+    with opening(left_out):
+        dataset = _make_dataset(roots, kinds.pop(), choose_read(columns, filter))
     return open_dataset(dataset, columns, filter, memory_map, stamps, left_out)
 
 

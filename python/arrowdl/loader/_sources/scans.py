@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
+from arrowdl.loader._skipped import CANNOT_READ
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
@@ -196,8 +197,8 @@ def naming_files(
         if not names or isinstance(error, (RetriedError, FileChangedError)):  # it names the file
             raise
         if find_damage is not None and (found := find_damage(len(paths) - len(names))):
-            error.add_note(f"while arrowdl.Loader read {found}")
-        elif not any(path in str(error) for path in paths):
+            error.add_note(f"{CANNOT_READ} {found}")
+        elif not any(path in text for text in _list_texts(error) for path in paths):
             distinct = list(dict.fromkeys(names))
             more = len(distinct) - _FILES_AT_ONCE
             shown = ", ".join(map(repr, distinct[:_FILES_AT_ONCE]))
@@ -206,6 +207,10 @@ def naming_files(
                 f"while arrowdl.Loader read {shown}{f' and {more} more' if more > 0 else ''}{hint}"
             )
         raise
+
+
+def _list_texts(error: Exception) -> list[str]:
+    return [str(error), *getattr(error, "__notes__", ())]
 
 
 def open_file(fragment: ds.Fragment) -> list[ds.Fragment]:

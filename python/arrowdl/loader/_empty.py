@@ -1,0 +1,71 @@
+"""Says that filters keep no row of an epoch."""
+
+from __future__ import annotations
+
+from arrowdl.loader._epoch.read import Reader
+from arrowdl.loader._options import Options
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._stats import Stats
+
+
+def describe_empty(
+    read: Stats, reader: Reader, options: Options, source: Source, filter: str | None
+) -> str:
+    """Say that filters keep no row of an epoch that was read from its start to its end.
+
+    Parameters
+    ----------
+    read : Stats
+        What the epoch has counted.
+    reader : Reader
+    options : Options
+    source : Source
+        The rows that `filter` keeps. Without any, it is empty.
+    filter : str, optional
+        What the user gave as `filter`.
+
+    Returns
+    -------
+    str
+        Empty if they keep some, or there was none to drop.
+    """
+    if read.filtered_rows and not read.rows:
+        return (
+            f"filter({_list_functions(options)}) dropped all {read.filtered_rows:,} rows of this "
+            f"epoch{_name(reader)}: valid_rows is 0 for each batch. Look at what the function "
+            "returns for a batch: True for the rows that stay"
+        )
+    if filter is not None and not read.batches and (kept := _describe_rows(source)):
+        return (
+            f"filter={filter} keeps {kept}: this epoch has no batch. Look at some "
+            "rows of a Loader without it: nulls and NaN are equal to nothing, and values may "
+            "have another spelling, unit or time zone"
+        )
+    return ""
+
+
+def _name(reader: Reader) -> str:
+    """Name the rank and the worker whose rows these are, if there are several."""
+    ranks, workers = reader.sharding.world_size, reader.step
+    names = [f"worker {reader.worker} of {workers}"] if workers > 1 else []
+    names += [f"rank {reader.rank} of {ranks}"] if ranks > 1 else []
+    return f" on {' of '.join(names)}" if names else ""
+
+
+def _list_functions(options: Options) -> str:
+    functions = [step.function for step in options.steps if step.is_filter]
+    return ", ".join(getattr(one, "__qualname__", type(one).__qualname__) for one in functions)
+
+
+def _describe_rows(source: Source) -> str:
+    """Say how many rows `filter` keeps; empty if it keeps some, or the files have none."""
+    if not isinstance(source, IndexedSource):  # drop_last may have left out the rest
+        return "no row of the stream, or fewer than a batch with drop_last"
+    if source.num_rows:
+        return ""
+    rows, files = source.count_unfiltered(), source.count_files()
+    if not files:
+        return "no row, since it leaves out all files by their partition columns"
+    if rows == 0:
+        return ""
+    return f"none of {'the' if rows is None else format(rows, ',')} rows in {files} files"
