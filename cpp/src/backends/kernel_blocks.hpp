@@ -11,7 +11,7 @@ ARROWDL_BEGIN_NAMESPACE
 constexpr int64_t kBlockBytes = 16;
 
 /// The numbers that the threads of one kernel change.
-constexpr int64_t kResults = 64;
+constexpr int64_t kResults = 1024;
 
 /// Threads for a kernel over `count` elements that changes results: each thread does so once.
 constexpr int64_t count_threads(int64_t count) noexcept {

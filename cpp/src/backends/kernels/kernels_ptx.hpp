@@ -863,9 +863,9 @@ $L12:
 setp.eq.s64 	%p8, %rd47, 0;
 @%p8 bra 	$L14;
 cvta.to.global.u64 	%rd37, %rd18;
-shl.b32 	%r33, %r11, 3;
+shl.b32 	%r33, %r11, 7;
 cvt.u64.u32 	%rd38, %r33;
-and.b64  	%rd39, %rd38, 504;
+and.b64  	%rd39, %rd38, 8064;
 add.s64 	%rd40, %rd37, %rd39;
 atom.global.add.u64 	%rd41, [%rd40], %rd47;
 $L14:
@@ -3108,9 +3108,9 @@ setp.eq.s64 	%p13, %rd65, 0;
 or.pred  	%p14, %p13, %p12;
 @%p14 bra 	$L19;
 cvta.to.global.u64 	%rd107, %rd65;
-shl.b32 	%r5, %r1, 3;
+shl.b32 	%r5, %r1, 7;
 cvt.u64.u32 	%rd108, %r5;
-and.b64  	%rd109, %rd108, 504;
+and.b64  	%rd109, %rd108, 8064;
 add.s64 	%rd110, %rd107, %rd109;
 atom.global.max.u64 	%rd111, [%rd110], %rd130;
 $L19:

@@ -12,10 +12,10 @@ __device__ long long first_element() {
   return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
-constexpr int kResults = 64;
+constexpr int kResults = 1024;
 template <typename Number>
 __device__ Number* find_result(Number* results) {
-  return results + blockIdx.x % kResults;
+  return results + blockIdx.x * 16 % kResults;
 }
 __device__ long long divide(long long a, long long b) {
   if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);

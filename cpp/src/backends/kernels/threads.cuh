@@ -9,14 +9,14 @@ __device__ long long first_element() {
 
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-/// Many threads that change one number wait for each other: a kernel has so many results, which the
-/// host puts together.
-constexpr int kResults = 64;
+/// Many threads that change one number, or numbers of one cache line, wait for each other: a kernel
+/// has so many results, which the host puts together.
+constexpr int kResults = 1024;
 
-/// The result of this thread.
+/// The result of this thread: one in each 128 bytes is used.
 template <typename Number>
 __device__ Number* find_result(Number* results) {
-  return results + blockIdx.x % kResults;
+  return results + blockIdx.x * 16 % kResults;
 }
 
 /// `a / b` of numbers that are not negative: with 32 bits if they fit, in a third of the time.
