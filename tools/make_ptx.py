@@ -106,10 +106,10 @@ def make_header() -> str:
 
 
 def read_source(path: Path) -> str:
-    """Return the code of a file, without comments and what makes it a file of its own."""
+    """Return the code of a file, without comments, indents and what makes it a file of its own."""
     text = re.sub(r"//.*", "", path.read_text())
     text = re.sub(r"^#(include|pragma once).*$", "", text, flags=re.MULTILINE)
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def make_source_header() -> str:

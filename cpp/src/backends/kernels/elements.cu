@@ -73,9 +73,9 @@ extern "C" __global__ void pack_bits(unsigned char* target, long long size, long
     const long long from = source + i * kBits * width;
     const int rest = count - i * kBits < kBits ? static_cast<int>(count - i * kBits) : kBits;
     unsigned made = 0;
-    if (width == 1 && limit == 0) {
-      const Block low = read_part(from, rest);
-      const Block high = read_part(from + kBlock, rest - kBlock);
+    if (width == 1 && limit == 0 && rest == kBits && from % kBlock == 0) {
+      const Block low = read_block(from);
+      const Block high = read_block(from + kBlock);
       made = rule.find(low) | rule.find(high) << 16;
     } else {
 #pragma unroll 1

@@ -9,548 +9,547 @@ ARROWDL_BEGIN_NAMESPACE
 inline constexpr char kKernelsSource[] = R"source(
 namespace {
 __device__ long long first_element() {
-  return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 constexpr int kResults = 1024;
 template <typename Number>
 __device__ Number* find_result(Number* results) {
-  return results + blockIdx.x * 16 % kResults;
+return results + blockIdx.x * 16 % kResults;
 }
 __device__ long long divide(long long a, long long b) {
-  if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
-  return a / b;
+if (((a | b) >> 32) == 0) return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+return a / b;
 }
 struct Block {
-  unsigned long long low;
-  unsigned long long high;
-  __device__ unsigned long long read(int byte) const {
-    return (byte < 8 ? low : high) >> byte % 8 * 8;
-  }
-  __device__ void write(int byte, int width, unsigned long long value) {
-    const int shift = byte % 8 * 8;
-    const unsigned long long kept = width == 8 ? 0 : ~(((1ULL << width * 8) - 1) << shift);
-    if (byte < 8) {
-      low = (low & kept) | value << shift;
-    } else {
-      high = (high & kept) | value << shift;
-    }
-  }
+unsigned long long low;
+unsigned long long high;
+__device__ unsigned long long read(int byte) const {
+return (byte < 8 ? low : high) >> byte % 8 * 8;
+}
+__device__ void write(int byte, int width, unsigned long long value) {
+const int shift = byte % 8 * 8;
+const unsigned long long kept = width == 8 ? 0 : ~(((1ULL << width * 8) - 1) << shift);
+if (byte < 8) {
+low = (low & kept) | value << shift;
+} else {
+high = (high & kept) | value << shift;
+}
+}
 };
 constexpr int kBlock = 16;
 template <typename Unit>
 __device__ Block read_units(long long address) {
-  constexpr int kSize = sizeof(Unit);
-  Block block{0, 0};
+constexpr int kSize = sizeof(Unit);
+Block block{0, 0};
 #pragma unroll
-  for (int i = 0; i < kBlock / kSize; ++i) {
-    block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
-  }
-  return block;
+for (int i = 0; i < kBlock / kSize; ++i) {
+block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
+}
+return block;
 }
 __device__ Block read_block(long long address) {
-  const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(address);
-  return {both.x, both.y};
+const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(address);
+return {both.x, both.y};
 }
 __device__ Block read_part(long long address, long long size) {
-  if (size >= kBlock && address % kBlock == 0) return read_block(address);
-  if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
-  Block block{0, 0};
+if (size >= kBlock && address % kBlock == 0) return read_block(address);
+if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
+Block block{0, 0};
 #pragma unroll 1
-  for (int i = 0; i < kBlock && i < size; ++i) {
-    block.write(i, 1, reinterpret_cast<const unsigned char*>(address)[i]);
-  }
-  return block;
+for (int i = 0; i < kBlock && i < size; ++i) {
+block.write(i, 1, reinterpret_cast<const unsigned char*>(address)[i]);
+}
+return block;
 }
 __device__ void write_part(long long address, const Block& block, long long size) {
-  if (size >= kBlock && address % kBlock == 0) {
-    ulonglong2 both;
-    both.x = block.low;
-    both.y = block.high;
-    *reinterpret_cast<ulonglong2*>(address) = both;
-    return;
-  }
+if (size >= kBlock && address % kBlock == 0) {
+ulonglong2 both;
+both.x = block.low;
+both.y = block.high;
+*reinterpret_cast<ulonglong2*>(address) = both;
+return;
+}
 #pragma unroll 1
-  for (int i = 0; i < kBlock && i < size; ++i) {
-    reinterpret_cast<unsigned char*>(address)[i] = static_cast<unsigned char>(block.read(i));
-  }
+for (int i = 0; i < kBlock && i < size; ++i) {
+reinterpret_cast<unsigned char*>(address)[i] = static_cast<unsigned char>(block.read(i));
+}
 }
 }
 )source"
     R"source(namespace {
 struct Source {
-  long long start;
-  long long data;
-  long long offset;
-  long long limit;
-  long long base;
-  long long more;
+long long start;
+long long data;
+long long offset;
+long long limit;
+long long base;
+long long more;
 };
 struct Sources {
-  Source only;
-  const Source* all;
-  long long count;
-  __device__ Source find(long long row) const {
-    if (count == 1) return only;
-    long long low = 0;
-    long long high = count;
+Source only;
+const Source* all;
+long long count;
+__device__ Source find(long long row) const {
+if (count == 1) return only;
+long long low = 0;
+long long high = count;
 #pragma unroll 1
-    while (high - low > 1) {
-      const long long middle = low + (high - low) / 2;
-      if (all[middle].start <= row) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    return all[low];
-  }
+while (high - low > 1) {
+const long long middle = low + (high - low) / 2;
+if (all[middle].start <= row) {
+low = middle;
+} else {
+high = middle;
+}
+}
+return all[low];
+}
 };
 struct Taken {
-  const long long* rows;
-  const long long* starts;
-  long long ranges;
-  long long width;
-  __device__ long long find(long long i) const {
-    const long long at = width == 1 ? i : divide(i, width);
-    long long row = at;
-    if (starts != nullptr) {
-      const long long range = find_range(at);
-      row = rows[range] + (at - starts[range]);
-    } else if (rows != nullptr) {
-      row = rows[at];
-    }
-    return row < 0 || width == 1 ? row : row * width + (i - at * width);
-  }
-  __device__ long long find_range(long long at) const {
-    long long low = 0;
-    long long high = ranges;
+const long long* rows;
+const long long* starts;
+long long ranges;
+long long width;
+__device__ long long find(long long i) const {
+const long long at = width == 1 ? i : divide(i, width);
+long long row = at;
+if (starts != nullptr) {
+const long long range = find_range(at);
+row = rows[range] + (at - starts[range]);
+} else if (rows != nullptr) {
+row = rows[at];
+}
+return row < 0 || width == 1 ? row : row * width + (i - at * width);
+}
+__device__ long long find_range(long long at) const {
+long long low = 0;
+long long high = ranges;
 #pragma unroll 1
-    while (high - low > 1) {
-      const long long middle = low + (high - low) / 2;
-      if (starts[middle] <= at) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  }
+while (high - low > 1) {
+const long long middle = low + (high - low) / 2;
+if (starts[middle] <= at) {
+low = middle;
+} else {
+high = middle;
+}
+}
+return low;
+}
 };
 __device__ long long read_integer(long long data, long long width, long long i) {
-  if (width == 8) return reinterpret_cast<const long long*>(data)[i];
-  if (width == 4) return reinterpret_cast<const int*>(data)[i];
-  return reinterpret_cast<const short*>(data)[i];
+if (width == 8) return reinterpret_cast<const long long*>(data)[i];
+if (width == 4) return reinterpret_cast<const int*>(data)[i];
+return reinterpret_cast<const short*>(data)[i];
 }
 __device__ void copy_unit(long long target, long long source, long long unit) {
-  if (unit == 16) {
-    *reinterpret_cast<ulonglong2*>(target) = *reinterpret_cast<const ulonglong2*>(source);
-  } else if (unit == 8) {
-    *reinterpret_cast<long long*>(target) = *reinterpret_cast<const long long*>(source);
-  } else if (unit == 4) {
-    *reinterpret_cast<int*>(target) = *reinterpret_cast<const int*>(source);
-  } else if (unit == 2) {
-    *reinterpret_cast<short*>(target) = *reinterpret_cast<const short*>(source);
-  } else {
-    *reinterpret_cast<char*>(target) = *reinterpret_cast<const char*>(source);
-  }
+if (unit == 16) {
+*reinterpret_cast<ulonglong2*>(target) = *reinterpret_cast<const ulonglong2*>(source);
+} else if (unit == 8) {
+*reinterpret_cast<long long*>(target) = *reinterpret_cast<const long long*>(source);
+} else if (unit == 4) {
+*reinterpret_cast<int*>(target) = *reinterpret_cast<const int*>(source);
+} else if (unit == 2) {
+*reinterpret_cast<short*>(target) = *reinterpret_cast<const short*>(source);
+} else {
+*reinterpret_cast<char*>(target) = *reinterpret_cast<const char*>(source);
+}
 }
 __device__ unsigned long long read_unit(long long source, long long unit) {
-  if (unit == 8) return *reinterpret_cast<const unsigned long long*>(source);
-  if (unit == 4) return *reinterpret_cast<const unsigned int*>(source);
-  if (unit == 2) return *reinterpret_cast<const unsigned short*>(source);
-  return *reinterpret_cast<const unsigned char*>(source);
+if (unit == 8) return *reinterpret_cast<const unsigned long long*>(source);
+if (unit == 4) return *reinterpret_cast<const unsigned int*>(source);
+if (unit == 2) return *reinterpret_cast<const unsigned short*>(source);
+return *reinterpret_cast<const unsigned char*>(source);
 }
 __device__ void write_integer(long long data, long long width, long long i, long long value) {
-  if (width == 8) {
-    reinterpret_cast<long long*>(data)[i] = value;
-  } else if (width == 4) {
-    reinterpret_cast<int*>(data)[i] = static_cast<int>(value);
-  } else {
-    reinterpret_cast<short*>(data)[i] = static_cast<short>(value);
-  }
+if (width == 8) {
+reinterpret_cast<long long*>(data)[i] = value;
+} else if (width == 4) {
+reinterpret_cast<int*>(data)[i] = static_cast<int>(value);
+} else {
+reinterpret_cast<short*>(data)[i] = static_cast<short>(value);
+}
 }
 }
 #define ROW_PARAMETERS                                                                \
-  long long start, long long data, long long offset, long long limit, long long base, \
-      long long more, const Source *all, long long count, const long long *rows,      \
-      const long long *starts, long long ranges, long long width
+long long start, long long data, long long offset, long long limit, long long base, \
+long long more, const Source *all, long long count, const long long *rows,      \
+const long long *starts, long long ranges, long long width
 #define SOURCES \
-  Sources { {start, data, offset, limit, base, more}, all, count }
+Sources { {start, data, offset, limit, base, more}, all, count }
 #define TAKEN \
-  Taken { rows, starts, ranges, width }
+Taken { rows, starts, ranges, width }
 )source"
     R"source(namespace {
 struct Bits {
-  const unsigned char* bytes;
-  long long offset;
-  long long repeat;
-  __device__ unsigned read(long long element, int count) const {
-    if (bytes == nullptr) return ~0U;
-    if (repeat != 1) return read_repeated(element, count);
-    const long long first = offset + element;
-    const unsigned char* const byte = bytes + (first >> 3);
-    const int shift = static_cast<int>(first & 7);
-    const int last = (shift + count - 1) >> 3;
-    unsigned found = byte[0];
-    if (last >= 1) found |= static_cast<unsigned>(byte[1]) << 8;
-    if (last >= 2) found |= static_cast<unsigned>(byte[2]) << 16;
-    if (last >= 3) found |= static_cast<unsigned>(byte[3]) << 24;
-    return found >> shift;
-  }
-  __device__ unsigned read_repeated(long long element, int count) const {
-    long long rows = divide(element, repeat);
-    long long within = element - rows * repeat;
-    unsigned found = 0;
+const unsigned char* bytes;
+long long offset;
+long long repeat;
+__device__ unsigned read(long long element, int count) const {
+if (bytes == nullptr) return ~0U;
+if (repeat != 1) return read_repeated(element, count);
+const long long first = offset + element;
+const unsigned char* const byte = bytes + (first >> 3);
+const int shift = static_cast<int>(first & 7);
+const int last = (shift + count - 1) >> 3;
+unsigned found = byte[0];
+if (last >= 1) found |= static_cast<unsigned>(byte[1]) << 8;
+if (last >= 2) found |= static_cast<unsigned>(byte[2]) << 16;
+if (last >= 3) found |= static_cast<unsigned>(byte[3]) << 24;
+return found >> shift;
+}
+__device__ unsigned read_repeated(long long element, int count) const {
+long long rows = divide(element, repeat);
+long long within = element - rows * repeat;
+unsigned found = 0;
 #pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      const long long bit = offset + rows;
-      found |= static_cast<unsigned>(bytes[bit >> 3] >> (bit & 7) & 1) << i;
-      if (++within == repeat) {
-        within = 0;
-        ++rows;
-      }
-    }
-    return found;
-  }
+for (int i = 0; i < count; ++i) {
+const long long bit = offset + rows;
+found |= static_cast<unsigned>(bytes[bit >> 3] >> (bit & 7) & 1) << i;
+if (++within == repeat) {
+within = 0;
+++rows;
+}
+}
+return found;
+}
 };
 __device__ unsigned long long spread(unsigned bits) {
-  const unsigned low = (bits & 15) * 0x00204081U & 0x01010101U;
-  const unsigned high = (bits >> 4 & 15) * 0x00204081U & 0x01010101U;
-  return static_cast<unsigned long long>(high) << 32 | low;
+const unsigned low = (bits & 15) * 0x00204081U & 0x01010101U;
+const unsigned high = (bits >> 4 & 15) * 0x00204081U & 0x01010101U;
+return static_cast<unsigned long long>(high) << 32 | low;
 }
 __device__ unsigned repeat_bits(unsigned bits, int count, int itemsize) {
-  if (itemsize == 1) return bits;
-  const unsigned ones = (1U << itemsize) - 1;
-  unsigned made = 0;
+if (itemsize == 1) return bits;
+const unsigned ones = (1U << itemsize) - 1;
+unsigned made = 0;
 #pragma unroll 1
-  for (int i = 0; i < count; ++i) made |= (bits >> i & 1) * ones << i * itemsize;
-  return made;
+for (int i = 0; i < count; ++i) made |= (bits >> i & 1) * ones << i * itemsize;
+return made;
 }
 __device__ int find_rest(long long all, long long done, int most) {
-  return all - done < most ? static_cast<int>(all - done) : most;
+return all - done < most ? static_cast<int>(all - done) : most;
 }
 }
 extern "C" __global__ void unpack_bits(unsigned char* target, long long size, long long count,
-                                       const unsigned char* bits, long long offset,
-                                       long long repeat) {
-  const Bits given{bits, offset, repeat};
+const unsigned char* bits, long long offset,
+long long repeat) {
+const Bits given{bits, offset, repeat};
 #pragma unroll 1
-  for (long long block = first_element(); block < size; block += stride()) {
-    const long long first = block * kBlock;
-    const int rest = find_rest(count, first, kBlock);
-    const unsigned set = given.read(first, rest);
-    const Block made{spread(set), spread(set >> 8)};
-    write_part(reinterpret_cast<long long>(target + first), made, rest);
-  }
+for (long long block = first_element(); block < size; block += stride()) {
+const long long first = block * kBlock;
+const int rest = find_rest(count, first, kBlock);
+const unsigned set = given.read(first, rest);
+const Block made{spread(set), spread(set >> 8)};
+write_part(reinterpret_cast<long long>(target + first), made, rest);
+}
 }
 extern "C" __global__ void copy_set(unsigned char* target, long long size, long long nbytes,
-                                    const unsigned char* source, const unsigned char* bits,
-                                    long long offset, long long repeat, long long itemsize,
-                                    unsigned long long low, unsigned long long high) {
-  const Bits given{bits, offset, repeat};
-  const int width = static_cast<int>(itemsize);
+const unsigned char* source, const unsigned char* bits,
+long long offset, long long repeat, long long itemsize,
+unsigned long long low, unsigned long long high) {
+const Bits given{bits, offset, repeat};
+const int width = static_cast<int>(itemsize);
 #pragma unroll 1
-  for (long long block = first_element(); block < size; block += stride()) {
-    const long long first = block * kBlock;
-    const int rest = find_rest(nbytes, first, kBlock);
-    const int count = rest / width;
-    const unsigned set = repeat_bits(given.read(block * (kBlock / width), count), count, width);
-    const Block kept{spread(set) * 255, spread(set >> 8) * 255};
-    Block made = read_part(reinterpret_cast<long long>(source + first), rest);
-    made.low = (made.low & kept.low) | (low & ~kept.low);
-    made.high = (made.high & kept.high) | (high & ~kept.high);
-    write_part(reinterpret_cast<long long>(target + first), made, rest);
-  }
+for (long long block = first_element(); block < size; block += stride()) {
+const long long first = block * kBlock;
+const int rest = find_rest(nbytes, first, kBlock);
+const int count = rest / width;
+const unsigned set = repeat_bits(given.read(block * (kBlock / width), count), count, width);
+const Block kept{spread(set) * 255, spread(set >> 8) * 255};
+Block made = read_part(reinterpret_cast<long long>(source + first), rest);
+made.low = (made.low & kept.low) | (low & ~kept.low);
+made.high = (made.high & kept.high) | (high & ~kept.high);
+write_part(reinterpret_cast<long long>(target + first), made, rest);
+}
 }
 extern "C" __global__ void and_bits(unsigned char* target, long long size, long long shift,
-                                    long long count, const unsigned char* a, long long a_offset,
-                                    long long a_repeat, const unsigned char* b, long long b_offset,
-                                    long long b_repeat) {
-  const Bits first{a, a_offset, a_repeat};
-  const Bits second{b, b_offset, b_repeat};
+long long count, const unsigned char* a, long long a_offset,
+long long a_repeat, const unsigned char* b, long long b_offset,
+long long b_repeat) {
+const Bits first{a, a_offset, a_repeat};
+const Bits second{b, b_offset, b_repeat};
 #pragma unroll 1
-  for (long long byte = first_element(); byte < size; byte += stride()) {
-    const int skipped = byte == 0 ? static_cast<int>(shift) : 0;
-    const long long element = byte * 8 + skipped - shift;
-    const int n = find_rest(count, element, 8 - skipped);
-    unsigned both = 0;
-    if (n > 0) both = first.read(element, n) & second.read(element, n) & ((1U << n) - 1);
-    target[byte] = static_cast<unsigned char>(both << skipped);
-  }
+for (long long byte = first_element(); byte < size; byte += stride()) {
+const int skipped = byte == 0 ? static_cast<int>(shift) : 0;
+const long long element = byte * 8 + skipped - shift;
+const int n = find_rest(count, element, 8 - skipped);
+unsigned both = 0;
+if (n > 0) both = first.read(element, n) & second.read(element, n) & ((1U << n) - 1);
+target[byte] = static_cast<unsigned char>(both << skipped);
+}
 }
 extern "C" __global__ void count_bits(unsigned long long* results, long long /*size*/,
-                                      const unsigned char* bits, long long offset,
-                                      long long count) {
-  const Bits given{bits, offset, 1};
-  unsigned long long found = 0;
+const unsigned char* bits, long long offset,
+long long count) {
+const Bits given{bits, offset, 1};
+unsigned long long found = 0;
 #pragma unroll 1
-  for (long long i = first_element() * kBlock; i < count; i += stride() * kBlock) {
-    const int n = find_rest(count, i, kBlock);
-    found += static_cast<unsigned>(__popc(given.read(i, n) & ((1U << n) - 1)));
-  }
-  if (found != 0) atomicAdd(find_result(results), found);
+for (long long i = first_element() * kBlock; i < count; i += stride() * kBlock) {
+const int n = find_rest(count, i, kBlock);
+found += static_cast<unsigned>(__popc(given.read(i, n) & ((1U << n) - 1)));
+}
+if (found != 0) atomicAdd(find_result(results), found);
 }
 )source"
     R"source(extern "C" __global__ void copy_strided(long long target, long long size, long long source,
-                                        long long unit, long long ndim, const long long* dims) {
+long long unit, long long ndim, const long long* dims) {
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    long long rest = i;
-    long long to = target;
-    long long from = source;
+for (long long i = first_element(); i < size; i += stride()) {
+long long rest = i;
+long long to = target;
+long long from = source;
 #pragma unroll 1
-    for (long long d = ndim - 1; d >= 0; --d) {
-      const long long* dim = dims + d * 3;
-      const long long next = divide(rest, dim[0]);
-      const long long index = rest - next * dim[0];
-      rest = next;
-      to += index * dim[1];
-      from += index * dim[2];
-    }
-    copy_unit(to, from, unit);
-  }
+for (long long d = ndim - 1; d >= 0; --d) {
+const long long* dim = dims + d * 3;
+const long long next = divide(rest, dim[0]);
+const long long index = rest - next * dim[0];
+rest = next;
+to += index * dim[1];
+from += index * dim[2];
+}
+copy_unit(to, from, unit);
+}
 }
 namespace {
 __device__ unsigned find_nonzero(const Block& block) {
-  constexpr unsigned long long kLow = 0x7f7f7f7f7f7f7f7fULL;
-  constexpr unsigned long long kOnes = 0x0101010101010101ULL;
-  constexpr unsigned long long kGather = 0x0102040810204080ULL;
-  const unsigned long long low = (((block.low & kLow) + kLow) | block.low) >> 7 & kOnes;
-  const unsigned long long high = (((block.high & kLow) + kLow) | block.high) >> 7 & kOnes;
-  return static_cast<unsigned>(low * kGather >> 56) | static_cast<unsigned>(high * kGather >> 56)
-                                                          << 8;
+constexpr unsigned long long kLow = 0x7f7f7f7f7f7f7f7fULL;
+constexpr unsigned long long kOnes = 0x0101010101010101ULL;
+constexpr unsigned long long kGather = 0x0102040810204080ULL;
+const unsigned long long low = (((block.low & kLow) + kLow) | block.low) >> 7 & kOnes;
+const unsigned long long high = (((block.high & kLow) + kLow) | block.high) >> 7 & kOnes;
+return static_cast<unsigned>(low * kGather >> 56) | static_cast<unsigned>(high * kGather >> 56)
+<< 8;
 }
 struct Rule {
-  unsigned long long flip;
-  unsigned long long mask;
-  unsigned long long limit;
-  __device__ bool holds(unsigned long long value) const { return ((value ^ flip) & mask) > limit; }
-  __device__ unsigned find(const Block& bytes) const {
-    constexpr unsigned long long kEach = 0x0101010101010101ULL;
-    const unsigned long long flips = (flip & 255) * kEach;
-    const unsigned long long masks = (mask & 255) * kEach;
-    return find_nonzero({(bytes.low ^ flips) & masks, (bytes.high ^ flips) & masks});
-  }
+unsigned long long flip;
+unsigned long long mask;
+unsigned long long limit;
+__device__ bool holds(unsigned long long value) const { return ((value ^ flip) & mask) > limit; }
+__device__ unsigned find(const Block& bytes) const {
+constexpr unsigned long long kEach = 0x0101010101010101ULL;
+const unsigned long long flips = (flip & 255) * kEach;
+const unsigned long long masks = (mask & 255) * kEach;
+return find_nonzero({(bytes.low ^ flips) & masks, (bytes.high ^ flips) & masks});
+}
 };
 }
 extern "C" __global__ void pack_bits(unsigned char* target, long long size, long long count,
-                                     long long source, long long itemsize, unsigned long long flip,
-                                     unsigned long long mask, unsigned long long limit,
-                                     long long invert) {
-  constexpr int kBits = 32;
-  const Rule rule{flip, mask, limit};
-  const int width = static_cast<int>(itemsize);
-  const int step = kBlock / width;
-  const unsigned long long ones = width == 8 ? ~0ULL : (1ULL << width * 8) - 1;
+long long source, long long itemsize, unsigned long long flip,
+unsigned long long mask, unsigned long long limit,
+long long invert) {
+constexpr int kBits = 32;
+const Rule rule{flip, mask, limit};
+const int width = static_cast<int>(itemsize);
+const int step = kBlock / width;
+const unsigned long long ones = width == 8 ? ~0ULL : (1ULL << width * 8) - 1;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    const long long from = source + i * kBits * width;
-    const int rest = count - i * kBits < kBits ? static_cast<int>(count - i * kBits) : kBits;
-    unsigned made = 0;
-    if (width == 1 && limit == 0) {
-      const Block low = read_part(from, rest);
-      const Block high = read_part(from + kBlock, rest - kBlock);
-      made = rule.find(low) | rule.find(high) << 16;
-    } else {
+for (long long i = first_element(); i < size; i += stride()) {
+const long long from = source + i * kBits * width;
+const int rest = count - i * kBits < kBits ? static_cast<int>(count - i * kBits) : kBits;
+unsigned made = 0;
+if (width == 1 && limit == 0 && rest == kBits && from % kBlock == 0) {
+const Block low = read_block(from);
+const Block high = read_block(from + kBlock);
+made = rule.find(low) | rule.find(high) << 16;
+} else {
 #pragma unroll 1
-      for (int bit = 0; bit < rest; bit += step) {
-        const Block block = read_part(from + bit * width, (rest - bit) * width);
+for (int bit = 0; bit < rest; bit += step) {
+const Block block = read_part(from + bit * width, (rest - bit) * width);
 #pragma unroll 1
-        for (int j = 0; j < step; ++j) {
-          if (rule.holds(block.read(j * width) & ones)) made |= 1U << (bit + j);
-        }
-      }
-    }
-    if (invert != 0) made = ~made;
-    if (rest == kBits) {
-      reinterpret_cast<unsigned*>(target)[i] = made;
-      continue;
-    }
-    made &= (1U << rest) - 1;
+for (int j = 0; j < step; ++j) {
+if (rule.holds(block.read(j * width) & ones)) made |= 1U << (bit + j);
+}
+}
+}
+if (invert != 0) made = ~made;
+if (rest == kBits) {
+reinterpret_cast<unsigned*>(target)[i] = made;
+continue;
+}
+made &= (1U << rest) - 1;
 #pragma unroll 1
-    for (int byte = 0; byte * 8 < rest; ++byte) {
-      target[i * 4 + byte] = static_cast<unsigned char>(made >> byte * 8);
-    }
-  }
+for (int byte = 0; byte * 8 < rest; ++byte) {
+target[i * 4 + byte] = static_cast<unsigned char>(made >> byte * 8);
+}
+}
 }
 )source"
     R"source(extern "C" __global__ void gather_elements(long long target, long long size, long long unit,
-                                           long long units, ROW_PARAMETERS) {
-  const Sources sources = SOURCES;
-  const Taken taken = TAKEN;
+long long units, ROW_PARAMETERS) {
+const Sources sources = SOURCES;
+const Taken taken = TAKEN;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    const long long element = units == 1 ? i : divide(i, units);
-    const long long row = taken.find(element);
-    if (row < 0) continue;
-    const Source source = sources.find(row);
-    const long long from = (row - source.start + source.offset) * units + (i - element * units);
-    copy_unit(target + i * unit, source.data + from * unit, unit);
-  }
+for (long long i = first_element(); i < size; i += stride()) {
+const long long element = units == 1 ? i : divide(i, units);
+const long long row = taken.find(element);
+if (row < 0) continue;
+const Source source = sources.find(row);
+const long long from = (row - source.start + source.offset) * units + (i - element * units);
+copy_unit(target + i * unit, source.data + from * unit, unit);
+}
 }
 extern "C" __global__ void gather_bits(unsigned char* target, long long size, long long bits,
-                                       ROW_PARAMETERS) {
-  const Sources sources = SOURCES;
-  const Taken taken = TAKEN;
+ROW_PARAMETERS) {
+const Sources sources = SOURCES;
+const Taken taken = TAKEN;
 #pragma unroll 1
-  for (long long byte = first_element(); byte < size; byte += stride()) {
-    unsigned made = 0;
+for (long long byte = first_element(); byte < size; byte += stride()) {
+unsigned made = 0;
 #pragma unroll 1
-    for (int bit = 0; bit < 8 && byte * 8 + bit < bits; ++bit) {
-      const long long row = taken.find(byte * 8 + bit);
-      if (row < 0) continue;
-      const Source source = sources.find(row);
-      const long long i = row - source.start + source.offset;
-      const auto* bitmap = reinterpret_cast<const unsigned char*>(source.data);
-      if (bitmap == nullptr || (bitmap[i >> 3] >> (i & 7) & 1) != 0) made |= 1U << bit;
-    }
-    target[byte] = static_cast<unsigned char>(made);
-  }
+for (int bit = 0; bit < 8 && byte * 8 + bit < bits; ++bit) {
+const long long row = taken.find(byte * 8 + bit);
+if (row < 0) continue;
+const Source source = sources.find(row);
+const long long i = row - source.start + source.offset;
+const auto* bitmap = reinterpret_cast<const unsigned char*>(source.data);
+if (bitmap == nullptr || (bitmap[i >> 3] >> (i & 7) & 1) != 0) made |= 1U << bit;
+}
+target[byte] = static_cast<unsigned char>(made);
+}
 }
 extern "C" __global__ void find_lists(long long* lengths, long long size, long long* values,
-                                      const unsigned char* valid, long long itemsize,
-                                      long long is_view, long long* error, ROW_PARAMETERS) {
-  const Sources sources = SOURCES;
-  const Taken taken = TAKEN;
+const unsigned char* valid, long long itemsize,
+long long is_view, long long* error, ROW_PARAMETERS) {
+const Sources sources = SOURCES;
+const Taken taken = TAKEN;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    const long long row = taken.find(i);
-    long long length = 0;
-    long long begin = 0;
-    if (row >= 0 && (valid == nullptr || (valid[i >> 3] >> (i & 7) & 1) != 0)) {
-      const Source source = sources.find(row);
-      const long long at = row - source.start + source.offset;
-      begin = read_integer(source.data, itemsize, at);
-      const long long other = is_view != 0 ? read_integer(source.more, itemsize, at)
-                                           : read_integer(source.data, itemsize, at + 1);
-      const long long most = source.limit - begin;
-      const bool is_wrong =
-          begin < 0 || begin > source.limit ||
-          (is_view != 0 ? other < 0 || other > most : other < begin || other > source.limit);
-      if (is_wrong) *error = 1;
-      length = is_wrong ? 0 : is_view != 0 ? other : other - begin;
-      begin = is_wrong ? 0 : begin + source.base;
-    }
-    if (i == 0) lengths[0] = 0;
-    lengths[i + 1] = length;
-    values[i] = begin;
-  }
+for (long long i = first_element(); i < size; i += stride()) {
+const long long row = taken.find(i);
+long long length = 0;
+long long begin = 0;
+if (row >= 0 && (valid == nullptr || (valid[i >> 3] >> (i & 7) & 1) != 0)) {
+const Source source = sources.find(row);
+const long long at = row - source.start + source.offset;
+begin = read_integer(source.data, itemsize, at);
+const long long other = is_view != 0 ? read_integer(source.more, itemsize, at)
+: read_integer(source.data, itemsize, at + 1);
+const long long most = source.limit - begin;
+const bool is_wrong =
+begin < 0 || begin > source.limit ||
+(is_view != 0 ? other < 0 || other > most : other < begin || other > source.limit);
+if (is_wrong) *error = 1;
+length = is_wrong ? 0 : is_view != 0 ? other : other - begin;
+begin = is_wrong ? 0 : begin + source.base;
+}
+if (i == 0) lengths[0] = 0;
+lengths[i + 1] = length;
+values[i] = begin;
+}
 }
 extern "C" __global__ void find_runs(long long* values, long long size, long long ends,
-                                     long long itemsize, long long* error, ROW_PARAMETERS) {
-  const Sources sources = SOURCES;
-  const Taken taken = TAKEN;
+long long itemsize, long long* error, ROW_PARAMETERS) {
+const Sources sources = SOURCES;
+const Taken taken = TAKEN;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    const long long row = taken.find(i);
-    const Source source = sources.find(row);
-    const long long at = row - source.start + source.offset;
-    long long low = 0;
-    long long high = source.limit;
+for (long long i = first_element(); i < size; i += stride()) {
+const long long row = taken.find(i);
+const Source source = sources.find(row);
+const long long at = row - source.start + source.offset;
+long long low = 0;
+long long high = source.limit;
 #pragma unroll 1
-    while (low < high) {
-      const long long middle = low + (high - low) / 2;
-      if (read_integer(source.data, itemsize, source.more + middle) <= at) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    if (low == source.limit) *error = 1;
-    values[i] = low == source.limit ? -1 : source.base + low;
-    if (ends != 0) write_integer(ends, itemsize, i, i + 1);
-  }
+while (low < high) {
+const long long middle = low + (high - low) / 2;
+if (read_integer(source.data, itemsize, source.more + middle) <= at) {
+low = middle + 1;
+} else {
+high = middle;
+}
+}
+if (low == source.limit) *error = 1;
+values[i] = low == source.limit ? -1 : source.base + low;
+if (ends != 0) write_integer(ends, itemsize, i, i + 1);
+}
 }
 )source"
     R"source(namespace {
 constexpr long long kChunk = 64;
 }
 extern "C" __global__ void scan_chunks(long long* values, long long size, long long count,
-                                       long long* totals) {
+long long* totals) {
 #pragma unroll 1
-  for (long long chunk = first_element(); chunk < size; chunk += stride()) {
-    long long sum = 0;
+for (long long chunk = first_element(); chunk < size; chunk += stride()) {
+long long sum = 0;
 #pragma unroll 1
-    for (long long i = chunk * kChunk; i < (chunk + 1) * kChunk && i < count; ++i) {
-      sum += values[i];
-      values[i] = sum;
-    }
-    totals[chunk] = sum;
-  }
+for (long long i = chunk * kChunk; i < (chunk + 1) * kChunk && i < count; ++i) {
+sum += values[i];
+values[i] = sum;
+}
+totals[chunk] = sum;
+}
 }
 extern "C" __global__ void add_totals(long long* values, long long size, const long long* totals) {
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    if (i >= kChunk) values[i] += totals[i / kChunk - 1];
-  }
+for (long long i = first_element(); i < size; i += stride()) {
+if (i >= kChunk) values[i] += totals[i / kChunk - 1];
+}
 }
 extern "C" __global__ void write_offsets(long long target, long long size, long long itemsize,
-                                         const long long* values, long long is_sizes) {
+const long long* values, long long is_sizes) {
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    write_integer(target, itemsize, i, is_sizes != 0 ? values[i + 1] - values[i] : values[i]);
-  }
+for (long long i = first_element(); i < size; i += stride()) {
+write_integer(target, itemsize, i, is_sizes != 0 ? values[i + 1] - values[i] : values[i]);
+}
 }
 extern "C" __global__ void measure_lists(long long* lengths, long long /*size*/, long long count,
-                                         long long offsets, long long itemsize, long long most,
-                                         unsigned long long* longest) {
-  long long found = 0;
+long long offsets, long long itemsize, long long most,
+unsigned long long* longest) {
+long long found = 0;
 #pragma unroll 1
-  for (long long i = first_element(); i < count; i += stride()) {
-    long long length = read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
-    if (length > most) length = most;
-    if (length > found) found = length;
-    if (lengths != nullptr) lengths[i] = length;
-  }
-  if (longest != nullptr && found > 0) {
-    atomicMax(find_result(longest), static_cast<unsigned long long>(found));
-  }
+for (long long i = first_element(); i < count; i += stride()) {
+long long length = read_integer(offsets, itemsize, i + 1) - read_integer(offsets, itemsize, i);
+if (length > most) length = most;
+if (length > found) found = length;
+if (lengths != nullptr) lengths[i] = length;
+}
+if (longest != nullptr && found > 0) {
+atomicMax(find_result(longest), static_cast<unsigned long long>(found));
+}
 }
 namespace {
 struct PaddedRow {
-  long long data;
-  long long units;
+long long data;
+long long units;
 };
 __device__ PaddedRow find_row(long long row, long long units, long long data, long long offsets,
-                              long long itemsize, long long most, long long unit) {
-  const long long begin = read_integer(offsets, itemsize, row);
-  const long long length = read_integer(offsets, itemsize, row + 1) - begin;
-  return {data + begin * units * unit, (length < most ? length : most) * units};
+long long itemsize, long long most, long long unit) {
+const long long begin = read_integer(offsets, itemsize, row);
+const long long length = read_integer(offsets, itemsize, row + 1) - begin;
+return {data + begin * units * unit, (length < most ? length : most) * units};
 }
 }
 extern "C" __global__ void pad_rows(long long target, long long size, long long nbytes,
-                                    long long columns, long long units, long long unit,
-                                    long long data, long long offsets, long long itemsize,
-                                    long long most, unsigned long long low,
-                                    unsigned long long high) {
-  const int width = static_cast<int>(unit);
-  const long long row_units = columns * units;
-  const int step = kBlock / width;
+long long columns, long long units, long long unit,
+long long data, long long offsets, long long itemsize,
+long long most, unsigned long long low,
+unsigned long long high) {
+const int width = static_cast<int>(unit);
+const long long row_units = columns * units;
+const int step = kBlock / width;
 #pragma unroll 1
-  for (long long i = first_element(); i < size; i += stride()) {
-    const long long rest = nbytes - i * kBlock;
-    long long row = divide(i * step, row_units);
-    long long column = i * step - row * row_units;
-    PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
-    Block made{low, high};
-    if (column + step <= values.units) {
-      made = read_part(values.data + column * unit, rest);
-    } else {
+for (long long i = first_element(); i < size; i += stride()) {
+const long long rest = nbytes - i * kBlock;
+long long row = divide(i * step, row_units);
+long long column = i * step - row * row_units;
+const int end = rest < kBlock ? static_cast<int>(rest) : kBlock;
+Block made{low, high};
 #pragma unroll 1
-      for (int byte = 0; byte < kBlock && byte < rest; byte += width) {
-        if (column == row_units) {
-          column = 0;
-          values = find_row(++row, units, data, offsets, itemsize, most, unit);
-        }
-        if (column < values.units) {
-          made.write(byte, width, read_unit(values.data + column * unit, unit));
-        }
-        ++column;
-      }
-    }
-    write_part(target + i * kBlock, made, rest);
-  }
+for (int byte = 0; byte < end; ++row, column = 0) {
+const PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
+if (byte == 0 && column + step <= values.units) {
+made = read_part(values.data + column * unit, rest);
+break;
+}
+#pragma unroll 1
+for (; byte < end && column < row_units; byte += width, ++column) {
+if (column < values.units) {
+made.write(byte, width, read_unit(values.data + column * unit, unit));
+}
+}
+}
+write_part(target + i * kBlock, made, rest);
+}
 }
 )source";
 // clang-format on

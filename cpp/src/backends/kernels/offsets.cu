@@ -94,21 +94,20 @@ extern "C" __global__ void pad_rows(long long target, long long size, long long 
     const long long rest = nbytes - i * kBlock;
     long long row = divide(i * step, row_units);
     long long column = i * step - row * row_units;
-    PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
+    const int end = rest < kBlock ? static_cast<int>(rest) : kBlock;
     Block made{low, high};
-    if (column + step <= values.units) {  // all in one list
-      made = read_part(values.data + column * unit, rest);
-    } else {
 #pragma unroll 1
-      for (int byte = 0; byte < kBlock && byte < rest; byte += width) {
-        if (column == row_units) {
-          column = 0;
-          values = find_row(++row, units, data, offsets, itemsize, most, unit);
-        }
-        if (column < values.units) {  // with units of a block, always all in one list
+    for (int byte = 0; byte < end; ++row, column = 0) {
+      const PaddedRow values = find_row(row, units, data, offsets, itemsize, most, unit);
+      if (byte == 0 && column + step <= values.units) {  // all in one list
+        made = read_part(values.data + column * unit, rest);
+        break;
+      }
+#pragma unroll 1
+      for (; byte < end && column < row_units; byte += width, ++column) {
+        if (column < values.units) {  // units of a block are always in one list
           made.write(byte, width, read_unit(values.data + column * unit, unit));
         }
-        ++column;
       }
     }
     write_part(target + i * kBlock, made, rest);
