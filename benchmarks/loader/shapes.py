@@ -176,6 +176,7 @@ def _make_embeddings(random: np.random.Generator) -> pa.Table:
 
 
 OFFSETS = {"ragged": "offsets"}
+BY_POLARS = ", decoder=polars"  # of an order
 
 # The targets are those of issue 16.
 SHAPES = (
@@ -214,8 +215,13 @@ def _make_pass(shape: Shape, paths: list[Path], kind: str) -> Callable[[], Itera
     """Return what begins a pass: of pyarrow's scanner, or of a Loader."""
     if kind == "scanner":
         return partial(_open_floor, shape, paths)
-    loader = _make_loader(shape, paths, shuffle=kind == "shuffled")
-    return loader.__iter__
+    return _make_loader(shape, paths, **_read_kind(kind)).__iter__
+
+
+def _read_kind(kind: str) -> dict[str, Any]:
+    """Return the options of a Loader whose order is `kind`."""
+    order, _, decoder = kind.partition(BY_POLARS[:2])
+    return {"shuffle": order == "shuffled", "decoder": "polars" if decoder else "pyarrow"}
 
 
 def _make_loader(shape: Shape, paths: list[Path], **options: Any) -> arrowdl.Loader:
@@ -284,26 +290,30 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
         "polars": lambda: pl.read_parquet(paths),
     }
     targets = {"in order": shape.in_order, "shuffled": shape.shuffled}
-    has_tensors_only = _has_tensors_only(pq.read_schema(paths[0]))
+    schema = pq.read_schema(paths[0])
+    has_tensors_only = _has_tensors_only(schema)
+    if shape.files == 1 and shape.engine == "scanner" and all(map(_is_plain, schema.types)):
+        targets |= {f"{order}{BY_POLARS}": target for order, target in targets.items()}
     for order, target in targets.items():
         if target is not None:
-            shuffle = order == "shuffled"
-            loader = _make_loader(shape, paths, shuffle=shuffle)
-            passes[order] = partial(_drain, loader)
+            options = _read_kind(order)
+            passes[order] = partial(_drain, _make_loader(shape, paths, **options))
             loop = _loop_by_hand if has_tensors_only else _slice_by_hand
-            passes[f"by hand, {order}"] = partial(loop, shape, paths, shuffle)
+            if order in ("in order", "shuffled"):
+                passes[f"by hand, {order}"] = partial(loop, shape, paths, options["shuffle"])
     if shape.files > 1:
         targets["in order, new Loader"] = 1.1
         passes["in order, new Loader"] = lambda: _drain(_make_loader(shape, paths))
     seconds = _measure(passes, budget)
-    probes = {kind: _probe(shape.name, kind) for kind in ("scanner", "in order", "shuffled")}
+    kinds = ["scanner", *(kind for kind in targets if not kind.endswith("new Loader"))]
+    probes = {kind: _probe(shape.name, kind) for kind in kinds}
     for order, target in targets.items():
         if target is None:
             continue
         scanner = seconds["scanner"]
         ratio = seconds[order] / scanner
         hand = seconds.get(f"by hand, {order.partition(',')[0]}")
-        probe = probes["shuffled" if order == "shuffled" else "in order"]
+        probe = probes.get(order, probes["in order"])
         first = probe["first"] / probes["scanner"]["first"]
         print(
             f"{shape.name + ', ' + order:34} {ratio:6.2f} (at most {target:g}; "
@@ -325,6 +335,11 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
             "first ratio": first,
             "first reached": first <= FIRST_BATCH,
         }
+
+
+def _is_plain(type: pa.DataType) -> bool:
+    """Whether polars decodes columns of this type for a Loader."""
+    return bool(pa.types.is_boolean(type) or pa.types.is_float32(type))
 
 
 def _open_floor(shape: Shape, paths: list[Path]) -> Any:

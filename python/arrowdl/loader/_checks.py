@@ -25,6 +25,12 @@ def require_int(name: str, value: Any, least: int | None = None, most: int | Non
     return number
 
 
+def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise ValueError unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
+
+
 def require_bool(name: str, value: Any) -> bool:
     """`value` as a bool; NumPy's bools are accepted.
 

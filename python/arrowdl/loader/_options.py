@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, cast, get_args
 
 from arrowdl import _core
-from arrowdl.loader._checks import require_bool, require_int
+from arrowdl.loader._checks import require_bool, require_choice, require_int
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._skipped import check_number_name
@@ -203,8 +203,7 @@ class Options:
             raise ValueError("report= needs report_every=, the seconds between two reports")
 
     def _check_skips(self) -> None:
-        if self.on_error not in get_args(OnError):
-            raise ValueError(f"on_error={self.on_error!r}: expected 'raise' or 'skip'")
+        require_choice("on_error", self.on_error, get_args(OnError))
         if self.max_skipped_rows is None:
             return
         if self.on_error != "skip":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import reprlib
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -227,21 +228,22 @@ class EpochReader:
                 advise_skipping(error)
             raise
         except GeneratorExit:
-            text = self._describe_empty(before, reader) if is_first else ""
-            if text and self._is_complete(reader.position):
-                _log.warning("%s", text)
+            # At the end of the process nothing can be counted.
+            if is_first and not sys.is_finalizing() and self._is_complete(reader.position):
+                self._warn_if_empty(before, reader)
             raise
         if not is_whole:
             return
-        if is_first and (text := self._describe_empty(before, reader)):
-            _log.warning("%s", text)
+        if is_first:
+            self._warn_if_empty(before, reader)
         self._pipeline.check_read()
         if self._position is reader.position:
             self._position = Position(reader.position.epoch + 1)
 
-    def _describe_empty(self, before: Stats, reader: Reader) -> str:
+    def _warn_if_empty(self, before: Stats, reader: Reader) -> None:
         read = self.stats() - before
-        return describe_empty(read, reader, self._options, self._source, self._filter)
+        if text := describe_empty(read, reader, self._options, self._source, self._filter):
+            _log.warning("%s", text)
 
     def _note_lost(self) -> None:
         """Log the documents that are in no block, unless there are too many."""

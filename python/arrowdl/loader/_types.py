@@ -11,6 +11,7 @@ Nulls: TypeAlias = Literal["raise", "fill", "nan", "mask"]
 NullsOption: TypeAlias = Nulls | Mapping[str, Nulls]
 Ragged: TypeAlias = Literal["jagged", "padded", "offsets"]
 OnError: TypeAlias = Literal["raise", "skip"]
+Decoder: TypeAlias = Literal["pyarrow", "polars"]
 RaggedOption: TypeAlias = Ragged | Mapping[str, Ragged]
 Stack: TypeAlias = bool | Mapping[str, Sequence[str]]
 

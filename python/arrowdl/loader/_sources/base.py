@@ -133,6 +133,16 @@ class IndexedSource(ABC):
         """
         self.vocabulary = vocabulary
 
+    def use_decoder(self, decoder: str) -> None:
+        """Decode Parquet files by another library than pyarrow; called before anything is read.
+
+        Raises
+        ------
+        ValueError
+            The source has no Parquet files.
+        """
+        _refuse_decoder(self, decoder)
+
     def prepare(self) -> None:
         """Find what each worker process would find again; called before they are made."""
         return
@@ -274,6 +284,10 @@ class StreamSource:
         """As in `IndexedSource`."""
         self.vocabulary = vocabulary
 
+    def use_decoder(self, decoder: str) -> None:
+        """As in `IndexedSource`."""
+        _refuse_decoder(self, decoder)
+
     def prepare(self) -> None:
         """As in `IndexedSource`."""
         return
@@ -312,6 +326,13 @@ class StreamSource:
             with closing(self.open(0)) as stream:
                 any(len(array) > 0 for array in stream)
         return self._dictionaries.find(column)
+
+
+def _refuse_decoder(source: Any, decoder: str) -> None:
+    raise ValueError(
+        f'decoder="{decoder}" decodes Parquet files, and this source has none that the Loader '
+        "decodes itself: leave it out"
+    )
 
 
 def fingerprint(source: IndexedSource) -> str:

@@ -115,6 +115,7 @@ class DatasetSource(IndexedSource):
 
     decodes_units = True
     clock: Clock
+    _decoder = "pyarrow"
     _unread: list[int] = []  # noqa: RUF012  # units whose dictionaries could not be read
 
     def __init__(
@@ -149,15 +150,22 @@ class DatasetSource(IndexedSource):
         self._columns = len(columns)
         if any(map(is_ipc, self._fragments)):
             self._bytes = [float(self._stamps.get_size(unit.path)) for unit in self._fragments]
-        self._row_groups = open_row_groups(self._dataset, query)
+        self._row_groups = open_row_groups(self._dataset, query, self._decoder)
         self._limits = choose_limits(
             None if self._row_groups is None else self._bytes,
             is_local=is_local(self._dataset.filesystem),
             is_fetched=self._fetching is not None,
             largest_share=find_largest_share(shares, columns),
+            decoder=self._decoder,
         )
         self._dictionaries: Dictionaries | None = None
         self._codes: Vocabulary | None = None  # of all columns with dictionaries, once needed
+
+    def use_decoder(self, decoder: str) -> None:
+        if any(map(is_ipc, self._fragments)):
+            super().use_decoder(decoder)
+        self._decoder = decoder
+        self._use(self._query)
 
     def select(self, column: str) -> DatasetSource:
         made = object.__new__(type(self))  # a copy would read the dictionaries
@@ -331,7 +339,7 @@ class DatasetSource(IndexedSource):
         schema = pa.ipc.read_schema(pa.py_buffer(buffer))
         is_same = dataset.schema.equals(schema, check_metadata=True)
         self._dataset = dataset if is_same else dataset.replace_schema(schema)
-        self._row_groups = open_row_groups(self._dataset, self._query)
+        self._row_groups = open_row_groups(self._dataset, self._query, self._decoder)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)

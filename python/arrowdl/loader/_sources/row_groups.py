@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from arrowdl.loader._sources.file_stamps import is_local, names_file
+from arrowdl.loader._sources.polars_decoder import PolarsDecoder
 from arrowdl.loader._sources.scans import Check, NotePath, Query, naming_files
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class RowGroupFiles:
     dataset : pyarrow.dataset.FileSystemDataset
     query : Query
         Without a filter, with columns that are no fields of others.
+    decoder : {'pyarrow', 'polars'}
+        What decodes the columns that it can decode; pyarrow decodes the others.
 
     Attributes
     ----------
@@ -43,9 +46,12 @@ class RowGroupFiles:
         Of the batches.
     """
 
-    def __init__(self, dataset: ds.FileSystemDataset, query: Query) -> None:
+    def __init__(
+        self, dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
+    ) -> None:
         self._columns = query.columns
         self.schema = query.project(dataset)
+        self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
         self._footers: dict[
             str, pq.FileMetaData | None
         ] = {}  # None: a scanner has to read the file
@@ -133,20 +139,51 @@ class RowGroupFiles:
         with pa.OSFile(path) as opened:
             file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
             check([path])
-            for is_whole, some in groupby(groups, lambda group: _is_read_whole(group, rows)):
+            for how, some in groupby(
+                groups, lambda group: self._choose(group, rows, file.metadata)
+            ):
                 numbers = [group.id for group in some]
-                if not is_whole:
+                if how == "in parts":
                     yield from file.iter_batches(
                         rows, numbers, self._columns, use_threads=uses_threads
                     )
                     continue
                 # Faster than iter_batches, which has more tasks for each column.
                 for number in numbers:
-                    table = file.read_row_group(number, self._columns, use_threads=uses_threads)
-                    batches = table.to_batches()
+                    table = None
+                    if how == "by polars":
+                        table = self._read_by_polars(file, path, number)
+                        check([path])
+                    if table is None:
+                        table = file.read_row_group(number, self._columns, use_threads=uses_threads)
+                    batches = table.to_batches(max_chunksize=rows)
                     del table
                     yield from batches
                     del batches
+
+    def _choose(self, group: pq.RowGroupMetaData, rows: int, footer: pq.FileMetaData) -> str:
+        """Say how a row group is read: "by polars", "whole", or "in parts" that are joined."""
+        if self._polars is not None and self._polars.fits(group, footer):
+            return "by polars"
+        return "whole" if _is_read_whole(group, rows) else "in parts"
+
+    def _read_by_polars(self, file: pq.ParquetFile, path: str, number: int) -> pa.Table | None:
+        """Return a row group, of which polars decodes what it can; None if it fails."""
+        import pyarrow as pa
+
+        assert self._polars is not None
+        footer = file.metadata
+        start = sum(footer.row_group(i).num_rows for i in range(number))
+        columns = self._polars.read(path, start, footer.row_group(number).num_rows)
+        if columns is None:
+            return None
+        rest = [name for name in self.schema.names if name not in columns]
+        if rest:
+            table = file.read_row_group(number, rest)
+            columns.update(zip(table.column_names, table.columns, strict=True))
+        return pa.Table.from_arrays(
+            [columns[name] for name in self.schema.names], schema=self.schema
+        )
 
 
 def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:
@@ -210,8 +247,13 @@ class _Joined:
         yield from table.to_batches()
 
 
-def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFiles | None:
-    """Return what reads row groups of a dataset; None if only a scanner reads what `query` asks."""
+def open_row_groups(
+    dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
+) -> RowGroupFiles | None:
+    """Return what reads row groups of a dataset; None if only a scanner reads what `query` asks.
+
+    `decoder` as of `RowGroupFiles`.
+    """
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
@@ -230,7 +272,7 @@ def open_row_groups(dataset: ds.FileSystemDataset, query: Query) -> RowGroupFile
     # pyarrow.parquet takes a dot in a name for a field of a column.
     if query.columns is not None and any("." in name for name in names):
         return None
-    return RowGroupFiles(dataset, query) if len(set(names)) == len(names) > 0 else None
+    return RowGroupFiles(dataset, query, decoder) if len(set(names)) == len(names) > 0 else None
 
 
 def _has_field(schema: pa.Schema, field: pa.Field) -> bool:

@@ -81,7 +81,12 @@ FETCHED = ScanLimits(SCAN_BYTES // 16, 1, 8)
 
 
 def choose_limits(
-    sizes: Sequence[float] | None, *, is_local: bool, is_fetched: bool, largest_share: float
+    sizes: Sequence[float] | None,
+    *,
+    is_local: bool,
+    is_fetched: bool,
+    largest_share: float,
+    decoder: str = "pyarrow",
 ) -> ScanLimits:
     """Return the limits of the scans of a dataset.
 
@@ -95,6 +100,8 @@ def choose_limits(
         Whether row groups are fetched ahead, over a network.
     largest_share : float
         The share of the bytes that the largest column has.
+    decoder : {'pyarrow', 'polars'}
+        What decodes most columns.
     """
     if not is_local:
         return FETCHED if is_fetched else REMOTE
@@ -104,6 +111,8 @@ def choose_limits(
     import pyarrow as pa
 
     cores = pa.cpu_count()
+    if decoder == "polars":  # it decodes a row group in one thread, pyarrow a column
+        return ROW_GROUPS._replace(scans=cores)
     if max(sizes, default=0.0) < ROW_GROUPS.nbytes:
         cores -= 1  # the training's; larger row groups are decoded into cold memory anyway
     return ROW_GROUPS._replace(scans=max(1, math.ceil(cores * largest_share)))

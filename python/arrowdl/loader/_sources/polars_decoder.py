@@ -1,0 +1,127 @@
+"""`PolarsDecoder`: numbers and bools of row groups, decoded by polars.
+
+polars has no call that reads one row group, but a slice of a lazy frame reads only the row groups
+that have its rows.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+# A call takes as long as the decoding of so many values, and a column of a row group in the footer
+# as long as that of so many: pyarrow is faster where a call has fewer of them.
+_FEWEST_VALUES = 2**18
+_VALUES_OF_FOOTER = 3_000
+# Of a larger row group the rows are decoded part by part.
+_MOST_BYTES = 2**27
+
+# Files whose footers are kept.
+_MOST_FRAMES = 64
+
+_has_forked = False
+
+
+def _after_fork_in_child() -> None:
+    global _has_forked
+    _has_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class PolarsDecoder:
+    """Decodes columns of row groups of local Parquet files.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the columns that are read.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns that it decodes: those of integers, of floats of 32 and 64 bits and of bools, in
+        which polars and Arrow have the same values.
+
+    Raises
+    ------
+    ImportError
+        polars is not installed.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._polars = import_polars()
+        self._schema = schema
+        self._frames: dict[str, Any] = {}
+        self.names = [field.name for field in schema if _is_plain(field.type)]
+
+    def fits(self, group: pq.RowGroupMetaData, metadata: pq.FileMetaData) -> bool:
+        """Whether it decodes a row group of the file of `metadata` faster than pyarrow.
+
+        Never in a forked process: the threads of polars are gone, and its calls would not return.
+        """
+        values = group.num_rows * len(self.names)
+        footer = metadata.num_row_groups * metadata.num_columns
+        return (
+            not _has_forked
+            and values >= max(_FEWEST_VALUES, footer * _VALUES_OF_FOOTER)
+            and group.total_byte_size <= _MOST_BYTES
+        )
+
+    def read(self, path: str, start: int, rows: int) -> dict[str, pa.ChunkedArray] | None:
+        """Return the columns `names` of `rows` rows from `start` on.
+
+        None if polars fails, or finds anything else than pyarrow: then pyarrow says why, or knows
+        better.
+        """
+        pl = self._polars
+        try:
+            table = self._open(path).slice(start, rows).collect().to_arrow()
+        except (Exception, pl.exceptions.PanicException):
+            return None
+        if table.num_rows != rows or any(
+            field.type != self._schema.field(field.name).type for field in table.schema
+        ):
+            return None
+        return dict(zip(table.column_names, table.columns, strict=True))
+
+    def _open(self, path: str) -> Any:
+        """Return the lazy frame of a file, which keeps its footer."""
+        if path not in self._frames:
+            if len(self._frames) >= _MOST_FRAMES:
+                self._frames.clear()
+            lazy = self._polars.scan_parquet(
+                path, glob=False, hive_partitioning=False, use_statistics=False
+            )
+            self._frames[path] = lazy.select(self.names)
+        return self._frames[path]
+
+
+def import_polars() -> Any:
+    """Return the module.
+
+    Raises
+    ------
+    ImportError
+        With what to install.
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError(
+            'decoder="polars" needs polars: pip install polars, or leave out decoder='
+        ) from error
+    return polars
+
+
+def _is_plain(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    is_number = pa.types.is_integer(type) or pa.types.is_float32(type) or pa.types.is_float64(type)
+    return bool(is_number or pa.types.is_boolean(type))
