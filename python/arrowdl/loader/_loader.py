@@ -136,10 +136,10 @@ class Loader(AdaptedReader):
         another process truncates a mapped file, this process ends with SIGBUS. False reads the
         files instead, in the order of whole files.
     decoder : {'pyarrow', 'polars'}
-        What decodes Parquet files. polars decodes integers, bools and floats of 32 and 64 bits in
-        half the time or less, of row groups of up to 128 MiB in local files that are read without a
-        `filter`, and a row group at a time; pyarrow decodes the rest, and all in forked processes.
-        The rows, their order and states are the same.
+        What decodes Parquet files. polars is faster at integers, bools and floats of 32 and 64
+        bits, most of all at bools and nulls. It decodes those in whole row groups of up to 128 MiB,
+        of local files that are read without a `filter`; pyarrow decodes the rest, and all in forked
+        processes. Rows, their order, errors and states are the same.
     nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
         As in `to_torch`: one policy, or the policies of columns, or of matrices of `stack`, by
         name. Other columns raise.
