@@ -50,6 +50,15 @@ bool is_changed(const Type& type, const Dtype& dtype) {
   return type.layout == Layout::kRunEndEncoded || type.dtype != &dtype;
 }
 
+/// Whether a tensor is of bools, numbers of 8 to 64 bits or complex numbers on the CPU.
+bool is_plain(const DLTensor& tensor) {
+  const DLDataType dtype = tensor.dtype;
+  const bool is_number = dtype.code == kDLInt || dtype.code == kDLUInt || dtype.code == kDLFloat ||
+                         dtype.code == kDLBool;
+  return tensor.device.device_type == kDLCPU && dtype.lanes == 1 && dtype.bits >= 8 &&
+         ((is_number && dtype.bits <= 64) || dtype.code == kDLComplex);
+}
+
 /// `array` as CPU memory, if the host can read it.
 DeviceArray as_cpu(const DeviceArray& array) {
   if (array.device().type == kDLCPU || !is_host_readable(array.device())) return array;
@@ -412,6 +421,10 @@ py::object Converter::make_by(PyObject* from_dlpack, OwnedTensor tensor) const {
   if (framework_.api != nullptr) {
     if (is_moved) tensor = copy_by(*framework_.api, std::move(tensor), *options_.device);
     return to_object(*framework_.api, std::move(tensor));
+  }
+  if (from_dlpack == framework_.from_dlpack && framework_.from_plain != Py_None &&
+      is_plain(*tensor)) {
+    from_dlpack = framework_.from_plain;
   }
   if (framework_.alignment > 1) tensor = align_large(std::move(tensor));
   const bool in_place = options_.access == Access::kInPlace;

@@ -28,6 +28,7 @@ std::unique_ptr<const Framework> load(const char* name) {
     return py::object(loaded.attr(name)).release().ptr();
   };
   framework->from_dlpack = take("from_dlpack");
+  framework->from_plain = take("from_plain");
   framework->from_offsets = take("from_offsets");
   framework->make_jagged = take("make_jagged");
   framework->make_variable = take("make_variable");

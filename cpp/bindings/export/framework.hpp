@@ -18,6 +18,7 @@ struct Framework {
   PyObject* from_offsets = nullptr;   ///< the same for offsets and lengths; may change their dtype
   PyObject* make_jagged = nullptr;    ///< (values, offsets) -> object
   PyObject* make_variable = nullptr;  ///< (values, offsets, shapes, permutation) -> object
+  PyObject* from_plain = nullptr;     ///< the same for `is_plain` tensors, or None
   PyObject* unpack_bits_on_device = nullptr;  ///< (bytes, offset, length, repeat) -> bool tensor
   PyObject* fill = nullptr;                   ///< (values, valid, item) -> tensor
   PyObject* all_valid = nullptr;              ///< (values) -> bool tensor

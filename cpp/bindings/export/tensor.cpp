@@ -8,8 +8,10 @@
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "export/consumer.hpp"
+#include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"
+#include "support/errors.hpp"
 #include "support/gil.hpp"
 
 namespace arrowdl::python {
@@ -88,19 +90,37 @@ py::tuple Tensor::dlpack_device() const {
   return py::make_tuple(static_cast<int>(device.device_type), device.device_id);
 }
 
+namespace {
+
+Tensor& get_tensor(PyObject* self) { return py::handle(self).cast<Tensor&>(); }
+
+const Parameters<4> parameters("__dlpack__", {"stream", "max_version", "dl_device", "copy"});
+
+PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
+  return guarded([&] {
+    const auto values = parameters.read(args, n, names);
+    const bool is_versioned = values[1] != nullptr && values[1] != Py_None;
+    return get_tensor(self).dlpack(self, values[0], is_versioned).release().ptr();
+  });
+}
+
+PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
+  return guarded([&] { return get_tensor(self).dlpack_device().release().ptr(); });
+}
+
+PyMethodDef methods[] = {{"__dlpack__", as_method(dlpack), kFastCall, nullptr},
+                         {"__dlpack_device__", as_method(dlpack_device), METH_NOARGS, nullptr}};
+
+}  // namespace
+
 void register_tensor(py::module_& m) {
-  py::class_<Tensor>(m, "Tensor", py::is_final(),
-                     "A tensor for one consumer: `__dlpack__` exports it once.")
-      .def(
-          "__dlpack__",
-          [](const py::object& self, const py::object& stream, const py::object& max_version,
-             const py::object&, const py::object&) {
-            return self.cast<Tensor&>().dlpack(self.ptr(), stream.ptr(), !max_version.is_none());
-          },
-          py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
-          py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
-      .def("__dlpack_device__", &Tensor::dlpack_device)
-      .def(
+  py::class_<Tensor> type(m, "Tensor", py::is_final(),
+                          "A tensor for one consumer: `__dlpack__` exports it once.");
+  for (PyMethodDef& method : methods) {  // called for each tensor: pybind11's take thrice the time
+    type.attr(method.ml_name) = py::reinterpret_steal<py::object>(
+        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &method));
+  }
+  type.def(
           "_as_bytes",
           [](const py::object& self) { return self.cast<Tensor&>().as_bytes(self.ptr()); },
           "The memory of values of less than a byte as uint8, in place of this tensor.")

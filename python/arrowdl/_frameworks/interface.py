@@ -20,6 +20,9 @@ class Framework:
         The class with the DLPack C exchange API, which is faster than `from_dlpack`. None without.
     from_dlpack : callable
         ``(producer)`` to a tensor that shares the memory; for frameworks without the exchange API.
+    from_plain : callable, optional
+        `from_dlpack` without its checks, for tensors of bools, numbers of 8 to 64 bits and complex
+        numbers on the CPU.
     from_offsets : callable
         `from_dlpack` for offsets and lengths, which may be narrowed to a type that holds them.
     make_jagged : callable
@@ -55,6 +58,7 @@ class Framework:
 
     tensor_type: type | None = None
     from_dlpack: Callable[[Any], Any]
+    from_plain: Callable[[Any], Any] | None = None
     from_offsets: Callable[[Any], Any]
     make_jagged: Callable[[Any, Any], Any]
     make_variable: Callable[[Any, Any, Any, list[int]], Any]

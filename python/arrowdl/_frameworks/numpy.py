@@ -78,6 +78,7 @@ def _put(array: Any, name: str, index: int) -> NoReturn:
 
 FRAMEWORK = Framework(
     from_dlpack=_from_dlpack,
+    from_plain=np.from_dlpack,
     from_offsets=np.from_dlpack,
     make_jagged=numpy_like.make_jagged,
     make_variable=numpy_like.make_variable,
