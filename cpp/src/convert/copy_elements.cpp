@@ -7,6 +7,7 @@
 #include "convert/fill_value.hpp"
 #include "convert/host_tensor.hpp"
 #include "util/bit_util.hpp"
+#include "util/copy_bytes.hpp"
 #include "util/visit_width.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -20,7 +21,7 @@ void copy_all(const ArrayAsTensor& reading, uint8_t* target) {
   } else if (view.dtype->code == kDLBool) {
     canonicalize_bools(view.data, view.size(), target);
   } else {
-    std::memcpy(target, view.data, static_cast<std::size_t>(view.nbytes()));
+    copy_bytes(target, view.data, view.nbytes());
   }
 }
 

@@ -1,5 +1,4 @@
 // Copies whole arrays to a device, or on their own.
-#include <cstring>
 #include <utility>
 
 #include "arrowdl/backends.hpp"
@@ -9,6 +8,7 @@
 #include "copy/copy_ranges.hpp"
 #include "copy/staging_pool.hpp"
 #include "sync/stream_work.hpp"
+#include "util/copy_bytes.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -68,8 +68,8 @@ DeviceArray duplicate_on_host(const DeviceArray& array) {
   const CopyPlan plan = planner.plan(array);
   const Target target(planner.size());
   for (const CopyRange& range : planner.ranges()) {
-    std::memcpy(target.address() + range.offset, range.source,
-                static_cast<std::size_t>(range.size));
+    copy_bytes(target.address() + range.offset, static_cast<const uint8_t*>(range.source),
+               range.size);
   }
   return DeviceArray::import(array.export_schema(), target.make(plan));
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "copy/staging_pool.hpp"
+#include "util/copy_bytes.hpp"
 #include "util/parallel_for.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -38,16 +39,6 @@ std::optional<Device> find_staging(MemoryOps& memory, const Device& from, const 
         return memory.is_pinned(range.source);
       });
   return needs_none ? std::nullopt : pinned;
-}
-
-/// Copies `size` bytes on several threads.
-void copy_parallel(uint8_t* target, const uint8_t* source, int64_t size) {
-  constexpr int64_t kShare = int64_t{512} << 10;
-  parallel_for((size + kShare - 1) / kShare, [&](int64_t i) noexcept {
-    const int64_t first = i * kShare;
-    std::memcpy(target + first, source + first,
-                static_cast<std::size_t>(std::min(kShare, size - first)));
-  });
 }
 
 /// Pinned blocks that a device fills in turn, while the host empties those that are full.
@@ -102,7 +93,7 @@ class BlockRing {
   void drain(Block& block, uint8_t* target) const {
     if (block.end == block.start) return;
     synchronize_event(device_, block.filled.handle());
-    copy_parallel(target + block.start, block.address, block.end - block.start);
+    copy_bytes(target + block.start, block.address, block.end - block.start);
     block.end = block.start;
   }
 
