@@ -157,8 +157,8 @@ enum class Kernel {
 /// The kernels of a device. None of them waits.
 class KernelOps {
  public:
-  /// Launches `kernel` for `size` elements, the kernel's second argument. `arguments` points to
-  /// each of the arguments, all of 8 bytes, which are read before this returns.
+  /// Launches `kernel` for `size` elements, one at least, the kernel's second argument. `arguments`
+  /// points to each of the arguments, all of 8 bytes, which are read before this returns.
   virtual void launch(const Device& device, Kernel kernel, int64_t size, void** arguments,
                       StreamHandle stream) = 0;
 

@@ -13,7 +13,7 @@ void pack_on_device(KernelOps& kernels, const Device& device, uint8_t* bits,
                     const uint8_t* elements, int64_t count, int64_t itemsize, const BitRule& rule,
                     StreamHandle stream) {
   BitRule given = rule;
-  constexpr int64_t kBits = 32;  // that a thread packs
+  constexpr int64_t kBits = 32;  // that a thread packs, as in elements.cu
   int64_t size = (count + kBits - 1) / kBits;
   int64_t source = to_address(elements);
   void* arguments[] = {&bits,       &size,       &count,       &source,      &itemsize,

@@ -21,11 +21,15 @@ namespace {
 template <typename Use>
 void for_each_part(const std::vector<CopyRange>& ranges, int64_t start, int64_t end,
                    const Use& use) {
-  for (const CopyRange& range : ranges) {
-    const int64_t first = std::max(start, range.offset);
-    const int64_t last = std::min(end, range.offset + range.size);
+  const auto ends_before = [](const CopyRange& range, int64_t at) {
+    return range.offset + range.size <= at;
+  };
+  auto range = std::lower_bound(ranges.begin(), ranges.end(), start, ends_before);
+  for (; range != ranges.end() && range->offset < end; ++range) {
+    const int64_t first = std::max(start, range->offset);
+    const int64_t last = std::min(end, range->offset + range->size);
     if (first >= last) continue;
-    use(first, static_cast<const uint8_t*>(range.source) + (first - range.offset), last - first);
+    use(first, static_cast<const uint8_t*>(range->source) + (first - range->offset), last - first);
   }
 }
 
@@ -127,7 +131,7 @@ class FilledBlocks {
     last_is_held_ = end_ == size;
   }
   ~FilledBlocks() {
-    while (copied_ < count_) release_next();
+    while (released_ < count_) release_next();
   }
   FilledBlocks(const FilledBlocks&) = delete;
   FilledBlocks& operator=(const FilledBlocks&) = delete;
@@ -179,24 +183,24 @@ class FilledBlocks {
   /// Copies the next shares that are full, at once where they are in one block.
   void copy_full(const Device& to, uint8_t* target) {
     const int64_t count = share_count();
-    while (next_ < count) {
-      const int64_t first = next_;
+    while (next_share_ < count) {
+      const int64_t first = next_share_;
       const int64_t last = std::min(count, (first / kSharesOfBlock + 1) * kSharesOfBlock);
-      while (next_ < last &&
-             is_full_[static_cast<std::size_t>(next_)].load(std::memory_order_acquire)) {
-        ++next_;
+      while (next_share_ < last &&
+             is_full_[static_cast<std::size_t>(next_share_)].load(std::memory_order_acquire)) {
+        ++next_share_;
       }
-      if (next_ == first) return;
+      if (next_share_ == first) return;
       const int64_t offset = start_ + first * kShare;
       work_.memory().copy(to, target + offset, pinned_, address(first),
-                          std::min(end_, start_ + next_ * kShare) - offset, work_.stream());
-      if (next_ == last) release_next();
+                          std::min(end_, start_ + next_share_ * kShare) - offset, work_.stream());
+      if (next_share_ == last) release_next();
     }
   }
 
   void release_next() noexcept {
-    std::shared_ptr<uint8_t> block = std::move(blocks_[copied_++]);
-    if (copied_ < count_ || !last_is_held_) work_.release(std::move(block));
+    std::shared_ptr<uint8_t> block = std::move(blocks_[released_++]);
+    if (released_ < count_ || !last_is_held_) work_.release(std::move(block));
   }
 
   StreamWork& work_;
@@ -207,8 +211,8 @@ class FilledBlocks {
   std::array<std::shared_ptr<uint8_t>, kMostBlocks> blocks_;
   std::array<std::atomic<bool>, kMostBlocks * kSharesOfBlock> is_full_{};
   std::size_t count_ = 0;
-  std::size_t copied_ = 0;
-  int64_t next_ = 0;  ///< the first share that is not being copied
+  std::size_t released_ = 0;
+  int64_t next_share_ = 0;  ///< the first share that is not being copied
   bool last_is_held_ = false;
 };
 

@@ -148,7 +148,7 @@ bool StagingPool::reserve(int64_t size, Wait wait) {
   // Without pending releases, each block is being filled by a thread, or is lost with its device:
   // a caller that has none would wait in vain.
   const bool may_refuse = wait == Wait::kNo || pending_releases() > 0;
-  make_room(size);
+  if (wait == Wait::kYes) make_room(size);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes_ > 0 && may_refuse && bytes_ + size > limit_) return false;
   idle_.reserve(count_ + lent_ + 1);

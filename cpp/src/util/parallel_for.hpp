@@ -19,8 +19,8 @@ void run_chunks(int64_t count, ChunkCall call, const void* context, int64_t most
 
 /// Calls `work(i)` for every i in [0, count), in any order, on this thread and on idle helper
 /// threads (`set_thread_limit`), `most_threads` at most. Returns when all calls have returned. A
-/// chunk should take 50 us or more. `work` must not call parallel_for, wait for another thread or
-/// use Python.
+/// chunk should take 50 us or more. `work` must not call parallel_for or use Python, nor wait for
+/// another thread, but on the calling thread for what needs no helper.
 template <typename Work>
 void parallel_for(int64_t count, const Work& work, int64_t most_threads = INT64_MAX) {
   static_assert(std::is_nothrow_invocable_v<const Work&, int64_t>,

@@ -7,6 +7,8 @@ from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import IndexedSource, Source
 from arrowdl.loader._stats import Stats
 
+_LONGEST = 200  # characters of a filter
+
 
 def describe_empty(
     read: Stats, reader: Reader, options: Options, source: Source, filter: str | None
@@ -37,11 +39,15 @@ def describe_empty(
         )
     if filter is not None and not read.batches and (kept := _describe_rows(source)):
         return (
-            f"filter={filter} keeps {kept}: this epoch has no batch. Look at some "
+            f"filter={_shorten(filter)} keeps {kept}: this epoch has no batch. Look at some "
             "rows of a Loader without it: nulls and NaN are equal to nothing, and values may "
             "have another spelling, unit or time zone"
         )
     return ""
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _name(reader: Reader) -> str:

@@ -20,6 +20,7 @@ from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import check_has_plan, open_source
+from arrowdl.loader._sources.polars_decoder import import_polars
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._storage.access import Access
@@ -137,9 +138,10 @@ class Loader(AdaptedReader):
         files instead, in the order of whole files.
     decoder : {'pyarrow', 'polars'}
         What decodes Parquet files. polars is faster at integers, bools and floats of 32 and 64
-        bits, most of all at bools and nulls. It decodes those in whole row groups of up to 128 MiB,
-        of local files that are read without a `filter`; pyarrow decodes the rest, and all in forked
-        processes. Rows, their order, errors and states are the same.
+        bits, most of all at bools and nulls. It decodes those in whole row groups of a quarter of a
+        million values and up to 128 MiB, of local files that are read without a `filter`; pyarrow
+        decodes the rest, and all in forked processes. Rows, their order, errors and states are the
+        same; only what is under a mask of nulls may differ, which nobody promises.
     nulls : {'raise', 'fill', 'nan', 'mask'} or mapping of str to these
         As in `to_torch`: one policy, or the policies of columns, or of matrices of `stack`, by
         name. Other columns raise.
@@ -308,6 +310,8 @@ class Loader(AdaptedReader):
         cache_bytes: int | None = None,
     ) -> None:
         require_choice("decoder", decoder, get_args(Decoder))
+        if decoder == "polars":
+            import_polars()  # on all ranks alike, before they share a plan
         options = Options(
             batch_size=batch_size,
             global_batch_size=global_batch_size,

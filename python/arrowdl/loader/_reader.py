@@ -7,7 +7,7 @@ import logging
 import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, Self
@@ -228,9 +228,11 @@ class EpochReader:
                 advise_skipping(error)
             raise
         except GeneratorExit:
-            # At the end of the process nothing can be counted.
-            if is_first and not sys.is_finalizing() and self._is_complete(reader.position):
-                self._warn_if_empty(before, reader)
+            # At the end of the process nothing can be counted, and no error of that may escape.
+            if is_first and not sys.is_finalizing():
+                with suppress(Exception):
+                    if self._is_complete(reader.position):
+                        self._warn_if_empty(before, reader)
             raise
         if not is_whole:
             return

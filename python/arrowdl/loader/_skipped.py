@@ -103,17 +103,21 @@ def advise_skipping(error: Exception) -> None:
 
 
 @contextmanager
-def opening(left_out: list[Skipped] | None) -> Iterator[None]:
+def opening(left_out: list[Skipped] | None, *, has_filter: bool = False) -> Iterator[None]:
     """Say in the error of a damaged file that `on_error` can skip it, unless it may be left out.
 
     Parameters
     ----------
     left_out : list of Skipped, optional
         As of `open_dataset`.
+    has_filter : bool
+        Whether a filter may be what fails, of values that are no files' fault.
     """
     try:
         yield
     except Exception as error:
+        if has_filter and not isinstance(error, OSError):
+            raise
         if left_out is None and (_is_of_content(error) or _is_of_content(error.__cause__)):
             error.add_note(_ADVICE)
         elif left_out is None:

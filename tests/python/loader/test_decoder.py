@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +267,76 @@ def test_a_filter_is_pyarrows(tmp_path: Path, decoded: list[str]) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
     assert_same(path, filter=ds.field("x") > 1_200)
     assert not decoded
+
+
+def test_names_of_columns_are_no_patterns(tmp_path: Path, decoded: list[str]) -> None:
+    columns = {name: np.arange(ROWS) + i for i, name in enumerate(["*", "^x1$", "x1", "é \n"])}
+    path = write(tmp_path / "x.parquet", {**columns, "text": ["a"] * ROWS})
+    assert_same(path, columns=["*"])
+    assert_same(path, columns=["^x1$", "x1"])
+    assert_same(path, columns=["é \n", "*", "x1"])
+    assert decoded
+
+
+def test_masks_and_what_they_leave(tmp_path: Path, decoded: list[str]) -> None:
+    path = write(tmp_path / "x.parquet", make_numbers(ROWS, has_nulls=True))
+    made, expected = (read(path, decoder, nulls="mask") for decoder in ("polars", "pyarrow"))
+    for ours, theirs in zip(made, expected, strict=True):
+        for name, (values, valid) in theirs.items():
+            np.testing.assert_array_equal(ours[name][1], valid)
+            np.testing.assert_array_equal(ours[name][0][valid], values[valid])
+    assert decoded
+
+
+def test_a_failure_of_polars_is_logged_once(
+    tmp_path: Path,
+    decoded: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise TypeError("scan_parquet() got an unexpected keyword argument")
+
+    path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
+    monkeypatch.setattr(polars, "scan_parquet", fail)
+    assert_same(path)
+    assert not decoded
+    (record,) = caplog.records
+    assert "pyarrow decodes what polars cannot, such as rows of" in record.getMessage()
+    assert "unexpected keyword argument" in record.getMessage()
+
+
+def test_the_users_engine_is_not_asked(tmp_path: Path, decoded: list[str]) -> None:
+    path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
+    with polars.Config():
+        polars.Config.set_engine_affinity("gpu")
+        assert_same(path)
+    assert decoded
+
+
+def test_memory_of_polars_is_of_one_array(tmp_path: Path) -> None:
+    """A shuffle permutes rows in it, and a training writes to it."""
+    columns = {"x": np.arange(ROWS), "y": np.zeros(ROWS), "z": np.zeros(ROWS, np.int32)}
+    options = {"use_dictionary": False, "compression": "none"}
+    path = write(tmp_path / "x.parquet", columns, **options)
+    decoder = polars_decoder.PolarsDecoder(pq.read_schema(path))
+    read_twice = [decoder.read(str(path), GROUP, GROUP) for _ in range(2)]
+    buffers = [
+        column.chunk(0).buffers()[1]
+        for found in read_twice
+        if found is not None
+        for column in found.values()
+    ]
+    ranges = sorted((buffer.address, buffer.address + buffer.size) for buffer in buffers)
+    assert len(ranges) == 6
+    assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
+    if not Path("/proc/self/maps").exists():
+        return
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, access, _, _, inode = line.split()[:5]
+        first, last = (int(number, 16) for number in span.split("-"))
+        if any(first < end and start < last for start, end in ranges):
+            assert (access, inode) == ("rw-p", "0")
 
 
 def test_sources_without_parquet_files_are_refused(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ struct Rule {
   unsigned long long limit;
 
   __device__ bool holds(unsigned long long value) const { return ((value ^ flip) & mask) > limit; }
-  /// The same for the bytes of a block, each an element, with a limit of 0.
+  /// The same for the bytes of a block, each an element, with a limit of 0: of `flip` and `mask`
+  /// the lowest byte counts.
   __device__ unsigned find(const Block& bytes) const {
     constexpr unsigned long long kEach = 0x0101010101010101ULL;
     const unsigned long long flips = (flip & 255) * kEach;

@@ -10,7 +10,7 @@ __device__ long long first_element() {
 __device__ long long stride() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
 /// Many threads that change one number, or numbers of one cache line, wait for each other: a kernel
-/// has so many results, which the host puts together.
+/// has one result in each of 64 lines, which the host puts together. As in kernel_blocks.hpp.
 constexpr int kResults = 1024;
 
 /// The result of this thread: one in each 128 bytes is used.

@@ -295,8 +295,10 @@ class DatasetSource(IndexedSource):
         return max((size / rows for size, rows in sizes if rows > 0), default=0.0)
 
     def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
-        with opening(self._left_out), naming_files([unit.path for unit in units]):
-            if self._query.filter is None:
+        filter = self._query.filter
+        paths = [unit.path for unit in units]
+        with opening(self._left_out, has_filter=filter is not None), naming_files(paths):
+            if filter is None:
                 return list(map(count_rows, units))
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
             query = replace(self._query, columns=[])

@@ -6,12 +6,17 @@ that have its rows.
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any
+
+from arrowdl.loader._skipped import describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+_log = logging.getLogger("arrowdl.loader")
 
 # A call takes as long as the decoding of so many values, and a column of a row group in the footer
 # as long as that of so many: pyarrow is faster where a call has fewer of them.
@@ -59,7 +64,10 @@ class PolarsDecoder:
         self._polars = import_polars()
         self._schema = schema
         self._frames: dict[str, Any] = {}
-        self.names = [field.name for field in schema if _is_plain(field.type)]
+        self._has_failed = False
+        self.names = [
+            field.name for field in schema if _is_plain(field.type) and not _is_pattern(field.name)
+        ]
 
     def fits(self, group: pq.RowGroupMetaData, metadata: pq.FileMetaData) -> bool:
         """Whether it decodes a row group of the file of `metadata` faster than pyarrow.
@@ -80,27 +88,34 @@ class PolarsDecoder:
         None if polars fails, or finds anything else than pyarrow: then pyarrow says why, or knows
         better.
         """
-        pl = self._polars
         try:
-            table = self._open(path).slice(start, rows).collect().to_arrow()
-        except (Exception, pl.exceptions.PanicException):
-            return None
-        if table.num_rows != rows or any(
-            field.type != self._schema.field(field.name).type for field in table.schema
-        ):
-            return None
+            frame = self._open(path).slice(start, rows).collect(engine="in-memory")
+            table = frame.to_arrow()
+        except (Exception, self._polars.exceptions.PanicException) as error:
+            return self._give_up(path, describe(error))
+        types = [self._schema.field(name).type for name in self.names]
+        if (table.num_rows, table.column_names, table.schema.types) != (rows, self.names, types):
+            return self._give_up(path, f"it has made {table.num_rows} rows of {table.schema}")
         return dict(zip(table.column_names, table.columns, strict=True))
 
     def _open(self, path: str) -> Any:
         """Return the lazy frame of a file, which keeps its footer."""
-        if path not in self._frames:
-            if len(self._frames) >= _MOST_FRAMES:
-                self._frames.clear()
+        frame = self._frames.get(path)
+        if frame is None:
             lazy = self._polars.scan_parquet(
                 path, glob=False, hive_partitioning=False, use_statistics=False
             )
-            self._frames[path] = lazy.select(self.names)
-        return self._frames[path]
+            frame = lazy.select(self.names)
+            if len(self._frames) >= _MOST_FRAMES:
+                self._frames.clear()
+            self._frames[path] = frame
+        return frame
+
+    def _give_up(self, path: str, why: str) -> None:
+        """Leave a row group to pyarrow; the log says so once."""
+        if not self._has_failed:
+            self._has_failed = True
+            _log.warning("pyarrow decodes what polars cannot, such as rows of %r: %s", path, why)
 
 
 def import_polars() -> Any:
@@ -118,6 +133,11 @@ def import_polars() -> Any:
             'decoder="polars" needs polars: pip install polars, or leave out decoder='
         ) from error
     return polars
+
+
+def _is_pattern(name: str) -> bool:
+    """Whether polars selects other columns by a name."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def _is_plain(type: pa.DataType) -> bool:

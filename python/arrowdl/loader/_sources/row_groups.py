@@ -152,7 +152,7 @@ class RowGroupFiles:
                 for number in numbers:
                     table = None
                     if how == "by polars":
-                        table = self._read_by_polars(file, path, number)
+                        table = self._read_by_polars(file, path, number, uses_threads)
                         check([path])
                     if table is None:
                         table = file.read_row_group(number, self._columns, use_threads=uses_threads)
@@ -167,7 +167,9 @@ class RowGroupFiles:
             return "by polars"
         return "whole" if _is_read_whole(group, rows) else "in parts"
 
-    def _read_by_polars(self, file: pq.ParquetFile, path: str, number: int) -> pa.Table | None:
+    def _read_by_polars(
+        self, file: pq.ParquetFile, path: str, number: int, uses_threads: bool
+    ) -> pa.Table | None:
         """Return a row group, of which polars decodes what it can; None if it fails."""
         import pyarrow as pa
 
@@ -179,7 +181,7 @@ class RowGroupFiles:
             return None
         rest = [name for name in self.schema.names if name not in columns]
         if rest:
-            table = file.read_row_group(number, rest)
+            table = file.read_row_group(number, rest, use_threads=uses_threads)
             columns.update(zip(table.column_names, table.columns, strict=True))
         return pa.Table.from_arrays(
             [columns[name] for name in self.schema.names], schema=self.schema
