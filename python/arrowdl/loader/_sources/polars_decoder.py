@@ -92,10 +92,12 @@ class PolarsDecoder:
             frame = self._open(path).slice(start, rows).collect(engine="in-memory")
             table = frame.to_arrow()
         except (Exception, self._polars.exceptions.PanicException) as error:
-            return self._give_up(path, describe(error))
+            self._give_up(path, describe(error))
+            return None
         types = [self._schema.field(name).type for name in self.names]
         if (table.num_rows, table.column_names, table.schema.types) != (rows, self.names, types):
-            return self._give_up(path, f"it has made {table.num_rows} rows of {table.schema}")
+            self._give_up(path, f"it has made {table.num_rows} rows of {table.schema}")
+            return None
         return dict(zip(table.column_names, table.columns, strict=True))
 
     def _open(self, path: str) -> Any:
