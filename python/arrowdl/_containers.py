@@ -37,8 +37,7 @@ def read_frame(frame: Any) -> _core.DeviceArray | None:
         if not hasattr(values, "flags") or not _is_numbers(values):
             return None
         columns.append(values)
-    array = _core.make_struct(names, [_core.to_arrow_device(column) for column in columns])
-    return None if _core.has_nan(array) else array
+    return _core.make_struct(names, [_core.to_arrow_device(column) for column in columns])
 
 
 def _list_columns(frame: Any) -> Iterator[Any]:
@@ -54,11 +53,13 @@ def _list_columns(frame: Any) -> Iterator[Any]:
 
 
 def _is_numbers(values: Any) -> bool:
-    """Whether `values` are numbers that Arrow stores as they are."""
+    """Whether `values`, not empty, are numbers that Arrow stores as they are, and none is NaN."""
     dtype = values.dtype
     is_plain = dtype.kind in "iu" or (dtype.kind == "f" and 4 <= dtype.itemsize <= 8)
-    flags = values.flags
-    return bool(is_plain and dtype.isnative and flags.c_contiguous and flags.aligned)
+    if not is_plain or not dtype.isnative or not values.flags.c_contiguous:
+        return False
+    least = values.min() if dtype.kind == "f" else 0  # NaN if there is one
+    return bool(least == least)
 
 
 def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:

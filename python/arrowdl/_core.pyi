@@ -1597,9 +1597,6 @@ def dtype_name(dtype: DtypeLike) -> str:
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray:
     """Return a struct array that shares the memory of `arrays`."""
 
-def has_nan(fields: Any) -> bool:
-    """Return whether a float32 or float64 field of a struct in host memory has a NaN."""
-
 def make_list(values: Any, offsets: Any) -> DeviceArray:
     """Return a list array of `values`, divided at `offsets` (int32: List, int64: LargeList)."""
 

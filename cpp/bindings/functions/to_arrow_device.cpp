@@ -10,7 +10,6 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/to_arrow.hpp"
 #include "arrowdl/to_dlpack.hpp"
-#include "compute/has_nan.hpp"
 #include "functions/functions.hpp"
 #include "import/arrow.hpp"
 #include "import/classify.hpp"
@@ -135,12 +134,6 @@ py::object make_struct_of(const std::vector<std::string>& names, const py::seque
   return wrap(make_struct(names, fields));
 }
 
-bool has_nan_in(const py::object& fields) {
-  const DeviceArray array = take_array_of(fields.ptr());
-  const py::gil_scoped_release release;
-  return has_nan(array);
-}
-
 py::object make_list_of(const py::object& values, const py::object& offsets) {
   return wrap(make_list(take_array_of(values.ptr()), take_array_of(offsets.ptr())));
 }
@@ -205,8 +198,6 @@ void register_to_arrow(py::module_& m) {
   if (PyModule_AddFunctions(m.ptr(), to_arrow_device_functions) != 0) throw py::error_already_set();
   m.def("make_struct", &make_struct_of, py::arg("names"), py::arg("arrays"),
         "Return a struct array that shares the memory of `arrays`.");
-  m.def("has_nan", &has_nan_in, py::arg("fields"),
-        "Return whether a float32 or float64 field of a struct in host memory has a NaN.");
   m.def("apply_mask", &apply_mask_to, py::arg("array"), py::arg("mask"), py::arg("valid") = true,
         "Return `array` with its rows valid where the bool tensor `mask` is `valid`.");
   m.def("make_list", &make_list_of, py::arg("values"), py::arg("offsets"),

@@ -203,6 +203,24 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, decoded: list[str]) -> 
         list(loader)
 
 
+def test_a_file_that_changes_while_polars_opens_it_is_an_error(
+    tmp_path: Path, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x.parquet", {"x": np.arange(ROWS)})
+    read_first = polars_decoder.PolarsDecoder.read
+
+    def replace_first(self: Any, *arguments: Any) -> Any:
+        other = write(tmp_path / "new", {"x": np.arange(ROWS) + 7})
+        other.replace(path)
+        return read_first(self, *arguments)
+
+    monkeypatch.setattr(polars_decoder.PolarsDecoder, "read", replace_first)
+    batches = iter(arrowdl.Loader(path, GROUP, decoder="polars", framework="numpy"))
+    with pytest.raises(OSError, match=r"x\.parquet. has changed"):
+        next(batches)
+    assert decoded
+
+
 def test_damage_is_told_as_pyarrow_tells_it(tmp_path: Path, decoded: list[str]) -> None:
     path = write(tmp_path / "x.parquet", {"x": np.random.default_rng(1).random(ROWS)})
     group = pq.ParquetFile(path).metadata.row_group(1).column(0)

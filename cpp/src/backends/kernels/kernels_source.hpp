@@ -38,13 +38,11 @@ high = (high & kept) | value << shift;
 }
 };
 constexpr int kBlock = 16;
-template <typename Unit>
-__device__ Block read_units(long long address) {
-constexpr int kSize = sizeof(Unit);
+__device__ Block read_words(long long address) {
 Block block{0, 0};
 #pragma unroll
-for (int i = 0; i < kBlock / kSize; ++i) {
-block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
+for (int i = 0; i < kBlock; i += 4) {
+block.write(i, 4, *reinterpret_cast<const unsigned*>(address + i));
 }
 return block;
 }
@@ -54,7 +52,7 @@ return {both.x, both.y};
 }
 __device__ Block read_part(long long address, long long size) {
 if (size >= kBlock && address % kBlock == 0) return read_block(address);
-if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
+if (size >= kBlock && address % 4 == 0) return read_words(address);
 Block block{0, 0};
 #pragma unroll 1
 for (int i = 0; i < kBlock && i < size; ++i) {

@@ -48,14 +48,12 @@ struct Block {
 };
 constexpr int kBlock = 16;
 
-/// The units of a whole block at an address that is aligned to them.
-template <typename Unit>
-__device__ Block read_units(long long address) {
-  constexpr int kSize = sizeof(Unit);
+/// A whole block at an address that is aligned to 4 bytes.
+__device__ Block read_words(long long address) {
   Block block{0, 0};
 #pragma unroll
-  for (int i = 0; i < kBlock / kSize; ++i) {
-    block.write(i * kSize, kSize, reinterpret_cast<const Unit*>(address)[i]);
+  for (int i = 0; i < kBlock; i += 4) {
+    block.write(i, 4, *reinterpret_cast<const unsigned*>(address + i));
   }
   return block;
 }
@@ -68,7 +66,7 @@ __device__ Block read_block(long long address) {
 /// The first `size` bytes at any address; the others are 0.
 __device__ Block read_part(long long address, long long size) {
   if (size >= kBlock && address % kBlock == 0) return read_block(address);
-  if (size >= kBlock && address % 4 == 0) return read_units<unsigned>(address);
+  if (size >= kBlock && address % 4 == 0) return read_words(address);
   Block block{0, 0};
 #pragma unroll 1
   for (int i = 0; i < kBlock && i < size; ++i) {
