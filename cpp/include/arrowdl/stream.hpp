@@ -12,6 +12,8 @@
 
 ARROWDL_BEGIN_NAMESPACE
 
+struct PermutedRows;
+
 /// Arrays of one type, one after another, each returned once. One thread at a time may use a
 /// stream, not always the same one. A stream that has failed fails again.
 class ArrayStream : private Counted {
@@ -34,6 +36,9 @@ class ArrayStream : private Counted {
     static_cast<void>(rows);
     return false;
   }
+  /// The next rows where they are, if the stream has only to copy them in another order: all that
+  /// it holds, in place of `next`. No rows otherwise, and at the end: ask `next`. Internal.
+  virtual PermutedRows next_permuted();
 
  protected:
   ArrayStream(std::shared_ptr<const ParsedSchema> schema, int32_t device_type) noexcept

@@ -14,6 +14,9 @@ class BlockStream : public ArrayStream {
  protected:
   using ArrayStream::ArrayStream;
 
+  /// Whether rows of the last block are left.
+  bool has_block() const noexcept { return static_cast<bool>(block_); }
+
   /// The next block, for arrays of `max_rows`; an empty DeviceArray at the end.
   virtual DeviceArray make_block(int64_t max_rows) = 0;
 

@@ -34,6 +34,10 @@ DeviceArray RowReader::peek(int64_t rows) {
   return rest_.slice(0, std::min(rows, rest_.length()));
 }
 
+PermutedRows RowReader::next_permuted() {
+  return rest_ && rest_.length() > 0 ? PermutedRows() : source_->next_permuted();
+}
+
 /// Reads arrays until `rest_` has rows. Returns false at the end.
 bool RowReader::fill(int64_t missing) {
   while (!rest_ || rest_.length() == 0) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arrowdl/stream.hpp"
+#include "stream/permuted_rows.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -23,6 +24,9 @@ class RowReader {
   /// Up to `rows` of the next rows, those that are in one array; none at the end. They stay the
   /// next rows. Reads an array of the stream if none is at hand.
   DeviceArray peek(int64_t rows);
+  /// The next rows where they are, if the stream has only to copy them: those of
+  /// `ArrayStream::next_permuted`.
+  PermutedRows next_permuted();
 
  private:
   bool fill(int64_t missing);

@@ -2,17 +2,21 @@
 #include "stream/sequence_reader.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "arrowdl/error.hpp"
 #include "util/bit_util.hpp"
+#include "util/prefetch_memory.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The rows that are asked for at a time: a few, since streams gather as many rows at once.
 constexpr int64_t kRows = 256;
+/// Of permuted rows, the offsets of this many are fetched into the cache at the same time.
+constexpr int64_t kFetched = 16;
 
 bool has_nulls_in(const DeviceArray& items, Range range) {
   if (range.length == 0) return false;
@@ -40,10 +44,32 @@ SequenceReader::SequenceReader(RowReader reader, const BlockLayout& layout,
       first_row_(options.from.row),
       row_(options.from.row - 1) {}
 
-bool SequenceReader::open_source() {
-  const DeviceArray rows = reader_.peek(kRows);
-  if (!rows) return false;
-  rows.synchronize();
+/// Reads the next rows. Where this raises, they are the next ones again.
+bool SequenceReader::open_sources() {
+  if (upcoming_.count == 0) upcoming_ = reader_.next_permuted();
+  const bool is_permuted = upcoming_.count > 0;
+  std::vector<DeviceArray> arrays = upcoming_.arrays;
+  if (!is_permuted) {
+    arrays.push_back(reader_.peek(kRows));
+    if (!arrays.front()) return false;
+    arrays.front().synchronize();
+  }
+  std::vector<SequenceSource> opened;
+  for (const DeviceArray& rows : arrays) opened.push_back(open_source(rows));
+  // Nothing fails after the rows are read.
+  sources_.reserve(std::max(sources_.size() + opened.size(), 2 * sources_.size()));
+  const int64_t count = is_permuted ? upcoming_.count : arrays.front().length();
+  if (!is_permuted) static_cast<void>(reader_.read(count));
+  rows_ = std::exchange(upcoming_, {});
+  rows_.arrays.clear();  // the sources have them
+  first_source_ = sources_.size();
+  std::move(opened.begin(), opened.end(), std::back_inserter(sources_));
+  first_row_ += std::exchange(count_, count);
+  next_row_ = 0;
+  return true;
+}
+
+SequenceSource SequenceReader::open_source(const DeviceArray& rows) const {
   SequenceSource source;
   source.length = rows.length();
   for (std::size_t i = 0; i < layout_.padding.size(); ++i) {
@@ -51,22 +77,35 @@ bool SequenceReader::open_source() {
     source.items.push_back(layout_.is_packed(i) ? source.columns[i].child(0) : DeviceArray());
   }
   source.starts.resize(layout_.packed.size() * static_cast<std::size_t>(rows.length()));
-  // Nothing fails after the rows are read.
-  if (sources_.size() == sources_.capacity()) sources_.reserve(2 * sources_.size() + 1);
-  static_cast<void>(reader_.read(rows.length()));
-  sources_.push_back(std::move(source));
-  first_row_ += source_length_;
-  source_length_ = rows.length();
-  next_row_ = 0;
-  return true;
+  return source;
+}
+
+void SequenceReader::find_row() noexcept {
+  const RowIndex found =
+      rows_.order.empty() ? RowIndex{0, static_cast<uint32_t>(next_row_)} : rows_[next_row_];
+  place_ = {static_cast<uint32_t>(first_source_) + found.source, found.row};
+  if (!rows_.order.empty() && next_row_ + kFetched < count_) fetch_row(rows_[next_row_ + kFetched]);
+}
+
+/// Begins to fetch what `measure_row` reads and writes of a row.
+void SequenceReader::fetch_row(RowIndex at) const noexcept {
+  const SequenceSource& source = sources_[first_source_ + at.source];
+  const DeviceArray& lists = source.columns[layout_.packed[0]];
+  const bool is_large = lists.type().layout == Layout::kLargeList;
+  if (!is_large && lists.type().layout != Layout::kList) return;
+  prefetch_memory(is_large ? ElementReader<int64_t>(lists, 1).address(at.row)
+                           : ElementReader<int32_t>(lists, 1).address(at.row),
+                  1);
+  prefetch_memory(reinterpret_cast<const uint8_t*>(source.find_starts(0) + at.row), 1);
 }
 
 bool SequenceReader::advance() {
   while (left_ == 0) {
-    if (next_row_ == source_length_ && !open_source()) {
+    if (next_row_ == count_ && !open_sources()) {
       check_first_value(0);
       return false;
     }
+    find_row();
     const int64_t length = measure_row();
     check_first_value(length);
     if (length > 0) {
@@ -81,8 +120,7 @@ bool SequenceReader::advance() {
 
 int64_t SequenceReader::take(int64_t most, std::vector<Piece>* pieces) {
   const int64_t length = std::min(most, left_);
-  pieces->push_back({static_cast<uint32_t>(sources_.size() - 1),
-                     static_cast<uint32_t>(next_row_ - 1), start_, length});
+  pieces->push_back({place_.source, place_.row, start_, length});
   start_ += length;
   left_ -= length;
   return length;
@@ -93,8 +131,15 @@ PackPosition SequenceReader::position() const noexcept {
 }
 
 void SequenceReader::forget_sources() {
-  const bool is_used_up = next_row_ == source_length_ && !is_inside_row();
-  sources_.erase(sources_.begin(), sources_.end() - (is_used_up ? 0 : 1));
+  const bool is_used_up = next_row_ == count_ && !is_inside_row();
+  if (is_used_up) {
+    sources_.clear();
+    rows_ = {};
+  } else {
+    sources_.erase(sources_.begin(), sources_.begin() + static_cast<std::ptrdiff_t>(first_source_));
+    place_.source -= static_cast<uint32_t>(first_source_);
+  }
+  first_source_ = 0;
 }
 
 /// The number of values of the next row that are packed. Checks all packed columns.
@@ -104,8 +149,8 @@ int64_t SequenceReader::measure_row() {
     const int64_t other = measure_column(packed);
     if (other == length) continue;
     raise_value_error("row ", next_number(), " has ", length, " items in ",
-                      quote_name(sources_.back(), layout_.packed[0]), " and ", other, " in ",
-                      quote_name(sources_.back(), layout_.packed[packed]),
+                      quote_name(sources_[place_.source], layout_.packed[0]), " and ", other,
+                      " in ", quote_name(sources_[place_.source], layout_.packed[packed]),
                       ", which are packed together: name the columns with an item for each token "
                       "in aligned=, or leave this one out with select()");
   }
@@ -113,26 +158,26 @@ int64_t SequenceReader::measure_row() {
   if (longer_ == LongSequence::kTruncate) return layout_.length;
   if (longer_ == LongSequence::kDrop) return 0;
   raise_value_error("row ", next_number(), " has ", length, " items in ",
-                    quote_name(sources_.back(), layout_.packed[0]), ", and a block has ",
+                    quote_name(sources_[place_.source], layout_.packed[0]), ", and a block has ",
                     layout_.length,
                     ": give long=\"split\", \"truncate\" or \"drop\", or a larger length");
 }
 
 /// The number of items of the next row in a packed column. Notes where they start.
 int64_t SequenceReader::measure_column(std::size_t packed) {
-  SequenceSource& source = sources_.back();
+  SequenceSource& source = sources_[place_.source];
+  const int64_t row = place_.row;
   const std::size_t column = layout_.packed[packed];
   const DeviceArray& items = source.items[column];
-  const bool is_null = !RowValidity(source.columns[column])[next_row_];
-  const Range range =
-      is_null ? Range{} : read_list(source.columns[column], next_row_, items.length());
+  const bool is_null = !RowValidity(source.columns[column])[row];
+  const Range range = is_null ? Range{} : read_list(source.columns[column], row, items.length());
   if (is_null || has_nulls_in(items, range)) {
     raise_value_error("row ", next_number(), " of column ", quote_name(source, column),
                       is_null ? " is null" : " has null items",
                       ", which cannot be packed: fill the nulls, or filter the row out");
   }
-  source.starts[packed * static_cast<std::size_t>(source_length_) +
-                static_cast<std::size_t>(next_row_)] = range.start;
+  source.starts[packed * static_cast<std::size_t>(source.length) + static_cast<std::size_t>(row)] =
+      range.start;
   return range.length;
 }
 

@@ -7,7 +7,9 @@
 #include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/pack.hpp"
+#include "compute/row_indices.hpp"
 #include "stream/block_layout.hpp"
+#include "stream/permuted_rows.hpp"
 #include "stream/row_reader.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -56,7 +58,10 @@ class SequenceReader {
   void forget_sources();
 
  private:
-  bool open_source();
+  bool open_sources();
+  SequenceSource open_source(const DeviceArray& rows) const;
+  void find_row() noexcept;
+  void fetch_row(RowIndex at) const noexcept;
   int64_t measure_row();
   int64_t measure_column(std::size_t packed);
   void check_first_value(int64_t length) const;
@@ -68,12 +73,17 @@ class SequenceReader {
   LongSequence longer_;
   int64_t first_value_;  ///< of the first row; 0 once it is read
   std::vector<SequenceSource> sources_;
-  int64_t first_row_;          ///< of the last source, counted from the start of the whole source
-  int64_t source_length_ = 0;  ///< rows of the last source
-  int64_t next_row_ = 0;       ///< of the last source
-  int64_t row_;                ///< the current row, counted from the start of the whole source
-  int64_t start_ = 0;          ///< the next value of the current row
-  int64_t left_ = 0;           ///< values of the current row
+  // The last rows that were read, of one or more sources:
+  PermutedRows upcoming_;  ///< the next ones, until their sources are open
+  PermutedRows rows_;      ///< their order; empty if they are those of one source, in order
+  std::size_t first_source_ = 0;
+  int64_t first_row_;  ///< counted from the start of the whole source
+  int64_t count_ = 0;
+  int64_t next_row_ = 0;
+  RowIndex place_{};   ///< of the row that was measured last, in `sources_`
+  int64_t row_;        ///< the current row, counted from the start of the whole source
+  int64_t start_ = 0;  ///< the next value of the current row
+  int64_t left_ = 0;   ///< values of the current row
 };
 
 ARROWDL_END_NAMESPACE

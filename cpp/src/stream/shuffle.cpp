@@ -17,6 +17,7 @@
 #include "compute/through_host.hpp"
 #include "schema/copy_schema.hpp"
 #include "stream/block_stream.hpp"
+#include "stream/permuted_rows.hpp"
 #include "stream/row_reader.hpp"
 #include "util/mersenne_twister.hpp"
 #include "util/reserve.hpp"
@@ -121,6 +122,12 @@ class Window {
     taken->device_id = -1;
     return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
   }
+  /// All rows that are left, not copied; none if they are on a device, or better copied by `take`.
+  PermutedRows take_permuted() noexcept {
+    if (is_on_device_ || order_.empty()) return {};
+    const int64_t first = std::exchange(position_, length_);
+    return {std::move(parts_), std::move(order_), first, length_ - first};
+  }
   bool is_in_place() const noexcept { return in_place_; }
   /// The next rows, which were permuted in place.
   DeviceArray take_part() {
@@ -188,6 +195,13 @@ class Shuffle final : public BlockStream {
         seed_(seed),
         number_(first_window),
         in_place_(in_place) {}
+
+  PermutedRows next_permuted() override {
+    if (has_block() || (window_.left() == 0 && !open_window())) return {};
+    PermutedRows rows = window_.take_permuted();
+    if (window_.left() == 0) window_ = Window();
+    return rows;
+  }
 
  private:
   DeviceArray make_block(int64_t max_rows) override {

@@ -3,6 +3,7 @@
 
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "stream/permuted_rows.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -28,6 +29,21 @@ class Slice final : public ArrayStream {
     }
     left_ = 0;
     source_.reset();
+    return {};
+  }
+
+  PermutedRows next_permuted() override {
+    while (left_ > 0) {
+      PermutedRows rows = source_->next_permuted();
+      if (rows.count == 0) break;
+      const int64_t skipped = std::min(skip_, rows.count);
+      skip_ -= skipped;
+      rows.start += skipped;
+      rows.count = std::min(left_, rows.count - skipped);
+      if (rows.count == 0) continue;
+      left_ -= rows.count;
+      return rows;
+    }
     return {};
   }
 

@@ -13,6 +13,7 @@
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "stream/permuted_rows.hpp"
 #include "support/build_array.hpp"
 #include "support/expect_error.hpp"
 #include "support/read_rows.hpp"
@@ -71,6 +72,16 @@ OwnedStream open(const std::vector<int64_t>& lengths, const char* format = "+l",
                                format, ++seed));
   }
   return slice_stream(make_stream(std::move(arrays)), skip, INT64_MAX);
+}
+
+OwnedStream stream_of(const DeviceArray& array) {
+  std::vector<DeviceArray> arrays{array};
+  return make_stream(std::move(arrays));
+}
+
+/// A stream of one column "tokens".
+OwnedStream one_column(const OwnedSchema& schema, const Values& rows, unsigned seed = 1) {
+  return stream_of(make_struct({"tokens"}, {Builder(seed).import(schema, rows)}));
 }
 
 Values read_packed(const OwnedStream& stream, int64_t most = ArrayStream::kAnyRows) {
@@ -274,14 +285,71 @@ TEST_F(PackTest, EachBlockSaysWhereToContinue) {
   }
 }
 
-OwnedStream stream_of(const DeviceArray& array) {
-  std::vector<DeviceArray> arrays{array};
-  return make_stream(std::move(arrays));
+TEST_F(PackTest, ShuffledRowsArePackedFromWhereTheyAre) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Builder random(seed);
+    std::vector<int64_t> lengths;
+    for (int64_t i = random.pick(0, 40); i > 0; --i) {
+      lengths.push_back(random.chance(4) ? 0 : random.pick(1, 9));
+    }
+    const auto rows = static_cast<std::size_t>(random.pick(1, 9));
+    const auto window = random.pick(1, 50);
+    const auto skip = random.chance(2) ? 0 : random.pick(0, 20);
+    const auto kept = random.chance(2) ? INT64_MAX : random.pick(0, 30);
+    const char* format = random.chance(2) ? "+l" : "+vL";
+    PackOptions options = make_options(
+        random.pick(1, 8), random.chance(2) ? PackStrategy::kConcat : PackStrategy::kBestFit);
+    options.drop_last = random.chance(3);
+    const auto shuffled = [&](int64_t start) {
+      return slice_stream(
+          slice_stream(shuffle(open(lengths, format, rows, 0, seed), window, seed), skip, kept),
+          start, INT64_MAX);
+    };
+    ASSERT_EQ(shuffled(0)->next_permuted().count > 0,
+              kept > 0 && skip < static_cast<int64_t>(lengths.size()));
+    const auto most = random.pick(1, 4);
+    const Values copied = read_packed(pack(rebatch(shuffled(0), random.pick(1, 9)), options), most);
+    ASSERT_EQ(read_packed(pack(shuffled(0), options), most), copied);
+    if (copied.empty()) continue;
+    const auto done = random.pick(0, static_cast<int64_t>(copied.size()) - 1);
+    const Values& after = copied[static_cast<std::size_t>(done)].items.back().items;
+    options.from = {after[0].number, after[1].number, after[2].number};
+    ASSERT_EQ(read_packed(pack(shuffled(options.from.row), options), most),
+              Values(copied.begin() + static_cast<std::ptrdiff_t>(done) + 1, copied.end()));
+  }
 }
 
-/// A stream of one column "tokens".
-OwnedStream one_column(const OwnedSchema& schema, const Values& rows, unsigned seed = 1) {
-  return stream_of(make_struct({"tokens"}, {Builder(seed).import(schema, rows)}));
+TEST_F(PackTest, ShuffledRowsThatAreUsedUpAreReleased) {
+  for (const PackStrategy strategy : {PackStrategy::kConcat, PackStrategy::kBestFit}) {
+    const std::vector<int64_t> lengths(100, 3);
+    const OwnedStream stream =
+        pack(shuffle(open(lengths, "+l", 1), 10, 1), make_options(4, strategy));
+    const int64_t held = live_objects();
+    for (int block = 0; block < 70; ++block) ASSERT_EQ(stream->next(1).length(), 1);
+    EXPECT_LT(live_objects(), held / 2);
+  }
+}
+
+TEST_F(PackTest, ErrorsOfShuffledRowsAreThoseOfTheirOrder) {
+  const Value two = items(numbers({1, 2}));
+  const auto shuffled = [&] {
+    return shuffle(one_column(field("+l", field("i")), {two, null(), two, two, two}), 5, 3);
+  };
+  const auto find = [](const OwnedStream& stream) {
+    std::string message;
+    for (int times = 0; times < 2; ++times) {
+      try {
+        while (stream->next()) continue;
+      } catch (const Error& error) {
+        message += error.what();
+      }
+    }
+    return message;
+  };
+  const std::string message = find(pack(rebatch(shuffled(), 2), make_options(4)));
+  EXPECT_NE(message.find("is null"), std::string::npos);
+  EXPECT_EQ(find(pack(shuffled(), make_options(4))), message);
 }
 
 /// The items of a packed column, with the padding.
