@@ -57,7 +57,8 @@ bool SequenceReader::open_sources() {
   std::vector<SequenceSource> opened;
   for (const DeviceArray& rows : arrays) opened.push_back(open_source(rows));
   // Nothing fails after the rows are read.
-  sources_.reserve(std::max(sources_.size() + opened.size(), 2 * sources_.size()));
+  const std::size_t needed = sources_.size() + opened.size();
+  if (needed > sources_.capacity()) sources_.reserve(std::max(needed, 2 * sources_.size()));
   const int64_t count = is_permuted ? upcoming_.count : arrays.front().length();
   if (!is_permuted) static_cast<void>(reader_.read(count));
   rows_ = std::exchange(upcoming_, {});

@@ -111,22 +111,30 @@ class Window {
   }
   /// The next `count` rows, which were not permuted in place.
   DeviceArray take(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
-    const int64_t first = std::exchange(position_, position_ + count);
-    if (is_on_device_) {
-      return take_on_device(copy_schema(*schema->type.schema), parts_,
-                            numbers_.slice(first, count));
-    }
-    OwnedDeviceArray taken;
-    take_on_host(first, count).move(&taken->array);
-    taken->device_type = ARROW_DEVICE_CPU;
-    taken->device_id = -1;
-    return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
+    DeviceArray taken = is_on_device_ ? take_on_device(copy_schema(*schema->type.schema), parts_,
+                                                       numbers_.slice(position_, count))
+                                      : take_on_host(count, schema);
+    position_ += count;  // where that fails, the same rows are next again
+    return taken;
   }
-  /// All rows that are left, not copied; none if they are on a device, or better copied by `take`.
-  PermutedRows take_permuted() noexcept {
-    if (is_on_device_ || order_.empty()) return {};
-    const int64_t first = std::exchange(position_, length_);
-    return {std::move(parts_), std::move(order_), first, length_ - first};
+  /// The next rows, not copied: all but the last ones, which are copied, so that who still needs
+  /// some of these does not hold the window while the next one is read. None if the rows are on a
+  /// device, or better copied: those of many small arrays, and null ones, of which not all types of
+  /// columns can be read.
+  PermutedRows take_permuted() {
+    constexpr std::size_t kFewParts = 64;
+    constexpr int64_t kSmallPart = 256;
+    constexpr int64_t kMostCopied = 8;  // an eighth
+    const bool has_many_parts =
+        parts_.size() > kFewParts && length_ < kSmallPart * static_cast<int64_t>(parts_.size());
+    if (is_on_device_ || order_.empty() || has_many_parts) return {};
+    const auto has_nulls = [](const DeviceArray& part) { return part.has_nulls(); };
+    if (std::any_of(parts_.begin(), parts_.end(), has_nulls)) return {};
+    const int64_t count = left() - std::min(count_block_rows(), length_ / kMostCopied);
+    if (count <= 0) return {};
+    PermutedRows rows{parts_, order_, position_, count};
+    position_ += count;
+    return rows;
   }
   bool is_in_place() const noexcept { return in_place_; }
   /// The next rows, which were permuted in place.
@@ -148,9 +156,14 @@ class Window {
     return bytes_ < length_ * columns * kLine;
   }
 
-  OwnedArray take_on_host(int64_t first, int64_t count) {
-    if (order_.empty()) return take_numbered(parts_, row_numbers_.data() + first, count);
-    return arrowdl::take(parts_, {order_.data() + first, count});
+  DeviceArray take_on_host(int64_t count, const std::shared_ptr<const ParsedSchema>& schema) {
+    OwnedArray rows = order_.empty() ? take_numbered(parts_, row_numbers_.data() + position_, count)
+                                     : arrowdl::take(parts_, {order_.data() + position_, count});
+    OwnedDeviceArray taken;
+    rows.move(&taken->array);
+    taken->device_type = ARROW_DEVICE_CPU;
+    taken->device_id = -1;
+    return copy_array(DeviceArray::import(schema, std::move(taken)), home_);
   }
 
   /// Orders the numbers of the rows through all parts, and permutes the parts in their own memory
