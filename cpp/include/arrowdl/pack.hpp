@@ -92,11 +92,11 @@ std::vector<PackedColumn> find_packed_columns(const Type& type, const PackOption
 /// - resume_from: the PackPosition after the block, 3 int64.
 ///
 /// kConcat holds the rows of one returned array, kBestFit those of one window; the block of a
-/// window with the most padding is its last one. Rows of `shuffle` are packed from where they are,
-/// not copied before: then the windows of the shuffle that have them are held. Raises ValueError
-/// for options that are out of range, and in `next` for null lists, null items, lists of different
-/// lengths in one row, and rows that `from` does not fit; TypeError for columns that cannot be
-/// packed; BufferError unless the host can read the arrays.
+/// window with the most padding is its last one. Most rows of `shuffle` are packed from where they
+/// are, not copied before: then the windows of the shuffle that have them are held. Raises
+/// ValueError for options that are out of range, and in `next` for null lists, null items, lists of
+/// different lengths in one row, and rows that `from` does not fit; TypeError for columns that
+/// cannot be packed; BufferError unless the host can read the arrays.
 OwnedStream pack(OwnedStream&& stream, const PackOptions& options);
 
 /// The offsets of the sequences of several blocks that follow one another, as the functions of

@@ -36,8 +36,8 @@ class ArrayStream : private Counted {
     static_cast<void>(rows);
     return false;
   }
-  /// The next rows where they are, if the stream has only to copy them in another order: all that
-  /// it holds, in place of `next`. No rows otherwise, and at the end: ask `next`. Internal.
+  /// Internal. The next rows where they are, in place of `next`, which would copy them in another
+  /// order: as many as the stream chooses. No rows if it has none of that kind next: ask `next`.
   virtual PermutedRows next_permuted();
 
  protected:

@@ -34,6 +34,13 @@ PackOptions make_options(int64_t length, PackStrategy strategy = PackStrategy::k
   return options;
 }
 
+/// Lengths of rows, some of which are empty.
+std::vector<int64_t> pick_lengths(Builder& random, int64_t count) {
+  std::vector<int64_t> lengths;
+  for (; count > 0; --count) lengths.push_back(random.chance(4) ? 0 : random.pick(1, 9));
+  return lengths;
+}
+
 OwnedSchema lists(const char* format, const char* item = "i") { return field(format, field(item)); }
 
 /// Rows of tokens, labels and a number, in one array: token t of row r is 100 r + t.
@@ -244,10 +251,7 @@ TEST_F(PackTest, BlocksAreThoseOfTheModelInEveryLayoutAndDivision) {
   for (unsigned seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
     Builder random(seed);
-    std::vector<int64_t> lengths;
-    for (int64_t i = random.pick(0, 12); i > 0; --i) {
-      lengths.push_back(random.chance(4) ? 0 : random.pick(1, 9));
-    }
+    const std::vector<int64_t> lengths = pick_lengths(random, random.pick(0, 12));
     const int64_t length = random.pick(1, 8);
     const char* formats[] = {"+l", "+L", "+vl", "+vL"};
     const char* format = formats[random.pick(0, 3)];
@@ -268,8 +272,7 @@ TEST_F(PackTest, EachBlockSaysWhereToContinue) {
   for (unsigned seed = 0; seed < 15; ++seed) {
     SCOPED_TRACE(seed);
     Builder random(seed);
-    std::vector<int64_t> lengths;
-    for (int64_t i = 0; i < 10; ++i) lengths.push_back(random.chance(4) ? 0 : random.pick(1, 9));
+    const std::vector<int64_t> lengths = pick_lengths(random, 10);
     for (const PackStrategy strategy : {PackStrategy::kConcat, PackStrategy::kBestFit}) {
       PackOptions options = make_options(random.pick(2, 8), strategy);
       options.drop_last = random.chance(3);
@@ -290,10 +293,7 @@ TEST_F(PackTest, ShuffledRowsArePackedFromWhereTheyAre) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Builder random(seed);
-    std::vector<int64_t> lengths;
-    for (int64_t i = random.pick(0, 40); i > 0; --i) {
-      lengths.push_back(random.chance(4) ? 0 : random.pick(1, 9));
-    }
+    const std::vector<int64_t> lengths = pick_lengths(random, random.pick(0, 40));
     const auto rows = static_cast<std::size_t>(random.pick(1, 9));
     const auto window = random.pick(1, 50);
     const auto skip = random.chance(2) ? 0 : random.pick(0, 20);

@@ -410,6 +410,11 @@ def streams_packed() -> Use:
 
 
 @use
+def streams_shuffled_and_packed() -> Use:
+    return read(lambda stream: stream.select(["a", "v"]).shuffle(3, 7).slice(1).pack("v", 5))
+
+
+@use
 def streams_joined() -> Use:
     batches = TABLE.to_batches(max_chunksize=1)
 
