@@ -1334,6 +1334,9 @@ def chain(arrays: Sequence[DeviceArray]) -> DeviceStream:
 def interleave(streams: Sequence[DeviceStream], rows: int, skip: int = 0) -> DeviceStream:
     """Return a stream of `rows` rows of each DeviceStream in turn, in new memory; between its turns, each loses `skip` rows."""
 
+def fill_nulls(stream: DeviceStream, zeros: Sequence[str], nans: Sequence[str]) -> DeviceStream:
+    """Return a stream with zero in place of the nulls of the columns `zeros`, and NaN in `nans`, if these are of numbers. Its memory must have no other user: it is written to."""
+
 def mix(streams: Sequence[DeviceStream], phases: Sequence[Sequence[int]]) -> DeviceStream:
     """Return a stream of the rows of DeviceStreams in turn, in new memory. A phase is a list: its rows, and the index, weight and progress of each stream."""
 

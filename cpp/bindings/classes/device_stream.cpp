@@ -300,6 +300,12 @@ DeviceStream interleave_streams(const std::vector<py::object>& streams, int64_t 
   return DeviceStream(interleave(take_streams(streams), rows, skip));
 }
 
+DeviceStream fill_stream(DeviceStream& self, const std::vector<std::string>& zeros,
+                         const std::vector<std::string>& nans) {
+  return adapt(self,
+               [&](OwnedStream&& stream) { return fill_nulls(std::move(stream), zeros, nans); });
+}
+
 /// A phase is its rows, and then stream, weight and progress of each share.
 DeviceStream mix_streams(const std::vector<py::object>& streams,
                          const std::vector<std::vector<uint64_t>>& phases) {
@@ -419,6 +425,12 @@ void register_device_stream(py::module_& m) {
   m.def("interleave", &interleave_streams, py::arg("streams"), py::arg("rows"), py::arg("skip") = 0,
         "interleave(streams, rows, skip=0)\n--\n\nReturn a stream of `rows` rows of each "
         "DeviceStream in turn, in new memory; between its turns, each loses `skip` rows.");
+  m.def(
+      "fill_nulls", &fill_stream, py::arg("stream"), py::arg("zeros"), py::arg("nans"),
+      "fill_nulls(stream, zeros, nans)\n--\n\nReturn a stream with zero in place of the nulls of "
+      "the "
+      "columns `zeros`, and NaN in `nans`, if these are of numbers. Its memory must have no other "
+      "user: it is written to.");
   m.def("mix", &mix_streams, py::arg("streams"), py::arg("phases"),
         "mix(streams, phases)\n--\n\nReturn a stream of the rows of DeviceStreams in turn, in new "
         "memory. A phase is a list: its rows, and the index, weight and progress of each stream.");

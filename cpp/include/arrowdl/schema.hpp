@@ -83,10 +83,11 @@ struct Type {
   const char* name() const noexcept { return schema->name == nullptr ? "" : schema->name; }
   bool is_nullable() const noexcept { return (schema->flags & ARROW_FLAG_NULLABLE) != 0; }
   /// Whether an array without nulls is a tensor of one dimension as it is: numbers of a fixed width
-  /// that are no codes, no bytes of a row and no bools, which may hold other bytes than 0 and 1.
+  /// that are no bytes of a row and no bools, which may hold other bytes than 0 and 1. Codes are, if
+  /// no value of their dictionary is null.
   bool is_plain() const noexcept {
-    return layout == Layout::kFixedWidth && dtype != nullptr && dictionary == nullptr &&
-           dtype->code != kDLBool && !is_fixed_size_binary;
+    return layout == Layout::kFixedWidth && dtype != nullptr && dtype->code != kDLBool &&
+           !is_fixed_size_binary;
   }
   /// How many buffers an array of this type has; -1 for binary views, which have 3 or more.
   int64_t buffer_count() const noexcept;

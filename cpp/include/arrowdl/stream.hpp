@@ -107,6 +107,13 @@ void check_chunk(const ParsedSchema& schema, int32_t device_type, const DeviceAr
 /// names that are missing or ambiguous, TypeError unless the stream is of structs.
 OwnedStream select_columns(OwnedStream&& stream, const std::vector<std::string>& names);
 
+/// Writes zero in place of the nulls of the fields `zeros` of a stream of structs, and NaN in place
+/// of those of `nans`: its arrays are in memory that may be written to and has no other user.
+/// Fields that are not there, and others than of numbers, for `nans` of floating-point numbers,
+/// stay as they are, and so do rows of another device than the CPU.
+OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<std::string>& zeros,
+                       const std::vector<std::string>& nans);
+
 /// Arrays of `batch_size` rows; the last array has the rest, and `drop_last` drops it if it is
 /// smaller. Rows of one array are a slice, rows of several arrays are copied once. Raises
 /// ValueError unless batch_size >= 1.

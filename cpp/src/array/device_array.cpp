@@ -55,12 +55,26 @@ DeviceArray DeviceArray::child(int64_t i) const {
   return DeviceArray(storage_, type, node, node->offset + offset_ * rows, length_ * rows);
 }
 
+namespace {
+
+bool has_no_bitmap(const ArrowArray& node) {
+  return node.null_count == 0 || node.buffers[0] == nullptr;
+}
+
+/// Whether the values of a dictionary have a bitmap, or none is needed: other layouts are not read.
+bool may_have_null_values(const Type& type, const ArrowArray& node) {
+  return type.dictionary != nullptr &&
+         !(type.dictionary->has_validity() && has_no_bitmap(*node.dictionary));
+}
+
+}  // namespace
+
 const uint8_t* DeviceArray::find_plain_field(int64_t i) const noexcept {
   const Type& type = type_->children[static_cast<std::size_t>(i)];
   const ArrowArray* node = node_->children[i];
   const bool is_plain = type.is_plain() && type_->layout == Layout::kStruct && length_ > 0 &&
                         validity() == nullptr && storage_->device.type == kDLCPU &&
-                        (node->null_count == 0 || node->buffers[0] == nullptr);
+                        has_no_bitmap(*node) && !may_have_null_values(type, *node);
   if (!is_plain) return nullptr;
   return static_cast<const uint8_t*>(node->buffers[1]) +
          (node->offset + offset_) * int64_t{type.byte_width};

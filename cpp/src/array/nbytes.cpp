@@ -21,8 +21,14 @@ int64_t children_bytes(const DeviceArray& array, Reads reads) {
   const std::vector<Type>& children = array.type().children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
-    total += array.find_plain_field(index) != nullptr ? array.length() * children[i].byte_width
-                                                      : count_bytes(array.child(index), reads);
+    if (array.find_plain_field(index) == nullptr) {
+      total += count_bytes(array.child(index), reads);
+      continue;
+    }
+    total += array.length() * children[i].byte_width;
+    if (children[i].dictionary != nullptr) {
+      total += count_bytes(array.child(index).dictionary(), reads);
+    }
   }
   return total;
 }

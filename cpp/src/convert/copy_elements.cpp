@@ -1,5 +1,4 @@
 // Copies the elements of an array into a tensor in host memory.
-#include <array>
 #include <cstring>
 
 #include "array/host_access.hpp"
@@ -25,63 +24,6 @@ void copy_all(const ArrayAsTensor& reading, uint8_t* target) {
   }
 }
 
-/// The masks of a group of items, by the number that their validity bits make: all bits set for a
-/// valid item, none for a null. A group fits a vector register.
-template <typename T>
-struct MaskTable {
-  static constexpr std::size_t kGroup = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
-  using Masks = std::array<T, kGroup>;
-
-  constexpr MaskTable() {
-    for (std::size_t number = 0; number < masks.size(); ++number) {
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        masks[number][i] = ((number >> i) & 1) != 0 ? static_cast<T>(~T{0}) : T{0};
-      }
-    }
-  }
-
-  std::array<Masks, std::size_t{1} << kGroup> masks{};
-};
-
-template <typename T>
-alignas(64) constexpr MaskTable<T> kMaskTable;
-
-/// Copies the items of `source` whose bit, from `offset` on, is set, and `substitute` for the
-/// others. Without a branch, since nulls cannot be predicted.
-template <typename T>
-void blend(const uint8_t* source, const uint8_t* bits, int64_t offset, int64_t count, T substitute,
-           uint8_t* target) {
-  constexpr std::size_t kGroup = MaskTable<T>::kGroup;
-  int64_t start = 0;
-  for (; start + 64 <= count; start += 64) {
-    uint64_t valid = load_64_bits(bits, offset + start);
-    for (std::size_t first = 0; first < 64; first += kGroup, valid >>= kGroup) {
-      const auto& masks = kMaskTable<T>.masks[valid & ((1U << kGroup) - 1)];
-      T items[kGroup];
-      std::memcpy(items, source, sizeof(items));
-      for (std::size_t i = 0; i < kGroup; ++i) {
-        items[i] = static_cast<T>(substitute ^ ((items[i] ^ substitute) & masks[i]));
-      }
-      std::memcpy(target, items, sizeof(items));
-      source += sizeof(items);
-      target += sizeof(items);
-    }
-  }
-  for (; start < count; ++start, source += sizeof(T), target += sizeof(T)) {
-    const bool is_valid = get_bit(bits, offset + start);
-    std::memcpy(target, is_valid ? source : reinterpret_cast<const uint8_t*>(&substitute),
-                sizeof(T));
-  }
-}
-
-template <typename T>
-void blend_items(const DeviceArray& rows, const uint8_t* source, const Item& item,
-                 uint8_t* target) {
-  T substitute;
-  std::memcpy(&substitute, item.data(), sizeof(T));
-  blend(source, rows.validity(), rows.offset(), rows.length(), substitute, target);
-}
-
 /// Whether each item has a validity bit of its own, no other level has nulls, and items are copied
 /// unchanged.
 bool can_blend(const ArrayAsTensor& reading) {
@@ -91,15 +33,6 @@ bool can_blend(const ArrayAsTensor& reading) {
     if (&level != &leaf && level.has_nulls()) return false;
   }
   return view.dtype->code != kDLBool && view.dtype->itemsize() <= 8 && leaf.length() == view.size();
-}
-
-void copy_blended(const ArrayAsTensor& reading, const Item& item, uint8_t* target) {
-  const TensorView& view = reading.view;
-  visit_width(view.dtype->itemsize(), [&](auto width) {
-    if constexpr (width() <= sizeof(uint64_t)) {
-      blend_items<Element<width()>>(reading.leaf(), view.data, item, target);
-    }
-  });
 }
 
 template <std::size_t kItemsize>
@@ -130,7 +63,9 @@ OwnedTensor copy_elements(const ArrayAsTensor& reading, Nulls nulls) {
   return make_host_tensor(view, [&](uint8_t* target) {
     if (!replaces || !has_nulls(reading)) return copy_all(reading, target);
     const Item item = make_fill_value(*view.dtype, nulls);
-    if (can_blend(reading)) return copy_blended(reading, item, target);
+    if (can_blend(reading)) {
+      return copy_without_nulls(reading.leaf(), view.dtype->itemsize(), view.data, item, target);
+    }
     copy_all(reading, target);
     substitute_nulls(reading, item, target);
   });

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "arrowdl/error.hpp"
+#include "util/blend_items.hpp"
+#include "util/visit_width.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -47,6 +49,17 @@ Item make_fill_value(const Dtype& dtype, Nulls nulls) {
                        " has none: use nulls=\"nan\" or \"mask\"");
   }
   return Item{};
+}
+
+void copy_without_nulls(const DeviceArray& rows, int64_t width, const uint8_t* source,
+                        const Item& item, uint8_t* target) {
+  visit_width(width, [&](auto bytes) {
+    if constexpr (bytes() <= sizeof(uint64_t)) {
+      Element<bytes()> substitute;
+      std::memcpy(&substitute, item.data(), bytes());
+      blend_items(source, rows.validity(), rows.offset(), rows.length(), substitute, target);
+    }
+  });
 }
 
 ARROWDL_END_NAMESPACE

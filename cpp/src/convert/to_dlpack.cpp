@@ -118,8 +118,8 @@ OwnedTensor export_tensor(const DeviceArray& array, const ToDlpackOptions& optio
 
 /// Whether the elements are a CPU tensor as they are: the common case, found quickly.
 bool is_plain(const DeviceArray& array) {
-  return array.type().is_plain() && array.validity() == nullptr && array.device().type == kDLCPU &&
-         array.length() > 0;
+  return array.type().is_plain() && array.type().dictionary == nullptr &&
+         array.validity() == nullptr && array.device().type == kDLCPU && array.length() > 0;
 }
 
 TensorView view_plain(const DeviceArray& array) {

@@ -96,6 +96,17 @@ class ColumnOptions:
         kept = [most[name] for name in names if name in most]
         return max(kept) if kept and len(kept) == len(names) else None
 
+    def choose_nulls(self, column: str, matrices: Iterable[tuple[str, Sequence[str]]]) -> str:
+        """Return what becomes of the nulls of `column`, which may be in one of `matrices`.
+
+        Of several, if it is in matrices that differ: "raise".
+        """
+        if not isinstance(self.nulls, dict):
+            return str(self.nulls)
+        names = [name for name, columns in matrices if column in columns]
+        found = {self.nulls.get(column, self.nulls.get(name)) for name in names or [column]}
+        return str(found.pop() or "raise") if len(found) == 1 else "raise"
+
     @property
     def has_names(self) -> bool:
         """Whether an option is a mapping."""

@@ -443,6 +443,19 @@ class Options:
             )
         self.find_batch_size(self.world_size)
 
+    def find_filled(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the columns whose nulls may become zero, and NaN, when they are decoded.
+
+        No columns where more than the conversion reads the nulls, or reads them otherwise.
+        """
+        if self.transform_arrow is not None or self.columns.dtype is not None or self.skips:
+            return [], []
+        matrices = self.stack.items() if isinstance(self.stack, Mapping) else ()
+        found = {name: self.columns.choose_nulls(name, matrices) for name in names}
+        return [name for name in names if found[name] == "fill"], [
+            name for name in names if found[name] == "nan"
+        ]
+
     def find_device(self) -> _core.Device | None:
         """Return the device of the batches.
 

@@ -39,6 +39,7 @@ from arrowdl.loader._options import Options
 from arrowdl.loader._progress import NoBar
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource
+from arrowdl.loader._sources.filled import FilledSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.numbered import Numbered, number_source
 from arrowdl.loader._stats import Reporter, list_spent
@@ -251,6 +252,10 @@ class Pipeline:
             and not (is_joined or is_sorted)
         ):
             source = source.for_writing()
+        if isinstance(source, IndexedSource) and source.is_decoded:
+            zeros, nans = options.find_filled(source.column_names or [])
+            if zeros or nans:
+                source = FilledSource(source, zeros, nans)
         numbered = None
         if options.skips:
             source, numbered = self._number(source)

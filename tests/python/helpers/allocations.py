@@ -415,6 +415,12 @@ def streams_shuffled_and_packed() -> Use:
 
 
 @use
+def streams_filled() -> Use:
+    table = pa.table({"some": [1.5, None, 2.5], "all": pa.nulls(3, pa.float64())})
+    return lambda: list(_core.fill_nulls(arrowdl.from_arrow_stream(table), ["some"], ["all"]))
+
+
+@use
 def streams_joined() -> Use:
     batches = TABLE.to_batches(max_chunksize=1)
 

@@ -52,7 +52,8 @@ class IndexedSource(ABC):
         Whether the memory of the rows may have another user, or be read again in another epoch.
         Rows that stay in order are copied then, if batches are writable.
     is_decoded : bool
-        Whether rows are read into new memory that has no other user: they may be moved in it.
+        Whether rows are read into new memory that has no other user: they may be moved in it, and
+        values written in place of nulls. Columns may share memory where the rows are null.
     decodes_units : bool
         Whether a row can only be read with its whole unit: row groups of Parquet, other files.
     rows_at_once : int

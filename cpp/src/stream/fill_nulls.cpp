@@ -1,0 +1,103 @@
+// Replaces nulls of a stream where they are.
+#include <algorithm>
+
+#include "arrowdl/stream.hpp"
+#include "convert/fill_value.hpp"
+#include "stream/find_column.hpp"
+
+ARROWDL_BEGIN_NAMESPACE
+namespace {
+
+/// What stands in for the nulls of a field.
+struct Fill {
+  int64_t field;
+  Item item;
+};
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Whether elements are numbers whose nulls a conversion replaces by `nulls`.
+bool can_fill(const Type& type, Nulls nulls) {
+  if (!type.is_plain() || type.dictionary != nullptr || type.byte_width > 8) return false;
+  if (type.dtype->itemsize() != type.byte_width) return false;
+  const DLDataTypeCode code = type.dtype->code;
+  return code == kDLFloat || (nulls == Nulls::kFill && (code == kDLInt || code == kDLUInt));
+}
+
+std::vector<Fill> find_fills(const Type& type, const std::vector<std::string>& zeros,
+                             const std::vector<std::string>& nans) {
+  std::vector<Fill> fills;
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    const Type& field = type.children[i];
+    const Nulls nulls = contains(nans, field.name()) ? Nulls::kNan : Nulls::kFill;
+    if (nulls == Nulls::kFill && !contains(zeros, field.name())) continue;
+    if (!can_fill(field, nulls)) continue;
+    fills.push_back({static_cast<int64_t>(i), make_fill_value(*field.dtype, nulls)});
+  }
+  return fills;
+}
+
+/// `rows` without a bitmap, whose nulls are `item` in its own memory. Rows that are all null are
+/// made anew: pyarrow's (`MakeArrayOfNull`, for a column that a file lacks) have one block of zeros
+/// for values and bitmaps, also of other columns and batches.
+OwnedArray fill_rows(const DeviceArray& rows, const Item& item) {
+  const int64_t width = rows.type().byte_width;
+  auto* first = const_cast<uint8_t*>(rows.buffer_as<uint8_t>(1)) + rows.offset() * width;
+  Buffer memory(rows.storage(), first, rows.length() * width);
+  uint8_t* target = first;
+  if (rows.null_count() == rows.length()) memory = Buffer::allocate(memory.size(), &target);
+  copy_without_nulls(rows, width, first, item, target);
+  ArrayParts parts;
+  parts.length = rows.length();
+  parts.buffers = {Buffer(), std::move(memory)};
+  return make_array(std::move(parts));
+}
+
+class FillNulls final : public ArrayStream {
+ public:
+  FillNulls(OwnedStream source, std::vector<Fill> fills)
+      : ArrayStream(source->schema(), source->device_type()),
+        source_(std::move(source)),
+        fills_(std::move(fills)) {}
+
+  DeviceArray next(int64_t max_rows) override {
+    const DeviceArray rows = source_->next(max_rows);
+    if (!rows || rows.validity() != nullptr) return rows;
+    ArrayParts parts;
+    parts.length = rows.length();
+    parts.buffers.push_back(Buffer());
+    auto fill = fills_.begin();
+    for (int64_t i = 0; i < static_cast<int64_t>(rows.type().children.size()); ++i) {
+      const DeviceArray field = rows.child(i);
+      const bool is_filled = fill != fills_.end() && fill->field == i;
+      parts.children.push_back(is_filled && field.validity() != nullptr
+                                   ? fill_rows(field, fill->item)
+                                   : share_array(field));
+      if (is_filled) ++fill;
+    }
+    OwnedDeviceArray filled;
+    make_array(std::move(parts)).move(&filled->array);
+    filled->device_type = rows.device().type;
+    filled->device_id = to_arrow_device_id(rows.device());
+    return DeviceArray::import(schema(), std::move(filled));
+  }
+
+ private:
+  OwnedStream source_;
+  std::vector<Fill> fills_;
+};
+
+}  // namespace
+
+OwnedStream fill_nulls(OwnedStream&& stream, const std::vector<std::string>& zeros,
+                       const std::vector<std::string>& nans) {
+  require_columns(stream->schema()->type);
+  std::vector<Fill> fills;
+  if (stream->device_type() == kDLCPU) fills = find_fills(stream->schema()->type, zeros, nans);
+  if (fills.empty()) return std::move(stream);
+  return std::make_unique<FillNulls>(std::move(stream), std::move(fills));
+}
+
+ARROWDL_END_NAMESPACE
