@@ -16,9 +16,11 @@ BIN := $(VENV)/bin
 # Python compiles the modules that are imported. pip would compile all, half of an install's time.
 INSTALL := install -qq --no-compile
 PIP_INSTALL := $(BIN)/pip $(INSTALL)
+# A third of a test's time is a wait for processes, files and deadlines.
+WORKERS := $(shell expr $(JOBS) + 1)
 # Each worker has files of its own until it has nothing left: what a file needs is made once, and
 # compiled once by JAX, and no worker is idle while another has a queue.
-XDIST := -n $(JOBS) --dist worksteal
+XDIST := -n $(WORKERS) --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process would compile all that it imports: `import torch` takes five seconds, not one.
@@ -45,13 +47,14 @@ demo: build/.demo  ## flights from Parquet to a PyTorch model and back
 
 check: lint build types test-cpp test-python  ## the inner loop
 
-# The quickest to fail comes first.
+# The quickest to fail comes first. With WHOLE=1, all of tests/python runs at once, as in `.ci/run`:
+# collecting the tests takes 20 seconds each time.
 test:  ## lint, types, the C++ and Python suites, the package
-	@tools/stages.sh build lint types test-cpp test-python test-package
+	@tools/stages.sh build lint types test-cpp $(if $(WHOLE),test-python-whole,test-python test-package)
 
 # `make test-more PEERS=` leaves the heavy peers out.
 test-more:  ## the rest: docs, slow and long random tests, peers, other compilers and Pythons, fuzzing, sanitizers
-	@tools/stages.sh check-documents check-compilers check-hip test-slow test-random test-environments fuzz tsan tsan-python asan
+	@tools/stages.sh $(if $(WHOLE),,test-slow test-random) side-by-side fuzz tsan tsan-python asan
 
 test-all: test test-more  ## everything
 
@@ -75,7 +78,7 @@ clean:  ## remove all that make made, environments too
 
 CPP_FILES = $(shell find cpp tests examples -name '*.[ch]pp' -not -path '*/.*')
 
-.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-package check-documents check-package check-reproducible rehearsal test-slow test-random test-environments test-peers test-pythons test-compilers check-compilers check-hip
+.PHONY: lint tidy format types build fake-drivers test-cpp test-python test-python-whole test-package side-by-side check-package check-reproducible rehearsal test-slow test-random test-peers test-pythons test-compilers check-compilers check-hip
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -115,10 +118,6 @@ PACKAGE_TESTS = tests/python/project
 test-package: fake-drivers dist/.wheel $(VENV)/.demo
 	ARROWDL_WHEEL=$$(ls dist/*.whl) $(BIN)/python -m pytest -q $(XDIST) -m slow $(PACKAGE_TESTS)
 
-# Each takes one processor. Their packages go into one environment, one after the other.
-check-documents: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## docs and check-package side by side
-	@$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 docs check-package
-
 # What the package index would refuse, the oldest glibc that the wheel runs on, and all licences.
 check-package: $(VENV)/.package check-reproducible  ## the metadata, contents and page of the wheel and the sdist
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
@@ -134,18 +133,22 @@ rehearsal: dist/.wheel $(VENV)/.demo $(VENV)/.package  ## rehearse a release aga
 test-slow: fake-drivers  ## ends and forks of processes, long loops
 	ARROWDL_BUILD=build/dev $(BIN)/python -m pytest -q $(XDIST) -m slow --ignore $(PACKAGE_TESTS)
 
+test-python-whole: fake-drivers dist/.wheel $(VENV)/.demo
+	ARROWDL_BUILD=build/dev ARROWDL_WHEEL=$$(ls dist/*.whl) ARROWDL_RANDOM_CASES=$(RANDOM_CASES) \
+	  $(BIN)/python -m pytest -q $(XDIST)
+
 test-random: fake-drivers  ## RANDOM_CASES random cases of each kind, against plain Python
 	ARROWDL_RANDOM_CASES=$(RANDOM_CASES) $(BIN)/python -m pytest -q $(XDIST) -m "not slow" -k test_random
 
-# JOBS at a time: each runs its tests one after the other. The longest come first. The training
-# libraries take as long as all other peers, so that a processor would be idle without the Pythons.
-IN_ENVIRONMENTS = @$(MAKE) --no-print-directory --output-sync -j $(JOBS) PARALLEL=1 $(PEERS:%=test-peer-%)
+# WORKERS at a time: each uses one processor. The longest come first.
+SIDE_BY_SIDE = @$(MAKE) --no-print-directory --output-sync -j $(WORKERS) PARALLEL=1 $(PEERS:%=test-peer-%)
 
-test-environments: dist/.wheel  ## test-peers and test-pythons side by side
-	$(IN_ENVIRONMENTS) test-pythons
+# The packages that docs and check-package need go into one environment, one after the other.
+side-by-side: build dist/.wheel $(VENV)/.docs $(VENV)/.package  ## test-peers, test-pythons, docs, check-package, check-compilers, check-hip
+	$(SIDE_BY_SIDE) test-pythons docs check-package check-compilers check-hip
 
 test-peers: dist/.wheel  ## training libraries, stores, TensorFlow, paddle, mlx, modin, oneAPI, OpenCL, each in an environment of its own
-	$(IN_ENVIRONMENTS)
+	$(SIDE_BY_SIDE)
 
 test-peer-%: .venv-%/.dev dist/.wheel
 	.venv-$*/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
@@ -242,10 +245,12 @@ asan: build-asan  ## C++ tests under ASan and UBSan, and the Python tests that m
 asan-all: build-asan  ## the same with all Python tests
 	$(ASAN_PYTEST)
 
+# TSAN_WITHOUT: patterns of tests that are left out.
 tsan: $(VENV)/.dev  ## C++ tests under ThreadSanitizer
 	cmake --preset tsan
 	cmake --build build/tsan --target arrowdl_tests
-	TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
+	GTEST_FILTER='-$(TSAN_WITHOUT)' TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=20 \
+	  ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 # With the Python of tools/build-python.sh 3.13t-tsan, which takes ten minutes once.
 tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and the extension under ThreadSanitizer
