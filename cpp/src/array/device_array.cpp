@@ -61,7 +61,7 @@ bool has_no_bitmap(const ArrowArray& node) {
   return node.null_count == 0 || node.buffers[0] == nullptr;
 }
 
-/// Whether the values of a dictionary have a bitmap, or none is needed: other layouts are not read.
+/// Whether a value of the dictionary may be null, if there is one: unknown of unions and the like.
 bool may_have_null_values(const Type& type, const ArrowArray& node) {
   return type.dictionary != nullptr &&
          !(type.dictionary->has_validity() && has_no_bitmap(*node.dictionary));
