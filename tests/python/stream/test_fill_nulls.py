@@ -135,6 +135,13 @@ def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def name_options(value: Any) -> str:
+    """Name a function without its address: workers must agree on ids."""
+    if not isinstance(value, dict):
+        return ""
+    return ",".join(f"{name}={getattr(own, '__name__', own)}" for name, own in value.items())
+
+
 MATRIX = {"m": ["float32", "second"]}
 INTEGERS = {"int8": "fill", "int64": "fill"}
 
@@ -157,7 +164,7 @@ INTEGERS = {"int8": "fill", "int64": "fill"}
         {"nulls": "fill", "decoder": "polars"},
         {"nulls": "fill", "filter": pc.field("float32") > 20},
     ],
-    ids=str,
+    ids=name_options,
 )
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_are_those_of_rows_that_are_filled_one_by_one(
@@ -220,7 +227,7 @@ def test_slices_of_one_array_of_nulls() -> None:
         ({"nulls": "fill", "transform_arrow": keep}, ([], [])),
         ({"nulls": "fill", "on_error": "skip"}, ([], [])),
     ],
-    ids=str,
+    ids=name_options,
 )
 def test_columns_that_only_the_conversion_reads_are_filled(
     options: dict[str, Any], expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
