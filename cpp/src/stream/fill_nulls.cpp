@@ -63,8 +63,15 @@ class FillNulls final : public ArrayStream {
         fills_(std::move(fills)) {}
 
   DeviceArray next(int64_t max_rows) override {
-    const DeviceArray rows = source_->next(max_rows);
-    if (!rows || rows.validity() != nullptr) return rows;
+    if (!rows_) rows_ = source_->next(max_rows);
+    DeviceArray filled = !rows_ || rows_.validity() != nullptr ? rows_ : fill(rows_);
+    rows_ = {};
+    return filled;
+  }
+
+ private:
+  /// Where this raises, some fields are filled: they are filled again.
+  DeviceArray fill(const DeviceArray& rows) const {
     ArrayParts parts;
     parts.length = rows.length();
     parts.buffers.push_back(Buffer());
@@ -84,9 +91,9 @@ class FillNulls final : public ArrayStream {
     return DeviceArray::import(schema(), std::move(filled));
   }
 
- private:
   OwnedStream source_;
   std::vector<Fill> fills_;
+  DeviceArray rows_;  ///< kept where filling them fails
 };
 
 }  // namespace

@@ -205,6 +205,16 @@ def test_columns_of_nulls_alone(
     expect_equal(batches, list_batches(tmp_path, **options))
 
 
+def test_arrays_without_rows() -> None:
+    kind = pa.float32()
+    none, part = pa.array([], kind), make_numbers("float32").slice(7, 0)
+    bare = pa.Array.from_buffers(kind, 0, [None, None])
+    table = pa.table({"x": pa.chunked_array([none, part, bare, pa.nulls(0, kind)], kind)})
+    batches = [pa.record_batch({"x": chunk}) for chunk in table["x"].chunks]
+    stream = _core.chain([arrowdl.from_arrow(batch) for batch in batches])
+    assert [len(array) for array in _core.fill_nulls(stream, ["x"], [])] == [0, 0, 0, 0]
+
+
 def test_slices_of_one_array_of_nulls() -> None:
     batch = pa.record_batch({"x": pa.nulls(ROWS, pa.float32()), "y": pa.nulls(ROWS, pa.int8())})
     table = pa.Table.from_batches([batch.slice(start, 100) for start in range(0, ROWS, 100)])
