@@ -2,30 +2,18 @@
 #include "compute/gather_elements.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "compute/allocate_elements.hpp"
+#include "util/copy_pieces.hpp"
 #include "util/parallel_for.hpp"
 #include "util/prefetch_memory.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// How much to prefetch: processors cannot predict ranges in random order. More than a few KiB
-/// would leave the cache before it is read.
-constexpr int64_t kAheadBytes = int64_t{8} << 10;
-constexpr int64_t kMostAhead = 16;  // ranges
-
-/// With less to copy, one thread is done before another one starts.
-constexpr int64_t kFewBytes = int64_t{512} << 10;
-
 /// The bytes that one thread copies at a time.
 constexpr int64_t kChunk = int64_t{256} << 10;
-
-/// Ranges of up to this size are copied as if they had it: sizes that vary cost a mispredicted
-/// branch each.
-constexpr int64_t kShort = 64;
 
 }  // namespace
 
@@ -48,8 +36,7 @@ class RangeCopy {
     }
     const auto count = static_cast<int64_t>(ranges.size());
     const int64_t mean = bytes / std::max<int64_t>(1, count);
-    ahead_ = static_cast<std::size_t>(
-        std::clamp<int64_t>(kAheadBytes / std::max<int64_t>(1, mean), 2, kMostAhead));
+    ahead_ = static_cast<std::size_t>(choose_prefetched(mean));
   }
 
   int64_t chunk_count() const noexcept { return static_cast<int64_t>(starts_.size()); }
@@ -68,8 +55,8 @@ class RangeCopy {
       const RowRange& range = ranges_[i];
       const int64_t start = range.rows.start * width_ + skip;
       const int64_t n = std::min<int64_t>(end - to, range.rows.length * width_ - skip);
-      copy(first_[range.source] + start, n,
-           std::min<int64_t>(end - to, ends_[range.source] - start), to);
+      copy_piece(first_[range.source] + start, n,
+                 std::min<int64_t>(end - to, ends_[range.source] - start), to);
       to += n;
     }
   }
@@ -80,15 +67,6 @@ class RangeCopy {
     std::size_t range;
     int64_t skip;
   };
-
-  /// Copies `n` bytes. `room` bytes can be read and written: the next ranges overwrite the rest.
-  static void copy(const uint8_t* from, int64_t n, int64_t room, uint8_t* to) noexcept {
-    if (n <= kShort && room >= kShort) {
-      std::memcpy(to, from, kShort);
-    } else {
-      std::memcpy(to, from, static_cast<std::size_t>(n));
-    }
-  }
 
   std::vector<const uint8_t*> first_;
   const std::vector<RowRange>& ranges_;
@@ -171,7 +149,7 @@ void ElementGathers::run() const {
     column.copy_chunk(chunk - (*end - column.chunk_count()));
   };
   const int64_t chunks = chunk_ends_.empty() ? 0 : chunk_ends_.back();
-  if (bytes_ >= kFewBytes) return parallel_for(chunks, copy);
+  if (bytes_ >= kFewestSharedBytes) return parallel_for(chunks, copy);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) copy(chunk);
 }
 

@@ -21,8 +21,6 @@ namespace {
 
 using Sources = std::vector<DeviceArray>;
 
-constexpr int64_t kIntegerSize = sizeof(int64_t);
-
 /// An array in the making.
 struct Node {
   ArrayParts parts;

@@ -16,8 +16,6 @@ namespace {
 
 using Sources = std::vector<DeviceArray>;
 
-constexpr int64_t kIntegerSize = sizeof(int64_t);
-
 /// As in offsets.cu.
 constexpr int64_t kChunk = 64;
 

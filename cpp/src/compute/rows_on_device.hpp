@@ -11,6 +11,9 @@
 
 ARROWDL_BEGIN_NAMESPACE
 
+/// The bytes of an integer that kernels read and write.
+constexpr int64_t kIntegerSize = sizeof(int64_t);
+
 /// Rows that an operation takes from several arrays, numbered through, one array after the other.
 /// The addresses are of int64 on the device. See `Taken` of rows.cuh.
 struct TakenRows {

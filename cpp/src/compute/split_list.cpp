@@ -17,20 +17,10 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// An array of numbers without nulls.
-DeviceArray make_numbers(const char* dtype, Buffer elements, int64_t length,
-                         const Device& device = {}) {
-  ArrayParts parts;
-  parts.length = length;
-  parts.buffers = {Buffer(), std::move(elements)};
-  OwnedSchema schema = make_schema(*find_dtype(dtype));
-  return DeviceArray::import(std::move(schema), make_array(std::move(parts)), device);
-}
-
 template <typename Offset>
 DeviceArray make_offsets(Buffer offsets, int64_t row_count, const Device& device = {}) {
-  return make_numbers(sizeof(Offset) == 4 ? "int32" : "int64", std::move(offsets), row_count + 1,
-                      device);
+  return DeviceArray::make_primitive(*find_dtype(sizeof(Offset) == 4 ? "int32" : "int64"),
+                                     row_count + 1, std::move(offsets), device);
 }
 
 /// The first `size` bytes of the data of a binary array.
@@ -40,7 +30,8 @@ DeviceArray share_bytes(const DeviceArray& array, int64_t size) {
     raise_value_error("malformed ", to_string(array.type()), " array: its data is NULL where ",
                       size, " bytes should be");
   }
-  return make_numbers("uint8", Buffer(array.storage(), data, size), size, array.device());
+  return DeviceArray::make_primitive(*find_dtype("uint8"), size,
+                                     Buffer(array.storage(), data, size), array.device());
 }
 
 /// New offsets for rows whose values are `find_row(i)` of `items`. Copies the values unless the
@@ -124,7 +115,7 @@ ListParts split_binary_views(const DeviceArray& array) {
     const std::string_view row = read_bytes(array, i);
     std::memcpy(target + offsets[i], row.data(), row.size());
   }
-  return {make_numbers("uint8", std::move(bytes), size),
+  return {DeviceArray::make_primitive(*find_dtype("uint8"), size, std::move(bytes), Device{}),
           make_offsets<int64_t>(std::move(offset_buffer), array.length())};
 }
 

@@ -14,7 +14,7 @@ ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// How many rows ahead to prefetch: processors cannot predict offsets in random order.
-constexpr int64_t kAhead = 16;
+constexpr int64_t kRowsAhead = 16;
 
 template <typename Offset>
 Buffer take_offsets_of(const std::vector<DeviceArray>& sources, RowIndices indices,
@@ -33,8 +33,8 @@ Buffer take_offsets_of(const std::vector<DeviceArray>& sources, RowIndices indic
   *target++ = 0;
   for (int64_t i = 0; i < indices.count; ++i) {
     const auto [source, row] = indices.begin[i];
-    if (i + kAhead < indices.count) {
-      const RowIndex ahead = indices.begin[i + kAhead];
+    if (i + kRowsAhead < indices.count) {
+      const RowIndex ahead = indices.begin[i + kRowsAhead];
       prefetch_memory(readers[ahead.source].address(ahead.row), 2 * sizeof(Offset));
     }
     const Offset start = readers[source][row];

@@ -2,12 +2,12 @@
 #include "compute/take_values.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "arrowdl/error.hpp"
 #include "compute/allocate_elements.hpp"
 #include "compute/selection.hpp"
+#include "util/copy_pieces.hpp"
 #include "util/parallel_for.hpp"
 #include "util/prefetch_memory.hpp"
 
@@ -17,22 +17,10 @@ namespace {
 using Sources = std::vector<DeviceArray>;
 
 /// The bytes that one thread copies at a time, unless a row has more.
-constexpr int64_t kChunkBytes = int64_t{256} << 10;
-
-/// With less to copy, one thread is done before another one starts.
-constexpr int64_t kFewBytes = int64_t{512} << 10;
+constexpr int64_t kValueBytes = int64_t{256} << 10;
 
 /// Products with a width up to this one do not overflow.
 constexpr int64_t kMostWidth = int64_t{1} << 30;
-
-/// How much to prefetch: processors cannot predict rows in random order. More than a few KiB would
-/// leave the cache before it is read.
-constexpr int64_t kAheadBytes = int64_t{8} << 10;
-constexpr int64_t kMostAhead = 16;  // rows
-
-/// Rows of up to this size are copied as if they had it: sizes that vary cost a mispredicted branch
-/// each.
-constexpr int64_t kShort = 64;
 
 /// Copies the values of several columns, whose rows have the same numbers of values.
 class ValueCopy {
@@ -62,7 +50,7 @@ class ValueCopy {
       copy_rows(columns_[static_cast<std::size_t>(i / chunks)], starts[chunk], starts[chunk + 1]);
     };
     const int64_t count = chunks * static_cast<int64_t>(columns_.size());
-    if (bytes_ >= kFewBytes) return parallel_for(count, copy);
+    if (bytes_ >= kFewestSharedBytes) return parallel_for(count, copy);
     for (int64_t i = 0; i < count; ++i) copy(i);
   }
 
@@ -81,7 +69,7 @@ class ValueCopy {
 
   /// The starts of the chunks, and the end.
   std::vector<Start> find_chunks() const {
-    const int64_t most = std::max<int64_t>(1, kChunkBytes / widest_);
+    const int64_t most = std::max<int64_t>(1, kValueBytes / widest_);
     std::vector<Start> starts{{0, 0}};
     int64_t value = 0;
     for (int64_t row = 0; row < values_.indices.count; ++row) {
@@ -101,8 +89,7 @@ class ValueCopy {
     const int64_t width = column.width;
     const int64_t mean =
         (end.value - start.value) * width / std::max<int64_t>(1, end.row - start.row);
-    const int64_t ahead =
-        std::clamp<int64_t>(kAheadBytes / std::max<int64_t>(1, mean), 2, kMostAhead);
+    const int64_t ahead = choose_prefetched(mean);
     uint8_t* to = column.target + start.value * width;
     const uint8_t* const stop = column.target + end.value * width;
     for (int64_t row = start.row; row < end.row; ++row) {
@@ -113,18 +100,9 @@ class ValueCopy {
       const Range& values = values_.rows[static_cast<std::size_t>(row)];
       if (values.length == 0) continue;
       const int64_t left = values_.ends[values_.indices.begin[row].source] - values.start;
-      copy(find(column, row), values.length * width, std::min<int64_t>(stop - to, left * width),
-           to);
+      copy_piece(find(column, row), values.length * width,
+                 std::min<int64_t>(stop - to, left * width), to);
       to += values.length * width;
-    }
-  }
-
-  /// Copies `n` bytes. `room` bytes can be read and written: the next rows overwrite the rest.
-  static void copy(const uint8_t* from, int64_t n, int64_t room, uint8_t* to) noexcept {
-    if (n <= kShort && room >= kShort) {
-      std::memcpy(to, from, kShort);
-    } else {
-      std::memcpy(to, from, static_cast<std::size_t>(n));
     }
   }
 

@@ -49,7 +49,7 @@ OwnedArray fill_blocks(const Blocks& blocks, int64_t width, const Fill& fill) {
 // ---------------------------------------------------------------- columns of the source
 
 /// The memory of a source: its items, and where those of each row start.
-struct Elements {
+struct SourceItems {
   const uint8_t* items;
   const int64_t* starts;
 };
@@ -62,13 +62,13 @@ const uint8_t* find_elements(const DeviceArray& array, int64_t width) {
 OwnedArray copy_elements(const std::vector<SequenceSource>& sources, std::size_t column,
                          std::size_t packed, const DeviceArray& padding, const Blocks& blocks) {
   const int64_t width = padding.type().byte_width;
-  std::vector<Elements> elements;
+  std::vector<SourceItems> elements;
   for (const SequenceSource& source : sources) {
     elements.push_back({find_elements(source.items[column], width), source.find_starts(packed)});
   }
   const uint8_t* const pads = find_elements(padding, width);
   const auto find = [&](const Piece& piece) {
-    const Elements& source = elements[piece.source];
+    const SourceItems& source = elements[piece.source];
     return source.items + (source.starts[piece.row] + piece.start) * width;
   };
   return fill_blocks(blocks, width, [&](const Blocks& part, uint8_t* target) {

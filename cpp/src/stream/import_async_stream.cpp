@@ -183,7 +183,7 @@ void on_error(ArrowAsyncDeviceStreamHandler* self, int code, const char* message
   });
 }
 
-void release(ArrowAsyncDeviceStreamHandler* self) noexcept {
+void on_release(ArrowAsyncDeviceStreamHandler* self) noexcept {
   const std::unique_ptr<std::shared_ptr<State>> held(
       static_cast<std::shared_ptr<State>*>(self->private_data));
   State& state = **held;
@@ -215,7 +215,7 @@ auto read_when_ready(const AsyncReceiver& receiver, const Read& read) {
 
 bool pass_failure(ArrowAsyncDeviceStreamHandler* handler,
                   const std::exception_ptr& failure) noexcept {
-  if (handler->release != release) return false;
+  if (handler->release != on_release) return false;
   fail(*state_of(handler), failure);
   return true;
 }
@@ -243,7 +243,7 @@ ArrowAsyncDeviceStreamHandler* AsyncReceiver::handler() {
     handler.on_schema = on_schema;
     handler.on_next_task = on_next_task;
     handler.on_error = on_error;
-    handler.release = release;
+    handler.release = on_release;
   }
   return &handler;
 }

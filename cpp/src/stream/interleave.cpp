@@ -15,7 +15,7 @@ ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// Rows of arrays, in the order of the ranges.
-struct Block {
+struct InterleavedBlock {
   std::vector<DeviceArray> arrays;
   std::vector<RowRange> ranges;
 };
@@ -69,8 +69,8 @@ class Interleave final : public BlockStream {
     return bytes / period() * rows_;
   }
 
-  Block read_rounds(int64_t count) {
-    Block block;
+  InterleavedBlock read_rounds(int64_t count) {
+    InterleavedBlock block;
     std::vector<std::vector<RowRange>> rounds(static_cast<std::size_t>(count));
     for (RowReader& reader : readers_) {
       int64_t position = 0;
@@ -101,7 +101,7 @@ class Interleave final : public BlockStream {
     }
   }
 
-  DeviceArray gather_rows(const Block& block) const {
+  DeviceArray gather_rows(const InterleavedBlock& block) const {
     std::vector<DeviceArray> arrays = block.arrays;
     Device home;
     if (make_readable(&arrays, &home, "interleave rows")) {
@@ -122,7 +122,7 @@ class Interleave final : public BlockStream {
   int64_t rows_;
   int64_t skip_;
   int64_t wanted_rounds_ = 1;  ///< of a block, by the sizes of the last rows
-  Block pending_;              ///< kept where gathering it fails
+  InterleavedBlock pending_;   ///< kept where gathering it fails
 };
 
 }  // namespace

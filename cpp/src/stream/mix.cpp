@@ -54,7 +54,7 @@ class Turns {
 };
 
 /// Rows of arrays, in order.
-struct Block {
+struct MixedBlock {
   std::vector<DeviceArray> arrays;
   std::vector<RowIndex> order;
 };
@@ -128,7 +128,7 @@ class Mix final : public BlockStream {
   void read_rows(const std::vector<uint32_t>& chosen) {
     const std::vector<int64_t> counts = count_rows(chosen);
     std::vector<RowIndex> next(readers_.size());
-    Block block;
+    MixedBlock block;
     block.order.reserve(chosen.size());
     for (std::size_t i = 0; i < readers_.size(); ++i) {
       if (counts[i] == 0) continue;
@@ -143,7 +143,7 @@ class Mix final : public BlockStream {
     pending_ = std::move(block);
   }
 
-  DeviceArray take_rows(const Block& block) const {
+  DeviceArray take_rows(const MixedBlock& block) const {
     const RowIndices order{block.order.data(), static_cast<int64_t>(block.order.size())};
     std::vector<DeviceArray> arrays = block.arrays;
     Device home;
@@ -164,7 +164,7 @@ class Mix final : public BlockStream {
   std::vector<RowReader> readers_;
   Turns turns_;
   int64_t wanted_rows_ = 256;  ///< of a block, by the sizes of the last rows
-  Block pending_;              ///< kept where gathering it fails
+  MixedBlock pending_;         ///< kept where gathering it fails
 };
 
 void check_phase(const MixPhase& phase, std::size_t streams) {

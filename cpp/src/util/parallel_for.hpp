@@ -17,6 +17,9 @@ void run_chunks(int64_t count, ChunkCall call, const void* context, int64_t most
 
 }  // namespace detail
 
+/// With fewer bytes to copy, one thread is done before another one starts.
+constexpr int64_t kFewestSharedBytes = int64_t{512} << 10;
+
 /// Calls `work(i)` for every i in [0, count), in any order, on this thread and on idle helper
 /// threads (`set_thread_limit`), `most_threads` at most. Returns when all calls have returned. A
 /// chunk should take 50 us or more. `work` must not call parallel_for or use Python, nor wait for

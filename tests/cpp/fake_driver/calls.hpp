@@ -26,6 +26,11 @@ enum Status : int {
   kCaptureImplicit = 906,
 };
 
+// What CUmemAllocationProp, CUmemPoolProps and CUmemAccessDesc, and HIP's, say of memory.
+constexpr int kPinned = 1;
+constexpr int kDeviceLocation = 1;
+constexpr int kReadWrite = 3;
+
 const char* name_of(int status) noexcept;
 
 int init(unsigned flags);

@@ -24,9 +24,6 @@ struct AccessDescription {
   Location location;
   int flags;
 };
-constexpr int kPinned = 1;
-constexpr int kDeviceLocation = 1;
-constexpr int kReadWrite = 3;
 constexpr int kReleaseThreshold = 4;
 constexpr int kConcurrentManaged = 89;
 constexpr int kHasPools = 115;

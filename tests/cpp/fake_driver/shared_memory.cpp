@@ -17,10 +17,7 @@ namespace arrowdl::testing::fake {
 namespace {
 
 constexpr std::size_t kUnit = std::size_t{2} << 20;  ///< what cuMemGetAllocationGranularity says
-constexpr int kPinned = 1;
 constexpr int kPosixDescriptor = 1;
-constexpr int kDeviceLocation = 1;
-constexpr int kReadWrite = 3;
 constexpr const char* kFile = kHasContexts ? "fake-cuda-memory" : "fake-hip-memory";
 
 // CUmemAllocationProp and CUmemAccessDesc; HIP's have the same fields.
