@@ -16,7 +16,7 @@ ARROWDL_BEGIN_NAMESPACE
 namespace {
 
 /// The bytes that one thread writes at a time: fewer are written before another thread starts.
-constexpr int64_t kChunk = int64_t{1} << 20;
+constexpr int64_t kChunk = int64_t{256} << 10;
 
 OwnedArray make_node(std::vector<Buffer> buffers, int64_t length, OwnedArray child = {}) {
   ArrayParts parts;

@@ -29,11 +29,29 @@ bool has_nulls_in(const DeviceArray& items, Range range) {
   return has_nulls_in(items.child(0), {range.start * size, range.length * size});
 }
 
+bool has_plain_items(const DeviceArray& items) {
+  return items.validity() == nullptr &&
+         (items.type().layout != Layout::kFixedSizeList || has_plain_items(items.child(0)));
+}
+
 std::string quote_name(const SequenceSource& source, std::size_t column) {
   return concat("\"", source.columns[column].type().name(), "\"");
 }
 
 }  // namespace
+
+PlainLists::PlainLists(const DeviceArray& lists, const DeviceArray& items)
+    : item_count_(items.length()) {
+  if (lists.validity() != nullptr || !has_plain_items(items)) return;
+  const Layout layout = lists.type().layout;
+  if (layout == Layout::kList) small_.emplace(lists, 1);
+  if (layout == Layout::kLargeList) large_.emplace(lists, 1);
+}
+
+void PlainLists::fetch(int64_t row) const noexcept {
+  if (small_) prefetch_memory(small_->address(row), 1);
+  if (large_) prefetch_memory(large_->address(row), 1);
+}
 
 SequenceReader::SequenceReader(RowReader reader, const BlockLayout& layout,
                                const PackOptions& options)
@@ -77,6 +95,9 @@ SequenceSource SequenceReader::open_source(const DeviceArray& rows) const {
     source.columns.push_back(rows.field(static_cast<int64_t>(i)));
     source.items.push_back(layout_.is_packed(i) ? source.columns[i].child(0) : DeviceArray());
   }
+  for (const std::size_t column : layout_.packed) {
+    source.lists.emplace_back(source.columns[column], source.items[column]);
+  }
   source.starts.resize(layout_.packed.size() * static_cast<std::size_t>(rows.length()));
   return source;
 }
@@ -91,12 +112,7 @@ void SequenceReader::find_row() noexcept {
 /// Begins to fetch what `measure_row` reads and writes of a row.
 void SequenceReader::fetch_row(RowIndex at) const noexcept {
   const SequenceSource& source = sources_[first_source_ + at.source];
-  const DeviceArray& lists = source.columns[layout_.packed[0]];
-  const bool is_large = lists.type().layout == Layout::kLargeList;
-  if (!is_large && lists.type().layout != Layout::kList) return;
-  prefetch_memory(is_large ? ElementReader<int64_t>(lists, 1).address(at.row)
-                           : ElementReader<int32_t>(lists, 1).address(at.row),
-                  1);
+  source.lists.front().fetch(at.row);
   prefetch_memory(reinterpret_cast<const uint8_t*>(source.find_starts(0) + at.row), 1);
 }
 
@@ -167,6 +183,15 @@ int64_t SequenceReader::measure_row() {
 /// The number of items of the next row in a packed column. Notes where they start.
 int64_t SequenceReader::measure_column(std::size_t packed) {
   SequenceSource& source = sources_[place_.source];
+  Range range;
+  if (!source.lists[packed].find(place_.row, &range)) range = check_list(packed);
+  source.starts[packed * static_cast<std::size_t>(source.length) + place_.row] = range.start;
+  return range.length;
+}
+
+/// The items of the next row in a packed column. Raises ValueError for nulls and malformed offsets.
+Range SequenceReader::check_list(std::size_t packed) const {
+  const SequenceSource& source = sources_[place_.source];
   const int64_t row = place_.row;
   const std::size_t column = layout_.packed[packed];
   const DeviceArray& items = source.items[column];
@@ -177,9 +202,7 @@ int64_t SequenceReader::measure_column(std::size_t packed) {
                       is_null ? " is null" : " has null items",
                       ", which cannot be packed: fill the nulls, or filter the row out");
   }
-  source.starts[packed * static_cast<std::size_t>(source.length) + static_cast<std::size_t>(row)] =
-      range.start;
-  return range.length;
+  return range;
 }
 
 /// A stream that starts at another row than `PackOptions::from` says would repeat or lose values.

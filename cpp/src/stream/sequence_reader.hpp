@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "array/row_access.hpp"
@@ -22,11 +23,44 @@ struct Piece {
   int64_t length = 0;
 };
 
+/// Where the items of lists are, if nothing but offsets says so: of lists without nulls, whose
+/// items have none.
+class PlainLists {
+ public:
+  PlainLists() noexcept = default;  ///< of other lists
+  PlainLists(const DeviceArray& lists, const DeviceArray& items);
+
+  /// Finds the items of a row. Returns false for other lists and for malformed offsets.
+  bool find(int64_t row, Range* found) const noexcept {
+    int64_t start = 0;
+    int64_t end = 0;
+    if (small_) {
+      start = (*small_)[row];
+      end = (*small_)[row + 1];
+    } else if (large_) {
+      start = (*large_)[row];
+      end = (*large_)[row + 1];
+    } else {
+      return false;
+    }
+    *found = {start, end - start};
+    return start >= 0 && start <= end && end <= item_count_;
+  }
+  /// Begins to fetch what `find` reads.
+  void fetch(int64_t row) const noexcept;
+
+ private:
+  std::optional<ElementReader<int32_t>> small_;
+  std::optional<ElementReader<int64_t>> large_;
+  int64_t item_count_ = 0;
+};
+
 /// The columns of an array, and the items of the packed ones.
 struct SequenceSource {
   int64_t length = 0;
   std::vector<DeviceArray> columns;
   std::vector<DeviceArray> items;  ///< empty arrays for columns that are not packed
+  std::vector<PlainLists> lists;   ///< of the packed columns
   /// Where the items of each row that was read start, in `length` rows for each packed column.
   std::vector<int64_t> starts;
 
@@ -64,6 +98,7 @@ class SequenceReader {
   void fetch_row(RowIndex at) const noexcept;
   int64_t measure_row();
   int64_t measure_column(std::size_t packed);
+  Range check_list(std::size_t packed) const;
   void check_first_value(int64_t length) const;
   /// The number of the next row, counted from the start of the whole source.
   int64_t next_number() const noexcept { return first_row_ + next_row_; }

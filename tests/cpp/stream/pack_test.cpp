@@ -576,6 +576,28 @@ TEST_F(PackTest, NullsAreRefusedByRow) {
   });
 }
 
+template <typename Offset>
+void expect_malformed_offsets(const char* format) {
+  for (const std::vector<Offset>& offsets :
+       {std::vector<Offset>{0, 2, 1}, std::vector<Offset>{0, 2, 4},
+        std::vector<Offset>{0, -1, 2}}) {
+    ArrayParts parts;
+    parts.length = 2;
+    parts.buffers = {Buffer(), exact(offsets)};
+    parts.children.push_back(share_array(Builder(1).import(field("i"), numbers({1, 2, 3}))));
+    const DeviceArray bad =
+        DeviceArray::import(field(format, field("i")), make_array(std::move(parts)));
+    const OwnedStream stream = pack(stream_of(make_struct({"tokens"}, {bad})), make_options(4));
+    expect_error(ErrorKind::kValue, "malformed", [&] { stream->next(); });
+    expect_error(ErrorKind::kValue, "malformed", [&] { stream->next(); });
+  }
+}
+
+TEST_F(PackTest, OffsetsThatDescendOrLeaveTheItems) {
+  expect_malformed_offsets<int32_t>("+l");
+  expect_malformed_offsets<int64_t>("+L");
+}
+
 TEST_F(PackTest, LengthsHaveToAgreeWithinARow) {
   Builder builder(1);
   const OwnedSchema schema = field("+l", field("i"));
