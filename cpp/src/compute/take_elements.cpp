@@ -16,8 +16,10 @@ namespace {
 /// long as memory takes.
 constexpr int64_t kChunkRows = 1024;
 constexpr int64_t kChunkBytes = int64_t{64} << 10;
-/// With less to write, one thread is done before another one starts.
-constexpr int64_t kFewElements = int64_t{8} << 10;
+/// With less to write, one thread is done before another one starts. Rows in random order take
+/// longer than `kFewestSharedBytes` in one piece.
+constexpr int64_t kFewElements = int64_t{4} << 10;
+constexpr int64_t kFewBytes = int64_t{128} << 10;
 
 /// How many elements ahead to prefetch: processors cannot predict elements in random order.
 constexpr int64_t kAhead = 8;
@@ -108,7 +110,7 @@ void ElementTakes::run() const {
              column.target + start * column.width);
   };
   const int64_t rows = indices_.count;
-  if (rows * columns < kFewElements && rows * bytes_ < kFewestSharedBytes) {
+  if (rows * columns < kFewElements && rows * bytes_ < kFewBytes) {
     for (const Column& column : columns_) take(column, 0, rows);
     return;
   }
