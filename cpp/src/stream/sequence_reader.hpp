@@ -27,7 +27,6 @@ struct Piece {
 /// items have none.
 class PlainLists {
  public:
-  PlainLists() noexcept = default;  ///< of other lists
   PlainLists(const DeviceArray& lists, const DeviceArray& items);
 
   /// Finds the items of a row. Returns false for other lists and for malformed offsets.
@@ -43,8 +42,9 @@ class PlainLists {
     } else {
       return false;
     }
+    if (start < 0 || start > end || end > item_count_) return false;
     *found = {start, end - start};
-    return start >= 0 && start <= end && end <= item_count_;
+    return true;
   }
   /// Begins to fetch what `find` reads.
   void fetch(int64_t row) const noexcept;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -578,9 +579,11 @@ TEST_F(PackTest, NullsAreRefusedByRow) {
 
 template <typename Offset>
 void expect_malformed_offsets(const char* format) {
+  constexpr Offset kLeast = std::numeric_limits<Offset>::min();
+  constexpr Offset kMost = std::numeric_limits<Offset>::max();
   for (const std::vector<Offset>& offsets :
-       {std::vector<Offset>{0, 2, 1}, std::vector<Offset>{0, 2, 4},
-        std::vector<Offset>{0, -1, 2}}) {
+       {std::vector<Offset>{0, 2, 1}, std::vector<Offset>{0, 2, 4}, std::vector<Offset>{0, -1, 2},
+        std::vector<Offset>{kLeast, kMost, 2}, std::vector<Offset>{0, kLeast, kMost}}) {
     ArrayParts parts;
     parts.length = 2;
     parts.buffers = {Buffer(), exact(offsets)};
