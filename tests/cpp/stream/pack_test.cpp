@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "arrowdl/device_array.hpp"
+#include "arrowdl/dtype.hpp"
 #include "arrowdl/error.hpp"
 #include "arrowdl/stream.hpp"
+#include "schema/copy_schema.hpp"
 #include "stream/permuted_rows.hpp"
 #include "support/build_array.hpp"
 #include "support/expect_error.hpp"
@@ -577,20 +579,44 @@ TEST_F(PackTest, NullsAreRefusedByRow) {
   });
 }
 
+/// A stream of lists without a validity bitmap, which a Builder may add.
+template <typename Offset>
+OwnedStream plain_lists(const char* format, const OwnedSchema& item, const DeviceArray& tokens,
+                        const std::vector<Offset>& offsets) {
+  ArrayParts parts;
+  parts.length = static_cast<int64_t>(offsets.size()) - 1;
+  parts.buffers = {Buffer(), exact(offsets)};
+  parts.children.push_back(share_array(tokens));
+  OwnedSchema schema = field(format, copy_schema(*item.get()));
+  return stream_of(make_struct(
+      {"tokens"}, {DeviceArray::import(std::move(schema), make_array(std::move(parts)))}));
+}
+
+TEST_F(PackTest, NullItemsOfListsWithoutNulls) {
+  const auto expect = [](const OwnedSchema& item, const Values& tokens) {
+    for (unsigned seed = 0; seed < 8; ++seed) {  // some make bitmaps where there are no nulls
+      const DeviceArray array = Builder(seed).import(item, tokens);
+      const OwnedStream stream =
+          pack(plain_lists<int32_t>("+l", item, array, {0, 1, 2}), make_options(4));
+      expect_error(ErrorKind::kValue, "row 1 of column \"tokens\" has null items",
+                   [&] { stream->next(); });
+    }
+  };
+  expect(field("i"), {number(1), null()});
+  expect(field("+w:2", field("i")), {items(numbers({1, 2})), items({number(3), null()})});
+}
+
 template <typename Offset>
 void expect_malformed_offsets(const char* format) {
+  const OwnedSchema item = field("i");
+  const DeviceArray tokens = DeviceArray::make_primitive(
+      *find_dtype("int32"), 3, exact(std::vector<int32_t>{1, 2, 3}), Device{});
   constexpr Offset kLeast = std::numeric_limits<Offset>::min();
   constexpr Offset kMost = std::numeric_limits<Offset>::max();
   for (const std::vector<Offset>& offsets :
        {std::vector<Offset>{0, 2, 1}, std::vector<Offset>{0, 2, 4}, std::vector<Offset>{0, -1, 2},
         std::vector<Offset>{kLeast, kMost, 2}, std::vector<Offset>{0, kLeast, kMost}}) {
-    ArrayParts parts;
-    parts.length = 2;
-    parts.buffers = {Buffer(), exact(offsets)};
-    parts.children.push_back(share_array(Builder(1).import(field("i"), numbers({1, 2, 3}))));
-    const DeviceArray bad =
-        DeviceArray::import(field(format, field("i")), make_array(std::move(parts)));
-    const OwnedStream stream = pack(stream_of(make_struct({"tokens"}, {bad})), make_options(4));
+    const OwnedStream stream = pack(plain_lists(format, item, tokens, offsets), make_options(4));
     expect_error(ErrorKind::kValue, "malformed", [&] { stream->next(); });
     expect_error(ErrorKind::kValue, "malformed", [&] { stream->next(); });
   }
