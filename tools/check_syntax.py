@@ -1,10 +1,11 @@
 """Checks the syntax, types and warnings of all C++ files of a build folder, without compiling them.
 
-    check_syntax.py FOLDER [JOBS]
+    check_syntax.py FOLDER JOBS syntax|alone
 
 Most of a file's time goes to the headers, so files are checked as one where no names of their
 anonymous namespaces collide: a tenth of the time of a build. A name that two such files give to
 different things of the library is an error, too, which no compiler sees in one file alone.
+With `alone`, each file is checked by itself: only then is it an error to lack an #include.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def pack(files: list[str]) -> list[list[str]]:
     return [group for group, _ in groups]
 
 
-def main(folder: Path, jobs: int) -> int:
+def main(folder: Path, jobs: int, *, alone: bool) -> int:
     units = folder / "units"
     units.mkdir(exist_ok=True)
     by_flags: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -73,7 +74,7 @@ def main(folder: Path, jobs: int) -> int:
             by_flags[flags_of(entry)] += files_of(entry)
     commands = []
     for flags, files in by_flags.items():
-        for group in pack(sorted(files)):
+        for group in [[file] for file in files] if alone else pack(sorted(files)):
             unit = units / f"{len(commands)}.cpp"
             unit.write_text("".join(f'#include "{file}"\n' for file in group))
             commands.append([*flags, "-fsyntax-only", str(unit)])
@@ -84,4 +85,5 @@ def main(folder: Path, jobs: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 2))
+    folder, jobs, check = sys.argv[1:]
+    sys.exit(main(Path(folder).resolve(), int(jobs), alone=check == "alone"))

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Compiles the core and its tests with several compilers and standards, each warning an error and
-# without precompiled headers, so that no file lacks an #include, and runs the tests. The last lines
-# say for each cell what was built and how it ended.
+# Compiles the core and its tests with several compilers and standards, each warning an error, and
+# runs the tests. The last lines say for each cell what was built and how it ended.
 #
 #   COMPILERS="g++-12 clang++-19" STANDARDS="17 20 23" tools/test-compilers.sh
 #
 # CHECK is `build`, or `syntax`: the compiler's front end alone, in a tenth of the time, and no test
-# runs. TESTS are the standards whose tests are built and run: all by default. BUILD_TYPE is
+# runs. `alone` is `syntax` for each file by itself, so that none lacks an #include. TESTS are the standards whose tests are built and run: all by default. BUILD_TYPE is
 # Release, or Debug, without the optimiser. A compiler that the machine lacks is no failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -33,12 +32,12 @@ build_cell() {
   cmake -S . -B "$folder" -G Ninja -Wno-dev \
     -DCMAKE_CXX_COMPILER="$1" -DCMAKE_C_COMPILER="${c_compiler/g++/gcc}" -DCMAKE_CXX_STANDARD="$2" \
     -DCMAKE_CXX_FLAGS="${CXXFLAGS-}" -DCMAKE_EXE_LINKER_FLAGS="${LDFLAGS-}" \
-    -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DCMAKE_BUILD_TYPE="$BUILD_TYPE" -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_FLAGS_DEBUG=-O0 \
+    -DCMAKE_BUILD_TYPE="$BUILD_TYPE" -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_C_FLAGS_DEBUG=-O0 \
     -DARROWDL_PYTHON=OFF -DARROWDL_INSTALL=OFF -DARROWDL_WERROR=ON -DARROWDL_TESTS="$3" \
     -DFETCHCONTENT_SOURCE_DIR_NANOARROW="$sources/nanoarrow" \
     -DARROWDL_DLPACK_INCLUDE_DIR="$sources/include" || return
-  if [ "$CHECK" = syntax ]; then
-    "$PYTHON" tools/check_syntax.py "$folder" "${JOBS:-2}"
+  if [ "$CHECK" != build ]; then
+    "$PYTHON" tools/check_syntax.py "$folder" "${JOBS:-2}" "$CHECK"
     return
   fi
   cmake --build "$folder" -- -k 0 || return

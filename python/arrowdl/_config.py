@@ -77,8 +77,9 @@ class Config:
     def num_threads(self) -> int:
         """The maximum number of threads that copy rows in parallel, the calling thread included.
 
-        Shuffles, rebatches and copies to pinned memory use them, from some 512 KiB on and one
-        operation at a time. Idle threads end. The default is ``OMP_NUM_THREADS``, else the number
+        Shuffles, rebatches, packing and copies to pinned memory use them, from some 512 KiB on, for
+        rows in random order from some 128 KiB or 4,096 values on; one operation at a time. Idle
+        threads end. The default is ``OMP_NUM_THREADS``, else the number
         of processors of this process, 8 at most; 1 in worker processes of a Loader. ValueError for
         less than 1.
         """

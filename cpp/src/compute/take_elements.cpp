@@ -16,8 +16,8 @@ namespace {
 /// long as memory takes.
 constexpr int64_t kChunkRows = 1024;
 constexpr int64_t kChunkBytes = int64_t{64} << 10;
-/// With less to write, one thread is done before another one starts. Rows in random order take
-/// longer than `kFewestSharedBytes` in one piece.
+/// With less to write, one thread is done before another one starts. Scattered bytes take longer
+/// than the `kFewestSharedBytes` of one piece.
 constexpr int64_t kFewElements = int64_t{4} << 10;
 constexpr int64_t kFewBytes = int64_t{128} << 10;
 
@@ -116,10 +116,15 @@ void ElementTakes::run() const {
   }
   const int64_t step = std::clamp<int64_t>(kChunkBytes / widest_bytes_, 1, kChunkRows);
   const int64_t parts = (rows + step - 1) / step;
-  parallel_for(columns * parts, [&](int64_t chunk) noexcept {
-    const int64_t start = chunk % parts * step;
-    take(columns_[static_cast<std::size_t>(chunk / parts)], start, std::min(step, rows - start));
-  });
+  const int64_t shares = std::max(rows * columns / kFewElements, rows * bytes_ / kFewBytes);
+  parallel_for(
+      columns * parts,
+      [&](int64_t chunk) noexcept {
+        const int64_t start = chunk % parts * step;
+        take(columns_[static_cast<std::size_t>(chunk / parts)], start,
+             std::min(step, rows - start));
+      },
+      shares + 1);
 }
 
 void take_elements(const uint8_t* source, const uint32_t* rows, int64_t count, int64_t width,

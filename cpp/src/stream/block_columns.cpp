@@ -15,7 +15,7 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// The bytes that one thread writes at a time: fewer are written before another thread starts.
+/// The bytes that one thread writes at a time. Of pieces in no order, two parts of a batch pay off.
 constexpr int64_t kChunk = int64_t{256} << 10;
 
 OwnedArray make_node(std::vector<Buffer> buffers, int64_t length, OwnedArray child = {}) {

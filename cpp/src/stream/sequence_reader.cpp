@@ -40,15 +40,15 @@ std::string quote_name(const SequenceSource& source, std::size_t column) {
 
 }  // namespace
 
-PlainLists::PlainLists(const DeviceArray& lists, const DeviceArray& items)
-    : item_count_(items.length()) {
-  if (lists.validity() != nullptr || !has_plain_items(items)) return;
+ListOffsets::ListOffsets(const DeviceArray& lists, const DeviceArray& items)
+    : item_count_(items.length()),
+      is_plain_(lists.validity() == nullptr && has_plain_items(items)) {
   const Layout layout = lists.type().layout;
   if (layout == Layout::kList) small_.emplace(lists, 1);
   if (layout == Layout::kLargeList) large_.emplace(lists, 1);
 }
 
-void PlainLists::fetch(int64_t row) const noexcept {
+void ListOffsets::fetch(int64_t row) const noexcept {
   if (small_) prefetch_memory(small_->address(row), 1);
   if (large_) prefetch_memory(large_->address(row), 1);
 }

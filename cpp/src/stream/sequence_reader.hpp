@@ -23,16 +23,18 @@ struct Piece {
   int64_t length = 0;
 };
 
-/// Where the items of lists are, if nothing but offsets says so: of lists without nulls, whose
-/// items have none.
-class PlainLists {
+/// Where the items of lists with offsets are. Of plain ones, nothing else says so: lists without
+/// nulls, whose items have none.
+class ListOffsets {
  public:
-  PlainLists(const DeviceArray& lists, const DeviceArray& items);
+  ListOffsets(const DeviceArray& lists, const DeviceArray& items);
 
-  /// Finds the items of a row. Returns false for other lists and for malformed offsets.
+  /// Finds the items of a row. Returns false for lists that are not plain, and for malformed
+  /// offsets.
   bool find(int64_t row, Range* found) const noexcept {
     int64_t start = 0;
     int64_t end = 0;
+    if (!is_plain_) return false;
     if (small_) {
       start = (*small_)[row];
       end = (*small_)[row + 1];
@@ -52,7 +54,8 @@ class PlainLists {
  private:
   std::optional<ElementReader<int32_t>> small_;
   std::optional<ElementReader<int64_t>> large_;
-  int64_t item_count_ = 0;
+  int64_t item_count_;
+  bool is_plain_;
 };
 
 /// The columns of an array, and the items of the packed ones.
@@ -60,7 +63,7 @@ struct SequenceSource {
   int64_t length = 0;
   std::vector<DeviceArray> columns;
   std::vector<DeviceArray> items;  ///< empty arrays for columns that are not packed
-  std::vector<PlainLists> lists;   ///< of the packed columns
+  std::vector<ListOffsets> lists;  ///< of the packed columns
   /// Where the items of each row that was read start, in `length` rows for each packed column.
   std::vector<int64_t> starts;
 

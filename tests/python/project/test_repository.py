@@ -164,7 +164,16 @@ def test_a_compiler_that_is_not_there_is_no_failure() -> None:
     assert re.fullmatch(r"\s*absent\+\+ +not on this machine\s*", done.stdout)
 
 
-def test_files_whose_names_collide_are_checked_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("syntax", [["a.cpp", "c.cpp"], ["b.cpp", "d.cpp"]]),
+        ("alone", [["a.cpp"], ["b.cpp"], ["c.cpp"], ["d.cpp"]]),
+    ],
+)
+def test_files_whose_names_collide_are_checked_apart(
+    check: str, expected: list[list[str]], tmp_path: Path
+) -> None:
     texts = {
         "a.cpp": "namespace {\nint one(int x) {\n  return x;\n}\n}  // namespace\n",
         "b.cpp": "namespace {\nconstexpr int one = 1;\n}  // namespace\n",
@@ -181,15 +190,15 @@ def test_files_whose_names_collide_are_checked_apart(tmp_path: Path) -> None:
         for name in texts
     ]
     (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
-    command = [sys.executable, ROOT / "tools/check_syntax.py", tmp_path]
+    command = [sys.executable, ROOT / "tools/check_syntax.py", tmp_path, "2", check]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1  # Python knows no -fsyntax-only: what fails is seen
     groups = [
         re.findall(r"(\w\.cpp)", unit.read_text())
         for unit in sorted((tmp_path / "units").iterdir())
     ]
-    assert groups == [["a.cpp", "c.cpp"], ["b.cpp", "d.cpp"]]
-    assert "4 files in 2 units" in done.stdout
+    assert groups == expected
+    assert f"4 files in {len(expected)} units" in done.stdout
 
 
 def run_setup(folder: Path, *, dpkg: bool, root: bool) -> subprocess.CompletedProcess[str]:
