@@ -99,12 +99,14 @@ def _to_markdown(data: dict[str, Any]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     if data["calls"]:
-        lines += ["", "| call | median | at most | reached |", "|---|--:|--:|---|"]
+        lines += ["", "| call | median | at most | reached | peer | median |"]
+        lines += ["|---|--:|--:|---|---|--:|"]
     for call in data["calls"]:
         reached = "yes" if call["median"] <= call["target"] else "**no**"
         lines.append(
             f"| {call['name']} | {format_seconds(call['median'])} | "
-            f"{format_seconds(call['target'])} | {reached} |"
+            f"{format_seconds(call['target'])} | {reached} | "
+            f"{call['peer_name']} | {format_seconds(call['peer'])} |"
         )
     if data["shapes"]:
         lines += ["", *shapes.to_markdown(data["shapes"])]

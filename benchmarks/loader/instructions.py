@@ -1,9 +1,13 @@
 """Counts the instructions of a batch, which other work on the machine does not change.
 
-Run it with ``python -m benchmarks.loader.instructions``. It needs valgrind with its headers, a C
-compiler, and two minutes: callgrind counts the instructions of an epoch of 21-column batches of
-memory-mapped IPC, once as it is and once without the lines of the loop that measure for `stats`:
-those that read the clock, and those that add to its counters (one of which is a batch's bytes).
+Run it with ``python -m benchmarks.loader.instructions [SHAPE ...]``. It needs valgrind with its
+headers, a C compiler, and two minutes: callgrind counts the instructions of an epoch of 21-column
+batches of memory-mapped IPC, once as it is and once without the lines of the loop that measure for
+`stats`: those that read the clock, and those that add to its counters (one of which is a batch's
+bytes).
+
+With names of `shapes`, it counts their passes: of pyarrow's scanner, of a Loader, and by hand. The
+floor is the scanner's, and what torch takes to make and free as many tensors (``Tensor.detach``).
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import ctypes
+import gc
 import inspect
 import math
 import os
@@ -27,6 +32,7 @@ from typing import Any
 import arrowdl
 from arrowdl.loader import _iterate, _reader
 
+from benchmarks.loader import shapes
 from benchmarks.loader.data import BATCH_ROWS, write_files
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +43,11 @@ _REQUESTS = """
 void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
 void stop(const char* name) { CALLGRIND_DUMP_STATS_AT(name); CALLGRIND_STOP_INSTRUMENTATION; }
 """
+# callgrind counts a copy by `rep movsb` as an instruction a byte: memcpy gets a loop of vectors.
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "GLIBC_TUNABLES": f"glibc.cpu.x86_rep_movsb_threshold={2**32}",
+}
 _DUMP = re.compile(r"^desc: Trigger: Client Request: (.*?)$.*?^totals: (\d+)", re.M | re.S)
 
 
@@ -73,6 +84,20 @@ def make_unmeasured() -> Callable[..., Any]:
 def count_instructions() -> dict[str, float]:
     """Return the instructions of a batch, by what is counted."""
     write_files(DATA)
+    batches, totals = _count([])
+    ours, unmeasured = (totals[name] / batches for name in ("ours", "unmeasured"))
+    return {"a batch": ours, "of it for stats()": ours - unmeasured}
+
+
+def count_shape(name: str) -> dict[str, float]:
+    """Return the instructions of each pass over a shape, as multiples of the scanner's."""
+    _, totals = _count([name])
+    totals["floor"] = totals["scanner"] + totals.pop("tensors")
+    return {kind: total / totals["scanner"] for kind, total in totals.items()}
+
+
+def _count(arguments: list[str]) -> tuple[int, dict[str, int]]:
+    """Return what `_run` or `_run_shape` prints in a new process, and the instructions of each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "requests.c").write_text(_REQUESTS)
@@ -83,20 +108,16 @@ def count_instructions() -> dict[str, float]:
         valgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no"]
         out = f"--callgrind-out-file={folder}/counts"
         program = [sys.executable, "-m", "benchmarks.loader.instructions", "--run", str(library)]
-        environment = os.environ | {"PYTHONHASHSEED": "0"}
         done = subprocess.run(
-            [*valgrind, out, *program],
+            [*valgrind, out, *program, *arguments],
             check=True,
             cwd=ROOT,
-            env=environment,
+            env=os.environ | _ENVIRONMENT,
             text=True,
             stdout=subprocess.PIPE,
         )
-        batches = int(done.stdout)
         dumps = [_DUMP.search(path.read_text()) for path in folder.glob("counts*")]
-        totals = {dump[1]: int(dump[2]) for dump in dumps if dump is not None}
-    ours, unmeasured = (totals[name] / batches for name in ("ours", "unmeasured"))
-    return {"a batch": ours, "of it for stats()": ours - unmeasured}
+        return int(done.stdout), {dump[1]: int(dump[2]) for dump in dumps if dump is not None}
 
 
 def _run(library: str) -> None:
@@ -114,14 +135,46 @@ def _run(library: str) -> None:
     print(len(loader))
 
 
+def _run_shape(name: str, library: str) -> None:
+    """Make the passes over a shape that callgrind counts, and print the batches of each."""
+    requests = ctypes.CDLL(library)
+    vars(_iterate)["NOTICED_SECONDS"] = math.inf
+    passes, batch, batches = shapes.make_passes(name)
+    passes["tensors"] = lambda: deque((_detach(batch) for _ in range(batches)), maxlen=0)
+    gc.disable()
+    for kind, run in passes.items():
+        run()
+        requests.start()
+        run()
+        requests.stop(kind.encode())
+    print(batches)
+
+
+def _detach(value: Any) -> Any:
+    """Make as many tensors as a batch has."""
+    if isinstance(value, dict):
+        return {name: _detach(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_detach, value))
+    return value.detach()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         "python -m benchmarks.loader.instructions", description=__doc__
     )
     parser.add_argument("--run", metavar="LIBRARY", help=argparse.SUPPRESS)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help="rows of `shapes`")
     arguments = parser.parse_args()
+    if arguments.run and arguments.shapes:
+        return _run_shape(arguments.shapes[0], arguments.run)
     if arguments.run:
         return _run(arguments.run)
+    for shape in arguments.shapes:
+        counts = count_shape(shape).items()
+        print(f"{shape:20}", *(f"{kind} {ratio:.2f}" for kind, ratio in counts), flush=True)
+    if arguments.shapes:
+        return None
     for name, count in count_instructions().items():
         print(f"{name:30} {count:10,.0f} instructions")
 

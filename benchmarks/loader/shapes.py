@@ -211,6 +211,22 @@ def measure_shapes(
     return rows
 
 
+def make_passes(name: str) -> tuple[dict[str, Pass], Any, int]:
+    """Return passes over a shape, each by what makes it; also a batch, and how many there are."""
+    (shape,) = [shape for shape in SHAPES if shape.name == name]
+    paths = _write_files(shape, DATA)
+    loaders = {
+        kind: _make_loader(shape, paths, **_read_kind(kind)) for kind in ("in order", "shuffled")
+    }
+    passes: dict[str, Pass] = {"scanner": lambda: _drain(_open_floor(shape, paths))}
+    passes |= {kind: partial(_drain, loader) for kind, loader in loaders.items()}
+    loop = _find_loop_by_hand(paths)
+    for kind in loaders:
+        passes[f"by hand, {kind}"] = partial(loop, shape, paths, kind == "shuffled")
+    loader = loaders["in order"]
+    return passes, next(iter(loader)), len(loader)
+
+
 def _make_pass(shape: Shape, paths: list[Path], kind: str) -> Callable[[], Iterable[Any]]:
     """Return what begins a pass: of pyarrow's scanner, or of a Loader."""
     if kind == "scanner":
@@ -291,14 +307,13 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
     }
     targets = {"in order": shape.in_order, "shuffled": shape.shuffled}
     schema = pq.read_schema(paths[0])
-    has_tensors_only = _has_tensors_only(schema)
+    loop = _find_loop_by_hand(paths)
     if shape.files == 1 and shape.engine == "scanner" and all(map(_is_plain, schema.types)):
         targets |= {f"{order}{BY_POLARS}": target for order, target in targets.items()}
     for order, target in targets.items():
         if target is not None:
             options = _read_kind(order)
             passes[order] = partial(_drain, _make_loader(shape, paths, **options))
-            loop = _loop_by_hand if has_tensors_only else _slice_by_hand
             if order in ("in order", "shuffled"):
                 passes[f"by hand, {order}"] = partial(loop, shape, paths, options["shuffle"])
     if shape.files > 1:
@@ -358,6 +373,12 @@ def _open_relation(paths: list[Path]) -> Any:
 def _open_scan(paths: list[Path]) -> pa.RecordBatchReader:
     """pyarrow's fastest bare decode: large batches, in threads."""
     return ds.dataset([str(path) for path in paths]).scanner(batch_size=131_072).to_reader()
+
+
+def _find_loop_by_hand(paths: list[Path]) -> Callable[[Shape, list[Path], bool], None]:
+    """Return `_loop_by_hand`, or `_slice_by_hand` for columns of more than one tensor."""
+    has_tensors_only = _has_tensors_only(pq.read_schema(paths[0]))
+    return _loop_by_hand if has_tensors_only else _slice_by_hand
 
 
 def _has_tensors_only(schema: pa.Schema) -> bool:

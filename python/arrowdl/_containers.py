@@ -27,7 +27,7 @@ def read_frame(frame: Any) -> _core.DeviceArray | None:
     pandas = sys.modules.get("pandas")
     if pandas is None or type(frame) is not pandas.DataFrame:
         return None
-    names = list(frame.columns)
+    names = frame.columns.tolist()
     if type(frame.index) is not pandas.RangeIndex or not len(frame) or not names:
         return None
     if len(set(names)) < len(names) or not all(type(name) is str for name in names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from arrowdl.loader._sources import dataset
 from arrowdl.loader._sources.row_groups import RowGroupFiles
-from arrowdl.loader._sources.scan_limits import choose_limits
+from arrowdl.loader._sources.scan_limits import (
+    LOCAL,
+    REMOTE,
+    ROW_GROUPS,
+    ScanLimits,
+    choose_limits,
+)
 
 ROWS = 40
 
@@ -61,7 +69,7 @@ def test_small_files_are_joined(tmp_path: Path) -> None:
     paths = _write(tmp_path, [_make_table(i * ROWS) for i in range(30)])
     source: Any = arrowdl.Loader(paths, 7)._source
     rows = [len(array) for array in source.read(range(len(source.units))) if len(array)]
-    assert rows[0] == ROWS  # comes early
+    assert rows[0] == ROWS // 2  # a row group comes early
     assert sum(rows) == 30 * ROWS
     assert len(rows) < 10
 
@@ -108,6 +116,41 @@ def test_columns_keep_the_cores_busy_before_more_scans_do(
         [nbytes] * 8, is_local=True, is_fetched=False, largest_share=largest_share
     )
     assert limits.scans == scans
+
+
+@pytest.mark.parametrize("limits", [LOCAL, ROW_GROUPS, LOCAL.divide(4), ROW_GROUPS.divide(4)])
+def test_the_first_scan_is_one_unit_and_the_next_ones_grow(limits: ScanLimits) -> None:
+    """What is done for each file before a scan begins delays its first rows."""
+    files = [f"{i}.parquet" for i in range(400)]
+    scans = limits.cut(range(400), [1000.0] * 400, files)
+    assert [len(scan) for scan in scans] == [1, 4, 20, 100, 275]
+    assert list(chain.from_iterable(scans)) == list(range(400))
+    assert len(limits.cut(range(400), [0.0] * 400, files)) == 1  # unknown
+    large = limits.cut(range(9), [float(limits.nbytes)] * 9, files[:9])
+    assert large == [[i] for i in range(9)]
+
+
+def test_a_remote_scan_is_of_one_file_whatever_was_scanned_before() -> None:
+    files = ["a"] * 3 + ["b"] * 2
+    assert REMOTE.cut(range(5), [1000.0] * 5, files) == [[0, 1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("options", [{}, {"filter": ds.field("x") >= 0}])
+def test_the_first_batch_waits_for_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    paths = _write(tmp_path, [pa.table({"x": range(ROWS)})] * 30)
+    loader = arrowdl.Loader(paths, ROWS, **options)
+    asked: list[int] = []
+    join = dataset.join_fragments
+
+    def count(fragments: Any) -> Any:
+        asked.append(len(fragments))
+        return join(fragments)
+
+    monkeypatch.setattr(dataset, "join_fragments", count)
+    assert len(list(loader)) == 30
+    assert sorted(asked) == [1, 4, 20, 35]  # threads open them
 
 
 def test_files_with_other_columns_are_joined_as_they_are_read(tmp_path: Path) -> None:

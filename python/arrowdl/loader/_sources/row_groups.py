@@ -25,7 +25,7 @@ _THREADED_BYTES = 2**20
 _BUFFER_BYTES = 2**16
 # Of a larger row group, one array cannot hold the bytes of a column of strings.
 _WHOLE_BYTES = 2**30
-# Small files are joined up to this size.
+# Small files of a scan are joined up to this size. The first scan, which is small, comes early.
 _JOINED_BYTES = 2**20
 
 
@@ -211,7 +211,6 @@ class _Joined:
     def __init__(self, schema: pa.Schema, rows: int) -> None:
         self._schema = schema
         self._most_rows = rows
-        self._most_bytes = 1  # the first batch comes early
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -222,14 +221,13 @@ class _Joined:
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += nbytes
-        self.is_full = self._bytes >= self._most_bytes or self._rows >= self._most_rows
+        self.is_full = self._bytes >= _JOINED_BYTES or self._rows >= self._most_rows
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield what was added."""
         import pyarrow as pa
 
         batches, self._batches = self._batches, []
-        self._most_bytes = min(2 * self._most_bytes + self._bytes, _JOINED_BYTES)
         self._rows = self._bytes = 0
         self.is_full = False
         if not batches:

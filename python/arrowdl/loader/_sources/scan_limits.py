@@ -17,6 +17,9 @@ DECODE_ROWS = 131_072
 _WIDE_BATCH_ROWS = 8_192
 _NARROW_COLUMN = 64
 _SMALL_UNIT = 2**20
+# Of local files, a scan has at most so many times the units of all scans before it: what is done
+# for each of its files before it begins delays its first rows.
+_GROWTH = 4
 
 
 class ScanLimits(NamedTuple):
@@ -29,6 +32,7 @@ class ScanLimits(NamedTuple):
     files: float
     scans: int
     readers: int = 1  # that share the memory of these scans
+    grows: bool = False  # whether the first scan is one unit if its size is known
 
     @property
     def ahead(self) -> int:
@@ -39,7 +43,7 @@ class ScanLimits(NamedTuple):
         """Return the limits of each of `readers`."""
         scans = max(2, self.scans // readers)
         nbytes = max(min(self.nbytes, 2**20), self.nbytes // readers)
-        return ScanLimits(nbytes, self.files, scans, readers)
+        return self._replace(nbytes=nbytes, scans=scans, readers=readers)
 
     def cut(
         self, units: Sequence[int], sizes: Sequence[float], paths: Sequence[str]
@@ -48,11 +52,13 @@ class ScanLimits(NamedTuple):
         scans: list[list[int]] = []
         files: set[str] = set()
         room = 0.0
-        for unit, size, path in zip(units, sizes, paths, strict=True):
+        most: float = 0
+        for i, (unit, size, path) in enumerate(zip(units, sizes, paths, strict=True)):
             files.add(path)
-            if not scans or room < size or len(files) > self.files:
+            if not scans or room < size or len(files) > self.files or len(scans[-1]) == most:
                 # Of several readers, each first needs one row group, and all wait for each other.
                 room = 0.0 if self.readers > 1 and not scans else self.nbytes
+                most = max(1, _GROWTH * i) if self.grows and size > 0 else math.inf
                 scans.append([])
                 files = {path}
             scans[-1].append(unit)
@@ -70,10 +76,10 @@ class ScanLimits(NamedTuple):
         return is_small and len(opened) < self.scans
 
 
-LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2)
+LOCAL = ScanLimits(SCAN_BYTES, math.inf, 2, grows=True)
 # Row groups that are read without a scanner: a thread for each scan. pyarrow decodes their columns
 # in parallel; several scans take more time of the CPU for the same rows.
-ROW_GROUPS = ScanLimits(SCAN_BYTES // 8, math.inf, 2)
+ROW_GROUPS = ScanLimits(SCAN_BYTES // 8, math.inf, 2, grows=True)
 # A scan may open one file after another, as it does on a file system in Python.
 REMOTE = ScanLimits(SCAN_BYTES // 4, 1, 8)
 # Row groups that were fetched: small scans begin early, and release their bytes early.
@@ -105,9 +111,11 @@ def choose_limits(
     """
     if not is_local:
         return FETCHED if is_fetched else REMOTE
-    # Opening a file takes the interpreter lock: threads that open many wait for each other.
-    if sizes is None or sum(sizes) < _SMALL_UNIT * len(sizes):
+    if sizes is None:
         return LOCAL
+    # Opening a file takes the interpreter lock: threads that open many wait for each other.
+    if sum(sizes) < _SMALL_UNIT * len(sizes):
+        return LOCAL._replace(scans=1)
     import pyarrow as pa
 
     cores = pa.cpu_count()
