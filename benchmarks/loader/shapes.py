@@ -4,7 +4,8 @@ Run it with ``python -m benchmarks.loader.shapes [--seconds N] [NAME ...]``. Tim
 threads of the process together (CPU time), the minimum of alternating passes: other work on the
 machine hardly changes them. The passes over a shape take N seconds in all, and each is made seven
 times at least. The first batch (wall time, the least of five passes) and the memory (the most that
-the first pass adds) are those of a process of their own.
+the first pass adds) are those of a process of their own; a Loader that is kept is compared with a
+dataset that is kept, a new one with a new one.
 
 A loop by hand is measured too: pyarrow reads a row group, torch splits its columns, or pyarrow
 slices them where they are more than one tensor each. It makes batches as ours does, which the
@@ -177,6 +178,8 @@ def _make_embeddings(random: np.random.Generator) -> pa.Table:
 
 OFFSETS = {"ragged": "offsets"}
 BY_POLARS = ", decoder=polars"  # of an order
+NEW = ", new Loader"  # of an order
+NEW_SCANNER = "scanner of a new dataset"
 
 # The targets are those of issue 16.
 SHAPES = (
@@ -229,7 +232,14 @@ def make_passes(name: str) -> tuple[dict[str, Pass], Any, int]:
 
 def _make_pass(shape: Shape, paths: list[Path], kind: str) -> Callable[[], Iterable[Any]]:
     """Return what begins a pass: of pyarrow's scanner, or of a Loader."""
+    if kind.endswith(NEW):
+        options = _read_kind(kind.removesuffix(NEW))
+        return lambda: iter(_make_loader(shape, paths, **options))
     if kind == "scanner":
+        if shape.engine == "scanner":
+            return partial(_scan, _open_dataset(paths))
+        return partial(_open_floor, shape, paths)
+    if kind == NEW_SCANNER:
         return partial(_open_floor, shape, paths)
     return _make_loader(shape, paths, **_read_kind(kind)).__iter__
 
@@ -317,19 +327,20 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
             if order in ("in order", "shuffled"):
                 passes[f"by hand, {order}"] = partial(loop, shape, paths, options["shuffle"])
     if shape.files > 1:
-        targets["in order, new Loader"] = 1.1
-        passes["in order, new Loader"] = lambda: _drain(_make_loader(shape, paths))
+        targets[f"in order{NEW}"] = 1.1
+        passes[f"in order{NEW}"] = lambda: _drain(_make_loader(shape, paths))
     seconds = _measure(passes, budget)
-    kinds = ["scanner", *(kind for kind in targets if not kind.endswith("new Loader"))]
-    probes = {kind: _probe(shape.name, kind) for kind in kinds}
+    kinds = [kind for kind, target in targets.items() if target is not None]
+    probes = {kind: _probe(shape.name, kind) for kind in ["scanner", NEW_SCANNER, *kinds]}
     for order, target in targets.items():
         if target is None:
             continue
         scanner = seconds["scanner"]
         ratio = seconds[order] / scanner
         hand = seconds.get(f"by hand, {order.partition(',')[0]}")
-        probe = probes.get(order, probes["in order"])
-        first = probe["first"] / probes["scanner"]["first"]
+        probe = probes[order]
+        floor = probes[NEW_SCANNER if order.endswith(NEW) else "scanner"]
+        first = probe["first"] / floor["first"]
         print(
             f"{shape.name + ', ' + order:34} {ratio:6.2f} (at most {target:g}; "
             f"by hand {_format_ratio(hand, scanner) or 'none'}; first batch {first:.2f})",
@@ -346,7 +357,7 @@ def _measure_shape(shape: Shape, paths: list[Path], budget: float) -> Iterator[d
             "target": target,
             "reached": ratio <= target,
             "probe": probe,
-            "scanner probe": probes["scanner"],
+            "scanner probe": floor,
             "first ratio": first,
             "first reached": first <= FIRST_BATCH,
         }
@@ -371,8 +382,16 @@ def _open_relation(paths: list[Path]) -> Any:
 
 
 def _open_scan(paths: list[Path]) -> pa.RecordBatchReader:
+    return _scan(_open_dataset(paths))
+
+
+def _open_dataset(paths: list[Path]) -> ds.Dataset:
+    return ds.dataset([str(path) for path in paths])
+
+
+def _scan(dataset: ds.Dataset) -> pa.RecordBatchReader:
     """pyarrow's fastest bare decode: large batches, in threads."""
-    return ds.dataset([str(path) for path in paths]).scanner(batch_size=131_072).to_reader()
+    return dataset.scanner(batch_size=131_072).to_reader()
 
 
 def _find_loop_by_hand(paths: list[Path]) -> Callable[[Shape, list[Path], bool], None]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrowdl.loader._sources import dataset
+from arrowdl.loader._sources.fragments import join_fragments
+from arrowdl.loader._sources.read_ahead import read_ahead
 from arrowdl.loader._sources.row_groups import RowGroupFiles
 from arrowdl.loader._sources.scan_limits import (
     LOCAL,
@@ -118,6 +119,12 @@ def test_columns_keep_the_cores_busy_before_more_scans_do(
     assert limits.scans == scans
 
 
+@pytest.mark.parametrize(("units", "scans"), [(100, 1), (1000, 2)])
+def test_one_thread_opens_small_files_unless_there_are_many(units: int, scans: int) -> None:
+    limits = choose_limits([2.0**18] * units, is_local=True, is_fetched=False, largest_share=1.0)
+    assert limits.scans == scans
+
+
 @pytest.mark.parametrize("limits", [LOCAL, ROW_GROUPS, LOCAL.divide(4), ROW_GROUPS.divide(4)])
 def test_the_first_scan_is_one_unit_and_the_next_ones_grow(limits: ScanLimits) -> None:
     """What is done for each file before a scan begins delays its first rows."""
@@ -135,6 +142,23 @@ def test_a_remote_scan_is_of_one_file_whatever_was_scanned_before() -> None:
     assert REMOTE.cut(range(5), [1000.0] * 5, files) == [[0, 1, 2], [3, 4]]
 
 
+@pytest.mark.parametrize(("limits", "begun"), [(LOCAL, [0, 1]), (LOCAL.divide(2), [0])])
+def test_who_opens_scans_waits_for_no_row(limits: ScanLimits, begun: list[int]) -> None:
+    """Not even if there are none: the schema is that of the empty array."""
+    opened: list[int] = []
+    empty = arrowdl.from_arrow(pa.record_batch({"x": pa.array([], pa.int64())}))
+
+    def open_scan(units: Any, begin: int) -> Any:
+        opened.append(begin)
+        return iter(())
+
+    arrays = read_ahead([[0], [1], [2]], len, open_scan, lambda: empty, limits)
+    assert next(arrays) is empty
+    assert opened == begun
+    assert list(arrays) == []
+    assert opened == [0, 1, 2]
+
+
 @pytest.mark.parametrize("options", [{}, {"filter": ds.field("x") >= 0}])
 def test_the_first_batch_waits_for_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
@@ -142,13 +166,12 @@ def test_the_first_batch_waits_for_one_file(
     paths = _write(tmp_path, [pa.table({"x": range(ROWS)})] * 30)
     loader = arrowdl.Loader(paths, ROWS, **options)
     asked: list[int] = []
-    join = dataset.join_fragments
 
     def count(fragments: Any) -> Any:
         asked.append(len(fragments))
-        return join(fragments)
+        return join_fragments(fragments)
 
-    monkeypatch.setattr(dataset, "join_fragments", count)
+    monkeypatch.setattr("arrowdl.loader._sources.dataset.join_fragments", count)
     assert len(list(loader)) == 30
     assert sorted(asked) == [1, 4, 20, 35]  # threads open them
 

@@ -455,7 +455,6 @@ class DatasetSource(IndexedSource):
         units = [self._fragments[unit] for scan in scans for unit in scan]
         fetched = start_fetching(handler, units, self._list_prefixes(self._query), limits.readers)
         try:
-            yield self._make_empty()  # who asks for the schema waits for no row
             yield from self._read_ahead(scans, limits, fetched)
         finally:
             fetched.close()

@@ -47,9 +47,8 @@ def read_ahead(
             opened.append((open_scan(units, begin), nbytes))
             begin += len(units)
 
-    if limits.readers > 1:
-        start(may_be_more=False)
-        yield make_empty()  # the other readers start before this one waits
+    start(may_be_more=limits.readers == 1)
+    yield make_empty()  # who asks for the schema waits for no row, nor do the other readers
     while waiting or opened:
         start(may_be_more=limits.readers == 1)
         stream, _ = opened[0]

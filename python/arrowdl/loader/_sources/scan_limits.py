@@ -115,7 +115,7 @@ def choose_limits(
         return LOCAL
     # Opening a file takes the interpreter lock: threads that open many wait for each other.
     if sum(sizes) < _SMALL_UNIT * len(sizes):
-        return LOCAL._replace(scans=1)
+        return LOCAL._replace(scans=1) if sum(sizes) <= SCAN_BYTES else LOCAL
     import pyarrow as pa
 
     cores = pa.cpu_count()
