@@ -1,8 +1,8 @@
 """Single calls of the loader, in absolute time, and peers in the same rounds.
 
 A frame is compared with pandas' own Arrow export. The others are made by hand with pyarrow, NumPy
-and torch alone; batches of the file then have the memory of whole row groups, which may not be
-written to.
+and torch alone, which makes less: padding begins with tensors, and batches of the file have the
+memory of whole row groups, which may not be written to.
 """
 
 from __future__ import annotations
