@@ -122,8 +122,11 @@ def run_check(
         return _run_isolated(check, target, options, timeout)
     recorder = Recorder()
     subject = check.open(find_target(target), **options)
-    with _quick_collections():
+    with _quick_collections() as freezes:
+        known = 0
         for index, case in enumerate(check.cases):
+            if freezes:
+                known = freeze_imported(known)
             stop = run_case(case, subject, recorder)
             if stop is not None:
                 _skip(check.cases[index + 1 :], stop, recorder)
@@ -132,16 +135,27 @@ def run_check(
 
 
 @contextmanager
-def _quick_collections() -> Iterator[None]:
-    """Collect only garbage of the check: the objects of large libraries take long to look at."""
-    if gc.get_freeze_count():  # the caller has done it
-        yield
+def _quick_collections() -> Iterator[bool]:
+    """Say whether to freeze what is imported, which the end undoes; the caller may have done it."""
+    if gc.get_freeze_count():
+        yield False
         return
-    gc.freeze()
     try:
-        yield
+        yield True
     finally:
         gc.unfreeze()
+
+
+def freeze_imported(known: int) -> int:
+    """Collect only garbage of the check: the objects of large libraries take long to look at.
+
+    The subject may import one when it is first called. Returns the number of modules, of which
+    there were `known` when this was called last.
+    """
+    modules = len(sys.modules)
+    if modules > known:
+        gc.freeze()
+    return modules
 
 
 def _skip(cases: Iterable[Case], why: str, recorder: Recorder) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 import threading
+from types import ModuleType
 from typing import Any
 
 match os.environ.get("ARROWDL_STRANGE"):
@@ -48,3 +50,19 @@ def numbers() -> Any:
     import numpy as np
 
     return np.arange(3)
+
+
+SIGHTS: list[bool] = []  # whether a collection would look at what a library has
+
+
+def imports_a_library() -> Any:
+    """A factory that imports a large library when it is first called."""
+    if "large_library" not in sys.modules:
+        library = ModuleType("large_library")
+        library.__dict__["objects"] = [[]]
+        sys.modules["large_library"] = library
+    (own,) = sys.modules["large_library"].__dict__["objects"]
+    SIGHTS.append(any(found is own for found in gc.get_objects()))
+    if len(SIGHTS) > 30 and SIGHTS[-1]:
+        raise OSError("each collection looks at the objects of a library")
+    return numbers()

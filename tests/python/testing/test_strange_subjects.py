@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from arrowdl.testing import (
     Report,
@@ -13,6 +15,7 @@ from arrowdl.testing import (
 )
 from arrowdl.testing._command import main
 from helpers import strange
+from helpers.processes import run_python
 
 
 def _usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -94,6 +97,29 @@ def _is_one_error(report: Report) -> None:
     assert {skipped.seen for skipped in report.skipped} == {
         "the function that makes the object raises"
     }
+
+
+def test_what_the_subject_imports_is_not_looked_at_for_garbage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred collections among the objects of torch take ten seconds."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    run_python("""
+        import gc
+        from arrowdl.testing import check_dlpack_producer
+        from helpers import strange
+
+        report = check_dlpack_producer(strange.imports_a_library)
+        assert report.errors == (), str(report)
+        assert strange.SIGHTS[0] and len(strange.SIGHTS) > 30
+        assert gc.get_freeze_count() == 0
+        gc.freeze()
+        before = gc.get_freeze_count()
+        assert check_dlpack_producer(strange.numbers).errors == ()
+        assert before - 100 < gc.get_freeze_count() <= before
+    """)
+    report = check_dlpack_producer("helpers.strange:imports_a_library", isolate=True)
+    assert report.errors == (), str(report)
 
 
 @pytest.mark.parametrize("isolate", [False, True])
