@@ -107,7 +107,8 @@ def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
 
     def run(code: str) -> None:
-        run_python(f"{PREAMBLE}{code}\n{ENDING}")
+        whole = f"{PREAMBLE}{code}\n{ENDING}"
+        run_python(whole, forks="torch" in code)
 
     return run
 
