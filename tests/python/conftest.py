@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -107,8 +108,8 @@ def on_fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setenv(name, os.pathsep.join([*map(str, added), *known]))
 
     def run(code: str) -> None:
-        whole = f"{PREAMBLE}{code}\n{ENDING}"
-        run_python(whole, forks="torch" in code)
+        has_torch = "torch" in code and find_spec("torch") is not None
+        run_python(f"{PREAMBLE}{code}\n{ENDING}", forks=has_torch)
 
     return run
 
