@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import threading
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrowdl.loader._sources.network import list_ranges
 from arrowdl.loader._storage import footers, stragglers
+from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.fetch_ahead import FetchAhead, Range, UnitRanges
 from arrowdl.loader._storage.held_ranges import HeldRanges
 from arrowdl.loader._storage.stragglers import Stragglers
@@ -106,6 +108,34 @@ def test_the_second_answer_counts(
     what = f"read bytes {files.begin} to {files.begin + nbytes} of {LATE!r}"
     what = f"asked whether {LATE!r} has changed" if is_asking_late and not is_cached else what
     assert any(what in text for text in told)
+
+
+def test_the_store_is_not_asked_for_what_a_late_disk_keeps(
+    files: StallingFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = ds.dataset(["a.parquet", LATE], filesystem=fs.PyFileSystem(files))
+    loader = arrowdl.Loader(
+        dataset, 50, framework="numpy", columns=["id"], cache=tmp_path / "cache", cache_bytes=10**7
+    )
+    assert sum(len(batch["id"]) for batch in loader) == (GROUPS + 1) * GROUP
+    files.forget()
+    calls = itertools.count(1)
+    late: list[str] = []
+    is_found = threading.Event()
+
+    def load(cache: DiskCache, name: str, load: Any = DiskCache._load) -> bytes | None:
+        if next(calls) == 50:
+            late.append(name)
+            assert is_found.wait(60)  # for the second request
+        elif name in late:
+            is_found.set()
+        found: bytes | None = load(cache, name)
+        return found
+
+    monkeypatch.setattr(DiskCache, "_load", load)
+    assert sum(len(batch["id"]) for batch in loader) == (GROUPS + 1) * GROUP
+    assert is_found.is_set()
+    assert files.reads == []
 
 
 def test_a_few_requests_say_nothing() -> None:

@@ -80,6 +80,12 @@ class CacheHandler(ReadingHandler):
         """Open a file without the cache."""
         return super().open_reader(path)
 
+    def find(self, path: str, nbytes: int, offset: int) -> bytes | None:
+        """Return a range that is kept, or None; wait for nobody who reads it."""
+        stamp = self._stamps.get(path)
+        key = None if stamp is None else self.make_key(path, stamp)
+        return None if key is None else self.kept.find(_name_range(key, nbytes, offset))
+
     def make_key(self, path: str, stamp: Stamp) -> str | None:
         """Return what names this version of a file; None if nothing does."""
         if may_be_rewritten(stamp) or (not self._store and stamp.etag is None):
@@ -106,7 +112,7 @@ class _CachedReader:
             nbytes = max(0, min(nbytes, self._stamp.size - offset))
         if self._key is None or not nbytes:
             return self._read_below(nbytes, offset)
-        key = f"{self._key}\0{offset}\0{nbytes}"
+        key = _name_range(self._key, nbytes, offset)
         return self._handler.kept.read(key, nbytes, lambda: self._read_below(nbytes, offset))
 
     def _read_below(self, nbytes: int, offset: int) -> Any:
@@ -121,6 +127,10 @@ class _CachedReader:
         below, self._below = self._below, None
         if below is not None:
             below.close()
+
+
+def _name_range(key: str, nbytes: int, offset: int) -> str:
+    return f"{key}\0{offset}\0{nbytes}"
 
 
 def name_store(filesystem: fs.FileSystem) -> str:

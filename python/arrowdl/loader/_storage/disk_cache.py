@@ -83,7 +83,7 @@ class DiskCache:
         fetch : callable
             Returns a bytes-like object. Its errors are raised.
         """
-        name = hashlib.blake2b(key.encode(), digest_size=20).hexdigest()
+        name = _name_entry(key)
         data = self._load(name)
         if data is not None:
             return data
@@ -93,6 +93,10 @@ class DiskCache:
         self._wait_for_writer(name)
         data = self._load(name)
         return fetch() if data is None else data
+
+    def find(self, key: str) -> bytes | None:
+        """Return the data of `key`, or None; wait for nobody who fetches them."""
+        return self._load(_name_entry(key))
 
     def _wait_for_writer(self, name: str) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
@@ -259,6 +263,10 @@ def open_cache(folder: str | os.PathLike[str] | None, nbytes: int | None) -> Dis
     if folder is None or nbytes is None:
         return None
     return DiskCache(Path(os.path.abspath(os.fsdecode(folder))), nbytes)  # of every process
+
+
+def _name_entry(key: str) -> str:
+    return hashlib.blake2b(key.encode(), digest_size=20).hexdigest()
 
 
 def _make_locked_file(path: Path, size: int) -> int:

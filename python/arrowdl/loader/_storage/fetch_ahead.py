@@ -130,10 +130,15 @@ class FetchHandler(ReadingHandler):
             return reader.read_at(nbytes, offset)
 
     def read_again(self, path: str, nbytes: int, offset: int) -> Any:
-        """Read what another thread reads as well: not from the cache, which would wait for it."""
-        below = _find_below_cache(self.inner)
-        if below is None:
+        """Read what another thread reads as well: the cache would wait for it, if it has no such
+        range yet.
+        """
+        cached = _find_cache(self.inner)
+        if cached is None:
             return self.read_below(path, nbytes, offset)
+        if (kept := cached.find(path, nbytes, offset)) is not None:  # its disk was late
+            return kept
+        below = cached.inner
         reader = open_reader(below, path)
         try:
             data = reader.read_at(nbytes, offset)
@@ -195,11 +200,11 @@ def _find_lowest(filesystem: fs.FileSystem) -> fs.FileSystem:
     return _find_lowest(handler.inner)
 
 
-def _find_below_cache(filesystem: fs.FileSystem) -> fs.FileSystem | None:
+def _find_cache(filesystem: fs.FileSystem) -> CacheHandler | None:
     handler = find_handler(filesystem)
     while handler is not None:
         if isinstance(handler, CacheHandler):
-            return handler.inner
+            return handler
         handler = find_handler(handler.inner)
     return None
 
