@@ -65,7 +65,7 @@ bench: build dist/.wheel $(VENV)/.bench  ## compare with peers, into benchmarks/
 	$(BIN)/python -m benchmarks.overview
 
 bench-peers: .venv-loaders/.dev dist/.wheel  ## compare the Loader with those of other libraries
-	.venv-loaders/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
+	$(BIN)/pip --python .venv-loaders/bin/python $(INSTALL) --no-deps --force-reinstall dist/*.whl
 	.venv-loaders/bin/python -m benchmarks.loader --peers
 
 docs: build $(VENV)/.docs  ## docs/_build/html
@@ -151,7 +151,7 @@ test-peers: dist/.wheel  ## training libraries, stores, TensorFlow, paddle, mlx,
 	$(SIDE_BY_SIDE)
 
 test-peer-%: .venv-%/.dev dist/.wheel
-	.venv-$*/bin/pip $(INSTALL) --no-deps --force-reinstall dist/*.whl
+	$(BIN)/pip --python .venv-$*/bin/python $(INSTALL) --no-deps --force-reinstall dist/*.whl
 	.venv-$*/bin/python -m pytest -q $(wildcard tests/peers/test_$*.py tests/peers/test_$*_*.py)
 	ARROWDL_PEER=$* .venv-$*/bin/python -m pytest -q tests/peers/test_conformance.py
 
@@ -163,13 +163,15 @@ test-pythons: $(VENV)/.dev  ## the package on other Pythons, free-threaded ones 
 test-compilers: $(VENV)/.dev  ## the core and its C++ tests with other compilers, in each of STANDARDS
 	COMPILERS="$(COMPILERS)" STANDARDS="$(STANDARDS)" PYTHON=$(BIN)/python tools/test-compilers.sh
 
-# The core with one compiler file by file, for lacking #includes; then with each, and the tests, in as
-# few units as can be. No object files, and the newest standard alone: `make build` and `make fuzz` compile C++17, and nearly
-# all that C++20 changed is in C++23. `make test-compilers` has both. Debian 12 has two of Clang;
-# tools/newer-compilers.sh has newer ones of both.
+# The core with one compiler file by file, for lacking #includes, unless the build did so; then with
+# each, and the tests, in as few units as can be. No object files, and the newest standard alone:
+# `make build` and `make fuzz` compile C++17, and nearly all that C++20 changed is in C++23.
+# `make test-compilers` has both. Debian 12 has two of Clang; tools/newer-compilers.sh has newer ones
+# of both.
+CHECK_ALONE = CHECK=alone TESTS= COMPILERS=g++ STANDARDS=17 PYTHON=$(BIN)/python tools/test-compilers.sh
 check-compilers: $(VENV)/.dev
 	$(if $(filter clang++-19,$(COMPILERS)),tools/setup-system.sh clang clang-19)
-	CHECK=alone TESTS= COMPILERS=g++ STANDARDS=17 PYTHON=$(BIN)/python tools/test-compilers.sh
+	$(if $(findstring DISABLE_PRECOMPILE_HEADERS=ON,$(CMAKE_ARGS)),,$(CHECK_ALONE))
 	CHECK=syntax TESTS= COMPILERS="$(COMPILERS)" STANDARDS=23 PYTHON=$(BIN)/python tools/test-compilers.sh
 
 check-hip:  ## our declarations of HIP, against Debian's header
@@ -304,10 +306,14 @@ NODE_storage := azurite@3.37.0
 NPM = command -v npm >/dev/null || tools/setup-system.sh nodejs npm && \
   npm install --silent --no-audit --no-fund --no-package-lock --prefix $(1) $(2)
 
-.venv-%/.dev: requirements/peers/%.txt
+# pip builds a wheel of pyspark's sdist, and would compress 400 MB of it.
+INSTALL_training := --config-settings=--build-option=--compression=stored
+
+# The pip of $(VENV) installs into it: one of its own would take seven seconds.
+.venv-%/.dev: requirements/peers/%.txt | $(VENV)/.build
 	$(if $(SYSTEM_$*),tools/setup-system.sh $(SYSTEM_$*))
-	test -d .venv-$* || $(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip $(INSTALL) -r $<
+	test -d .venv-$* || $(PYTHON) -m venv --without-pip .venv-$*
+	$(BIN)/pip --python .venv-$*/bin/python $(INSTALL) $(INSTALL_$*) -r $<
 	$(if $(NODE_$*),-$(call NPM,.venv-$*/node,$(NODE_$*)))
 	touch $@
 

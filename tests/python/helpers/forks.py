@@ -5,6 +5,7 @@ Every child is ended here, and says by its exit code, 0, or by what it raises, w
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import select
@@ -26,15 +27,20 @@ ROWS, BATCH = 960, 40
 TABLE = pa.table({"id": pa.array(range(ROWS), pa.int64())})
 
 
+def start_child() -> int:
+    gc.freeze()  # else each child looks through all that was imported when it ends
+    return os.fork()
+
+
 def fork_and_exit(batch: dict[str, Any]) -> dict[str, Any]:
-    if os.fork() == 0:
+    if start_child() == 0:
         sys.exit(0)
     os.wait()
     return batch
 
 
 def fork_and_return(batch: dict[str, Any]) -> dict[str, Any]:
-    if os.fork() != 0:
+    if start_child() != 0:
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 1
     return batch
 
@@ -50,7 +56,7 @@ Loader = partial(
 
 def fork(run: Callable[[], None]) -> int:
     """A child that ends as a process does, with all that happens at exit."""
-    child = os.fork()
+    child = start_child()
     if child == 0:
         run()
         sys.exit(0)

@@ -7,6 +7,7 @@ The output has a line for each: the list of exit codes.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -134,5 +135,6 @@ def fork(arguments: list[Any], ranks: int) -> list[int]:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # else each rank looks through all of torch when it ends
     for line in sys.stdin:
         print(json.dumps(fork(*json.loads(line))), flush=True)
