@@ -84,6 +84,9 @@ def _make_ray(name: str, path: Path) -> Iterator[Case]:
     def iterate(dataset: Any) -> int:
         return drain(dataset.iter_torch_batches(batch_size=BATCH_ROWS[name]))
 
+    def take_blocks(dataset: Any) -> int:
+        return drain(dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+
     ours, peer = _make_pass(path, name), "Ray's iter_torch_batches"
     yield Case(f"ray-{name}", ours, partial(iterate, dataset), peer, 0.1)
     peer = f"{peer}, materialised"
@@ -92,9 +95,17 @@ def _make_ray(name: str, path: Path) -> Iterator[Case]:
         ours = partial(_drain_loader, loader)
         yield Case(f"ray-{name}-materialised{suffix}", ours, partial(iterate, kept), peer, 0.1)
 
-    def take_blocks() -> int:
-        return drain(kept.iter_batches(batch_size=None, batch_format="pyarrow"))
-
     # The least that a batch of Ray's blocks can take: 1.5 is two thirds of it.
-    peer = "Ray's blocks alone: iter_batches(batch_size=None)"
-    yield Case(f"ray-{name}-blocks", ours, take_blocks, peer, 1.5)
+    blocks = "Ray's blocks alone: iter_batches(batch_size=None)"
+    yield Case(f"ray-{name}-blocks", ours, partial(take_blocks, kept), blocks, 1.5)
+    loader = ShardLoader(dataset, BATCH_ROWS[name], nulls="nan", writable=False)
+    ours = partial(_drain_loader, loader)
+    peer = "Ray's iter_torch_batches, executing"
+    yield Case(f"ray-{name}-executing", ours, partial(iterate, dataset), peer, 0.1)
+    yield Case(
+        f"ray-{name}-executing-blocks",
+        ours,
+        partial(take_blocks, dataset),
+        f"{blocks}, executing",
+        1.5,
+    )
