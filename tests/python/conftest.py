@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
 import time
 import traceback
@@ -15,6 +16,10 @@ from pathlib import Path
 import pytest
 from helpers.fake_cuda import ENDING, FOLDERS, HIPRTC, PREAMBLE
 from helpers.processes import run_python
+
+# A shell starts what runs in the background with Ctrl-C ignored, which processes inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -221,6 +221,7 @@ class EpochReader:
                 meeting, check = self._meet(reader)
             tally = self._make_tally(reader.position, meeting)
         bar, reporter = self._make_bar, self._reporter
+        is_finalizing = sys.is_finalizing  # modules may be empty when a free-threaded Python ends
         try:
             is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
         except Exception as error:
@@ -229,7 +230,7 @@ class EpochReader:
             raise
         except GeneratorExit:
             # At the end of the process nothing can be counted, and no error of that may escape.
-            if is_first and not sys.is_finalizing():
+            if is_first and not is_finalizing():
                 with suppress(Exception):
                     if self._is_complete(reader.position):
                         self._warn_if_empty(before, reader)

@@ -107,7 +107,8 @@ class MemoryStore(fs.FileSystemHandler):
         return fs.PyFileSystem(self)
 
     def count(self, kind: str) -> int:
-        return sum(number for (own, _), number in self.requests.items() if own == kind)
+        with self._lock:
+            return sum(number for (own, _), number in self.requests.items() if own == kind)
 
     def ask(self, kind: str, path: str, data: bytes = b"") -> bytes:
         with self._lock:

@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrowdl import debug
+from helpers.processes import run_python
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux's /proc")
 
@@ -211,3 +212,38 @@ def test_the_process_does_not_grow_over_50_epochs(kind: str, shuffle: bool, tmp_
     assert epochs in {50, 85, 120, 155}
     # A fifth of the data of 25 epochs is 8 MB. What allocators keep varies by 1 MB.
     assert growth < 3 * 2**20
+
+
+IN_MID_EPOCH = """
+import arrowdl, pyarrow as pa, pyarrow.parquet as pq
+
+table = pa.table({"x": range(1_000), "text": [[1, 2, 3]] * 1_000})
+pq.write_table(table, path, row_group_size=50)
+tokens = {"batch_tokens": 60, "bucket_by": "text", "ragged": "padded"}
+loaders = [
+    arrowdl.Loader(source, None if "batch_tokens" in options else 8, framework="numpy", **options)
+    for source in (table, path)
+    for options in (
+        {},
+        {"shuffle": True},
+        {"splits": 4},
+        {"transform": dict, "num_threads": 2},
+        {"num_workers": 1},
+        {"on_error": "skip"},
+        {"report_every": 100},
+        tokens,
+    )
+]
+sources = {"table": table, "path": path}
+weights = {"table": 1, "path": 1}
+mix = arrowdl.Loader.mix(sources, weights=weights, global_batch_size=8, framework="numpy")
+loaders.append(mix)
+iterators = [iter(loader) for loader in loaders]
+for iterator in iterators:
+    next(iterator)
+"""
+
+
+def test_a_program_that_ends_in_mid_epoch_says_nothing(tmp_path: Path) -> None:
+    """A free-threaded Python empties modules before it ends generators."""
+    run_python(f"path = {str(tmp_path / 'rows.parquet')!r}\n{IN_MID_EPOCH}")
