@@ -10,6 +10,7 @@ PEERS ?= training storage tensorflow paddle mlx modin oneapi opencl
 FUZZ_SECONDS ?= 60
 RANDOM_CASES ?= 3000
 CLANG ?= clang
+CLANGXX = $(subst clang,clang++,$(CLANG))
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -222,10 +223,15 @@ bench-gpu: build-gpu  ## time calls and copies on a GPU, into benchmarks/results
 
 # ---- sanitizers and fuzzing ------------------------------------------------
 
-.PHONY: asan asan-all build-asan tsan tsan-python fuzz
+.PHONY: asan asan-all configure-asan build-asan tsan tsan-python fuzz
+# One build has the fuzz targets, the C++ tests and the extension, so that the core is compiled once.
+# Any Clang with its run-time libraries: CLANG=clang-19 takes that one.
+configure-asan: $(VENV)/.dev
+	$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
+	cmake --preset asan -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(CLANGXX)
+
 # Runs slow tests too, except those of installed packages, the demo and the list of the GPU suite, and
-# those that fork while threads work: in the child, a lock of the sanitizer's allocator stays locked
-# (GCC 12).
+# those that fork while threads work: in the child, a lock of the sanitizer's allocator stays locked.
 ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/device/test_gpu_suite.py --ignore tests/python/loader/test_fork.py \
   --deselect 'tests/python/loader/test_ends.py::test_nothing_is_left_of_an_epoch[fork_in_the_middle-False]' \
   --deselect 'tests/python/loader/test_ends.py::test_nothing_is_left_of_an_epoch[fork_in_the_middle-True]' \
@@ -237,10 +243,9 @@ ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/pyth
 ASAN_FILES = $(addprefix tests/python/,convert protocols device stream interchange \
   process/test_lifetime.py process/test_threads.py loader/test_writing.py loader/test_messages.py \
   loader/test_workers.py::test_workers_give_the_batches_of_the_loader)
-ASAN_PYTEST = ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q $(XDIST) $(ASAN_SKIPS)
+ASAN_PYTEST = CXX=$(CLANGXX) ARROWDL_DOUBLES=build/asan tests/sanitizers/python.sh $(BIN)/python build/asan -q $(XDIST) $(ASAN_SKIPS)
 
-build-asan: fake-drivers
-	cmake --preset asan
+build-asan: configure-asan fake-drivers
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests fake_cuda fake_hip fake_hiprtc fake_torch
 	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
@@ -263,12 +268,9 @@ tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and th
 	tests/sanitizers/threads.sh build/tsan-python -q tests/python/process/test_threads_stress.py tests/python/process/test_threads.py \
 	  --deselect tests/python/process/test_threads.py::test_a_forked_child_has_its_own_threads
 
-# Any Clang with its run-time libraries: CLANG=clang-19 takes that one.
-fuzz: $(VENV)/.dev  ## each libFuzzer target for FUZZ_SECONDS
-	$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
-	cmake --preset fuzz -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(subst clang,clang++,$(CLANG))
-	cmake --build build/fuzz --target fuzzers
-	tests/fuzz/run.sh build/fuzz/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
+fuzz: configure-asan  ## each libFuzzer target for FUZZ_SECONDS
+	cmake --build build/asan --target fuzzers
+	tests/fuzz/run.sh build/asan/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
 
 # ---- set-up ----------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import arrowdl
@@ -27,6 +28,7 @@ PASSES: dict[str, dict[str, Any]] = {
     "num_threads=2": {"num_threads": 2},
     "num_workers=2": {"num_workers": 2},
 }
+BY_HAND = "two threads by hand"
 
 
 def hash_rows(batch: dict[str, Any]) -> dict[str, Any]:
@@ -41,13 +43,14 @@ def hash_rows(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure_threads(rounds: int) -> dict[str, float]:
-    """Return the least seconds of each kind of pass."""
+    """Return the least seconds of each kind of pass, and of two threads without a Loader."""
     table = pa.table({"number": np.arange(ROWS), "x": np.zeros(ROWS, np.float32)})
     loaders = {
         name: arrowdl.Loader(table, BATCH_ROWS, framework="numpy", transform=hash_rows, **options)
         for name, options in PASSES.items()
     }
-    seconds: dict[str, list[float]] = {name: [] for name in loaders}
+    batches = list(arrowdl.Loader(table, BATCH_ROWS, framework="numpy"))
+    seconds: dict[str, list[float]] = {name: [] for name in [*loaders, BY_HAND]}
     for number in range(rounds + 1):
         for name, loader in loaders.items():
             begin = time.perf_counter()
@@ -55,6 +58,11 @@ def measure_threads(rounds: int) -> dict[str, float]:
                 del batch
             if number > 0:  # in the first one, processes start
                 seconds[name].append(time.perf_counter() - begin)
+        with ThreadPoolExecutor(2) as executor:
+            begin = time.perf_counter()
+            for batch in executor.map(hash_rows, batches):
+                del batch
+            seconds[BY_HAND].append(time.perf_counter() - begin)
     for loader in loaders.values():
         loader.close()
     return {name: min(times) for name, times in seconds.items()}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs pytest on an extension built with AddressSanitizer.
 #
-#   tests/sanitizers/python.sh PYTHON BUILD [PYTEST ARGUMENT...]
+#   CXX=clang++ tests/sanitizers/python.sh PYTHON BUILD [PYTEST ARGUMENT...]
 #
-# An environment in BUILD uses PYTHON's packages without PYTHON's editable install of arrowdl.
+# CXX is the Clang that compiled it. An environment in BUILD uses PYTHON's packages without PYTHON's
+# editable install of arrowdl.
 set -euo pipefail
 python=$1 build=$2
 shift 2
@@ -18,7 +19,8 @@ cp -r "$here/../../python/arrowdl" "$site"
 cmake --install "$build" --prefix "$site/arrowdl" --component python
 
 # The runtime has to be loaded before Python, and libstdc++ so that it can intercept exceptions.
-LD_PRELOAD="$(${CXX:-g++} -print-file-name=libasan.so) $(${CXX:-g++} -print-file-name=libstdc++.so)"
+runtime=libclang_rt.asan-$(uname -m).so
+LD_PRELOAD="$("$CXX" -print-file-name="$runtime") $("$CXX" -print-file-name=libstdc++.so)"
 # Python and the frameworks keep memory until exit on purpose. Leaks are found by arrowdl's own
 # counter of live objects here, and by LeakSanitizer in the C++ tests.
 export ASAN_OPTIONS=detect_leaks=0:suppressions=$here/asan.txt

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #endif
 
+#include "util/sanitizers.hpp"
+
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
@@ -116,13 +118,7 @@ BlockCache& cache(std::size_t rounded) noexcept {
 }
 
 /// AddressSanitizer has to see reads of freed memory.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeeps = false;
-#elif defined(__has_feature)
-constexpr bool kKeeps = !__has_feature(address_sanitizer);
-#else
-constexpr bool kKeeps = true;
-#endif
+constexpr bool kKeeps = !ARROWDL_HAS_ASAN;
 
 bool is_kept(std::size_t rounded) { return kKeeps && rounded >= kKeptSize; }
 

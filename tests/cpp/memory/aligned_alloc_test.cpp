@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/sanitizers.hpp"
+
 namespace arrowdl {
 namespace {
 
@@ -53,7 +55,7 @@ TEST(BlockCache, MoreThanIsKeptIsFreed) {  // LeakSanitizer finds blocks that ar
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // under which no block is kept
+#if !ARROWDL_HAS_ASAN  // under which no block is kept
 TEST(BlockCache, LargeBlocksAreKeptWhileAsMuchIsInUse) {
   constexpr std::size_t kLarge = 40 * kMega;
   void* first = allocate_aligned(kLarge);
@@ -66,7 +68,7 @@ TEST(BlockCache, LargeBlocksAreKeptWhileAsMuchIsInUse) {
   }
   free_aligned(first, kLarge);
   free_aligned(second, kLarge);
-#if defined(__linux__) && !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && !ARROWDL_HAS_TSAN
   // At the end the process has no memory there.
   for (void* block : {first, second}) {
     const auto page = reinterpret_cast<uintptr_t>(block) / 4096 * 4096;

@@ -17,7 +17,7 @@ template <typename T>
 class BlendItems : public ::testing::Test {};
 
 using Sizes = ::testing::Types<uint8_t, uint16_t, uint32_t, uint64_t>;
-TYPED_TEST_SUITE(BlendItems, Sizes);
+TYPED_TEST_SUITE(BlendItems, Sizes, );  // the comma: without, Clang warns of the macro
 
 template <typename T>
 T read_item(const uint8_t* items, int64_t i) {

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 import torch
 from helpers.dlpack import MadeTensor
-from tensordict import TensorDict
 
 
 def read(thing, **options) -> pa.Array:
@@ -97,6 +96,8 @@ def test_a_struct_goes_back_to_a_dict_of_the_same_tensors():
 
 
 def test_a_tensordict_becomes_a_struct():
+    from tensordict import TensorDict  # which takes seconds, of torch's compiler
+
     tensors = TensorDict({"a": torch.arange(2), "b": {"c": torch.ones(2, 3)}}, batch_size=[2])
     array = arrowdl.to_arrow_device(tensors, copy=False)
     assert array.field_names == ["a", "b"]

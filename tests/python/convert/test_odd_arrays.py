@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.arrow import MadeArray, MadeSchema
-from tensordict import NonTensorData, TensorDict
 
 # ---- no rows: buffers that are NULL, or end before the offset
 
@@ -192,6 +191,8 @@ def test_variable_shapes_as_offsets() -> None:
 
 
 def test_what_is_no_tensor_in_a_tensordict() -> None:
+    from tensordict import NonTensorData, TensorDict  # which takes seconds, of torch's compiler
+
     mixed = TensorDict({"a": torch.arange(2), "s": ["hi", "x"]}, batch_size=[2])
     for tensors in (mixed, TensorDict({"s": ["hi", "x"]}, batch_size=[2])):
         with pytest.raises(TypeError, match='field "s": NonTensorStack has data that is no'):
