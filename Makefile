@@ -225,13 +225,17 @@ bench-gpu: build-gpu  ## time calls and copies on a GPU, into benchmarks/results
 
 .PHONY: asan asan-all configure-asan build-asan tsan tsan-python fuzz
 # One build has the fuzz targets, the C++ tests and the extension, so that the core is compiled once.
-# Any Clang with its run-time libraries: CLANG=clang-19 takes that one.
+# Any Clang with its run-time libraries: CLANG=clang-19 takes that one. CMake would forget the preset
+# if the compiler of a build changed. Without llvm-symbolizer, addr2line finds the names of functions.
 configure-asan: $(VENV)/.dev
 	$(if $(filter clang,$(CLANG)),tools/setup-system.sh clang libclang-rt-dev)
+	@grep -qs '^CMAKE_CXX_COMPILER:[A-Z]*=\(.*/\)\?$(CLANGXX)$$' build/asan/CMakeCache.txt || \
+	  rm -f build/asan/CMakeCache.txt
 	cmake --preset asan -DCMAKE_C_COMPILER=$(CLANG) -DCMAKE_CXX_COMPILER=$(CLANGXX)
 
 # Runs slow tests too, except those of installed packages, the demo and the list of the GPU suite, and
-# those that fork while threads work: in the child, a lock of the sanitizer's allocator stays locked.
+# those that fork while threads work: in the child, a lock of the sanitizer's allocator stays locked
+# (Clang 14).
 ASAN_SKIPS = --ignore tests/python/project/test_packaging.py --ignore tests/python/device/test_gpu_suite.py --ignore tests/python/loader/test_fork.py \
   --deselect 'tests/python/loader/test_ends.py::test_nothing_is_left_of_an_epoch[fork_in_the_middle-False]' \
   --deselect 'tests/python/loader/test_ends.py::test_nothing_is_left_of_an_epoch[fork_in_the_middle-True]' \
@@ -248,7 +252,8 @@ ASAN_PYTEST = CXX=$(CLANGXX) ARROWDL_DOUBLES=build/asan tests/sanitizers/python.
 build-asan: configure-asan fake-drivers
 	cmake --build build/asan
 	cmake --build build/asan --target arrowdl_tests fake_cuda fake_hip fake_hiprtc fake_torch
-	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+	ASAN_OPTIONS=allow_addr2line=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ctest --test-dir build/asan --output-on-failure -j $(JOBS)
 
 asan: build-asan  ## C++ tests under ASan and UBSan, and the Python tests that move memory under ASan
 	$(ASAN_PYTEST) $(ASAN_FILES)
@@ -270,7 +275,7 @@ tsan-python: $(VENV)/.dev  ## sixteen threads on free-threaded Python, it and th
 
 fuzz: configure-asan  ## each libFuzzer target for FUZZ_SECONDS
 	cmake --build build/asan --target fuzzers
-	tests/fuzz/run.sh build/asan/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
+	ASAN_OPTIONS=allow_addr2line=1 tests/fuzz/run.sh build/asan/tests/fuzz $(FUZZ_SECONDS) $(JOBS)
 
 # ---- set-up ----------------------------------------------------------------
 

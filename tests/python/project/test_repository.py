@@ -115,7 +115,7 @@ def test_a_file_with_a_sentence_passes(name: str, text: str) -> None:
 # Commands and commits
 
 
-@pytest.mark.parametrize("target", ["asan", "asan-all", "test-package", "demo"])
+@pytest.mark.parametrize("target", ["asan", "asan-all", "fuzz", "test-package", "demo"])
 def test_files_that_make_names_exist(target: str) -> None:
     shown = subprocess.run(
         ["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True

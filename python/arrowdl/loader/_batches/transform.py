@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import atexit
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
+from weakref import WeakSet
 
 from arrowdl._frameworks.threads import set_up_thread
 from arrowdl.loader._batches.padding import Counts
@@ -91,31 +92,20 @@ def convert_in_threads(
         In the order of the items. An item's error is raised by the future.
     """
     waiting: deque[Pending] = deque()
-    tasks: SimpleQueue[Any] = SimpleQueue()  # of `_Task`, and at the end None
-    threads: list[Thread] = []
+    threads = _Threads(num_threads)
     try:
         with closing(items):
             for item in items:
                 future: Future[Any] = Future()
                 waiting.append(Pending(future, len(item), item.nbytes, count(item)))
-                tasks.put(_Task(convert, item, future))
+                threads.run(_Task(convert, item, future))
                 del item, future
-                if len(threads) < num_threads and (started := _start(tasks)):
-                    threads.append(started)
-                if not threads:
-                    tasks.get().run()
                 if len(waiting) > num_threads + ahead:
                     yield waiting.popleft()
             while waiting:
                 yield waiting.popleft()
     finally:  # no call of `convert` goes on behind the training's back
-        with suppress(Empty):
-            while True:
-                tasks.get_nowait()
-        for _ in threads:
-            tasks.put(None)
-        while threads and not sys.is_finalizing():  # then they have stopped, wherever they were
-            threads.pop().join()
+        threads.close()
 
 
 @dataclass
@@ -132,6 +122,61 @@ class _Task:
         except BaseException as error:
             self.future.set_exception(error)
             del self  # which the error refers to
+
+
+class _Threads:
+    """Threads that run tasks, one more for each task until there are `most`.
+
+    They end with `close`, which the end of the program calls as well: a free-threaded Python stops
+    its threads wherever they are, and waits for ever for one that has a lock, as that of
+    `sys.modules`; and it empties this module before it ends the generators that would call `close`.
+    """
+
+    has_ended = False  # the program: no thread starts any more
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tasks: SimpleQueue[Any] = SimpleQueue()  # of `_Task`, and at the end None
+        self._threads: list[Thread] = []
+        self._is_closed = False
+        if not _OPEN:
+            atexit.unregister(_close_all)
+            atexit.register(_close_all)  # what came last goes first
+        _OPEN.add(self)
+
+    def run(self, task: _Task) -> None:
+        """Have a thread run `task`, or run it if the system has no room for one."""
+        self._tasks.put(task)
+        del task
+        has_room = len(self._threads) < self._most and not (self._is_closed or _Threads.has_ended)
+        if has_room and (thread := _start(self._tasks)):
+            self._threads.append(thread)
+        if not self._threads:
+            self._tasks.get().run()
+
+    def close(self, end: float | None = None) -> None:
+        """Drop the tasks that have not begun, and wait for the others, at most until a time."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with suppress(Empty):
+            while True:
+                self._tasks.get_nowait()
+        for _ in self._threads:
+            self._tasks.put(None)
+        while self._threads:
+            self._threads.pop().join(None if end is None else max(0.0, end - time.monotonic()))
+
+
+_OPEN: WeakSet[_Threads] = WeakSet()
+_MOST_SECONDS = 5.0  # for which the end of the program waits for calls of `transform`
+
+
+def _close_all() -> None:
+    _Threads.has_ended = True
+    end = time.monotonic() + _MOST_SECONDS
+    for threads in list(_OPEN):
+        threads.close(end)
 
 
 def _work(tasks: SimpleQueue[Any]) -> None:
