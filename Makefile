@@ -3,7 +3,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PYTHONS ?= 3.12 3.13 3.14 3.13t 3.14t
-PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream)
+PYTHON_TESTS ?= $(addprefix tests/python/,process convert protocols stream loader/test_ends.py loader/test_threads.py)
 COMPILERS ?= g++-12 g++-14 g++-16 clang++-14 clang++-19
 STANDARDS ?= 17 20 23
 PEERS ?= training storage tensorflow paddle mlx modin oneapi opencl

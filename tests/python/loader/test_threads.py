@@ -17,6 +17,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers.processes import run_python
 
 TABLE = pa.table({"id": pa.array(range(100), pa.int32())})
 
@@ -225,6 +226,40 @@ def train():
 threading.Thread(target=train).start()
 begun.wait()
 """
+
+
+AT_THE_END = """
+import atexit, threading, time
+def report():
+    print([one.name for one in threading.enumerate() if one.name == "arrowdl-transform"])
+    if not {hangs}:
+        print(len(list(batches)))
+atexit.register(report)  # before the Loader's hook, and so called after it
+import arrowdl, pyarrow as pa
+from arrowdl.loader._batches import transform
+transform._MOST_SECONDS = {most}
+def make(batch):
+    if {hangs} and 50 in batch["id"].tolist():
+        threading.Event().wait()
+    return batch
+loader = arrowdl.Loader(
+    pa.table({{"id": range(100)}}), 8, framework="numpy", transform=make, num_threads={threads}
+)
+batches = iter(loader)
+for _ in range(5):
+    next(batches)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_threads_end_before_the_program(threads: int) -> None:
+    """A free-threaded Python would stop one that owns a lock, and wait for the lock for ever."""
+    assert run_python(AT_THE_END.format(threads=threads, most=60, hangs=False)) == "[]\n8\n"
+
+
+def test_a_program_ends_although_a_transform_hangs() -> None:
+    out = run_python(AT_THE_END.format(threads=1, most=0.1, hangs=True))
+    assert out == "['arrowdl-transform']\n"
 
 
 def test_a_training_that_outlives_the_main_thread() -> None:

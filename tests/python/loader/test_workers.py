@@ -327,7 +327,6 @@ import multiprocessing, signal, sys, time
 import arrowdl, pyarrow as pa
 from helpers import transforms
 from helpers.worker_memory import count_mapped
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it for its jobs
 table = pa.table({"id": range(100)})
 if __name__ == "__main__" or sys.argv[1] == "no guard":
     loader = arrowdl.Loader(table, 1, num_workers=2, transform=getattr(transforms, sys.argv[2]),

@@ -309,7 +309,6 @@ def test_ctrl_c_ends_a_wait_at_once() -> None:
     script = """
 import signal, threading, time, os
 import arrowdl, pyarrow as pa
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it for its jobs
 never = threading.Event()
 def source():
     yield pa.array([1])

@@ -127,9 +127,9 @@ class _Task:
 class _Threads:
     """Threads that run tasks, one more for each task until there are `most`.
 
-    They end with `close`, which the end of the program calls as well: a free-threaded Python stops
-    its threads wherever they are, and waits for ever for one that has a lock, as that of
-    `sys.modules`; and it empties this module before it ends the generators that would call `close`.
+    They end with `close`, or before the program: a free-threaded Python stops its threads wherever
+    they are, and waits for ever for one that has a lock, as that of `sys.modules`; and it empties
+    this module before it ends the generators that would call `close`.
     """
 
     has_ended = False  # the program: no thread starts any more
@@ -146,26 +146,30 @@ class _Threads:
 
     def run(self, task: _Task) -> None:
         """Have a thread run `task`, or run it if the system has no room for one."""
-        self._tasks.put(task)
-        del task
         has_room = len(self._threads) < self._most and not (self._is_closed or _Threads.has_ended)
         if has_room and (thread := _start(self._tasks)):
             self._threads.append(thread)
-        if not self._threads:
-            self._tasks.get().run()
+        if self._threads and not self._is_closed:
+            self._tasks.put(task)
+        else:
+            task.run()
 
-    def close(self, end: float | None = None) -> None:
-        """Drop the tasks that have not begun, and wait for the others, at most until a time."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        with suppress(Empty):
-            while True:
-                self._tasks.get_nowait()
-        for _ in self._threads:
-            self._tasks.put(None)
-        while self._threads:
-            self._threads.pop().join(None if end is None else max(0.0, end - time.monotonic()))
+    def close(self) -> None:
+        """Drop the tasks that have not begun, and wait for the others."""
+        if not self._is_closed:
+            with suppress(Empty):
+                while True:
+                    self._tasks.get_nowait()
+            self.finish()
+
+    def finish(self, end: float | None = None) -> None:
+        """Wait for all tasks, at most until a time: who still reads gets their batches."""
+        if not self._is_closed:
+            self._is_closed = True
+            for _ in self._threads:
+                self._tasks.put(None)
+            for thread in self._threads:
+                thread.join(None if end is None else max(0.0, end - time.monotonic()))
 
 
 _OPEN: WeakSet[_Threads] = WeakSet()
@@ -176,7 +180,7 @@ def _close_all() -> None:
     _Threads.has_ended = True
     end = time.monotonic() + _MOST_SECONDS
     for threads in list(_OPEN):
-        threads.close(end)
+        threads.finish(end)
 
 
 def _work(tasks: SimpleQueue[Any]) -> None:
