@@ -16,7 +16,7 @@ from arrowdl.loader._sources.fields import select_fields
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.fragments import find_shares, measure
-from arrowdl.loader._sources.ipc import find_columns
+from arrowdl.loader._sources.int96 import make_parquet_format
 from arrowdl.loader._sources.locate import Candidate, describe_missing
 from arrowdl.loader._sources.network import Arrival, open_over_network
 from arrowdl.loader._sources.scans import NotePath, Query, scan
@@ -69,7 +69,7 @@ class DataFilesSource(DatasetSource):
         self._fields = {field.name: field for field in version.fields}
         self._plans: dict[str, _FilePlan] = {}
         self._layouts: dict[Any, _Layout] = {}
-        schema, format = version.make_schema(), ds.ParquetFileFormat()
+        schema, format = version.make_schema(), make_parquet_format()
         fragments = [
             format.make_fragment(file.path, version.filesystem, _make_expression(file, schema))
             for file in version.files
@@ -129,11 +129,6 @@ class DataFilesSource(DatasetSource):
             return of_plain(unit) if plan.is_plain else plan.name(names)
 
         return find
-
-    def _list_needed(self, query: Query) -> list[str]:
-        """Return the whole columns that `query` and its filter need."""
-        needed = find_columns(query.schema.names, query.roots, query.filter)
-        return [name for name in query.schema.names if name in needed]
 
     def _scan_unit(self, unit: ds.Fragment, query: Query) -> Iterator[pa.RecordBatch]:
         if self._plan(unit).is_plain:
@@ -196,6 +191,7 @@ class DataFilesSource(DatasetSource):
         candidates = [Candidate(fragment.path, fragment)]
         find = partial(Query(plan.schema, stored, None).find_damage, candidates)
         row = plan.find_start(fragment)
+        self._check_times([fragment], stored, find)
         for batch in scan(scanner, [fragment.path], self._stamps.check, find):
             made = plan.convert(batch, row, names)
             row += batch.num_rows

@@ -31,7 +31,8 @@ from arrowdl.loader._sources.fragments import (
     join_fragments,
     measure,
 )
-from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.int96 import Int96Check
+from arrowdl.loader._sources.ipc import find_columns, is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._sources.network import (
     Arrival,
@@ -61,6 +62,7 @@ from arrowdl.loader._sources.scan_limits import (
     plan_batches,
 )
 from arrowdl.loader._sources.scans import (
+    FindDamage,
     NotePath,
     Query,
     check_nothing,
@@ -134,6 +136,7 @@ class DatasetSource(IndexedSource):
         self._dataset = dataset
         self._query = query
         self._stamps = stamps
+        self._int96 = Int96Check(is_given=is_given)
         self._fetching = find_fetching(dataset)
         self._options = choose_options(dataset) if self._fetching is None else read_from_memory()
         self._read_footers() if plan is None else self._follow(plan)
@@ -320,9 +323,34 @@ class DatasetSource(IndexedSource):
 
     def _scan_unit(self, unit: ds.Fragment, query: Query) -> Iterator[pa.RecordBatch]:
         """Scan one unit; what is fetched is checked where it arrives."""
+        find = partial(query.find_damage, [Candidate(unit.path, unit)])
+        self._check_times([unit], self._list_needed(query), find)
         if self._fetching is None:
-            return query.scan_each([unit], self._stamps.check)
-        return query.scan_each([unit], check_nothing, **self._options)
+            yield from query.scan_each([unit], self._stamps.check)
+        else:
+            yield from query.scan_each([unit], check_nothing, **self._options)
+
+    def _list_needed(self, query: Query) -> list[str]:
+        """Return the whole columns that `query` and its filter need."""
+        needed = find_columns(query.schema.names, query.roots, query.filter)
+        return [name for name in query.schema.names if name in needed]
+
+    def _guard_times(
+        self,
+        fragments: Sequence[ds.Fragment],
+        columns: Sequence[str],
+        find: FindDamage,
+        batches: Iterator[pa.RecordBatch],
+    ) -> Iterator[pa.RecordBatch]:
+        self._check_times(fragments, columns, find)
+        yield from batches
+
+    def _check_times(
+        self, fragments: Sequence[ds.Fragment], columns: Sequence[str], find: FindDamage
+    ) -> None:
+        """Check the INT96 timestamps of row groups; `find` as of `naming_files`."""
+        with naming_files([fragment.path for fragment in fragments], find):
+            self._int96.check(fragments, columns, self._options)
 
     def prepare(self) -> None:
         self._find_codes()
@@ -541,14 +569,18 @@ class DatasetSource(IndexedSource):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         dataset = self._dataset
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
+        check = self._stamps.check if arrival is None else check_nothing
         files = self._row_groups
         if files is not None and query is self._query and all(map(files.can_read, fragments)):
-            return files.read(fragments, options["batch_size"], self._stamps.check, find, note)
-        chosen = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
-        scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
-        if arrival is None:
-            return scan(scanner, paths, self._stamps.check, find, note)
-        return arrival.use(scan(scanner, paths, check_nothing, find, note))
+            batches = files.read(fragments, options["batch_size"], check, find, note)
+        else:
+            chosen = ds.FileSystemDataset(
+                fragments, dataset.schema, dataset.format, dataset.filesystem
+            )
+            scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
+            batches = scan(scanner, paths, check, find, note)
+        batches = self._guard_times(fragments, self._list_needed(query), find, batches)
+        return batches if arrival is None else arrival.use(batches)
 
     def _make_options(self, ahead: int, *, joins: bool = False) -> dict[str, Any]:
         """Return the options of a scanner that decodes `ahead` batches in parallel; see there."""

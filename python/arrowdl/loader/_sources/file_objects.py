@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._sources.int96 import UNIT, check_digits, list_int96
 from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.unify_schemas import check_names, unify_schemas
@@ -83,12 +84,15 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
     start = bytes(data[: len(_IPC_FILE)])
     file = pa.BufferReader(data)
     if start.startswith(_PARQUET):
-        reader = pq.ParquetFile(file)
+        reader = pq.ParquetFile(file, coerce_int96_timestamp_unit=UNIT)
         names = reader.schema_arrow.names
         check_names(repr(obj), reader.schema_arrow)
         needed = find_columns(names, columns, filter)
         is_known = columns is not None and set(columns) <= set(names)
         table = reader.read([name for name in names if name in needed] if is_known else None)
+        if int96 := list_int96(reader.schema, table.column_names):
+            nanos = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="ns")
+            check_digits(repr(obj), table.select(int96), nanos.read(int96))
     elif start == _IPC_FILE:
         table = pa.ipc.open_file(file).read_all()
     elif start.startswith(_IPC_STREAM):

@@ -11,6 +11,7 @@ from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
+from arrowdl.loader._sources.int96 import make_parquet_format
 from arrowdl.loader._sources.mapped import MappedSource, map_files
 from arrowdl.loader._sources.open_dataset import open_dataset
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
@@ -83,7 +84,7 @@ def open_planned(
         stamps.add_paths(file.path for file in plan.files)
     elif plan.format == "parquet":
         filesystem = _fetch_ahead(filesystem)
-    format = ds.ParquetFileFormat() if plan.format == "parquet" else ds.IpcFileFormat()
+    format = make_parquet_format() if plan.format == "parquet" else ds.IpcFileFormat()
     dataset = ds.FileSystemDataset(
         [], plan.schema, format, fs.LocalFileSystem() if filesystem is None else filesystem
     )
@@ -226,12 +227,12 @@ def _open_root(root: Root, kind: str) -> ds.FileSystemDataset:
         return ds.dataset(
             root.files,
             filesystem=root.filesystem,
-            format=kind,
+            format=make_parquet_format() if kind == "parquet" else kind,
             partitioning="hive",
             partition_base_dir=root.base,
         )
     except pa.ArrowInvalid:  # names neither the file, which is the first, nor the column
         filesystem = root.filesystem or fs.LocalFileSystem()
-        format = ds.ParquetFileFormat() if kind == "parquet" else ds.IpcFileFormat()
+        format = make_parquet_format() if kind == "parquet" else ds.IpcFileFormat()
         check_names(root.files[0], format.inspect(root.files[0], filesystem))
         raise

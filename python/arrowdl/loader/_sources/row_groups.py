@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._sources.file_stamps import is_local, names_file
 from arrowdl.loader._sources.polars_decoder import PolarsDecoder
@@ -50,6 +50,8 @@ class RowGroupFiles:
         self, dataset: ds.FileSystemDataset, query: Query, decoder: str = "pyarrow"
     ) -> None:
         self._columns = query.columns
+        unit = dataset.format.read_options.coerce_int96_timestamp_unit
+        self._options: dict[str, Any] = {"coerce_int96_timestamp_unit": unit}
         self.schema = query.project(dataset)
         self._polars = PolarsDecoder(self.schema) if decoder == "polars" else None
         self._footers: dict[
@@ -81,7 +83,7 @@ class RowGroupFiles:
         import pyarrow.parquet as pq
 
         with pa.OSFile(fragment.path) as opened:
-            file = pq.ParquetFile(opened, metadata=fragment.metadata)
+            file = pq.ParquetFile(opened, metadata=fragment.metadata, **self._options)
             if not file.schema_arrow.equals(own):
                 return False
         self._fitting.append(own)
@@ -135,7 +137,7 @@ class RowGroupFiles:
         groups = fragment.row_groups
         largest = max(group.total_byte_size for group in groups)
         uses_threads = largest > _THREADED_BYTES and len(self.schema) > 1
-        options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        options = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES, **self._options}
         with pa.OSFile(path) as opened:
             file = pq.ParquetFile(opened, metadata=self._footers[path], **options)
             check([path])
@@ -257,12 +259,14 @@ def open_row_groups(
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
-    plain = ds.ParquetFileFormat()
+    if not isinstance(dataset.format, ds.ParquetFileFormat):
+        return None
+    unit = dataset.format.read_options.coerce_int96_timestamp_unit
+    plain = ds.ParquetFileFormat(coerce_int96_timestamp_unit=unit)
     is_read_as_it_is = (
         query.filter is None
         and is_local(dataset.filesystem)
         and dataset.filesystem.equals(fs.LocalFileSystem())
-        and isinstance(dataset.format, ds.ParquetFileFormat)
         and dataset.format.equals(plain)
         and dataset.format.default_fragment_scan_options.equals(plain.default_fragment_scan_options)
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers
-from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.int96 import Int96Check
+from arrowdl.loader._sources.ipc import find_columns, is_ipc
 from arrowdl.loader._sources.locate import Candidate
 from arrowdl.loader._sources.scan_limits import DECODE_ROWS
 from arrowdl.loader._sources.scans import Query, read_in_thread, scan, wait_for
@@ -32,6 +33,7 @@ class Scan:
         self._dataset = dataset
         self._query = query
         self._stamps = FileStamps()
+        self._int96 = Int96Check(is_given=True)
         wait_for(self._take_stamps)
 
     def __call__(self, epoch: int) -> _core.DeviceStream:
@@ -63,6 +65,8 @@ class Scan:
         scanner = self._dataset.scanner(columns=query.projection, filter=query.filter, **options)
         if not is_of_pyarrow(self._dataset):
             return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
+        combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
+        self._int96.check(fragments, find_columns(query.schema.names, query.roots, combined), {})
         found = [fragment for fragment in fragments if hasattr(fragment, "path")]
         candidates = list(map(Candidate, paths, found))
         return scan(scanner, paths, self._stamps.check, partial(query.find_damage, candidates))
