@@ -18,6 +18,7 @@ import pytest
 from arrowdl.loader._sources.data_files import DataFilesSource
 from arrowdl.loader._sources.table_fields import TableField
 from arrowdl.loader._sources.table_version import DataFile, TableVersion
+from helpers.counted_files import CountedFiles
 
 # Spark's usual sentinels among times of our days.
 TIMES = [
@@ -128,6 +129,17 @@ def test_nanoseconds_are_not_cut(fine: str, decoder: Any, filter: Any) -> None:
         arrowdl.Loader(fine, 1, nulls="fill").map_dataset()[3]
     with pytest.raises(ValueError, match=r'"t" of .*BytesIO'):
         read(io.BytesIO(Path(fine).read_bytes()), nulls="fill")
+
+
+@pytest.mark.parametrize("filter", [None, pc.field("id") >= 0])
+def test_files_over_a_network(path: str, fine: str, tmp_path: Path, filter: Any) -> None:
+    files = fs.PyFileSystem(CountedFiles(tmp_path))
+    assert read("t.parquet", filesystem=files, filter=filter) == MICROSECONDS
+    with pytest.raises(ValueError, match='"t" of row group 1 of .*nanoseconds'):
+        read("fine.parquet", filesystem=files, filter=filter, nulls="fill")
+    dataset = ds.dataset("t.parquet", filesystem=files)
+    with pytest.raises(ValueError, match='"t" of row group 0 of .*1677 to 2262'):
+        read(dataset, filter=filter)
 
 
 def test_times_within_lists_and_structs(tmp_path: Path) -> None:
