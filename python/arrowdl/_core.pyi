@@ -1597,6 +1597,9 @@ def to_numpy(
 def dtype_name(dtype: DtypeLike) -> str:
     """The name of a dtype that numbers are cast to, given as that name or as a dtype of torch, NumPy or JAX."""
 
+def list_columns(schema: SupportsArrowSchema) -> list[str] | None:
+    """Return the names of the fields of a table that are columns, without pandas' index that has no name; None if all are."""
+
 def make_struct(names: Sequence[str], arrays: Sequence[Any]) -> DeviceArray:
     """Return a struct array that shares the memory of `arrays`."""
 

@@ -9,13 +9,16 @@
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
 #include "classes/device.hpp"
+#include "compute/select_fields.hpp"
 #include "export/converter.hpp"
 #include "export/framework.hpp"
 #include "functions/functions.hpp"
 #include "functions/tensor_block.hpp"
 #include "import/arrow.hpp"
 #include "import/pyarrow.hpp"
+#include "schema/find_columns.hpp"
 #include "support/arguments.hpp"
+#include "support/capsule.hpp"
 #include "support/device_array_object.hpp"
 #include "support/errors.hpp"
 #include "support/objects.hpp"
@@ -92,6 +95,13 @@ DeviceArray read_frame(PyObject* object) {
   return find_array(find_hook(Hook::kReadFrame)(py::handle(object)).ptr());
 }
 
+/// A table without pandas' index that has no name; another array as it is.
+DeviceArray read_columns(DeviceArray array) {
+  const std::vector<int64_t> columns = find_columns(array.type());
+  if (columns.empty()) return array;
+  return select_fields(array, columns, select_schema(array.type(), columns));
+}
+
 /// The tensors of `object`, as `options` say.
 PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOptions& options) {
   if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
@@ -103,7 +113,7 @@ PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOp
   const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   DeviceArray frame = read_frame(object);
   const DeviceArray array =
-      move_to(options, frame ? std::move(frame) : take_array_of(object, copy));
+      move_to(options, frame ? std::move(frame) : read_columns(take_array_of(object, copy)));
   const Converter converter(framework, options);
   py::object result = options.stack ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();
@@ -157,6 +167,18 @@ py::list read_tensors(const py::object& block, const py::bytes& table,
     PyList_SET_ITEM(tensors.ptr(), static_cast<Py_ssize_t>(i), tensor.release().ptr());
   }
   return tensors;
+}
+
+/// The names of the columns of a table, or None where all fields are.
+py::object list_columns(const py::object& schema) {
+  const auto parsed = read_requested_schema(schema.attr("__arrow_c_schema__")().ptr());
+  const std::vector<int64_t> columns = find_columns(parsed->type);
+  if (columns.empty()) return py::none();
+  py::list names;
+  for (const int64_t i : columns) {
+    names.append(parsed->type.children[static_cast<std::size_t>(i)].name());
+  }
+  return std::move(names);
 }
 
 #define ARROWDL_TO_FRAMEWORK_DOC(name, tensor, ragged)                                             \
@@ -228,6 +250,9 @@ PyMethodDef to_framework_functions[] = {
 }  // namespace
 
 void register_to_framework(py::module_& m) {
+  m.def("list_columns", &list_columns, py::arg("schema"),
+        "Return the names of the fields of a table that are columns, without pandas' index that "
+        "has no name; None if all are.");
   m.def("read_tensors", &read_tensors, py::arg("block"), py::arg("table"), py::arg("frameworks"),
         "Return the tensors that a `TensorBlock` wrote, as views of `block`, an array of its bytes "
         "on any device. `frameworks` names the framework of each; None for those left out.");

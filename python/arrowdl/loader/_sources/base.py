@@ -276,7 +276,10 @@ class StreamSource:
                 "paths"
             )
         self._is_spent = not self.is_replayable
-        stream = self._encode(_core.from_arrow_stream(self._open(epoch)))
+        stream = _core.from_arrow_stream(self._open(epoch))
+        if (columns := _core.list_columns(stream.schema)) is not None:
+            stream = stream.select(columns)
+        stream = self._encode(stream)
         if has_dictionaries(stream.schema):
             stream = check_dictionaries(stream, self._dictionaries)
         return stream

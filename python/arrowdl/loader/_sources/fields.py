@@ -68,6 +68,17 @@ def _describe_parent(column: str, schema: Any) -> str:
     return f'; the fields of "{name}" are {[own.name for own in field.type]}'
 
 
+def choose_columns(columns: list[str] | None, schema: pa.Schema) -> list[str] | None:
+    """Return the columns that are read: without pandas' unnamed index if None are chosen."""
+    return _core.list_columns(schema) if columns is None else columns
+
+
+def forget_pandas(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without the metadata of pandas: each of its fields is a column."""
+    metadata = {key: value for key, value in (schema.metadata or {}).items() if key != b"pandas"}
+    return schema.with_metadata(metadata or None)
+
+
 def has_column(column: str, schema: Any) -> bool:
     """Whether `schema` has a column of this name, or a field of this path."""
     return column in schema.names or any(True for _ in _find_fields(column, schema))
@@ -80,7 +91,10 @@ def select_fields(table: pa.Table, columns: list[str]) -> pa.Table:
 
     paths = find_paths(columns, table.schema)
     if all(len(path) == 1 for path in paths):
-        return table.select(columns)
+        selected = table.select(columns)
+        if b"pandas" not in (table.schema.metadata or {}) or not columns:  # it may have rows
+            return selected
+        return selected.replace_schema_metadata(forget_pandas(selected.schema).metadata)
     arrays = [
         table.column(path[0])
         if len(path) == 1

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl.loader._sources.fields import choose_columns
 from arrowdl.loader._sources.filters import describe_filter
 from arrowdl.loader._storage.readers import Stamp
 
@@ -206,7 +207,7 @@ class FilePlan:
                 "of a table the same version, or make a new plan"
             )
 
-    def check(self, columns: Sequence[str] | None, filter: Any) -> None:
+    def check(self, columns: list[str] | None, filter: Any) -> None:
         """Raise ValueError if a Loader of `columns` and `filter` cannot use the plan."""
         if self.filter is not None and self.filter != describe_filter(filter):
             raise ValueError(
@@ -214,7 +215,7 @@ class FilePlan:
                 "filter of the plan, or make a plan without one"
             )
         known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
-        wanted = self.schema.names if columns is None else columns
+        wanted = choose_columns(columns, self.schema) or self.schema.names
         others = [name for name in wanted if known is not None and name.split(".")[0] not in known]
         if others:
             raise ValueError(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
-from arrowdl.loader._sources.fields import select_fields
+from arrowdl.loader._sources.fields import choose_columns, select_fields
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.vocabulary import make_empty
 
@@ -33,10 +33,10 @@ class SelectedSource(RangeSource):
 
     def __init__(self, dataset: Any, columns: list[str] | None) -> None:
         self._dataset = dataset.with_format("arrow", columns=dataset.format["columns"])
-        self._columns = columns
         self._snapshot = name_revision(dataset)
         rows = len(dataset)
         self._schema = self._dataset[:0].schema
+        self._columns = choose_columns(columns, self._schema)
         self._names = self._make_empty().schema.names
         self.units = [min(_UNIT_ROWS, rows - start) for start in range(0, rows, _UNIT_ROWS)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
-from arrowdl.loader._sources.fields import find_paths, select_stream
+from arrowdl.loader._sources.fields import choose_columns, find_paths, select_stream
 from arrowdl.loader._sources.filters import check_filter, describe_filter
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
@@ -53,7 +53,7 @@ class LanceSource(RangeSource):
     def __init__(self, dataset: Any, columns: list[str] | None, filter: Any) -> None:
         self._dataset = dataset
         self._schema: pa.Schema = dataset.schema
-        self._columns = columns
+        self._columns = choose_columns(columns, self._schema)
         if columns is not None:
             find_paths(columns, self._schema)
         self._filter = filter
@@ -216,7 +216,7 @@ def open_lance(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
     if not isinstance(filter, str):
         check_filter(filter, '; Lance takes a SQL string too, "x > 3"')
     if dataset._default_scan_options:  # a scanner of the whole dataset knows them
-        query = Query(dataset.schema, columns, filter)
+        query = Query(dataset.schema, choose_columns(columns, dataset.schema), filter)
         return StreamSource(Scan(dataset, query), True, query.column_names)
     rebuild, arguments = dataset.__reduce__()  # a write moves the user's object on
     return LanceSource(rebuild(*arguments), columns, filter)

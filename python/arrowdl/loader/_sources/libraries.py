@@ -5,7 +5,6 @@ Openers of streams are classes rather than closures, so that worker processes ge
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,10 +36,8 @@ def find_table(source: Any) -> pa.Table | None:
         return table
     if is_of(source, "polars", "LazyFrame"):
         source = source.collect()
-    if is_of(source, "polars", "DataFrame"):
+    if is_of(source, "polars", "DataFrame") or is_of(source, "pandas", "DataFrame"):
         return _to_table(source)
-    if is_of(source, "pandas", "DataFrame"):
-        return _drop_unnamed_index(_to_table(source))
     if is_of(source, "datasets", "Dataset"):
         _require_no_transform(source)
         if source._indices is None:
@@ -111,12 +108,6 @@ def find_device_arrays(source: Any) -> list[_core.DeviceArray] | None:
         if _core.is_host_readable(array.device):
             return None
     return list(arrays)
-
-
-def _drop_unnamed_index(table: pa.Table) -> pa.Table:
-    """Drop the row numbers that a split or a filter leaves on a frame."""
-    names = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
-    return table.drop_columns(names) if names else table
 
 
 class Opener(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.dataset import DatasetSource
-from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.fields import choose_columns, find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.filters import check_filter
@@ -62,7 +62,7 @@ def open_dataset(
     check_filter(filter)
     if columns is not None:
         find_paths(columns, dataset.schema)
-    query = Query(dataset.schema, columns, filter, memory_map)
+    query = Query(dataset.schema, choose_columns(columns, dataset.schema), filter, memory_map)
     if reads_units(dataset):
         is_given = access is not None
         if plan is not None and is_given:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
-from arrowdl.loader._sources.fields import find_paths
+from arrowdl.loader._sources.fields import find_paths, forget_pandas
 from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
 from arrowdl.loader._sources.vocabulary import make_empty
@@ -88,7 +88,7 @@ class Query:
 
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
-        return dataset.scanner(columns=self.projection).projected_schema
+        return forget_pandas(dataset.scanner(columns=self.projection).projected_schema)
 
     def scan_each(
         self,
@@ -226,9 +226,18 @@ def read_in_thread(
 
     Waiting for the thread can be interrupted.
     """
-    stream = _core.from_arrow_stream(itertools.chain([make_empty(schema)], batches)).prefetch(depth)
+    alike = itertools.chain([make_empty(schema)], map(_forget_pandas, batches))
+    stream = _core.from_arrow_stream(alike).prefetch(depth)
     next(stream)  # the empty batch: the thread runs
     return stream
+
+
+def _forget_pandas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose fields are all columns, as `Query.project` says."""
+    metadata = batch.schema.metadata
+    if not metadata or b"pandas" not in metadata:
+        return batch
+    return batch.replace_schema_metadata(forget_pandas(batch.schema).metadata)
 
 
 def wait_for(function: Callable[[], Result]) -> Result:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.fields import select_fields
+from arrowdl.loader._sources.fields import choose_columns, select_fields
 from arrowdl.loader._sources.vocabulary import (
     TableBuilder,
     Vocabulary,
@@ -94,7 +94,8 @@ class TableSource(ChunkSource):
     def __init__(self, table: pa.Table, columns: list[str] | None, snapshot: str = "") -> None:
         self._schema = table.schema
         self._snapshot = snapshot
-        selected = table if columns is None else select_fields(table, columns)
+        chosen = choose_columns(columns, table.schema)
+        selected = table if chosen is None else select_fields(table, chosen)
         self._table = _unify_dictionaries(selected)
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
@@ -185,6 +186,7 @@ class DeviceSource(ChunkSource):
     def __init__(self, arrays: Sequence[_core.DeviceArray], columns: list[str] | None) -> None:
         stream = _core.chain(arrays)
         self._schema = stream.schema
+        columns = _core.list_columns(self._schema) if columns is None else columns
         self._arrays = list(stream if columns is None else stream.select(columns))
         self._columns = columns or [field.name for field in self._schema.children]
         self._total = sum(map(len, self._arrays))

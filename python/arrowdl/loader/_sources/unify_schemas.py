@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
@@ -97,7 +98,19 @@ def unify_schemas(
         drifted |= differing
         rest = pa.schema([field for field in schema if field.name not in differing])
         unified = pa.unify_schemas([unified, rest])
-    return Unified(unified, drifted)
+    return Unified(_mark_index(unified, schemas), drifted)
+
+
+def _mark_index(unified: pa.Schema, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """Return the schema with the metadata of the first file that has pandas' unnamed index."""
+    for _, schema in schemas:
+        columns = _core.list_columns(schema)
+        if columns is not None and set(schemas[0][1].names).isdisjoint(
+            set(schema.names) - set(columns)
+        ):
+            metadata = {**(unified.metadata or {}), b"pandas": schema.metadata[b"pandas"]}
+            return unified.with_metadata(metadata)
+    return unified
 
 
 def _can_unify(one: pa.Schema, other: pa.Schema, name: str) -> bool:
