@@ -135,10 +135,10 @@ def test_nanoseconds_are_not_cut(fine: str, decoder: Any, filter: Any) -> None:
 def test_files_over_a_network(path: str, fine: str, tmp_path: Path, filter: Any) -> None:
     files = fs.PyFileSystem(CountedFiles(tmp_path))
     assert read("t.parquet", filesystem=files, filter=filter) == MICROSECONDS
-    with pytest.raises(ValueError, match='"t" of row group 1 of .*nanoseconds'):
+    with pytest.raises(ValueError, match=r'"t" of row group 1 of .*nanoseconds'):
         read("fine.parquet", filesystem=files, filter=filter, nulls="fill")
     dataset = ds.dataset("t.parquet", filesystem=files)
-    with pytest.raises(ValueError, match='"t" of row group 0 of .*1677 to 2262'):
+    with pytest.raises(ValueError, match=r'"t" of row group 0 of .*1677 to 2262'):
         read(dataset, filter=filter)
 
 
