@@ -1637,6 +1637,9 @@ def address_of(array: Any) -> int:
 def offset_of(array: Any) -> int:
     """Return the number of rows in the memory of `array` before its first row."""
 
+def list_metadata(source: Any) -> list[tuple[bytes, bytes]]:
+    """Return key and value of each entry of a schema's metadata, also of entries with one key."""
+
 def is_host_readable(device: Any) -> bool:
     """Return whether the CPU can read memory on `device`."""
 

@@ -86,6 +86,17 @@ void export_schema(const py::object& source, uintptr_t schema) {
   find_schema(source).move(target);
 }
 
+/// Lists the entries in their order; a dict would have one of each key.
+py::list list_metadata(const py::object& source) {
+  py::list entries;
+  const OwnedSchema schema = find_schema(source);
+  visit_metadata(*schema.get(), [&](std::string_view key, std::string_view value) {
+    entries.append(
+        py::make_tuple(py::bytes(key.data(), key.size()), py::bytes(value.data(), value.size())));
+  });
+  return entries;
+}
+
 using Address = std::optional<uintptr_t>;
 
 /// Writes the struct that `make(array)` returns, and the schema if it has an address. Writes
@@ -296,6 +307,8 @@ ValueError
 }
 
 void register_exports(py::module_& m) {
+  m.def("list_metadata", &list_metadata, py::arg("source"),
+        "Return key and value of each entry of a schema's metadata, also of entries with one key.");
   m.def("export_schema", &export_schema, py::arg("source"), py::arg("schema"),
         R"(export_schema(source, schema)
 --

@@ -18,6 +18,7 @@ from arrowdl.loader._packing import Pack
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
 from arrowdl.loader._sources.file_plan import FilePlan, read_plan
+from arrowdl.loader._sources.filters import show_filter
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import check_has_plan, open_source
 from arrowdl.loader._sources.polars_decoder import import_polars
@@ -372,7 +373,9 @@ class Loader(AdaptedReader):
         if names is not None and transform_arrow is None:
             options.check_columns(names)
             opened.vocabulary.check_names(names)
-        super().__init__(opened, options, None if filter is None else " ".join(str(filter).split()))
+        super().__init__(
+            opened, options, None if filter is None else " ".join(show_filter(filter).split())
+        )
         self._note_skipped(left_out or ())
 
     @classmethod

@@ -15,6 +15,7 @@ from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.fields import select_fields
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
+from arrowdl.loader._sources.filters import apply_filter
 from arrowdl.loader._sources.fragments import find_shares, measure
 from arrowdl.loader._sources.int96 import make_parquet_format
 from arrowdl.loader._sources.locate import Candidate, describe_missing
@@ -130,6 +131,11 @@ class DataFilesSource(DatasetSource):
 
         return find
 
+    def _prune(self, units: Sequence[ds.Fragment]) -> Sequence[int]:
+        if all(self._plan(unit).is_plain for unit in units):
+            return super()._prune(units)
+        return range(len(units))  # its columns may have other names, and other types
+
     def _scan_unit(self, unit: ds.Fragment, query: Query) -> Iterator[pa.RecordBatch]:
         if self._plan(unit).is_plain:
             return super()._scan_unit(unit, query)
@@ -184,6 +190,8 @@ class DataFilesSource(DatasetSource):
         options : mapping
             Of the scanner.
         """
+        import pyarrow as pa
+
         plan = self._plan(fragment)
         names = self._list_needed(query)
         stored = plan.name(set(names))
@@ -195,10 +203,7 @@ class DataFilesSource(DatasetSource):
         for batch in scan(scanner, [fragment.path], self._stamps.check, find):
             made = plan.convert(batch, row, names)
             row += batch.num_rows
-            if query.filter is not None:
-                made = made.filter(query.filter)
-            if made.num_rows:
-                yield made
+            yield from apply_filter(pa.table(made), query.filter).to_batches()
 
     def find_nulls(self, column: str) -> str:
         if all(self._plan(unit).is_plain for unit in self._fragments):

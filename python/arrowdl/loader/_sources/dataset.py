@@ -18,7 +18,7 @@ from arrowdl.loader._sources.base import IndexedSource, fingerprint
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
-from arrowdl.loader._sources.filters import describe_filter
+from arrowdl.loader._sources.filters import describe_filter, find_columns
 from arrowdl.loader._sources.fragments import (
     choose_options,
     count_filtered,
@@ -32,7 +32,7 @@ from arrowdl.loader._sources.fragments import (
     measure,
 )
 from arrowdl.loader._sources.int96 import Int96Check
-from arrowdl.loader._sources.ipc import find_columns, is_ipc
+from arrowdl.loader._sources.ipc import is_ipc
 from arrowdl.loader._sources.locate import Candidate, find_nulls, split_row_groups
 from arrowdl.loader._sources.network import (
     Arrival,
@@ -52,6 +52,7 @@ from arrowdl.loader._sources.planned import (
     make_units,
     materialize,
 )
+from arrowdl.loader._sources.pruning import drop_ranges, list_fragments, prune
 from arrowdl.loader._sources.read_ahead import read_ahead
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
@@ -69,7 +70,6 @@ from arrowdl.loader._sources.scans import (
     naming_files,
     open_file,
     read_in_thread,
-    scan,
     wait_for,
 )
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
@@ -177,7 +177,7 @@ class DatasetSource(IndexedSource):
         return made
 
     def _read_footers(self) -> None:
-        found = wait_for(lambda: list(self._dataset.get_fragments(self._query.filter)))
+        found = wait_for(lambda: list_fragments(self._dataset, self._query.filter))
         if self._stamps.add_fragments(found):
             wait_for(lambda: self._check_footers(found))
         line = OpeningLine("reads the footers", len(found))
@@ -197,7 +197,7 @@ class DatasetSource(IndexedSource):
 
     def _follow(self, plan: FilePlan) -> None:
         """Take the units from a plan."""
-        given = self._dataset._get_fragments(None)
+        given = map(drop_ranges, self._dataset._get_fragments(None))
         partitions = {fragment.path: fragment.partition_expression for fragment in given}
         counts_all = plan.filter != self._describe_filter()
         chosen = self._query.filter if counts_all else None
@@ -305,10 +305,17 @@ class DatasetSource(IndexedSource):
                 return list(map(count_rows, units))
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.
             query = replace(self._query, columns=[])
-            return [
-                self._try(partial(count_filtered, batches), unit, 0, find_group(unit))
-                for unit, batches in zip(units, self._scan_each(units, query), strict=True)
-            ]
+            read = self._prune(units)
+            scans = self._scan_each([units[i] for i in read], query)
+            counts = [0] * len(units)
+            for i, batches in zip(read, scans, strict=True):
+                count = partial(count_filtered, batches)
+                counts[i] = self._try(count, units[i], 0, find_group(units[i]))
+            return counts
+
+    def _prune(self, units: Sequence[ds.Fragment]) -> Sequence[int]:
+        """List those of the units of a file of which the filter may keep rows."""
+        return prune(list(map(materialize, units)), self._query.filter, self._query.read_schema)
 
     def _list_prefixes(self, query: Query) -> Callable[[Any], Sequence[str] | None]:
         """Return what finds the columns that `query` reads of the file of a unit."""
@@ -369,6 +376,7 @@ class DatasetSource(IndexedSource):
         schema = pa.ipc.read_schema(pa.py_buffer(buffer))
         is_same = dataset.schema.equals(schema, check_metadata=True)
         self._dataset = dataset if is_same else dataset.replace_schema(schema)
+        self._query = replace(self._query, schema=schema)
         self._row_groups = open_row_groups(self._dataset, self._query, self._decoder)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
@@ -426,7 +434,8 @@ class DatasetSource(IndexedSource):
         import pyarrow as pa
 
         paths = [fragment.path for fragment in fragments]
-        query = replace(self._query, columns=list(builders), filter=None)
+        own = self._query
+        query = replace(own, schema=own.read_schema, columns=list(builders), filter=None)
         if self._fetching is None:
             batches = self._scan_fragments(fragments, paths, query, ahead=self._limits.ahead)
         else:
@@ -468,6 +477,7 @@ class DatasetSource(IndexedSource):
         )
 
     def _scan(self, units: Sequence[int], limits: ScanLimits) -> _core.DeviceStream:
+        units = [unit for unit in units if self.units[unit] > 0] or list(units[:1])
         sizes = [self._bytes[unit] for unit in units]
         scans = limits.cut(units, sizes, [self._fragments[unit].path for unit in units])
         if self._fetching is not None and scans:
@@ -560,25 +570,18 @@ class DatasetSource(IndexedSource):
         ahead: int,
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        import pyarrow.dataset as ds
-
         fragments = list(map(materialize, fragments))
         joins = query.filter is None and all(hasattr(unit, "row_groups") for unit in fragments)
         options = self._make_options(ahead, joins=joins)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
-        dataset = self._dataset
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
         check = self._stamps.check if arrival is None else check_nothing
         files = self._row_groups
         if files is not None and query is self._query and all(map(files.can_read, fragments)):
             batches = files.read(fragments, options["batch_size"], check, find, note)
         else:
-            chosen = ds.FileSystemDataset(
-                fragments, dataset.schema, dataset.format, dataset.filesystem
-            )
-            scanner = chosen.scanner(columns=query.projection, filter=query.filter, **options)
-            batches = scan(scanner, paths, check, find, note)
+            batches = query.scan_files(self._dataset, fragments, check, note, **options)
         batches = self._guard_times(fragments, self._list_needed(query), find, batches)
         return batches if arrival is None else arrival.use(batches)
 

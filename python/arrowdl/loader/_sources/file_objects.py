@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._sources.filters import apply_filter, find_columns
 from arrowdl.loader._sources.int96 import UNIT, check_digits, list_int96
-from arrowdl.loader._sources.ipc import find_columns
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.unify_schemas import check_names, unify_schemas
 
@@ -102,7 +102,7 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
             f"{obj!r} has neither Parquet nor Arrow IPC: it starts with {start!r}. Other formats "
             "can be read into a table, pyarrow.csv.read_csv(file)"
         )
-    return table if filter is None else table.filter(filter)
+    return apply_filter(table, filter)
 
 
 def _read_bytes(obj: Any) -> pa.Buffer:

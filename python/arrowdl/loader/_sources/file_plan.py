@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.fields import choose_columns
-from arrowdl.loader._sources.filters import describe_filter
+from arrowdl.loader._sources.filters import describe_filter, show_filter
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
@@ -211,8 +211,9 @@ class FilePlan:
         """Raise ValueError if a Loader of `columns` and `filter` cannot use the plan."""
         if self.filter is not None and self.filter != describe_filter(filter):
             raise ValueError(
-                f"the plan has the rows that {self.filter} keeps, and filter={filter}: give the "
-                "filter of the plan, or make a plan without one"
+                f"the plan has the rows that {self.filter} keeps, and the Loader has "
+                f"filter={show_filter(filter)}: give the filter of the plan, or make a plan "
+                "without one"
             )
         known = None if self.columns is None else {name.split(".")[0] for name in self.columns}
         wanted = choose_columns(columns, self.schema) or self.schema.names

@@ -112,6 +112,17 @@ def join_fragments(fragments: Sequence[ds.Fragment]) -> list[ds.Fragment]:
     return joined
 
 
+def remake_fragment(
+    fragment: Any, format: ds.FileFormat, filesystem: Any, partition: Any
+) -> ds.Fragment:
+    """Return the same file, or row groups, with another file system or partition expression."""
+    if not hasattr(fragment, "subset"):
+        return format.make_fragment(fragment.path, filesystem, partition)
+    *_, groups = fragment.__reduce__()[1]  # None if the footer was not read; asking reads it
+    chosen = {} if groups is None else {"row_groups": groups}
+    return format.make_fragment(fragment.path, filesystem, partition, **chosen)
+
+
 def is_memory_new(dataset: ds.FileSystemDataset, fragments: Sequence[ds.Fragment]) -> bool:
     """Whether a scan always returns new memory. Columns of directories are made for each batch."""
     import pyarrow.dataset as ds

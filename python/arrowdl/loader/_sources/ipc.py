@@ -10,7 +10,7 @@ import mmap
 import os
 import sys
 from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from arrowdl.loader._sources.file_stamps import is_checked, is_local
 
@@ -120,11 +120,3 @@ def _make_part(fragment: ds.Fragment, file: pa.Buffer) -> Part:
     partition = fragment.partition_expression
     part = fragment.format.make_fragment(file, partition_expression=partition)
     return Part(fragment.path, part, file.size)
-
-
-def find_columns(names: Sequence[str], columns: Sequence[str] | None, filter: Any) -> set[str]:
-    """Return the names that a scan of `columns` with `filter` needs, and possibly more."""
-    text = "" if filter is None else str(filter)
-    if columns is None or "FieldPath(" in text:  # refers to columns by index
-        return set(names)
-    return {name for name in names if name in columns or (text and name in text)}

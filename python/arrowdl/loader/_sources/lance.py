@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._sources.bounds import find_bounds
 from arrowdl.loader._sources.fields import choose_columns, find_paths, select_stream
-from arrowdl.loader._sources.filters import check_filter, describe_filter
+from arrowdl.loader._sources.filters import (
+    check_filter,
+    describe_filter,
+    find_columns,
+    keep_rows,
+    views_to_strings,
+)
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
 from arrowdl.loader._sources.scan_stream import Scan
@@ -57,6 +64,8 @@ class LanceSource(RangeSource):
         if columns is not None:
             find_paths(columns, self._schema)
         self._filter = filter
+        self._is_sql = isinstance(filter, str)
+        self._pushed = filter if self._is_sql else _choose_pushed(dataset, filter)
         fragments = dataset.get_fragments()
         self._row_bytes = max(map(_measure_row, fragments), default=1.0)
         # As many rows of each fragment, whatever the columns: they decide on the order.
@@ -73,7 +82,12 @@ class LanceSource(RangeSource):
         self.units = [part.rows for part in self._parts]
 
     def _count(self, fragment: Any) -> int:
-        return int(fragment.count_rows(self._filter))
+        if self._filter is None or self._is_sql:
+            return int(fragment.count_rows(self._filter))
+        needed = find_columns(self._schema.names, [], self._filter)
+        columns = [name for name in self._schema.names if name in needed]
+        batches = fragment.scanner(columns=columns, filter=self._pushed).to_batches()
+        return sum(batch.num_rows for batch in keep_rows(batches, self._filter, None))
 
     @property
     def column_names(self) -> list[str]:
@@ -142,24 +156,47 @@ class LanceSource(RangeSource):
         columns = self._columns
         if columns is not None:  # the scanner reads whole columns
             columns = list(dict.fromkeys(p[0] for p in find_paths(columns, self._schema)))
+            if not self._is_sql:
+                needed = find_columns(self._schema.names, columns, self._filter)
+                columns += [name for name in self._schema.names if name in needed - set(columns)]
         fragment = self._dataset.get_fragment(part.fragment)
         if fragment is None:
             raise ValueError(f"the dataset has no fragment {part.fragment}")
         whole = {} if self._filter is not None else {"offset": part.start, "limit": part.rows}
         scanner = fragment.scanner(
             columns=columns,
-            filter=self._filter,
+            filter=self._pushed,
             batch_size=max(1, min(_UNIT_ROWS, int(BATCH_BYTES / self._row_bytes))),
             batch_readahead=max(1, 4 // ahead),
             io_buffer_size=SCAN_BYTES,
             **whole,
         )
         reader = scanner.to_reader()
+        batches: Iterable[pa.RecordBatch] = reader
+        if self._filter is not None and not self._is_sql:
+            kept = keep_rows(reader, self._filter, None)
+            batches = chain([make_empty(views_to_strings(reader.schema))], kept)
         is_encoded = self.vocabulary.concerns(reader.schema)
-        stream = _core.from_arrow_stream(map(self._encode, reader) if is_encoded else reader)
+        stream = _core.from_arrow_stream(map(self._encode, batches) if is_encoded else batches)
         if self._columns is not None:
             stream = select_stream(stream, self._columns)
         return stream.prefetch(1)
+
+
+def _choose_pushed(dataset: Any, filter: Any) -> Any:
+    """Return by what Lance leaves rows out: it orders NaN and zeros in another way than Arrow.
+
+    None if Lance cannot take it, beside columns of types that Substrait does not have, for example.
+    """
+    import pyarrow as pa
+
+    plain = [field for field in dataset.schema if not pa.types.is_struct(field.type)]
+    bounds = find_bounds(filter, pa.schema(plain))
+    try:
+        dataset.scanner(columns=[], filter=bounds, with_row_id=True).explain_plan()
+    except Exception:
+        return None
+    return bounds
 
 
 def _has_room(opened: Sequence[tuple[_core.DeviceStream, float]], limit: float) -> bool:

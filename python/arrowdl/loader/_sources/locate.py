@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.fields import has_column
+from arrowdl.loader._sources.filters import add_mask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +88,8 @@ def _can_open(fragment: ds.Fragment) -> bool:
 
 def _can_read(fragment: ds.Fragment, schema: pa.Schema, columns: list[str], filter: Any) -> bool:
     try:
-        for _ in fragment.scanner(schema, columns=columns, filter=filter).scan_batches():
+        scanned = columns if filter is None else add_mask(columns, filter, schema)
+        for _ in fragment.scanner(schema, columns=scanned).scan_batches():
             pass
     except Exception:
         return False

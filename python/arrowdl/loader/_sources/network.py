@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.fields import find_paths
 from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
-from arrowdl.loader._sources.ipc import find_columns
+from arrowdl.loader._sources.filters import find_columns
+from arrowdl.loader._sources.fragments import remake_fragment
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -69,7 +70,10 @@ def open_over_network(
     layered = _add_layers(filesystem, access, secrets, known, dataset.format)
     if layered is filesystem:
         return dataset
-    moved = [_move_fragment(fragment, dataset.format, layered) for fragment in fragments]
+    moved = [
+        remake_fragment(fragment, dataset.format, layered, fragment.partition_expression)
+        for fragment in fragments
+    ]
     return ds.FileSystemDataset(moved, dataset.schema, dataset.format, layered)
 
 
@@ -92,17 +96,6 @@ def _add_layers(
         filesystem = access.wrap(filesystem, secrets, known, has_footers=has_footers)
     is_ready = isinstance(handler, FetchHandler) or not is_parquet  # see `open_fetched` for others
     return filesystem if is_ready else fetch_ahead(filesystem)
-
-
-def _move_fragment(
-    fragment: ds.Fragment, format: ds.FileFormat, filesystem: fs.FileSystem
-) -> ds.Fragment:
-    expression = fragment.partition_expression
-    if not hasattr(fragment, "subset"):
-        return format.make_fragment(fragment.path, filesystem, expression)
-    *_, groups = fragment.__reduce__()[1]  # None if the footer was not read; asking reads it
-    chosen = {} if groups is None else {"row_groups": groups}
-    return format.make_fragment(fragment.path, filesystem, expression, **chosen)
 
 
 def find_fetching(dataset: ds.FileSystemDataset) -> FetchHandler | None:

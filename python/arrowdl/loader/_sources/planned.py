@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile, PlannedTable
 from arrowdl.loader._sources.file_stamps import is_of_metadata_file
+from arrowdl.loader._sources.pruning import list_fragments
 from arrowdl.loader._storage.readers import Stamp
 from arrowdl.loader._storage.transient import FileChangedError
 
@@ -170,7 +171,7 @@ def _list_kept(
     format, filesystem = dataset.format, dataset.filesystem
     fragments = [format.make_fragment(file.path, filesystem, own) for file, own in files]
     made = ds.FileSystemDataset(fragments, dataset.schema, format, filesystem)
-    return {fragment.path for fragment in made.get_fragments(filter)}
+    return {fragment.path for fragment in list_fragments(made, filter)}
 
 
 def describe_dataset(dataset: ds.FileSystemDataset) -> PlannedTable:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers
+from arrowdl.loader._sources.filters import find_columns, keep_rows
+from arrowdl.loader._sources.fragments import join_fragments
 from arrowdl.loader._sources.int96 import Int96Check
-from arrowdl.loader._sources.ipc import find_columns, is_ipc
-from arrowdl.loader._sources.locate import Candidate
+from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.locate import Candidate, split_row_groups
+from arrowdl.loader._sources.pruning import list_fragments, prune
 from arrowdl.loader._sources.scan_limits import DECODE_ROWS
-from arrowdl.loader._sources.scans import Query, read_in_thread, scan, wait_for
+from arrowdl.loader._sources.scans import Query, naming_files, read_in_thread, scan, wait_for
+from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +36,9 @@ class Scan:
     def __init__(self, dataset: ds.Dataset, query: Query) -> None:
         self._dataset = dataset
         self._query = query
+        if is_of_pyarrow(dataset):  # it may have a filter itself
+            combined = dataset._scanner_options({"filter": query.filter}).get("filter")
+            self._query = replace(query, filter=combined)
         self._stamps = FileStamps()
         self._int96 = Int96Check(is_given=True)
         wait_for(self._take_stamps)
@@ -57,19 +64,59 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         query = self._query
         options: dict[str, Any] = {"batch_size": DECODE_ROWS}
-        if any(map(is_ipc, fragments)):
-            combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
-            return replace(query, filter=combined).scan_each(
-                fragments, self._stamps.check, **options
-            )
-        scanner = self._dataset.scanner(columns=query.projection, filter=query.filter, **options)
         if not is_of_pyarrow(self._dataset):
-            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
-        combined = self._dataset._scanner_options({"filter": query.filter})["filter"]
-        self._int96.check(fragments, find_columns(query.schema.names, query.roots, combined), {})
+            return self._scan_foreign(options)
+        if any(map(is_ipc, fragments)):
+            kept = list_fragments(self._dataset, query.filter)
+            return query.scan_each(kept, self._stamps.check, **options)
+        if query.filter is not None:
+            return self._scan_filtered(options)
+        self._check_times(fragments)
+        scanner = self._dataset.scanner(columns=query.projection, **options)
         found = [fragment for fragment in fragments if hasattr(fragment, "path")]
         candidates = list(map(Candidate, paths, found))
         return scan(scanner, paths, self._stamps.check, partial(query.find_damage, candidates))
+
+    def _scan_filtered(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Scan the row groups of which the filter may keep rows, some files at a time."""
+        dataset, query = self._dataset, self._query
+        kept = list_fragments(dataset, query.filter)
+        for start in range(0, len(kept), FILES_AT_ONCE):
+            some = kept[start : start + FILES_AT_ONCE]
+            parts = [
+                part for own in map_in_threads(self._prune, some, FILES_AT_ONCE) for part in own
+            ]
+            self._check_times(parts)
+            if type(dataset).__name__ == "FileSystemDataset":
+                yield from query.scan_files(dataset, parts, self._stamps.check, **options)
+            else:  # of several formats
+                yield from query.scan_each(parts, self._stamps.check, **options)
+
+    def _check_times(self, fragments: Sequence[ds.Fragment]) -> None:
+        query = self._query
+        needed = find_columns(query.schema.names, query.roots, query.filter)
+        self._int96.check(fragments, needed, {})
+
+    def _prune(self, fragment: ds.Fragment) -> list[ds.Fragment]:
+        """Return the row groups of a fragment that the filter may keep rows of."""
+        query, path = self._query, getattr(fragment, "path", "")
+        find = partial(query.find_damage, [Candidate(path, fragment)])
+        with naming_files([path] if path else [], find):
+            units = split_row_groups(fragment)
+            chosen = prune(units, query.filter, query.read_schema)
+        return join_fragments([units[i] for i in chosen])
+
+    def _scan_foreign(self, options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Scan a dataset that is written in Python, whose own filter need not be Arrow's."""
+        query = self._query
+        if query.filter is None:
+            scanner = self._dataset.scanner(columns=query.projection, **options)
+            return iter(scanner.to_batches())  # Lance 14's scan_batches() cannot end
+        names = query.schema.names
+        needed = find_columns(names, query.roots, query.filter)
+        chosen = [name for name in names if name in needed]
+        scanner = self._dataset.scanner(columns=chosen, **options)
+        return keep_rows(scanner.to_batches(), query.filter, query.columns)
 
 
 def is_of_pyarrow(dataset: ds.Dataset) -> bool:

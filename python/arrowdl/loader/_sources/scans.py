@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
-from arrowdl.loader._sources.ipc import Part, find_columns, is_ipc, split_file
+from arrowdl.loader._sources.filters import add_mask, find_columns, views_to_strings
+from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
 from arrowdl.loader._sources.vocabulary import make_empty
 from arrowdl.loader._storage.retries import RetriedError
@@ -79,6 +80,33 @@ class Query:
             return self.columns
         return {name: ds.field(*path) for name, path in zip(self.columns, paths, strict=True)}
 
+    @cached_property
+    def read_schema(self) -> pa.Schema:
+        """The columns as they are read: with a filter, views as strings."""
+        return self.schema if self.filter is None else views_to_strings(self.schema)
+
+    @property
+    def scanned(self) -> list[str] | dict[str, Any] | None:
+        """What a scanner takes as `columns`, of whose batches `keep` keeps rows.
+
+        The filter is a column, and not the scanner's filter: pyarrow leaves out row groups by that,
+        also some whose NaN or zeros it keeps.
+        """
+        if self.filter is None:
+            return self.projection
+        return add_mask(self.column_names, self.filter, self.schema)
+
+    def keep(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that the filter keeps of a scan of `scanned`."""
+        if self.filter is None:
+            yield from batches
+            return
+        for batch in batches:
+            kept = batch.filter(batch.column(batch.num_columns - 1))
+            del batch
+            if kept.num_rows:
+                yield kept.select(list(range(kept.num_columns - 1)))
+
     @property
     def roots(self) -> list[str] | None:
         """The columns of the dataset that are read, or that have fields that are."""
@@ -88,6 +116,10 @@ class Query:
 
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
+        if self.filter is not None:
+            import pyarrow.dataset as ds
+
+            dataset = ds.dataset(self.read_schema.empty_table())
         return forget_pandas(dataset.scanner(columns=self.projection).projected_schema)
 
     def scan_each(
@@ -110,13 +142,33 @@ class Query:
                 note("".join(paths))
             scanner = self._make_scanner([part.fragment for part in parts], options)
             candidates = [Candidate(part.path, part.fragment) for part in parts]
-            yield from scan(scanner, paths, check, partial(self.find_damage, candidates))
+            find = partial(self.find_damage, candidates)
+            yield from self.keep(scan(scanner, paths, check, find))
+
+    def scan_files(
+        self,
+        dataset: ds.FileSystemDataset,
+        fragments: Sequence[ds.Fragment],
+        check: Check,
+        note: NotePath | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of files of a dataset, two of which are read at once."""
+        import pyarrow.dataset as ds
+
+        paths = [fragment.path for fragment in fragments]
+        find = partial(self.find_damage, list(map(Candidate, paths, fragments)))
+        chosen = ds.FileSystemDataset(
+            fragments, self.read_schema, dataset.format, dataset.filesystem
+        )
+        scanner = chosen.scanner(columns=self.scanned, **options)
+        return self.keep(scan(scanner, paths, check, find, note))
 
     def find_damage(self, candidates: Sequence[Candidate], done: int) -> str:
         """Say which of `candidates` cannot be read, after the first `done`; see there."""
         chosen = candidates[done : done + _MOST_CANDIDATES]
         columns = self.column_names if self.roots is None else self.roots
-        return find_damage(chosen, self.schema, list(dict.fromkeys(columns)), self.filter)
+        return find_damage(chosen, self.read_schema, list(dict.fromkeys(columns)), self.filter)
 
     def _split(self, fragment: ds.Fragment) -> Iterator[Part]:
         path = getattr(fragment, "path", "")
@@ -132,10 +184,10 @@ class Query:
     ) -> ds.Scanner:
         import pyarrow.dataset as ds
 
-        chosen = {"columns": self.projection, "filter": self.filter, **options}
+        chosen = {"columns": self.scanned, **options}
         if len(fragments) == 1:
-            return fragments[0].scanner(self.schema, **chosen)
-        dataset = ds.FileSystemDataset(fragments, self.schema, fragments[0].format)
+            return fragments[0].scanner(self.read_schema, **chosen)
+        dataset = ds.FileSystemDataset(fragments, self.read_schema, fragments[0].format)
         return dataset.scanner(**{"fragment_readahead": 2, **chosen})
 
 

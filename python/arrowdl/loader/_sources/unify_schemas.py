@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._progress import OpeningLine
-from arrowdl.loader._sources.ipc import find_columns
+from arrowdl.loader._sources.filters import find_columns
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 
 if TYPE_CHECKING:
