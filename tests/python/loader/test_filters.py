@@ -171,7 +171,7 @@ VIEWS = pa.table(
 def test_files_with_views(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     if suffix == ".parquet":
-        pq.write_table(VIEWS, path, row_group_size=2)
+        pq.write_table(VIEWS, path)
     else:
         pyarrow.feather.write_feather(VIEWS, path, compression="uncompressed")
     text = ds.field("s")
