@@ -59,6 +59,7 @@ def make_cases(folder: Path) -> list[Case]:
         *_make_packed_loaders(folder / "tok.parquet"),
         *_make_tables(folder),
         *_make_small_tables(),
+        *_make_filters(folder / "sorted.parquet"),
         _make_workers(folder / "emb.parquet"),
         *(case for name in BATCH_ROWS for case in _make_splits(name, folder)),
         *_make_peers(folder),
@@ -88,6 +89,24 @@ def _make_parquet(name: str, folder: Path) -> Iterator[Case]:
     yield Case(f"parquet-{name}-scan", ours, _scan(path), "scanner, no tensors", 1.15)
     shuffled = _make_loader(path, name, shuffle=True)
     yield Case(f"parquet-{name}-shuffled", shuffled, floor, "iter_batches, no tensors", 1.3)
+
+
+def _make_filters(path: Path) -> Iterator[Case]:
+    """Rows of few row groups, and rows of each; the file is opened in each pass."""
+    row, x = ds.field("row"), ds.field("x0")
+    for name, filter in (("range", (row >= 900_000) & (x > 0.1)), ("each", x > 0.5)):
+        ours, peer = partial(_read_filtered, path, filter), partial(_scan_filtered, path, filter)
+        yield Case(f"filter-{name}", ours, peer, "scanner, counted and read", 1.3)
+
+
+def _read_filtered(path: Path, filter: Any) -> int:
+    return drain(iter(arrowdl.Loader(path, 4096, filter=filter)))
+
+
+def _scan_filtered(path: Path, filter: Any) -> int:
+    dataset = ds.dataset(path)
+    dataset.scanner(columns=[], filter=filter).count_rows()
+    return drain(dataset.scanner(filter=filter, batch_size=131_072).to_reader())
 
 
 def _make_packed(path: Path) -> Iterator[Case]:

@@ -37,6 +37,13 @@ def make_table(name: str) -> pa.Table:
     return pa.table({"tokens": lists, "label": random.integers(0, 10, rows)})
 
 
+def make_sorted_table() -> pa.Table:
+    """Rows of ten floats, with their numbers: of a range of these, most row groups have none."""
+    random = np.random.default_rng(7)
+    columns = {f"x{i}": _make_floats(random, 1_000_000, False) for i in range(10)}
+    return pa.table({"row": np.arange(1_000_000), **columns})
+
+
 def _make_floats(random: np.random.Generator, rows: int, has_nulls: bool) -> pa.Array:
     mask = random.random(rows) < 0.01 if has_nulls else None
     return pa.array(random.random(rows, dtype=np.float32), mask=mask)
@@ -53,3 +60,5 @@ def write_files(folder: Path) -> None:
         pq.write_table(table, parquet, row_group_size=GROUP_ROWS)
         with pa.ipc.new_file(ipc, table.schema) as writer:
             writer.write_table(table, max_chunksize=GROUP_ROWS)
+    if not (path := folder / "sorted.parquet").exists():
+        pq.write_table(make_sorted_table(), path, row_group_size=GROUP_ROWS)

@@ -45,7 +45,7 @@ _NEGATED = {
 }
 
 
-def find_bounds(filter: Any, schema: pa.Schema) -> Any:
+def find_bounds(filter: Any, schema: pa.Schema, *, counts_nulls: bool = True) -> Any:
     """Return an expression that is true of each row that `filter` keeps, if not only of these.
 
     It consists of comparisons that statistics decide rightly.
@@ -55,6 +55,8 @@ def find_bounds(filter: Any, schema: pa.Schema) -> Any:
     filter : pyarrow.dataset.Expression, optional
     schema : pyarrow.Schema
         Of the columns whose statistics may be compared, with the types that these have.
+    counts_nulls : bool
+        Whether statistics tell if there are nulls.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def find_bounds(filter: Any, schema: pa.Schema) -> Any:
     """
     tree = None if filter is None else read_expression(filter)
     try:
-        return None if tree is None else _Bounds(schema).find(tree)
+        return None if tree is None else _Bounds(schema, counts_nulls).find(tree)
     except RecursionError:  # a tree of a thousand levels
         return None
 
@@ -81,7 +83,7 @@ def find_partition_bounds(filter: Any, schema: pa.Schema, constants: Set[str]) -
     own = [field for field in schema if field.name in constants]
     exact = {field.name for field in own if not pa.types.is_floating(field.type)}
     parts = [part for part in split_conjunction(filter) if exact and _reads(part, exact)]
-    bounds = find_bounds(filter, schema)
+    bounds = find_bounds(filter, schema, counts_nulls=False)
     return combine([*parts, bounds] if bounds is not None else parts)
 
 
@@ -152,12 +154,13 @@ class _Bounds:
 
     Parameters
     ----------
-    schema : pyarrow.Schema
+    schema, counts_nulls
         As of `find_bounds`.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, counts_nulls: bool) -> None:
         self._schema = schema
+        self._counts_nulls = counts_nulls
 
     def find(self, node: Node, is_negated: bool = False) -> Any:
         """Return the bounds of the rows for which `node` is true, or false if `is_negated`."""
@@ -215,7 +218,10 @@ class _Bounds:
         if option is not None and option.as_py() and _find_kind(type) == "float":
             return None
         is_null = (node.function == "is_null") != is_negated
-        return _refer(field).is_null() if is_null else _refer(field).is_valid()
+        return self._find_null(field) if is_null else _refer(field).is_valid()
+
+    def _find_null(self, field: Field) -> Any:
+        return _refer(field).is_null() if self._counts_nulls else None
 
     def _find_in(self, field: Field, node: Call) -> Any:
         type = self._find_type(field)
@@ -234,7 +240,8 @@ class _Bounds:
                 return None
         if found is None or len(present) == len(values):
             return found
-        return found | _refer(field).is_null()
+        null = self._find_null(field)
+        return None if null is None else found | null
 
     def _find_range(self, field: Field, type: pa.DataType, values: list[float]) -> Any:
         """Return the range of some numbers: pyarrow tells zeros of both signs apart in sets."""

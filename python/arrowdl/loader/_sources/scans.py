@@ -102,10 +102,13 @@ class Query:
             yield from batches
             return
         for batch in batches:
-            kept = batch.filter(batch.column(batch.num_columns - 1))
+            mask = batch.column(batch.num_columns - 1)
+            rows = batch.select(list(range(batch.num_columns - 1)))
             del batch
-            if kept.num_rows:
-                yield kept.select(list(range(kept.num_columns - 1)))
+            if rows.num_columns == 0:  # for their number
+                yield rows.slice(0, mask.true_count)
+            elif mask.true_count:
+                yield rows.filter(mask)
 
     @property
     def roots(self) -> list[str] | None:
