@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
 from datetime import timedelta
@@ -88,6 +89,36 @@ def test_filter(dataset: Any, filter: Any) -> None:
     assert len(loader) == -(-len(expected) // 7)
     with pytest.raises(TypeError, match="SQL string"):
         make_loader(dataset, filter=3)
+
+
+X = ds.field("x")
+OF_FLOATS = [
+    X > 1,
+    X < 0.0,
+    X >= 0.0,
+    ~(X < 3),
+    X.isin([0.0]),
+    X.isin([float("nan")]),
+    X.is_null(nan_is_null=True),
+    (ds.field("id") > 2) & ~(X > 3),
+    ds.field("pair", "a") > 3,
+]
+
+
+@pytest.mark.parametrize("filter", OF_FLOATS, ids=str)
+def test_filters_keep_the_rows_that_arrow_keeps(filter: Any, tmp_path: Path) -> None:
+    """Lance orders NaN and zeros; beside durations, it takes no expressions."""
+    nan = float("nan")
+    values = [3.0, nan, -0.0, 0.0, None, math.copysign(nan, -1.0), 2.0, 1e300]
+    table = make_table(0, 8).append_column("x", pa.array(values))
+    times = table.append_column("d", pa.array(range(8), pa.duration("s")))
+    expected = table.filter(filter)["id"].to_pylist()
+    for rows, name in ((table, "a.lance"), (times, "b.lance")):
+        made = lance.write_dataset(rows, tmp_path / name, max_rows_per_file=3)
+        assert read_ids(make_loader(made, filter=filter)) == expected
+    few = lance.dataset(made.uri, default_scan_options={"filter": "id < 5"})
+    kept = [i for i in expected if i < 5]
+    assert read_ids(make_loader(few, filter=filter)) == kept
 
 
 @pytest.mark.parametrize("filter", ["id > 1000", ds.field("id") > 1000])

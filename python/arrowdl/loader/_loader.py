@@ -57,8 +57,9 @@ class Loader(AdaptedReader):
     columns : sequence of str, optional
         Columns to read, in this order. All columns by default.
     filter : pyarrow.dataset.Expression, optional
-        Rows to read, of files, datasets and tables with versions. Row groups without matching rows
-        are skipped. Of Lance, also a SQL string. If no row matches, epochs have no batch, and the
+        Rows to read, of files, datasets and tables with versions: those that
+        ``pyarrow.Table.filter`` keeps. Row groups are skipped if their statistics say that no row
+        matches. Of Lance, also a SQL string. If no row matches, epochs have no batch, and the
         logger "arrowdl.loader" warns.
     framework : {'torch', 'jax', 'numpy'}
         Whose tensors the batches are made of.

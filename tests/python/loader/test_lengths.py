@@ -148,7 +148,7 @@ def test_one_column_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return scan(scanner, *arguments)
 
     monkeypatch.setattr("arrowdl.loader._sources.dataset.open_row_groups", lambda *_: None)
-    monkeypatch.setattr("arrowdl.loader._sources.dataset.scan", note)
+    monkeypatch.setattr("arrowdl.loader._sources.scans.scan", note)
     found = LengthsSource(source, "n_tokens")
     assert scans == [], "lazily"
     lengths = list_lengths(found)
