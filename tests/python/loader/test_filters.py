@@ -343,6 +343,21 @@ def test_deep_and_wide_filters(tmp_path: Path) -> None:
     assert read(path, filter=I.isin(list(range(90, 100_000)))) == list(range(90, 100))
 
 
+def test_columns_by_their_numbers(tmp_path: Path) -> None:
+    pq.write_table(TABLE, path := tmp_path / "a.parquet", row_group_size=3)
+    for way in ("path", "dataset", "datasets", "file object", "table version"):
+        assert WAYS[way](path, filter=ds.field(1) == 2.0) == [4], way
+
+
+def test_filters_that_are_not_bool(tmp_path: Path) -> None:
+    pq.write_table(TABLE, path := tmp_path / "a.parquet")
+    for source in (path, ds.dataset(path), ds.dataset([ds.dataset(path)])):
+        with pytest.raises(TypeError, match=r"filter=add\(.*\) is int64, not bool"):
+            read(source, filter=pc.add(I, 1))
+        with pytest.raises(pa.ArrowInvalid, match="No match for FieldRef"):
+            read(source, filter=ds.field("none") > 1)
+
+
 # ---- texts
 
 

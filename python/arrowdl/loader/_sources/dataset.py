@@ -130,6 +130,7 @@ class DatasetSource(IndexedSource):
         *,
         is_given: bool = False,
     ) -> None:
+        query.check_filter()
         self.clock = Clock()
         self._left_out = left_out
         self._is_given = is_given

@@ -39,6 +39,7 @@ class Scan:
         if is_of_pyarrow(dataset):  # it may have a filter itself
             combined = dataset._scanner_options({"filter": query.filter}).get("filter")
             self._query = replace(query, filter=combined)
+            self._query.check_filter()
         self._stamps = FileStamps()
         self._int96 = Int96Check(is_given=True)
         wait_for(self._take_stamps)

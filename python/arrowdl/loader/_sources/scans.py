@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
-from arrowdl.loader._sources.filters import add_mask, find_columns, views_to_strings
+from arrowdl.loader._sources.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
 from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
 from arrowdl.loader._sources.vocabulary import make_empty
@@ -80,6 +80,22 @@ class Query:
             return self.columns
         return {name: ds.field(*path) for name, path in zip(self.columns, paths, strict=True)}
 
+    def check_filter(self) -> None:
+        """Raise TypeError if the filter is of another type than bool."""
+        import pyarrow as pa
+
+        if self.filter is not None:
+            type = self._scan_nothing(add_mask([], self.filter, self.schema)).field(0).type
+            if not pa.types.is_boolean(type):
+                shown = show_filter(self.filter)
+                raise TypeError(f"filter={shown} is {type}, not bool: compare it with a value")
+
+    def _scan_nothing(self, columns: Any) -> pa.Schema:
+        """Return the schema of a scan of `columns`."""
+        import pyarrow.dataset as ds
+
+        return ds.dataset(self.read_schema.empty_table()).scanner(columns=columns).projected_schema
+
     @cached_property
     def read_schema(self) -> pa.Schema:
         """The columns as they are read: with a filter, views as strings."""
@@ -120,9 +136,7 @@ class Query:
     def project(self, dataset: ds.Dataset) -> pa.Schema:
         """Return the schema of the batches."""
         if self.filter is not None:
-            import pyarrow.dataset as ds
-
-            dataset = ds.dataset(self.read_schema.empty_table())
+            return forget_pandas(self._scan_nothing(self.projection))
         return forget_pandas(dataset.scanner(columns=self.projection).projected_schema)
 
     def scan_each(
