@@ -1,4 +1,4 @@
-"""Converts containers of tensors to Arrow: dicts, TensorDicts, nested tensors, pandas frames."""
+"""Converts containers of tensors to Arrow: dicts, TensorDicts, nested, masked tensors, frames."""
 
 from __future__ import annotations
 
@@ -10,11 +10,34 @@ from arrowdl import _core
 
 
 def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceArray:
-    """`to_arrow_device` of a container: mappings become structs, nested tensors list arrays."""
-    array = _nested(tensor, options) if hasattr(tensor, "is_nested") else _mapping(tensor, options)
+    """`to_arrow_device` of a container: mappings become structs, nested tensors list arrays.
+
+    A masked tensor becomes an array with nulls where its mask is False.
+    """
+    if hasattr(tensor, "get_mask"):
+        rows = _find_masked_rows(tensor.get_mask())
+        array = _core.to_arrow_device(tensor.get_data(), mask=rows, **options)
+    elif hasattr(tensor, "is_nested"):
+        array = _nested(tensor, options)
+    else:
+        array = _mapping(tensor, options)
     if mask is not None:
         array = _core.apply_mask(array, mask)
     return array
+
+
+def _find_masked_rows(mask: Any) -> Any:
+    """Return the rows of a masked tensor that are valid, as one bool each."""
+    if mask.ndim < 2:
+        return mask.reshape(-1)
+    rows = mask.flatten(1)
+    valid = rows.all(1)
+    if not bool((valid == rows.any(1)).all()):
+        raise BufferError(
+            f"the mask of shape {tuple(mask.shape)} differs within rows, and an array of tensors "
+            "has a null for a whole row: fill the values, to_tensor(value), or flatten the rows"
+        )
+    return valid
 
 
 def read_frame(frame: Any) -> _core.DeviceArray | None:

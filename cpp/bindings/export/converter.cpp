@@ -9,6 +9,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/to_arrow.hpp"
+#include "compute/plain_rows.hpp"
 #include "compute/read_field.hpp"
 #include "export/exchange_api.hpp"
 #include "support/field_names.hpp"
@@ -86,9 +87,12 @@ const Dtype* find_matrix_dtype(const DeviceArray& array) {
 
 }  // namespace
 
-py::object Converter::convert(const DeviceArray& array) const {
+py::object Converter::convert(const DeviceArray& given) const {
+  if (has_inner_runs(given.type())) require_copy_allowed(given, "its runs have to be decoded");
+  const DeviceArray array = plain_rows(given);
   const Type& type = array.type();
   const bool is_dictionary = type.dictionary != nullptr;
+  if (type.extension == Extension::kRefused) raise_buffer_error(why_not_tensor(type));
   if (!is_dictionary && type.layout == Layout::kStruct &&
       type.extension != Extension::kVariableShapeTensor) {
     return convert_struct(array);
@@ -317,6 +321,9 @@ DeviceArray Converter::cast_fields(const DeviceArray& array) const {
     column.options_.cast_which = CastWhich::kAll;
     DeviceArray field = read_field(array, static_cast<int64_t>(i));
     try {
+      if (field.type().extension == Extension::kRefused) {
+        raise_buffer_error(why_not_tensor(field.type()));
+      }
       fields.push_back(as_cpu(column.options_.dtype == nullptr ? field : column.cast(field)));
     } catch (const UnfitValue& error) {
       throw error.in_field(names.back());

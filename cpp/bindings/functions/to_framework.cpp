@@ -8,6 +8,7 @@
 
 #include "arrowdl/copy.hpp"
 #include "arrowdl/error.hpp"
+#include "cast/shape_lists.hpp"
 #include "classes/device.hpp"
 #include "compute/select_fields.hpp"
 #include "export/converter.hpp"
@@ -95,11 +96,12 @@ DeviceArray read_frame(PyObject* object) {
   return find_array(find_hook(Hook::kReadFrame)(py::handle(object)).ptr());
 }
 
-/// A table without pandas' index that has no name; another array as it is.
-DeviceArray read_columns(DeviceArray array) {
+/// A table without pandas' index that has no name, and with its shaped lists as tensors; another
+/// array as it is.
+DeviceArray read_columns(const DeviceArray& array) {
   const std::vector<int64_t> columns = find_columns(array.type());
-  if (columns.empty()) return array;
-  return select_fields(array, columns, select_schema(array.type(), columns));
+  if (columns.empty()) return shape_lists(array);
+  return shape_lists(select_fields(array, columns, select_schema(array.type(), columns)));
 }
 
 /// The tensors of `object`, as `options` say.

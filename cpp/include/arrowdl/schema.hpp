@@ -41,6 +41,8 @@ enum class Extension : uint8_t {
   kDtype,                ///< arrow.bool8 and arrowdl.*: storage bytes are elements of `dtype`
   kFixedShapeTensor,     ///< arrow.fixed_shape_tensor
   kVariableShapeTensor,  ///< arrow.variable_shape_tensor
+  kShapedLists,          ///< lists of numbers of one shape, of Ray and of Hugging Face's datasets
+  kRefused,              ///< has no tensor reading, whatever its storage
 };
 
 /// The keys of a schema's metadata that make it an extension type.
@@ -76,7 +78,7 @@ struct Type {
   int64_t byte_width = 0;             ///< kFixedWidth: bytes per element
   int64_t list_size = 0;              ///< kFixedSizeList
   std::vector<int8_t> type_ids;       ///< unions: type id of each child
-  std::unique_ptr<TensorMetadata> tensor;  ///< of the tensor extensions
+  std::unique_ptr<TensorMetadata> tensor;  ///< of the tensor extensions and of shaped lists
   std::vector<Type> children;
   std::unique_ptr<Type> dictionary;  ///< values, when this node holds dictionary indices
 
@@ -87,7 +89,7 @@ struct Type {
   /// if no value of their dictionary is null.
   bool is_plain() const noexcept {
     return layout == Layout::kFixedWidth && dtype != nullptr && dtype->code != kDLBool &&
-           !is_fixed_size_binary;
+           !is_fixed_size_binary && extension != Extension::kRefused;
   }
   /// How many buffers an array of this type has; -1 for binary views, which have 3 or more.
   int64_t buffer_count() const noexcept;
@@ -123,6 +125,10 @@ std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser re
 /// Reads the JSON of one of the two tensor extensions. Raises ValueError if it breaks the
 /// specification. Ignores unknown keys.
 TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension);
+
+/// Reads the shape in the JSON of shaped lists: `[2, 3]` of Ray, `[[2, 3], "float32"]` of Hugging
+/// Face. Empty if it has none, or an extent that is not fixed.
+std::vector<int64_t> parse_list_shape(std::string_view json);
 
 /// The JSON of a fixed shape tensor, in the form that pyarrow writes.
 std::string to_json(const TensorMetadata& metadata);

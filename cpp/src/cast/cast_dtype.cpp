@@ -15,6 +15,7 @@
 #include "cast/convert_number.hpp"
 #include "cast/copy_validity.hpp"
 #include "compute/allocate_elements.hpp"
+#include "compute/plain_rows.hpp"
 #include "schema/copy_schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
@@ -165,16 +166,6 @@ DeviceArray cast_bools(const DeviceArray& array, const Dtype& dtype, const IsRea
   return cast_values(with_values(array, uint8, std::move(bools)), dtype, is_read);
 }
 
-/// `schema` with another child.
-OwnedSchema replace_child(OwnedSchema schema, OwnedSchema child) {
-  ArrowSchema* place = schema->children[0];
-  child = rename_schema(std::move(child), place->name == nullptr ? "" : place->name);
-  child->flags = place->flags;
-  place->release(place);
-  child.move(place);
-  return schema;
-}
-
 DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich which,
                       const IsRead& is_read);
 
@@ -195,8 +186,9 @@ DeviceArray cast_lists(const DeviceArray& array, const Dtype& dtype, CastWhich w
   parts.length = array.length();
   parts.buffers.push_back(copy_validity(array, &parts.null_count));
   parts.children.push_back(share_array(made));
-  return DeviceArray::import(replace_child(copy_schema(*array.type().schema), made.export_schema()),
-                             make_array(std::move(parts)));
+  OwnedSchema schema = copy_schema(*array.type().schema);
+  replace_child(schema, made.export_schema());
+  return DeviceArray::import(std::move(schema), make_array(std::move(parts)));
 }
 
 /// cast_dtype of an array in host memory whose values are cast.
@@ -204,8 +196,9 @@ DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich wh
                       const IsRead& is_read) {
   const Type& type = array.type();
   if (type.dictionary != nullptr) {
-    check_dictionary(array);
-    return cast_rows(array.indices(), dtype, which, is_read);
+    const DeviceArray codes = plain_rows(array);
+    check_dictionary(codes);
+    return cast_rows(codes.indices(), dtype, which, is_read);
   }
   if (type.dtype == &dtype) return array;
   if (type.layout == Layout::kRunEndEncoded) {
@@ -220,6 +213,7 @@ DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich wh
 bool can_cast_to(const Dtype& dtype) { return is_real(dtype); }
 
 bool has_numbers(const Type& type, CastWhich which) {
+  if (type.extension == Extension::kRefused) return false;
   if (type.dictionary != nullptr) return which == CastWhich::kAll;
   if (type.layout == Layout::kFixedSizeList && type.extension != Extension::kDtype) {
     return has_numbers(type.children[0], which);

@@ -5,9 +5,9 @@
 #include "arrowdl/error.hpp"
 #include "cast/find_fit.hpp"
 #include "cast/has_null_rows.hpp"
-#include "cast/layout_families.hpp"
 #include "cast/misfit.hpp"
 #include "schema/layout.hpp"
+#include "schema/layout_families.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

@@ -7,9 +7,9 @@
 
 #include "arrowdl/error.hpp"
 #include "cast/common_shape.hpp"
-#include "cast/layout_families.hpp"
 #include "cast/make_nulls.hpp"
 #include "cast/match_fields.hpp"
+#include "schema/layout_families.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

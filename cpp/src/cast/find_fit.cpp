@@ -8,8 +8,8 @@
 #include "arrowdl/error.hpp"
 #include "cast/common_shape.hpp"
 #include "cast/find_cast.hpp"
-#include "cast/layout_families.hpp"
 #include "cast/match_fields.hpp"
+#include "schema/layout_families.hpp"
 #include "schema/schema_path.hpp"
 
 ARROWDL_BEGIN_NAMESPACE

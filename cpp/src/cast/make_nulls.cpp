@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <new>
 
-#include "cast/layout_families.hpp"
 #include "cast/misfit.hpp"
+#include "schema/layout_families.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {

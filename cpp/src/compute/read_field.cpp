@@ -3,6 +3,7 @@
 
 #include "arrowdl/decode_run_ends.hpp"
 #include "arrowdl/device_array.hpp"
+#include "compute/plain_rows.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -10,6 +11,7 @@ DeviceArray read_field(const DeviceArray& array, int64_t i) {
   if (array.type().layout != Layout::kStruct) return array.field(i);  // raises
   DeviceArray field = array.child(i);
   if (field.type().layout == Layout::kRunEndEncoded) field = decode_run_ends(field);
+  field = plain_rows(field);
   if (array.known_null_count() == 0) return field;
   return field.with_nulls_of(array);
 }

@@ -6,6 +6,7 @@
 #include "arrowdl/error.hpp"
 #include "arrowdl/to_dlpack.hpp"
 #include "device/device_pointer.hpp"
+#include "schema/extensions.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 namespace {
@@ -73,7 +74,7 @@ const Type& find_leaf(const Type& type) {
 
 /// Fills `view` except for its data. Returns the node that holds the elements.
 const Type& describe(const Type& type, int64_t length, TensorView& view) {
-  if (type.dtype != nullptr) {  // the common case
+  if (type.dtype != nullptr && type.extension != Extension::kRefused) {  // the common case
     view.dtype = type.dtype;
     view.ndim = 1;
     view.shape[0] = length;
@@ -130,6 +131,12 @@ const uint8_t* first_element(const DeviceArray& leaf) {
   return first_of_buffer(parts);
 }
 
+std::string why_refused(const Type& type) {
+  const auto name = find_metadata(*type.schema, kExtensionNameKey);
+  const ExtensionRow* row = name ? find_extension(*name) : nullptr;
+  return concat(to_string(type), " has no tensor reading: ", row == nullptr ? "" : row->note);
+}
+
 std::string why_not_leaf(const Type& type) {
   const std::string name = to_string(type);
   switch (type.layout) {
@@ -177,10 +184,12 @@ std::string why_not_inside(const Type& type, const Type& node) {
 std::string why_not_tensor(const Type& type) {
   const Type* node = &type;
   int32_t dims = 1;
-  while (!is_leaf(*node) && node->layout == Layout::kFixedSizeList) {
+  while (!is_leaf(*node) && node->extension != Extension::kRefused &&
+         node->layout == Layout::kFixedSizeList) {
     dims += node->tensor == nullptr ? 1 : static_cast<int32_t>(node->tensor->shape.size());
     node = &node->children[0];
   }
+  if (node->extension == Extension::kRefused) return why_refused(*node);
   if (!is_leaf(*node)) return node == &type ? why_not_leaf(*node) : why_not_inside(type, *node);
   if (node->is_fixed_size_binary) ++dims;
   if (dims > kMaxDims) return concat(to_string(type), " has more than ", kMaxDims, " dimensions");

@@ -15,6 +15,8 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "arrowdl/to_arrow.hpp"
+#include "cast/shape_lists.hpp"
+#include "compute/plain_rows.hpp"
 #include "convert/array_as_tensor.hpp"
 #include "convert/copy_elements_on_device.hpp"
 #include "util/bit_util.hpp"
@@ -132,15 +134,14 @@ OwnedTensor decode_and_export(const DeviceArray& array, const ToDlpackOptions& o
   if (options.copy != Copy::kAlways && is_plain(array)) {
     return share_memory(view_plain(array), array, static_cast<Managed*>(nullptr));
   }
-  if (array.type().layout != Layout::kRunEndEncoded) {
-    return export_tensor<Managed>(array, options);
-  }
-  if (options.copy == Copy::kNever) {
+  const bool is_run = array.type().layout == Layout::kRunEndEncoded;
+  if ((is_run || has_inner_runs(array.type())) && options.copy == Copy::kNever) {
     raise_buffer_error("an array of ", to_string(array.type()),
                        " cannot become a tensor without "
                        "a copy, since its runs have to be decoded: allow it with copy=None");
   }
-  return export_tensor<Managed>(decode_run_ends(array), options);
+  const DeviceArray rows = plain_rows(is_run ? decode_run_ends(array) : shape_lists(array));
+  return export_tensor<Managed>(rows, options);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "arrowdl/error.hpp"
+#include "arrowdl/schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -14,6 +15,14 @@ OwnedSchema copy_schema(const ArrowSchema& schema) {
   if (code == ENOMEM) throw std::bad_alloc();
   if (code != NANOARROW_OK) raise_value_error("cannot copy an Arrow schema: error ", code);
   return copy;
+}
+
+void replace_child(OwnedSchema& schema, OwnedSchema child) {
+  ArrowSchema* place = schema->children[0];
+  child = rename_schema(std::move(child), place->name == nullptr ? "" : place->name);
+  child->flags = place->flags;
+  place->release(place);
+  child.move(place);
 }
 
 ARROWDL_END_NAMESPACE

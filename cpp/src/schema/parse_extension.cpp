@@ -4,6 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "schema/extensions.hpp"
+#include "schema/layout_families.hpp"
+
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
@@ -48,7 +51,30 @@ void parse_variable_shape(Type& type, const SchemaPath& path, std::string_view j
   }
 }
 
-void parse_dtype_extension(Type& type, const SchemaPath& path, const Dtype& row) {
+/// The levels of lists above numbers or bools, of any kind; 0 for other values.
+std::size_t count_levels(const Type& type) {
+  std::size_t levels = 0;
+  const Type* node = &type;
+  for (; node->dtype == nullptr && is_list(*node) && !node->is_map; node = &node->children[0]) {
+    ++levels;
+  }
+  return node->dtype != nullptr || node->layout == Layout::kBoolean ? levels : 0;
+}
+
+/// Lists of another depth than their shape are read as lists.
+void parse_shaped_lists(Type& type, std::string_view json) {
+  std::vector<int64_t> shape = parse_list_shape(json);
+  const std::size_t levels = count_levels(type);
+  if (shape.empty() || type.dictionary != nullptr || (levels != 1 && levels != shape.size())) {
+    return;
+  }
+  type.tensor = std::make_unique<TensorMetadata>();
+  type.tensor->shape = std::move(shape);
+  type.extension = Extension::kShapedLists;
+}
+
+void parse_dtype_extension(Type& type, const SchemaPath& path, std::string_view name,
+                           const Dtype& row) {
   const std::string_view format = path.schema->format;
   bool fits = format == row.format && type.dictionary == nullptr;
   if (fits && row.code == kDLComplex) {  // storage: FixedSizeList of the two parts
@@ -60,7 +86,7 @@ void parse_dtype_extension(Type& type, const SchemaPath& path, const Dtype& row)
     const DLDataType part{kDLFloat, static_cast<uint8_t>(row.bits / 2), 1};
     const bool has_items = !type.children.empty();
     raise_schema_error(
-        path, row.extension, " over the storage \"", format, "\"",
+        path, name, " over the storage \"", format, "\"",
         has_items ? concat(" of \"", type.children[0].schema->format, "\"") : "", ": it needs \"",
         row.format, "\"",
         row.code == kDLComplex ? concat(" of \"", find_dtype(part)->format, "\"") : "");
@@ -68,6 +94,24 @@ void parse_dtype_extension(Type& type, const SchemaPath& path, const Dtype& row)
   type.extension = Extension::kDtype;
   type.dtype = &row;
   type.is_fixed_size_binary = false;
+}
+
+void parse_row(Type& type, const SchemaPath& path, const ExtensionRow& row, std::string_view json) {
+  switch (row.reading) {
+    case Reading::kDtype:
+      return parse_dtype_extension(type, path, row.name, *find_dtype(row.note));
+    case Reading::kShapedLists:
+      return parse_shaped_lists(type, json);
+    case Reading::kNoBytes:
+      if (!is_binary(type)) return;
+      [[fallthrough]];
+    case Reading::kRefused:
+      type.extension = Extension::kRefused;
+      return;
+    case Reading::kStorage:
+    case Reading::kTensor:
+      return;
+  }
 }
 
 }  // namespace
@@ -83,8 +127,10 @@ void parse_extension(Type& type, const SchemaPath& path) {
   } else if (*name == kVariableShapeTensorName) {
     parse_variable_shape(type, path, json);
     type.extension = Extension::kVariableShapeTensor;
-  } else if (const Dtype* row = find_dtype_of_extension(*name); row != nullptr) {
-    parse_dtype_extension(type, path, *row);
+  } else if (const Dtype* dtype = find_dtype_of_extension(*name); dtype != nullptr) {
+    parse_dtype_extension(type, path, *name, *dtype);
+  } else if (const ExtensionRow* row = find_extension(*name); row != nullptr) {
+    parse_row(type, path, *row, json);
   }
 }
 

@@ -126,6 +126,21 @@ TensorMetadata parse_tensor_metadata(std::string_view json, Extension extension)
   return metadata;
 }
 
+std::vector<int64_t> parse_list_shape(std::string_view json) {
+  try {
+    const JsonValue whole = parse_json(json);
+    const bool is_first = !whole.items.empty() && whole.items[0].kind == JsonValue::Kind::kArray;
+    const JsonValue& extents = is_first ? whole.items[0] : whole;
+    std::vector<int64_t> shape;
+    if (extents.kind != JsonValue::Kind::kArray) return shape;
+    for (const JsonValue& extent : extents.items) shape.push_back(read_extent(extent));
+    check_product(shape);
+    return shape;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::string to_json(const TensorMetadata& metadata) {
   const auto as_it_is = [](int64_t value) { return value; };
   std::string out = "{";

@@ -108,7 +108,7 @@ std::string to_string(const Type& type) {
   }
   switch (type.extension) {
     case Extension::kDtype:
-      return type.dtype->extension;
+      return std::string(find_metadata(*type.schema, kExtensionNameKey).value_or(""));
     case Extension::kFixedShapeTensor: {
       std::string text = concat("fixed_shape_tensor<", to_string(type.children[0]), ">",
                                 describe_shape(type.tensor->shape));
@@ -121,6 +121,8 @@ std::string to_string(const Type& type) {
       return concat("variable_shape_tensor<", to_string(type.children[0].children[0]), ", ",
                     type.children[1].list_size, " dims>");
     case Extension::kNone:
+    case Extension::kShapedLists:
+    case Extension::kRefused:
       break;
   }
   const std::optional<std::string_view> name = find_metadata(*type.schema, kExtensionNameKey);

@@ -255,7 +255,7 @@ class StreamSource:
         self.column_names = column_names
         self.is_replayable = is_replayable
         self._is_spent = False
-        self._dictionaries = Dictionaries()
+        self._dictionaries = Dictionaries(grows=True)
 
     def find_nulls(self, column: str) -> str:
         """As in `IndexedSource`."""

@@ -10,6 +10,8 @@ from arrowdl import _core
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SHOWN = 4  # values that an error has of each
+
 
 def has_dictionaries(schema: _core.Schema) -> bool:
     """Whether a field at any level is dictionary-encoded."""
@@ -33,9 +35,16 @@ class Dictionaries:
 
     A tensor has the codes without the dictionary: if the dictionary changed between batches, the
     same code would have several meanings.
+
+    Parameters
+    ----------
+    grows : bool
+        Whether later rows may add values, which get codes of their own. Only where every rank reads
+        all rows in one order: two parts that add values may add others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, grows: bool = False) -> None:
+        self._grows = grows
         self._known: dict[str, pa.Array] = {}
 
     def find(self, path: str) -> pa.Array | None:
@@ -51,11 +60,15 @@ class Dictionaries:
             if known is None or len(known) == 0:
                 self._known[path] = found
                 continue
-            if are_same(known.slice(0, len(found)), found):
+            common = min(len(known), len(found))
+            may_fit = self._grows or len(found) <= len(known)
+            if may_fit and are_same(known.slice(0, common), found.slice(0, common)):
+                self._known[path] = max(known, found, key=len)
                 continue
             raise ValueError(
                 f'the dictionary of "{path}" changes between batches: its codes would mean '
-                f"{_show(known)} in one batch and {_show(found)} in another. Give every part of "
+                f"{_show(known)} in one batch and {_show(found)} in another"
+                f"{_show_difference(known, found)}. Give every part of "
                 "the source the same dictionary (as an enum, or pyarrow's unify_dictionaries() on "
                 "a table), give all values as vocabulary=, or write the codes as integers"
             )
@@ -102,6 +115,15 @@ def _find_dictionaries(array: Any, path: str) -> Iterator[tuple[str, pa.Array]]:
         yield from _find_dictionaries(array.values, path)
 
 
+def _show_difference(one: pa.Array, other: pa.Array) -> str:
+    """Name the first code that has two meanings, if it is one that `_show` leaves out."""
+    for code in range(_SHOWN, min(len(one), len(other))):
+        if not are_same(one.slice(code, 1), other.slice(code, 1)):
+            values = f"{one[code].as_py()!r} and {other[code].as_py()!r}"
+            return f" (code {code} is {values})" if are_same(one[:_SHOWN], other[:_SHOWN]) else ""
+    return ""
+
+
 def _show(dictionary: pa.Array) -> str:
-    start = ", ".join(repr(value) for value in dictionary.slice(0, 4).to_pylist())
-    return f"[{start}{', ...' if len(dictionary) > 4 else ''}]"
+    start = ", ".join(repr(value) for value in dictionary.slice(0, _SHOWN).to_pylist())
+    return f"[{start}{', ...' if len(dictionary) > _SHOWN else ''}]"

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from arrowdl.loader._sources.filters import apply_filter, find_columns
 from arrowdl.loader._sources.int96 import UNIT, check_digits, list_int96
 from arrowdl.loader._sources.scans import naming_files
-from arrowdl.loader._sources.unify_schemas import check_names, unify_schemas
+from arrowdl.loader._sources.unify_schemas import (
+    check_names,
+    choose_read,
+    read_alike,
+    unify_schemas,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,8 +77,9 @@ def read_tables(objects: Sequence[Any], columns: list[str] | None, filter: Any) 
         with naming_files([repr(obj)]):
             tables.append(_read_table(obj, columns, filter))
     schemas = [(repr(obj), table.schema) for obj, table in zip(objects, tables, strict=True)]
-    empty = unify_schemas(schemas).schema.empty_table()
-    return pa.concat_tables([empty, *tables], promote_options="default")
+    unified = unify_schemas(schemas, choose_read(columns, filter))
+    whole = [read_alike(table, unified) for table in (unified.schema.empty_table(), *tables)]
+    return pa.concat_tables(whole, promote_options="default")
 
 
 def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
@@ -85,8 +91,8 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
     file = pa.BufferReader(data)
     if start.startswith(_PARQUET):
         reader = pq.ParquetFile(file, coerce_int96_timestamp_unit=UNIT)
-        names = reader.schema_arrow.names
-        check_names(repr(obj), reader.schema_arrow)
+        is_read = choose_read(columns, filter)
+        names = check_names(repr(obj), reader.schema_arrow, is_read).names
         needed = find_columns(names, columns, filter)
         is_known = columns is not None and set(columns) <= set(names)
         table = reader.read([name for name in names if name in needed] if is_known else None)

@@ -23,7 +23,19 @@ def count_rows(fragment: ds.Fragment) -> int:
     """Count the rows of a unit."""
     if hasattr(fragment, "row_groups"):
         return sum(group.num_rows for group in fragment.row_groups)
+    if is_ipc(fragment) and len(set(fragment.physical_schema.names)) < len(
+        fragment.physical_schema.names
+    ):  # pyarrow's scanner takes no columns of one name
+        return _count_batches(fragment)
     return int(fragment.count_rows())
+
+
+def _count_batches(fragment: ds.Fragment) -> int:
+    import pyarrow as pa
+
+    with fragment.open() as file:
+        reader = pa.ipc.open_file(file)
+        return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
 
 def count_filtered(batches: Iterator[pa.RecordBatch], unit: ds.Fragment) -> int:

@@ -15,7 +15,7 @@ from arrowdl.loader._sources.locate import describe_missing
 from arrowdl.loader._sources.private_maps import MappedFile, PrivateRows, map_file
 from arrowdl.loader._sources.scans import naming_files
 from arrowdl.loader._sources.table import ChunkSource, TableSource
-from arrowdl.loader._sources.unify_schemas import choose_read, unify_schemas
+from arrowdl.loader._sources.unify_schemas import choose_read, read_alike, unify_schemas
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.readers import Stamp
 
@@ -178,10 +178,7 @@ def map_files(paths: list[str], columns: list[str] | None) -> Mapped | None:
             tables.append(reader.read_all())
     schemas = [(path, t.schema) for path, t in zip(paths, tables, strict=True)]
     unified = unify_schemas(schemas, choose_read(columns, None))
-    whole = [
-        table.drop_columns([name for name in table.column_names if name in unified.drifted])
-        for table in (unified.schema.empty_table(), *tables)
-    ]
+    whole = [read_alike(table, unified) for table in (unified.schema.empty_table(), *tables)]
     table = pa.concat_tables(whole, promote_options="default")
     rows = [table.num_rows for table in tables]
     return Mapped(table, unified.schema, files, schemas, rows)

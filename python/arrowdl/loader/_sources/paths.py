@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._skipped import Skipped, can_skip, describe, detach, opening
@@ -11,6 +12,7 @@ from arrowdl.loader._sources.base import Source
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.find_files import Root
+from arrowdl.loader._sources.folder_keys import add_keys, find_keys, note_differences
 from arrowdl.loader._sources.int96 import make_parquet_format
 from arrowdl.loader._sources.mapped import MappedSource, map_files
 from arrowdl.loader._sources.open_dataset import open_dataset
@@ -208,8 +210,10 @@ def _make_dataset(
     """
     import pyarrow.dataset as ds
 
-    datasets = [_open_root(root, kind) for root in roots]
+    datasets = [_open_root(root, kind, is_read) for root in roots]
     schemas = [found for dataset in datasets for found in list_schemas(dataset)]
+    for dataset in datasets:
+        note_differences(dataset)
     return ds.FileSystemDataset(
         [fragment for dataset in datasets for fragment in dataset.get_fragments()],
         unify_schemas(schemas, is_read).schema,
@@ -218,21 +222,25 @@ def _make_dataset(
     )
 
 
-def _open_root(root: Root, kind: str) -> ds.FileSystemDataset:
+def _open_root(root: Root, kind: str, is_read: Callable[[str], bool]) -> ds.FileSystemDataset:
     import pyarrow as pa
     import pyarrow.dataset as ds
     import pyarrow.fs as fs
 
+    format = make_parquet_format() if kind == "parquet" else ds.IpcFileFormat()
+    make = partial(
+        ds.dataset,
+        root.files,
+        filesystem=root.filesystem,
+        format=format,
+        partition_base_dir=root.base,
+    )
     try:
-        return ds.dataset(
-            root.files,
-            filesystem=root.filesystem,
-            format=make_parquet_format() if kind == "parquet" else kind,
-            partitioning="hive",
-            partition_base_dir=root.base,
-        )
-    except pa.ArrowInvalid:  # names neither the file, which is the first, nor the column
+        return make(partitioning="hive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Columns of one name, or a key of the folders that is a column. pyarrow names no file.
         filesystem = root.filesystem or fs.LocalFileSystem()
-        format = make_parquet_format() if kind == "parquet" else ds.IpcFileFormat()
-        check_names(root.files[0], format.inspect(root.files[0], filesystem))
-        raise
+        schema = check_names(root.files[0], format.inspect(root.files[0], filesystem), is_read)
+        keys = find_keys(root, make, schema)
+        schema = add_keys(schema, keys)
+        return make(schema=schema, partitioning=ds.HivePartitioning(keys))
