@@ -57,14 +57,21 @@ def nullable_codes() -> Any:
     ids=["codes", "fixed-size lists", "runs", "lists"],
 )
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
-def test_codes_that_may_refer_to_nulls_are_refused(column: Any, dtype: str) -> None:
-    with pytest.raises(BufferError, match="which the codes alone would hide"):
-        arrowdl.to_numpy(
-            pa.table({"x": column}), nulls="fill", ragged="offsets", dtype={"x": dtype}
-        )
+def test_codes_of_null_values_are_null(column: Any, dtype: str) -> None:
+    table = pa.table({"x": column})
+    options: dict[str, Any] = {"ragged": "offsets", "dtype": {"x": dtype}}
+    expected = [0] * (9 if pa.types.is_run_end_encoded(column.type) else 4)
+    found = arrowdl.to_numpy(table, nulls="fill", **options)["x"]
+    values = found[0] if isinstance(found, tuple) else found
+    assert (str(values.dtype), values.reshape(-1).tolist()) == (dtype, expected)
+    with pytest.raises(BufferError, match="null"):
+        arrowdl.to_numpy(table, **options)
     if not pa.types.is_list(column.type):
-        with pytest.raises(BufferError, match="which the codes alone would hide"):
-            arrowdl.to_numpy(pa.table({"x": column}), nulls="fill", stack=True, dtype=dtype)
+        matrix, mask = arrowdl.to_numpy(table, nulls="mask", stack=True, dtype=dtype)
+        is_valid = [text is not None for text in pa.array(column).to_pylist()]
+        if not pa.types.is_fixed_size_list(column.type):
+            assert mask.reshape(-1).tolist() == is_valid
+        assert mask.sum() == {4: 3, 9: 7}[matrix.size]
 
 
 def test_a_dtype_by_column_reaches_structs_in_lists() -> None:
