@@ -5,7 +5,6 @@
 #include <new>
 
 #include "arrowdl/error.hpp"
-#include "arrowdl/schema.hpp"
 
 ARROWDL_BEGIN_NAMESPACE
 
@@ -19,10 +18,12 @@ OwnedSchema copy_schema(const ArrowSchema& schema) {
 
 void replace_child(OwnedSchema& schema, OwnedSchema child) {
   ArrowSchema* place = schema->children[0];
-  child = rename_schema(std::move(child), place->name == nullptr ? "" : place->name);
-  child->flags = place->flags;
+  OwnedSchema named = copy_schema(*child.get());
+  const int code = ArrowSchemaSetName(named.get(), place->name == nullptr ? "" : place->name);
+  if (code != NANOARROW_OK) throw std::bad_alloc();
+  named->flags = place->flags;
   place->release(place);
-  child.move(place);
+  named.move(place);
 }
 
 ARROWDL_END_NAMESPACE
