@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from arrowdl.loader._adapt import AdaptedReader
 from arrowdl.loader._checks import require_bool, require_choice, require_function, require_int
 from arrowdl.loader._epoch.packed import check_pack
-from arrowdl.loader._epoch.read import Order
 from arrowdl.loader._epoch.share_plan import open_shared
 from arrowdl.loader._mix import open_mixture, read_sizes
-from arrowdl.loader._options import Options, Step, check_cache, choose_splits
+from arrowdl.loader._options import (
+    Options,
+    Step,
+    check_buffer_size,
+    check_cache,
+    choose_splits,
+)
 from arrowdl.loader._packing import Pack
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import StreamSource
@@ -67,9 +72,10 @@ class Loader(AdaptedReader):
         Copies the batches there, ahead of the training and through pinned memory. See
         `DeviceArray.to`.
     shuffle : bool
-        Each epoch permutes the row groups (of tables: blocks of 4,096 rows), and then the rows
-        within each buffer of `buffer_size` consecutive rows. Of streams, only the rows within each
-        buffer are permuted.
+        Each epoch permutes all rows, if `buffer_size` rows are as many. Otherwise it permutes the
+        row groups (of tables: blocks), reads eight of them side by side, from all parts of the
+        source, and permutes the rows of each full buffer; the logger "arrowdl.loader" says so. Of
+        streams, only the rows of each buffer are permuted.
     seed : int
         Of the shuffles. The same seed, epoch and source give the same batches on every machine.
     drop_last : bool
@@ -181,8 +187,12 @@ class Loader(AdaptedReader):
     pin_memory : bool
         Return torch tensors in pinned memory, for your own copies to a GPU. `device` does not need
         it.
-    buffer_size : int
-        Rows of the shuffle buffer, which is held in memory. `splits` divides it.
+    buffer_size : int or "auto"
+        Rows of the shuffle buffer, which is held in memory. `splits` divides it. "auto": as many
+        rows as fit into some 256 MiB, by the footers of the files, the size of the table, or the
+        first rows of a stream. That depends neither on the machine nor on the rank. A loaded state
+        of another number of rows sets it to that number. The windows of `bucket_by` have up to
+        65,536 rows then.
     progress : bool
         Show a progress bar of tqdm.
     report_every : float, optional
@@ -297,7 +307,7 @@ class Loader(AdaptedReader):
         transform: Callable[[Any], Any] | None = None,
         transform_arrow: Callable[[pa.RecordBatch], Any] | None = None,
         pin_memory: bool = False,
-        buffer_size: int = 65_536,
+        buffer_size: int | Literal["auto"] = "auto",
         progress: bool = False,
         report_every: float | None = None,
         report: Callable[[Stats], Any] | None = None,
@@ -396,7 +406,7 @@ class Loader(AdaptedReader):
         vocabulary: Mapping[str, Any] | None = None,
         shuffle: bool = False,
         seed: int = 0,
-        buffer_size: int = 65_536,
+        buffer_size: int | Literal["auto"] = "auto",
         filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None,
         retries: Retries | None = None,
@@ -455,7 +465,7 @@ class Loader(AdaptedReader):
             raise ValueError("plan= is of one source: give each Loader of the mixture its own")
         of_rank = options.get("batch_size"), options.get("batch_tokens")
         size, sequences = read_sizes(global_batch_size, global_batch_tokens, *of_rank, splits)
-        buffer = require_int("buffer_size", buffer_size, 1, 2**32 - 1)
+        check_buffer_size(buffer_size)
         maps = require_bool("memory_map", memory_map)
         number = require_int("seed", seed)
         left_out: list[Skipped] | None = [] if options.get("on_error") == "skip" else None
@@ -467,7 +477,7 @@ class Loader(AdaptedReader):
             stop,
             origin,
             lambda source: open_source(source, columns, filter, maps, vocabulary, left_out, access),
-            Order(number, buffer if shuffle else None),
+            number,
             size,
             sequences,
             tables := Vocabulary.of_user(vocabulary),

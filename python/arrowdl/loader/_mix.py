@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from arrowdl.loader._checks import require_int
@@ -23,7 +22,7 @@ def open_mixture(
     stop: Any,
     origin: Any,
     open: Callable[[Any], Source],
-    order: Order,
+    seed: int,
     global_batch_size: int | None,
     splits: int,
     vocabulary: Vocabulary,
@@ -38,8 +37,8 @@ def open_mixture(
         As in `Loader.mix`.
     open : callable
         Opens a source.
-    order : Order
-        Of the sources that are not Loaders: they share its buffer, and each has a seed of its own.
+    seed : int
+        Of which each source that is no Loader gets one of its own.
     global_batch_size : int, optional
         None with a budget of tokens.
     splits : int
@@ -62,18 +61,17 @@ def open_mixture(
     if origin is not None and not (isinstance(origin, str) and origin):
         raise TypeError(f"origin={origin!r}: give the name of a column")
     names = list(sources)
-    size = order.buffer_size
-    share = None if size is None else max(1, size // len(names))
+    order = Order(seed, None)
 
     def make_member(name: str, given: Any) -> Member:
         if isinstance(given, EpochReader):
             return _take_loader(name, given)
-        seed = order.make_seed(0, f"source {name}")
-        return Member(name, _require_indexed(name, open(given)), seed, share, False)
+        own = order.make_seed(0, f"source {name}")
+        return Member(name, _require_indexed(name, open(given)), own, None, False)
 
     schedule = read_schedule(names, weights)
     mixture = MixedSource(
-        [_cut(make_member(name, given)) for name, given in sources.items()],
+        [make_member(name, given) for name, given in sources.items()],
         schedule,
         0 if global_batch_size is None else global_batch_size // splits,
         read_stop(stop),
@@ -99,7 +97,7 @@ def _take_loader(name: str, loader: EpochReader) -> Member:
             "batches have rows of all sources"
         )
     source = _require_indexed(name, loader._source)
-    size = options.buffer_size if options.shuffle else None
+    size = options.buffer_rows if options.shuffle else None
     # The mixture may give it another vocabulary, and the Loader keeps its own.
     return Member(name, copy(source), options.seed, size, True)
 
@@ -117,12 +115,6 @@ def _require_indexed(name: str, source: Source) -> IndexedSource:
             "write it to files"
         )
     return source
-
-
-def _cut(member: Member) -> Member:
-    if member.buffer_size is None:
-        return member
-    return replace(member, source=member.source.cut_for_shuffle())
 
 
 def read_sizes(

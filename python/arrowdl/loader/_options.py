@@ -6,9 +6,9 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from arrowdl import _core
 from arrowdl.loader._checks import require_bool, require_choice, require_int
@@ -24,6 +24,7 @@ _CPU = 1  # of DLDeviceType
 _FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
 _SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
+_BUCKET_ROWS = 65_536  # of ``buffer_size="auto"``, at most
 _MOST_NAMED = 12  # of the numbers that fit, in an error
 
 
@@ -76,7 +77,7 @@ class Options:
     transform: Callable[[Any], Any] | None
     transform_arrow: Callable[[Any], Any] | None = None
     pin_memory: bool
-    buffer_size: int
+    buffer_size: int | Literal["auto"]
     progress: bool
     num_threads: int = 0
     report_every: float | None = None
@@ -87,6 +88,7 @@ class Options:
     cache: str | os.PathLike[str] | None = None
     cache_bytes: int | None = None
     chain: tuple[Step, ...] = ()
+    bucket_rows: int | None = None  # of the windows of `bucket_by`; by default the buffer's
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -100,7 +102,7 @@ class Options:
                 f"num_workers={self.num_workers}: worker processes send descriptors of shared "
                 "memory over Unix sockets, which Windows does not have: use num_workers=0"
             )
-        self.buffer_size = require_int("buffer_size", self.buffer_size, 1, 2**32 - 1)
+        self.buffer_size = check_buffer_size(self.buffer_size)
         self.seed = require_int("seed", self.seed)
         for name in _FLAGS:
             setattr(self, name, require_bool(name, getattr(self, name)))
@@ -132,6 +134,15 @@ class Options:
         self.stack = _read_stack(self.stack)
         self._check_pack()
         _, self.cache_bytes = check_cache(self.cache, self.cache_bytes)
+
+    def with_buffer(self, rows: int) -> Options:
+        """Return the options with a buffer of `rows` rows, which "auto" means."""
+        return replace(self, buffer_size=rows, bucket_rows=min(rows, _BUCKET_ROWS))
+
+    @property
+    def buffer_rows(self) -> int:
+        """Rows of the buffer; 0 if the first rows of a stream decide, or if nothing is buffered."""
+        return 0 if self.buffer_size == "auto" else self.buffer_size
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise ValueError unless a source with columns `names` has what the options name."""
@@ -518,6 +529,15 @@ def choose_splits(
     else:
         return None
     return max(i for i in range(1, _MOST_BY_DEFAULT + 1) if size % i == 0)
+
+
+def check_buffer_size(buffer_size: Any) -> int | Literal["auto"]:
+    """Return `buffer_size`. Raises ValueError unless it is "auto" or a number of rows."""
+    if isinstance(buffer_size, str) and buffer_size == "auto":
+        return "auto"
+    if isinstance(buffer_size, str):
+        raise ValueError(f'buffer_size={buffer_size!r}: expected "auto" or a number of rows')
+    return require_int("buffer_size", buffer_size, 1, 2**32 - 1)
 
 
 def check_cache(cache: Any, cache_bytes: Any) -> tuple[Any, int | None]:

@@ -68,7 +68,7 @@ class Pipeline:
     ) -> None:
         self.source = source
         self.options = options
-        self._order = Order(options.seed, options.buffer_size if options.shuffle else None)
+        self._order = Order(options.seed, options.buffer_rows if options.shuffle else None)
         if plan is None and options.is_planned:
             plan = Plan(source, self._order, options)
         self.plan = plan

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NoReturn, Self
 from weakref import WeakSet
 
+from arrowdl.loader._buffer import log_buffer, settle_buffer
 from arrowdl.loader._checks import require_int
 from arrowdl.loader._empty import describe_empty
 from arrowdl.loader._epoch.compare_ranks import Comparison, Meeting
@@ -53,16 +54,21 @@ class EpochReader:
         self._snapshot = source.snapshot if isinstance(source, IndexedSource) else ""
         stamps = source.list_stamps() if isinstance(source, IndexedSource) else ()
         self._files = describe_files(stamps)
-        if options.shuffle and isinstance(source, IndexedSource):
-            source = source.cut_for_shuffle()
-        self._source = source
+        self._is_auto = options.buffer_size == "auto"
         self._filter = filter
-        self._use(Pipeline(source, options))
+        self._open(source, settle_buffer(source, options))
+        log_buffer(self._source, self._options, is_auto=self._is_auto)
         self._left_out: tuple[Skipped, ...] = ()
         self._position = Position()
         self._received = Received()
         self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
+
+    def _open(self, source: Source, options: Options) -> None:
+        if options.shuffle and isinstance(source, IndexedSource):
+            source = source.cut_for_shuffle(options.buffer_rows)
+        self._source = source
+        self._use(Pipeline(source, options))
 
     def _use(self, pipeline: Pipeline) -> None:
         self._options = pipeline.options
@@ -415,9 +421,10 @@ class EpochReader:
         Returns
         -------
         dict
-            Of JSON types, some hundred bytes. Of a table with versions, and of files of Hugging
-            Face, ``"snapshot"`` names the version or the commit; ``"files"`` has digests of the
-            files' sizes and ETags.
+            Of JSON types, some hundred bytes. ``"buffer_size"`` is the number of rows; 0 if the
+            first rows of a stream decide, or if nothing is buffered. Of a table with versions, and
+            of files of Hugging Face, ``"snapshot"`` names the version or the commit; ``"files"``
+            has digests of the files' sizes and ETags.
         """
         position = self._position.to_state()
         # Those of rows to come follow from the weights that are given; a loaded state has no such.
@@ -434,7 +441,7 @@ class EpochReader:
             **({"files": self._files} if any(self._files) else {}),
             "seed": self._options.seed,
             "shuffle": self._options.shuffle,
-            "buffer_size": self._options.buffer_size,
+            "buffer_size": self._options.buffer_rows,
             **self._describe_steps(),
             **({} if self._options.pack is None else {"pack": self._pipeline.describe_pack()}),
             **position,
@@ -468,6 +475,25 @@ class EpochReader:
             or no Loader can have returned it.
         """
         state = find_state(state)
+        before = self._source, self._pipeline
+        try:
+            self._take_buffer(state)
+            self._load(state)
+        except BaseException:
+            if self._pipeline is not before[1]:
+                self._source = before[0]
+                self._use(before[1])
+            raise
+
+    def _take_buffer(self, state: Mapping[str, Any]) -> None:
+        """Shuffle by the buffer of a state, if the user gave no number of rows."""
+        options, rows = self._options, state["buffer_size"]
+        if not self._is_auto or rows in (0, options.buffer_rows):
+            return
+        if state["shuffle"] == options.shuffle and (options.shuffle or options.bucket_by):
+            self._open(self._source, options.with_buffer(rows))
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         own = self.state_dict()
         is_alike = all((state.get(key) is None) == (key not in own) for key in ("steps", "pack"))
         if is_alike and state.get("splits") != own.get("splits"):
@@ -507,8 +533,12 @@ class EpochReader:
             meanings |= {"seed": "seed", "buffer_size": "buffer_size"}
         for key, meaning in meanings.items():
             if state[key] != own[key]:
+                then, now = (
+                    known[key] or "auto" if key == "buffer_size" else known[key]
+                    for known in (state, own)
+                )
                 raise ValueError(
-                    f"the state is of another {meaning} ({state[key]!r}, here {own[key]!r}): its "
+                    f"the state is of another {meaning} ({then!r}, here {now!r}): its "
                     "rows have another order, so that some would be lost or read twice"
                 )
         position = Position.from_state(state)

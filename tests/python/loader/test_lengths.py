@@ -188,7 +188,7 @@ def check_order(draw: random.Random, folder: Path) -> None:
         source = open_indexed(str(folder), None, filter)
     order = Order(draw.randrange(9), draw.choice([None, 5, 40, 1000]))
     if order.buffer_size is not None:
-        source = source.cut_for_shuffle()
+        source = source.cut_for_shuffle(order.buffer_size)
     splits, epoch = draw.choice([1, 2, 3, 7]), draw.randrange(3)
     wanted = [(i, locate_sequence(i, splits, source.num_rows)) for i in range(splits)]
     starts = [draw.randrange(len(span) + 1) for _, span in wanted]

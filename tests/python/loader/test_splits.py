@@ -440,18 +440,20 @@ def test_all_sequences_start_before_one_reads_ahead(
     assert scans == [[0], [4], [8], [12]]
 
 
-def test_each_sequence_has_its_own_shuffle() -> None:
-    options = {"splits": 2, "global_batch_size": 32, "shuffle": True, "buffer_size": 32}
-    ((step,), _) = World(make_table(32, 32), 1, 0, options).read()
+def test_each_sequence_has_its_own_shuffle(tmp_path: Path) -> None:
+    pq.write_table(make_table(32, 32), tmp_path / "a.parquet")
+    options = {"splits": 2, "global_batch_size": 32, "shuffle": True, "buffer_size": 31}
+    ((step,), _) = World(tmp_path, 1, 0, options).read()
     first, second = step[:16], [i - 16 for i in step[16:]]
     assert sorted(first) == sorted(second) == list(range(16))
     assert first != second
 
 
-def test_sequences_share_the_buffer() -> None:
+def test_sequences_share_the_buffer(tmp_path: Path) -> None:
     """The rows of a window come before those of the next one: here of eight rows."""
+    pq.write_table(make_table(32, 32), tmp_path / "a.parquet")
     options = {"splits": 2, "global_batch_size": 16, "shuffle": True, "buffer_size": 16}
-    (steps, _) = World(make_table(32, 32), 1, 0, options).read()
+    (steps, _) = World(tmp_path, 1, 0, options).read()
     assert [sorted(step[:8]) for step in steps] == [list(range(8)), list(range(8, 16))]
 
 

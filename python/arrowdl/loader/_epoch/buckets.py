@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._epoch.cut_rows import cut_rows
 from arrowdl.loader._epoch.sequences import EpochSequences, locate_sequence
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.steps import Window
@@ -127,33 +128,3 @@ def find_order(columns: Sequence[_core.DeviceArray], name: str, window: Window) 
     parts = [ranks[ends[i] : ends[i + 1]] for i in window.draw]
     tail = pa.array(array("q", range(count, len(lengths))), pa.int64())
     return pa.concat_arrays([*parts, tail])
-
-
-def cut_rows(
-    stream: _core.DeviceStream, cuts: Iterator[tuple[int, int]]
-) -> Iterator[list[_core.DeviceArray]]:
-    """Yield the next rows of a stream, in several arrays, for each cut until the stream ends.
-
-    Parameters
-    ----------
-    stream : DeviceStream
-    cuts : iterator of (int, int)
-        Rows to take, and rows to skip after them.
-    """
-    current: _core.DeviceArray | None = None
-    taken: list[_core.DeviceArray] = []
-    for rows, skip in cuts:
-        for left, is_wanted in ((rows, True), (skip, False)):
-            while left:
-                if current is None and (current := next(stream, None)) is None:
-                    if taken:
-                        yield taken
-                    return
-                count = min(left, len(current))
-                if is_wanted and count:
-                    taken.append(current[:count])
-                left -= count
-                current = current[count:] if count < len(current) else None
-            if is_wanted:
-                yield taken
-                taken = []

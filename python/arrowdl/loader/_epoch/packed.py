@@ -400,7 +400,5 @@ class PackedStream(StreamSource):
 
     def open(self, epoch: int) -> _core.DeviceStream:
         """As in `StreamSource`."""
-        stream, size = self._rows.open(epoch), self._order.buffer_size
-        if size is not None:
-            stream = stream.shuffle(size, self._order.make_seed(epoch, "rows"))
+        stream = self._order.shuffle(self._rows.open(epoch), epoch)
         return _check_rows(stream, self._pack["column"], self._lengths_column).pack(**self._pack)

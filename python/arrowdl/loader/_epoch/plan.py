@@ -252,7 +252,8 @@ class Plan:
     def _find_window_rows(self, sharding: Sharding) -> int:
         """Return the rows of each sequence that are sorted together, a number of whole batches."""
         assert sharding.splits is not None
-        rows = -(-self._options.buffer_size // sharding.splits)
+        whole = self._options.bucket_rows or self._options.buffer_rows
+        rows = -(-whole // sharding.splits)
         if sharding.tokens is not None:
             return rows
         batch = sharding.global_batch_size // sharding.splits

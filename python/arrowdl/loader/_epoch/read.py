@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from arrowdl import _core
+from arrowdl.loader._epoch.lanes import Arrangement, Lanes, arrange_units
 from arrowdl.loader._epoch.sharding import Rest, Sharding, Span, choose_share, count_turns
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._sources.base import IndexedSource, Source, StreamSource, UnitOrder
+from arrowdl.loader._sources.row_bytes import count_buffer_rows, measure_stream
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,9 @@ class Order:
     ----------
     seed : int
     buffer_size : int, optional
-        Rows of the shuffle buffer. The units of the source are permuted, and then the rows within
-        each full buffer. None keeps the order of the source.
+        Rows of the shuffle buffer. If it holds all rows, they are permuted. Otherwise units are
+        permuted and read in `Lanes`, and then the rows within each full buffer are. None keeps the
+        order of the source. 0, of streams, is as many rows as fit.
     """
 
     seed: int
@@ -33,12 +36,28 @@ class Order:
         text = f"{self.seed} {epoch} {purpose}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
-    def order_units(self, source: IndexedSource, epoch: int) -> UnitOrder:
-        """Return the units of `source` in the order of an epoch."""
-        units: Sequence[int] = range(len(source.units))
-        if self.buffer_size is not None:
-            units = _core.permute(len(units), self.make_seed(epoch, "units"))
-        return UnitOrder(source, units)
+    def holds(self, source: IndexedSource) -> bool:
+        """Whether the buffer has all rows of `source`."""
+        return self.buffer_size is not None and self.buffer_size >= source.num_rows
+
+    def arrange(self, source: IndexedSource, epoch: int, sequences: int = 1) -> Arrangement:
+        """Return the order of the units of `source` in an epoch."""
+        if self.buffer_size is None or self.holds(source):
+            return Arrangement(UnitOrder(source, range(len(source.units))))
+        return arrange_units(source, self.make_seed(epoch, "units"), sequences)
+
+    def shuffle(self, stream: _core.DeviceStream, epoch: int, skip: int = 0) -> _core.DeviceStream:
+        """Shuffle the rows of a stream, and drop the first `skip` rows of the result."""
+        size = self.buffer_size
+        if size == 0:
+            row_bytes, stream = measure_stream(stream)
+            size = count_buffer_rows(row_bytes)
+        if size is not None:
+            first, skip = divmod(skip, size)
+            if first:
+                stream = stream.slice(first * size)
+            stream = stream.shuffle(size, self.make_seed(epoch, "rows"), first_window=first)
+        return stream.slice(skip) if skip else stream
 
 
 @dataclass(frozen=True)
@@ -132,18 +151,19 @@ class EpochRows:
 
     def __init__(self, source: IndexedSource, order: Order, epoch: int) -> None:
         self._source = source
-        self._units = order.order_units(source, epoch)
+        self._units, lanes, phase = order.arrange(source, epoch)
         self._buffer_size = order.buffer_size
+        self._lanes = Lanes(source, self._units.units, lanes, order.buffer_size or 0, phase)
         self._seed = order.make_seed(epoch, "rows")
 
     def read(self, span: Span, readers: int = 1) -> _core.DeviceStream:
         """Read the rows of a span; `readers` as in `IndexedSource.read`."""
         size = self._buffer_size
         if size is None:
-            return self._source.read_rows(span.start, span.stop, self._units, readers)
+            return self._lanes.read(span.start, span.stop, readers)
         first = span.start // size
         stop = min(-(-span.stop // size) * size, self._source.num_rows)
-        stream = self._source.read_rows(first * size, stop, self._units, readers)
+        stream = self._lanes.read(first * size, stop, readers)
         own = self._source.is_decoded
         stream = stream.shuffle(size, self._seed, first_window=first, in_place=own)
         return stream.slice(span.start - first * size, len(span))
@@ -193,7 +213,7 @@ def _read_sequence(source: StreamSource, order: Order, reader: Reader) -> _core.
     )
     turn = reader.count_own(position.batches) * sharding.num_workers + reader.worker
     rows = sharding.batch_size * sharding.world_size
-    stream = _skip_rows(stream, order, position.epoch, done + turn * rows)
+    stream = order.shuffle(stream, position.epoch, done + turn * rows)
     stream = stream.rebatch(rows, drop_last=sharding.drop_last)
     if sharding.num_workers > 1:
         stream = _take_every(stream, sharding.num_workers)
@@ -217,20 +237,6 @@ def _note_fillers(stream: _core.DeviceStream, reader: Reader) -> _core.DeviceStr
             yield array
 
     return _core.from_arrow_stream(note())
-
-
-def _skip_rows(
-    stream: _core.DeviceStream, order: Order, epoch: int, rows: int
-) -> _core.DeviceStream:
-    """Order the stream as the epoch asks, and drop its first `rows` rows."""
-    size = order.buffer_size
-    if size is not None:
-        first, rows = divmod(rows, size)
-        if first:
-            stream = stream.slice(first * size)
-        seed = order.make_seed(epoch, "rows")
-        stream = stream.shuffle(size, seed, first_window=first)
-    return stream.slice(rows) if rows else stream
 
 
 def _take_every(stream: _core.DeviceStream, step: int) -> _core.DeviceStream:

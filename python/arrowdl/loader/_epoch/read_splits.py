@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from arrowdl import _core
-from arrowdl.loader._epoch.buckets import cut_rows
+from arrowdl.loader._epoch.cut_rows import cut_rows
 from arrowdl.loader._epoch.mixed_sequences import MixedSequences
 from arrowdl.loader._epoch.packed import PackedMixture
 from arrowdl.loader._epoch.plan import Plan, find_even_steps

@@ -1,7 +1,8 @@
 """`EpochSequences`: the rows of an epoch in `splits` sequences, each a stream.
 
 Of a source they are `Sequences`. A row group that two of these share comes last in both: a process
-with both decodes it once.
+with both decodes it once. If the shuffle buffer holds all rows, sequences are parts of one
+permutation.
 """
 
 from __future__ import annotations
@@ -11,20 +12,53 @@ import itertools
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from arrowdl import _core
-from arrowdl.loader._epoch.read import Order
+from arrowdl.loader._epoch.lanes import Lanes
+from arrowdl.loader._epoch.read import EpochRows, Order
 from arrowdl.loader._epoch.sharding import Span
 from arrowdl.loader._epoch.shared_units import SharedUnits
 from arrowdl.loader._sources.base import IndexedSource
 
 
 class _Part(NamedTuple):
-    """Rows of a sequence: of whole units, or within a unit that another sequence may share."""
+    """Rows of a sequence.
 
+    Attributes
+    ----------
+    sequence : int
+    rows : Span
+    run : Span, optional
+        Of consecutive units, with these rows; None within a unit that another sequence may share.
+    """
+
+    sequence: int
     rows: Span
-    is_whole: bool
+    run: Span | None
+
+
+class _WholeRows:
+    """All rows of an epoch in their order, read once for the sequences that are opened together."""
+
+    def __init__(self, rows: EpochRows, total: int, readers: int) -> None:
+        self._open = partial(rows.read, Span(0, total), readers)
+        self._arrays: list[_core.DeviceArray] | None = None
+
+    def read(self, span: Span, empty: _core.DeviceStream) -> _core.DeviceStream:
+        """Return the rows of a span; `empty` has their type."""
+        return _core.read_arrays(self._cut(span), empty.schema, empty.device_type)
+
+    def _cut(self, span: Span) -> Iterator[_core.DeviceArray]:
+        if self._arrays is None:
+            self._arrays = list(self._open())
+        end = 0
+        for array in self._arrays:
+            begin, end = end, end + len(array)
+            start, stop = max(span.start, begin), min(span.stop, end)
+            if start < stop:
+                yield array[start - begin : stop - begin]
 
 
 def locate_sequence(index: int, splits: int, rows: int) -> Span:
@@ -93,7 +127,9 @@ class Sequences(EpochSequences):
         self._order = order
         self._epoch = epoch
         self._splits = splits
-        self._units = order.order_units(source, epoch)
+        self._units, self._lanes, self._phase = order.arrange(source, epoch, splits)
+        self._has_lanes = self._lanes > 1 or self._phase is not None
+        self._is_whole = order.holds(source)
         # The sequences share the buffer: a batch is drawn from as many rows on any number of ranks.
         size = order.buffer_size
         self._window = None if size is None else -(-size // splits)
@@ -102,6 +138,8 @@ class Sequences(EpochSequences):
         return self._source.read_rows(0, 0, self._units)
 
     def _open(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        if self._is_whole:
+            return self._open_whole(wanted)
         parts = [list(self._find(index, self._widen(index, span))) for index, span in wanted]
         shared = None
         if self._shares_units:
@@ -111,6 +149,19 @@ class Sequences(EpochSequences):
             self._shuffle(index, span, self._read_parts(found, shared, readers))
             for (index, span), found in zip(wanted, parts, strict=True)
         ]
+
+    def _open_whole(self, wanted: Sequence[tuple[int, Span]]) -> list[_core.DeviceStream]:
+        """Open sequences of rows that are permuted as a whole."""
+        rows, readers = EpochRows(self._source, self._order, self._epoch), self._readers or 1
+        starts = [locate_sequence(index, self._splits, self._rows).start for index, _ in wanted]
+        spans = [
+            Span(start + own.start, start + own.stop)
+            for start, (_, own) in zip(starts, wanted, strict=True)
+        ]
+        if len(spans) == 1:
+            return [rows.read(spans[0], readers)]
+        whole = _WholeRows(rows, self._rows, readers)
+        return [whole.read(span, self._source.read([])) for span in spans]
 
     def _widen(self, index: int, span: Span) -> Span:
         """Return the rows of the sequence's shuffle windows that have rows of `span`."""
@@ -133,9 +184,8 @@ class Sequences(EpochSequences):
     def _read_parts(
         self, parts: Sequence[_Part], shared: SharedUnits | None, readers: int
     ) -> _core.DeviceStream:
-        if len(parts) == 1 and (parts[0].is_whole or shared is None):
-            rows = parts[0].rows
-            return self._source.read_rows(rows.start, rows.stop, self._units, readers)
+        if len(parts) == 1 and (parts[0].run is not None or shared is None):
+            return self._read_run(parts[0], readers)
         return _core.from_arrow_stream(
             itertools.chain.from_iterable(self._read_part(part, shared, readers) for part in parts)
         )
@@ -143,12 +193,11 @@ class Sequences(EpochSequences):
     def _read_part(
         self, part: _Part, shared: SharedUnits | None, readers: int
     ) -> Iterator[_core.DeviceArray]:
-        rows = part.rows
-        if shared is not None and not part.is_whole:
-            yield from shared.read(rows)
+        if shared is not None and part.run is None:
+            yield from shared.read(part.rows)
             return
-        left = len(rows)
-        for array in self._source.read_rows(rows.start, rows.stop, self._units, readers):
+        left = len(part.rows)
+        for array in self._read_run(part, readers):
             left -= len(array)
             taken = 0
             if shared is not None and not left:
@@ -159,31 +208,45 @@ class Sequences(EpochSequences):
             yield array[taken:]
             del array
 
+    def _read_run(self, part: _Part, readers: int) -> _core.DeviceStream:
+        """Read rows of consecutive units: of a run in lanes, if there are any."""
+        rows, run, order = part.rows, part.run, self._units
+        if run is None or not self._has_lanes:
+            return self._source.read_rows(rows.start, rows.stop, order, readers)
+        units = order.units[order.find(run.start) : bisect_left(order.ends, run.stop) + 1]
+        phase = None
+        if self._phase is not None:
+            phase = self._phase + part.sequence / (self._splits * self._lanes)
+        lanes = Lanes(self._source, units, self._lanes, self._window or 0, phase)
+        return lanes.read(rows.start - run.start, rows.stop - run.start, readers)
+
     def _find(self, index: int, span: Span) -> Iterator[_Part]:
         """Find rows `span` of a sequence in the epoch's order."""
         begin = 0
-        for part in self._cut(locate_sequence(index, self._splits, self._rows)):
+        for part in self._cut(index):
             rows = part.rows
             start, stop = max(span.start - begin, 0), min(span.stop - begin, len(rows))
             if start < stop:
-                yield _Part(Span(rows.start + start, rows.start + stop), part.is_whole)
+                yield _Part(index, Span(rows.start + start, rows.start + stop), part.run)
             begin += len(rows)
 
-    def _cut(self, rows: Span) -> list[_Part]:
+    def _cut(self, index: int) -> list[_Part]:
         """Cut a sequence into its parts, in the order in which they are read."""
-        if not self._source.decodes_units or not rows:
-            return [_Part(rows, True)]
+        rows = locate_sequence(index, self._splits, self._rows)
+        if not rows or not (self._source.decodes_units or self._has_lanes):
+            return [_Part(index, rows, rows)]
         ends = self._units.ends
         first, last = self._units.find(rows.start), bisect_left(ends, rows.stop)
         begin = ends[first - 1] if first else 0
         start = rows.start if rows.start == begin else ends[first]
         stop = rows.stop if rows.stop == ends[last] else (ends[last - 1] if last else 0)
         if start > stop:  # within a unit
-            return [_Part(rows, False)]
+            return [_Part(index, rows, None)]
+        whole = Span(start, stop)
         parts = [
-            _Part(Span(start, stop), True),
-            _Part(Span(rows.start, start), False),
-            _Part(Span(stop, rows.stop), False),
+            _Part(index, whole, whole),
+            _Part(index, Span(rows.start, start), None),
+            _Part(index, Span(stop, rows.stop), None),
         ]
         return [part for part in parts if part.rows]
 
@@ -194,7 +257,7 @@ def _list_shared(sequences: Sequence[Sequence[_Part]]) -> list[Span]:
     for parts in sequences:
         begin = 0
         for part in parts:
-            if not part.is_whole:
+            if part.run is None:
                 found.append((begin, part.rows))
             begin += len(part.rows)
     return [rows for _, rows in sorted(found, key=lambda item: item[0])]

@@ -136,7 +136,7 @@ class Position:
                 raise ValueError(_refuse(state, f"{key} is no {kinds[0].__name__}"))
         if not 0 <= state["epoch"] <= _MOST_ROWS:
             raise ValueError(_refuse(state, "epoch is out of range"))
-        if not 1 <= state["buffer_size"] < _MOST_BUFFER:
+        if not 0 <= state["buffer_size"] < _MOST_BUFFER:  # 0: of a stream, that fits
             raise ValueError(_refuse(state, "buffer_size is out of range"))
         splits = state.get("splits")
         if splits is not None and (type(splits) is not int or not 1 <= splits <= _MOST_SPLITS):

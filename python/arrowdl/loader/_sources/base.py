@@ -14,11 +14,15 @@ from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
+from arrowdl.loader._sources.row_bytes import measure_schema
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.readers import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_SAMPLE_ROWS = 64
 
 
 class UnitOrder:
@@ -187,9 +191,20 @@ class IndexedSource(ABC):
         """Rows of all units."""
         return sum(self.units)
 
-    def cut_for_shuffle(self) -> IndexedSource:
-        """Return the same rows in the units that a shuffle permutes."""
+    def cut_for_shuffle(self, rows: int) -> IndexedSource:
+        """Return the same rows in the units that a shuffle permutes, with a buffer of `rows`."""
         return self
+
+    def estimate_row_bytes(self) -> float:
+        """Estimate the bytes of a row in memory: by the data, alike on every machine."""
+        import pyarrow as pa
+
+        fixed = measure_schema(pa.schema(self.read([]).schema))
+        if fixed is not None or not self.num_rows:
+            return fixed or 0.0
+        order = UnitOrder(self, range(len(self.units)))
+        sample = [*self.read_rows(0, min(_SAMPLE_ROWS, self.num_rows), order)]
+        return float(sum(array.nbytes for array in sample) / max(1, sum(map(len, sample))))
 
     def select(self, column: str) -> IndexedSource:
         """Return the same rows with one column; others may be there if they cost nothing."""

@@ -26,6 +26,7 @@ from arrowdl.loader._sources.fragments import (
     count_rows_before,
     find_group,
     find_largest_share,
+    find_row_bytes,
     find_shares,
     is_memory_new,
     join_fragments,
@@ -54,6 +55,7 @@ from arrowdl.loader._sources.planned import (
 )
 from arrowdl.loader._sources.pruning import drop_ranges, list_fragments, prune
 from arrowdl.loader._sources.read_ahead import read_ahead
+from arrowdl.loader._sources.row_bytes import estimate_row
 from arrowdl.loader._sources.row_groups import open_row_groups
 from arrowdl.loader._sources.scan_limits import (
     SCAN_BYTES,
@@ -226,6 +228,7 @@ class DatasetSource(IndexedSource):
             None if query.roots is None else tuple(query.roots),
             self._describe_filter(),
             find_shares(self._fragments),
+            find_row_bytes(self._fragments),
             describe_dataset(self._dataset) if self._is_given else None,
             list_revisions(self._dataset.filesystem),
         )
@@ -292,6 +295,12 @@ class DatasetSource(IndexedSource):
     def check_read(self) -> None:
         if self._row_groups is not None:  # small files are read before their rows are asked for
             self._stamps.check(may_be_gone=True)
+
+    def estimate_row_bytes(self) -> float:
+        schema, stored = self._query.project(self._dataset), sum(self._bytes)
+        return estimate_row(
+            schema, find_row_bytes(self._fragments), stored / max(1, sum(self.units))
+        )
 
     def _measure_row(self) -> float:
         """Estimate the bytes of a row where rows are largest; 0 if unknown."""

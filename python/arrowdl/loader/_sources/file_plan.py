@@ -16,7 +16,7 @@ from arrowdl.loader._storage.readers import Stamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VERSION = 3
+_VERSION = 4
 
 
 class PlannedTable(NamedTuple):
@@ -92,6 +92,8 @@ class FilePlan:
         The text of the filter of `PlannedFile.counts`.
     shares : mapping of str to float
         Of a row's bytes in each column.
+    row_bytes : mapping of str to float
+        In memory, in each column.
     table : PlannedTable, optional
         None for a plan of paths.
     revisions : mapping of str to str
@@ -106,6 +108,7 @@ class FilePlan:
     columns: tuple[str, ...] | None
     filter: str | None
     shares: Mapping[str, float]
+    row_bytes: Mapping[str, float]
     table: PlannedTable | None = None
     revisions: Mapping[str, str] = field(default_factory=dict)
 
@@ -132,7 +135,7 @@ class FilePlan:
         content = {
             "arrowdl_file_plan": _VERSION,
             **{name: getattr(self, name) for name in ("fingerprint", "format", "partitions")},
-            **{name: getattr(self, name) for name in ("columns", "filter", "shares")},
+            **{name: getattr(self, name) for name in ("columns", "filter", "shares", "row_bytes")},
             "schema": schema,
             "files": self.files,
             "table": _dump_table(self.table),
@@ -186,6 +189,7 @@ class FilePlan:
             None if found["columns"] is None else tuple(found["columns"]),
             found["filter"],
             found["shares"],
+            found["row_bytes"],
             _load_table(found["table"]),
             found.get("revisions", {}),
         )

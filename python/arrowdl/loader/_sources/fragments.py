@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.ipc import is_ipc
+from arrowdl.loader._sources.row_bytes import measure_row_group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +95,21 @@ def find_shares(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
     sizes = _list_sizes(fragments)
     largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
     return {} if largest is None or not sizes[largest] else _list_shares(fragments[largest])
+
+
+def find_row_bytes(fragments: Sequence[ds.Fragment]) -> Mapping[str, float]:
+    """Estimate the bytes in memory of a row in each column; none of files without footers."""
+    sizes = _list_sizes(fragments)
+    largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    if largest is None or not sizes[largest]:
+        return {}
+    fragment: Any = fragments[largest]
+    if hasattr(fragment, "row_bytes"):  # of a plan
+        return cast("Mapping[str, float]", fragment.row_bytes)
+    found = measure_row_group(fragment.metadata.row_group(fragment.row_groups[0].id))
+    rows = [count_rows(own) if size else 0 for own, size in zip(fragments, sizes, strict=True)]
+    mean = sum(sizes) / max(1, sum(rows)) / (sizes[largest] / max(1, rows[largest]))
+    return {name: size * mean for name, size in found.items()}
 
 
 def count_rows_before(fragment: Any, group: int) -> int:

@@ -43,7 +43,7 @@ class MappedSource(TableSource):
         self._starts = _core.read_row_numbers(starts, starts[-1] + 1)
         self._columns = columns
         self._stamps = stamps
-        self._is_cut = False
+        self._buffer_rows: int | None = None  # of the shuffle that it is cut for
         self._private_rows: PrivateRows | None = None
 
     def find_nulls(self, column: str) -> str:
@@ -80,7 +80,7 @@ class MappedSource(TableSource):
     def read_rows(
         self, start: int, stop: int, order: UnitOrder, readers: int = 1
     ) -> _core.DeviceStream:
-        if self.is_shared or self._private_rows is None or self._is_cut:
+        if self.is_shared or self._private_rows is None or self._buffer_rows is not None:
             return super().read_rows(start, stop, order, readers)
         arrays = self._private_rows.read(self._find_slices(start, stop))
         return self._check(_core.from_arrow_stream(chain([self._arrays[0][:0]], arrays)))
@@ -100,9 +100,9 @@ class MappedSource(TableSource):
         if changed:
             self._stamps.check(changed, may_be_gone=True)
 
-    def cut_for_shuffle(self) -> ChunkSource:
-        cut = super().cut_for_shuffle()
-        cut._is_cut = True  # type: ignore[attr-defined]
+    def cut_for_shuffle(self, rows: int) -> ChunkSource:
+        cut = super().cut_for_shuffle(rows)
+        cut._buffer_rows = rows  # type: ignore[attr-defined]
         return cut
 
     def __copy__(self) -> MappedSource:
@@ -113,7 +113,7 @@ class MappedSource(TableSource):
 
     def __reduce__(self) -> Any:
         paths = [file.path for file in self._files]
-        return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._is_cut)
+        return _map_again, (paths, self._columns, self._stamps, self.vocabulary, self._buffer_rows)
 
 
 def _map_again(
@@ -121,7 +121,7 @@ def _map_again(
     columns: list[str] | None,
     stamps: FileStamps,
     vocabulary: Vocabulary,
-    is_cut: bool,
+    buffer_rows: int | None,
 ) -> ChunkSource:
     stamps.check()
     mapped = map_files(paths, columns)
@@ -129,7 +129,7 @@ def _map_again(
         raise ValueError(f"{paths} were compressed after the Loader was made: make a new Loader")
     source = MappedSource(mapped, columns, stamps)
     source.use_vocabulary(vocabulary)
-    return source.cut_for_shuffle() if is_cut else source
+    return source if buffer_rows is None else source.cut_for_shuffle(buffer_rows)
 
 
 class Mapped(NamedTuple):

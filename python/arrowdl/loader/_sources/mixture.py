@@ -38,7 +38,7 @@ class Member:
     source : IndexedSource
     seed : int
     buffer_size : int, optional
-        Of its shuffle; None for its own order.
+        Of its shuffle; None for its own order, and until the mixture is cut for a shuffle.
     is_loader : bool
         Whether seed and buffer are its own, and not of the mixture.
     """
@@ -289,6 +289,22 @@ class MixedSource(IndexedSource):
     def count_member_rows(self) -> int:
         """Count the rows of all sources."""
         return sum(member.source.num_rows for member in self.members)
+
+    def cut_for_shuffle(self, rows: int) -> MixedSource:
+        """Cut the sources that are no Loaders, which share the buffer."""
+        made = copy(self)
+        share = max(1, rows // len(self.members))
+        made.members = [
+            own
+            if own.is_loader
+            else replace(own, source=own.source.cut_for_shuffle(share), buffer_size=share)
+            for own in self.members
+        ]
+        made._other = None
+        return made
+
+    def estimate_row_bytes(self) -> float:
+        return max(member.source.estimate_row_bytes() for member in self.members)
 
     @property
     def column_names(self) -> list[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl.loader._sources.file_plan import FilePlan, PlannedFile, PlannedTable
@@ -79,16 +80,16 @@ class PlannedUnit:
     handle : _Handle
     groups : tuple of int
         Of the file; empty for a file without row groups.
-    shares : mapping of str to float
-        As in `FilePlan`.
+    plan : FilePlan
     """
 
     def __init__(
-        self, file: PlannedFile, handle: _Handle, groups: tuple[int, ...], shares: Any
+        self, file: PlannedFile, handle: _Handle, groups: tuple[int, ...], plan: FilePlan
     ) -> None:
         self.file = file
         self.path = file.path
-        self.shares = shares
+        self.shares = plan.shares
+        self.row_bytes = plan.row_bytes
         self.partition_expression = handle.partition
         self._handle = handle
         self._groups = groups
@@ -114,7 +115,9 @@ class PlannedUnit:
 
     def subset(self, row_group_ids: Sequence[int]) -> PlannedUnit:
         """Return other row groups of the file."""
-        return PlannedUnit(self.file, self._handle, tuple(row_group_ids), self.shares)
+        made = copy(self)
+        made._groups = tuple(row_group_ids)
+        return made
 
     def make(self) -> ds.Fragment:
         """Make pyarrow's fragment; the first of a file reads its footer."""
@@ -149,7 +152,7 @@ def make_units(
         if kept is None or file.path in kept:
             groups: list[tuple[int, ...]] = [(group,) for group in file.groups] or [()]
             handle = _Handle(file, dataset, partition)
-            units += [PlannedUnit(file, handle, own, plan.shares) for own in groups]
+            units += [PlannedUnit(file, handle, own, plan) for own in groups]
     return units
 
 

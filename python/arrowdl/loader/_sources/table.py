@@ -14,6 +14,7 @@ from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.fields import choose_columns, select_fields
+from arrowdl.loader._sources.row_bytes import estimate_row
 from arrowdl.loader._sources.vocabulary import (
     TableBuilder,
     Vocabulary,
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Small blocks of a table mix well when they are permuted; large ones cost less to put together.
-_TABLE_UNIT_ROWS = 4_096
+_BLOCKS_OF_BUFFER = 512
+_MOST_BLOCK_ROWS = 4_096
+_MOST_BLOCKS = 2**17
 # Gathering so many bytes takes less time than starting a thread.
 _SMALL_BYTES = 2**17
 
@@ -74,9 +77,10 @@ class ChunkSource(IndexedSource):
     def _ends(self) -> list[int]:
         return list(accumulate(map(len, self._arrays)))
 
-    def cut_for_shuffle(self) -> ChunkSource:
+    def cut_for_shuffle(self, rows: int) -> ChunkSource:
         cut = copy(self)
-        cut._set_units(_TABLE_UNIT_ROWS)
+        block = min(_MOST_BLOCK_ROWS, max(rows // _BLOCKS_OF_BUFFER, self._total // _MOST_BLOCKS))
+        cut._set_units(max(1, self._total if rows >= self._total else block))
         return cut
 
 
@@ -100,13 +104,18 @@ class TableSource(ChunkSource):
         self._dictionaries = Dictionaries()
         self._arrays: list[_core.DeviceArray] = []  # the chunks, made when they are first read
         self._total = table.num_rows
-        is_short = table.num_rows <= _TABLE_UNIT_ROWS
+        is_short = table.num_rows <= _MOST_BLOCK_ROWS
         self.is_small = is_short and self._table.nbytes <= _SMALL_BYTES
         self._set_units(max(1, table.num_rows))
 
     @property
     def column_names(self) -> list[str]:
         return list(self._table.column_names)
+
+    def estimate_row_bytes(self) -> float:
+        columns = zip(self._table.schema, self._table.columns, strict=True)
+        sizes = {field.name: column.nbytes / max(1, self._total) for field, column in columns}
+        return estimate_row(self._table.schema, sizes, 0.0)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)
@@ -195,6 +204,9 @@ class DeviceSource(ChunkSource):
     @property
     def column_names(self) -> list[str]:
         return list(self._columns)
+
+    def estimate_row_bytes(self) -> float:
+        return sum(array.nbytes for array in self._arrays) / max(1, self._total)
 
     def use_vocabulary(self, vocabulary: Vocabulary) -> None:
         super().use_vocabulary(vocabulary)

@@ -1,0 +1,61 @@
+"""The rows of the shuffle buffer: as many as fit, and what to say if these are not all rows."""
+
+from __future__ import annotations
+
+import logging
+
+from arrowdl.loader._epoch.lanes import LANES
+from arrowdl.loader._options import Options
+from arrowdl.loader._sources.base import IndexedSource, Source
+from arrowdl.loader._sources.mixture import MixedSource
+from arrowdl.loader._sources.row_bytes import BUFFER_TEXT, count_buffer_rows
+
+_log = logging.getLogger("arrowdl.loader")
+
+
+def settle_buffer(source: Source, options: Options) -> Options:
+    """Return the options with the rows that ``buffer_size="auto"`` means.
+
+    Those of a stream are known when it is read.
+    """
+    buffers = options.shuffle or options.bucket_by is not None
+    if options.buffer_size != "auto" or not buffers or not isinstance(source, IndexedSource):
+        return options
+    return options.with_buffer(count_buffer_rows(source.estimate_row_bytes()))
+
+
+def log_buffer(source: Source, options: Options, *, is_auto: bool) -> None:
+    """Log if the shuffle buffer has fewer rows than the source, or one of a mixture.
+
+    It is a warning if nobody chose the size, and rows of few row groups are mixed.
+    """
+    if not (options.shuffle and isinstance(source, IndexedSource)):
+        return
+    sources = [("", source, options.buffer_rows)]
+    if isinstance(source, MixedSource):
+        sources = [
+            (f' of "{own.name}"', own.source, own.buffer_size or 0)
+            for own in source.members
+            if not own.is_loader
+        ]
+    small = [own for own in sources if own[2] < own[1].num_rows]
+    if not small:
+        return
+    name, largest, size = max(small, key=lambda own: own[1].num_rows)
+    rows, units = largest.num_rows, sum(count > 0 for count in largest.units)
+    parts = min(units, max(LANES, size * units // rows))
+    level = logging.WARNING if is_auto and units < LANES else logging.INFO
+    fits = f" (what fits into {BUFFER_TEXT})" if is_auto else ""
+    _log.log(
+        level,
+        "the shuffle buffer has %d%s of %d rows%s, and mixes rows of %d of %d row groups or blocks "
+        "at a time: buffer_size=%d mixes all, a number between these more, with memory for as many "
+        "rows",
+        size,
+        fits,
+        rows,
+        name,
+        parts,
+        units,
+        rows * (len(source.members) if isinstance(source, MixedSource) else 1),
+    )

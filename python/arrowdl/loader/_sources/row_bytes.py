@@ -1,0 +1,151 @@
+"""How many rows fit into a shuffle buffer: estimates of the bytes of a row, from the data alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from arrowdl import _core
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BUFFER_BYTES = 2**28
+BUFFER_TEXT = "256 MiB"
+
+_ORDER_BYTES = 8  # of a row's place in the order of a buffer
+_DIGITS = 3  # binary, of a number of rows: sizes that differ a little give the same number
+_OFFSET_BYTES = 4.0
+_SHORT_BYTES = 16.0  # of a string, if nothing is known of it
+# Rows of a stream are measured after so many: the second number only if rows are small.
+_SAMPLES = (64, 1_024)
+_SAMPLE_BYTES = 2**24
+# Bytes of the values of a Parquet column, by its physical type; not of those of any length.
+_WIDTHS = {"BOOLEAN": 0.125, "INT32": 4.0, "INT64": 8.0, "INT96": 8.0, "FLOAT": 4.0, "DOUBLE": 8.0}
+
+
+def count_buffer_rows(row_bytes: float) -> int:
+    """Count the rows that fit into a shuffle buffer: the same number for sizes that are near."""
+    rows = int(BUFFER_BYTES / (max(0.0, row_bytes) + _ORDER_BYTES))
+    shift = max(0, rows.bit_length() - _DIGITS)
+    return max(1, rows >> shift << shift)
+
+
+def measure_type(type: pa.DataType) -> float | None:
+    """Return the bytes of a value; None if values of the type differ."""
+    import pyarrow as pa
+
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return measure_type(type.storage_type)
+    if types.is_dictionary(type):
+        return measure_type(type.index_type)
+    if types.is_null(type):
+        return 0.0
+    if types.is_fixed_size_list(type):
+        item = measure_type(type.value_type)
+        return None if item is None else item * type.list_size
+    if types.is_struct(type):
+        own = [measure_type(type.field(i).type) for i in range(type.num_fields)]
+        known = [size for size in own if size is not None]
+        return sum(known) if len(known) == len(own) else None
+    try:
+        return float(type.bit_width) / 8
+    except ValueError:
+        return None
+
+
+def measure_schema(schema: pa.Schema) -> float | None:
+    """Return the bytes of a row; None if rows of the schema differ."""
+    own = [measure_type(field.type) for field in schema]
+    known = [size for size in own if size is not None]
+    return sum(known) if len(known) == len(own) else None
+
+
+def estimate_row(schema: pa.Schema, sizes: Mapping[str, float], other: float) -> float:
+    """Estimate the bytes of a row in memory.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    sizes : mapping of str to float
+        Of a row in columns whose values differ.
+    other : float
+        Of a row in all columns of that kind that `sizes` lacks, as they are stored; 0 if unknown.
+    """
+    total, unknown = 0.0, 0
+    for field in schema:
+        size = measure_type(field.type)
+        if size is None:
+            size = sizes.get(field.name, sizes.get(field.name.partition(".")[0]))
+        if size is None:
+            unknown += 1
+        else:
+            total += size
+    return total + max(other if unknown else 0.0, unknown * _SHORT_BYTES)
+
+
+def measure_row_group(group: Any) -> dict[str, float]:
+    """Estimate the bytes in memory of a row in each column, by the footer of a Parquet file.
+
+    Encoded values may be much smaller than decoded ones: those of a dictionary are numbers.
+
+    Parameters
+    ----------
+    group : pyarrow.parquet.RowGroupMetaData
+    """
+    sizes: dict[str, float] = {}
+    rows = max(1, group.num_rows)
+    for i in range(group.num_columns):
+        chunk = group.column(i)
+        name, *levels = chunk.path_in_schema.split(".")
+        offsets = _OFFSET_BYTES * rows if levels else 0.0
+        sizes[name] = sizes.get(name, 0.0) + (offsets + _measure_chunk(chunk)) / rows
+    return sizes
+
+
+def _measure_chunk(chunk: Any) -> float:
+    width = _WIDTHS.get(chunk.physical_type)
+    if width is not None:
+        return width * float(chunk.num_values)
+    stored, values = float(chunk.total_uncompressed_size), max(1, chunk.num_values)
+    if not chunk.has_dictionary_page:
+        return stored
+    found = chunk.statistics
+    if found is not None and found.has_min_max:
+        value = sum(map(_count_bytes, (found.min, found.max))) / 2
+    else:  # there may be any number of different values, from one to all
+        value = stored / math.sqrt(values)
+    return max(stored, values * (_OFFSET_BYTES + value))
+
+
+def _count_bytes(value: Any) -> float:
+    return float(len(value)) if isinstance(value, (str, bytes)) else _SHORT_BYTES
+
+
+def measure_stream(stream: _core.DeviceStream) -> tuple[float, _core.DeviceStream]:
+    """Return the bytes of a row, by the first rows of a stream, and the stream with all rows."""
+    taken: list[_core.DeviceArray] = []
+    size = 0.0
+    for rows in _SAMPLES:
+        while sum(map(len, taken)) < rows and (array := next(stream, None)) is not None:
+            taken.append(array)
+        if not taken:
+            return 0.0, stream
+        # Copied: the parts that a stream comes in do not count.
+        sample = next(_core.chain([*taken, taken[0][:0]]).slice(0, rows).rebatch(rows), None)
+        if sample is not None:
+            size = sample.nbytes / len(sample)
+        if size * _SAMPLES[-1] > _SAMPLE_BYTES:
+            break
+    return size, _core.from_arrow_stream(_join(taken, stream))
+
+
+def _join(
+    taken: list[_core.DeviceArray], stream: _core.DeviceStream
+) -> Iterator[_core.DeviceArray]:
+    while taken:
+        yield taken.pop(0)
+    yield from itertools.chain(stream)

@@ -1,0 +1,406 @@
+"""How well a shuffle mixes sorted rows: the spread of the means of its batches."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._epoch.lanes import Lanes, arrange_units
+from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.table import TableSource
+from helpers.random_cases import choose_examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROWS, BATCH = 400_000, 256
+EVEN = 1.2  # times the spread of a permutation: of 1,500 batches it is known to 2 %
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Nine floats, of which the first one is sorted: 14 MB."""
+    draw = np.random.default_rng(0)
+    columns = {f"c{i}": draw.random(ROWS, dtype=np.float32) for i in range(8)}
+    return pa.table({"x": np.linspace(0, 1, ROWS, dtype=np.float32), **columns})
+
+
+@pytest.fixture(scope="module")
+def folder(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mixing")
+    pl.from_arrow(table).write_parquet(folder / "polars.parquet")  # type: ignore[union-attr]
+    table.to_pandas().to_parquet(folder / "pandas.parquet")
+    os.mkdir(folder / "forty")
+    for i in range(40):
+        pq.write_table(table.slice(i * 10_000, 10_000), folder / "forty" / f"{i:02}.parquet")
+    with pa.ipc.new_file(folder / "mapped.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=50_000)
+    column = table.select(["x"])
+    for units in (4, 8, 16, 40, 200):
+        pq.write_table(column, folder / f"{units} units.parquet", row_group_size=ROWS // units)
+    return folder
+
+
+def measure(batches: list[Any], spread: float = 1 / math.sqrt(12)) -> float:
+    """Return the spread of means over that of a permutation of values of a uniform spread."""
+    means = [batch.mean(dtype=np.float64) for batch in batches if len(batch) == BATCH]
+    permuted = spread * math.sqrt((ROWS - BATCH) / (ROWS - 1) / BATCH)
+    return float(np.std(means) / permuted)
+
+
+def read(source: Any, **options: Any) -> list[Any]:
+    size: dict[str, Any] = {} if "global_batch_size" in options else {"batch_size": BATCH}
+    loader = arrowdl.Loader(source, **size, framework="numpy", shuffle=True, seed=1, **options)
+    batches = [batch["x"] for batch in loader]
+    assert np.array_equal(np.sort(np.concatenate(batches)), np.linspace(0, 1, ROWS, dtype="f4"))
+    return batches
+
+
+@pytest.mark.parametrize("name", ["polars.parquet", "pandas.parquet", "forty", "mapped.arrow", ""])
+@pytest.mark.parametrize("splits", [None, 8])
+def test_rows_that_fit_the_buffer_are_mixed_as_by_a_permutation(
+    name: str, splits: int | None, folder: Path, table: pa.Table
+) -> None:
+    source: Any = folder / name if name else table
+    options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
+    assert 0.8 < measure(read(source, **options)) < EVEN
+
+
+@pytest.mark.parametrize("name", ["pandas.parquet", "forty", ""])
+def test_each_rank_gets_rows_from_everywhere(name: str, folder: Path, table: pa.Table) -> None:
+    loader = arrowdl.Loader(
+        folder / name if name else table,
+        global_batch_size=8 * BATCH,
+        framework="numpy",
+        shuffle=True,
+        rank=3,
+        world_size=8,
+    )
+    assert 0.8 < measure([batch["x"] for batch in loader]) < EVEN
+
+
+def test_a_stream_that_fits_is_permuted(table: pa.Table) -> None:
+    assert 0.8 < measure(read(table.to_reader)) < EVEN
+
+
+@pytest.mark.parametrize("units", [8, 16, 40, 200])
+@pytest.mark.parametrize("rows", [2_000, 30_000, 150_000])
+@pytest.mark.parametrize("splits", [None, 8])
+def test_a_smaller_buffer_gets_rows_of_several_row_groups(
+    units: int, rows: int, splits: int | None, folder: Path
+) -> None:
+    options = {} if splits is None else {"global_batch_size": BATCH, "splits": splits}
+    path = folder / f"{units} units.parquet"
+    # Of eight lanes without a buffer, 1.22 is the bound: 256 / 8**3 more than the square of 1.
+    assert measure(read(path, buffer_size=rows, **options)) < (1.35 if rows == 2_000 else EVEN)
+
+
+def test_the_spread_of_few_row_groups_falls_with_the_buffer(folder: Path) -> None:
+    spreads = [
+        measure(read(folder / "4 units.parquet", buffer_size=rows))
+        for rows in (2_000, 100_000, 300_000)
+    ]
+    assert sorted(spreads, reverse=True) == spreads
+    assert spreads[0] < 1.5
+    assert spreads[1] < EVEN
+
+
+@pytest.mark.parametrize("rows", [1_000, 65_536])
+def test_a_table_that_does_not_fit_is_mixed_in_small_blocks(rows: int, table: pa.Table) -> None:
+    assert measure(read(table, buffer_size=rows)) < EVEN
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=30),
+    st.integers(1, 9),
+    st.integers(1, 50),
+    st.sampled_from([None, 0.0, 0.7]),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=choose_examples(60, 2_000), deadline=None)
+def test_random_spans_of_lanes(
+    units: list[int], count: int, rows: int, phase: float | None, draw: random.Random
+) -> None:
+    """Any span is that part of the whole, and the rows of units take turns by their share."""
+    source = make_source(units)
+    order = draw.sample([unit for unit, size in enumerate(units) if size], k=sum(map(bool, units)))
+    lanes = Lanes(source, order, count, rows, phase)
+    total = sum(units)
+    whole = list_ids(lanes.read(0, total))
+    assert sorted(whole) == list(range(total))
+    for _ in range(4):
+        start, stop = sorted((draw.randint(0, total), draw.randint(0, total)))
+        assert list_ids(lanes.read(start, stop)) == whole[start:stop]
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 12), st.integers(0, 2**64 - 1))
+def test_random_arrangements_have_each_unit_once(
+    units: list[int], sequences: int, seed: int
+) -> None:
+    order, lanes, _ = arrange_units(make_source(units), seed, sequences)
+    assert sorted(order.units) == [unit for unit, rows in enumerate(units) if rows]
+    assert lanes >= 1
+
+
+def make_source(units: list[int]) -> IndexedSource:
+    """Return rows with the numbers from 0, in units of these sizes."""
+    source = TableSource(pa.table({"id": pa.array(range(sum(units)), pa.int64())}), None)
+    starts = [0, *itertools.accumulate(units)]
+
+    def read(chosen: Sequence[int], readers: int = 1) -> Any:
+        table = source._table
+        parts = [table[starts[unit] : starts[unit + 1]] for unit in chosen]
+        return arrowdl.from_arrow_stream(pa.concat_tables([table[:0], *parts]))
+
+    source.units, source.read = units, read  # type: ignore[method-assign]
+    return source
+
+
+def list_ids(stream: Any) -> list[int]:
+    return [i for array in stream for i in pa.array(array.field("id")).to_pylist()]
+
+
+def test_turns_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two lanes of 16 and 8 rows, six rows at a time: four of the one and two of the other."""
+    monkeypatch.setattr("arrowdl.loader._epoch.lanes._LEAST_ROWS", 1)
+    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6)
+    read = list_ids(lanes.read(0, 24))
+    assert read[:12] == [0, 1, 2, 3, 16, 17, 4, 5, 6, 7, 18, 19]
+    lanes = Lanes(make_source([16, 8]), [0, 1], 2, 6, 0.25)
+    assert list_ids(lanes.read(0, 6)) == [4, 5, 6, 7, 22, 23]
+
+
+def test_epochs_begin_elsewhere_in_few_row_groups(folder: Path) -> None:
+    path = folder / "4 units.parquet"
+    loader = arrowdl.Loader(path, BATCH, framework="numpy", shuffle=True, buffer_size=BATCH)
+    begins = []
+    for epoch in range(3):
+        loader.set_epoch(epoch)
+        begins.append(set(next(iter(loader))["x"].tolist()))
+    assert not begins[0] & begins[1] & begins[2]
+
+
+# ---- the number of rows that fit
+
+
+def find_rows(source: Any, **options: Any) -> int:
+    rows = arrowdl.Loader(source, 8, shuffle=True, **options).state_dict()["buffer_size"]
+    assert isinstance(rows, int)
+    return rows
+
+
+def test_the_buffer_has_as_many_rows_as_fit(folder: Path, table: pa.Table) -> None:
+    """36 bytes a row, and 8 for its place in the order: of the number, three bits are kept."""
+    expected = 5 << 20
+    assert expected <= 2**28 / 44 < 6 << 20
+    for source in (folder / "polars.parquet", folder / "pandas.parquet", folder / "forty", table):
+        assert find_rows(source) == expected
+    assert find_rows(folder / "mapped.arrow") == expected
+    assert find_rows(folder / "mapped.arrow", memory_map=False) == expected
+    assert find_rows(folder / "polars.parquet", decoder="polars") == expected
+    assert find_rows(table, columns=["x"]) == 5 << 22
+    plan = arrowdl.Loader(folder / "forty", 8).plan()
+    assert find_rows(folder / "forty", plan=plan) == expected
+
+
+def test_encoded_values_count_as_they_are_in_memory(tmp_path: Path) -> None:
+    """A Parquet file has the number of a value in a dictionary, of a few bits."""
+    rows = 20_000
+    table = pa.table(
+        {
+            "text": ["a" * 1_000, "b" * 1_000] * (rows // 2),
+            "tokens": pa.array([[1] * 500] * rows, pa.list_(pa.int64())),
+            "label": pa.array([7] * rows, pa.int64()),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert os.path.getsize(tmp_path / "a.parquet") < 100_000
+    plan = arrowdl.Loader(tmp_path, 8).plan()
+    plan.save(tmp_path / "plan")
+    for options in ({}, {"plan": plan}, {"plan": tmp_path / "plan"}):
+        assert find_rows(tmp_path / "a.parquet", **options) == find_rows(table) == 3 << 14
+    assert find_rows(tmp_path / "a.parquet", columns=["label"]) == 1 << 24
+
+
+def test_wide_rows_are_few(tmp_path: Path) -> None:
+    image = pa.array([os.urandom(1 << 20) for _ in range(3)] * 100, pa.large_binary())
+    table = pa.table({"image": image.dictionary_encode()})
+    assert find_rows(table) > 1 << 20  # a number each
+    wide = pa.table({"image": image})
+    assert find_rows(wide) == 224
+    pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50)
+    assert find_rows(tmp_path) < 1_000
+    pq.write_table(wide, tmp_path / "a.parquet", row_group_size=50, use_dictionary=False)
+    assert find_rows(tmp_path) == 224
+    loader = arrowdl.Loader(tmp_path, 8, shuffle=True, framework="numpy", ragged="offsets")
+    assert sum(len(batch["image"][1]) - 1 for batch in loader) == 300
+
+
+def test_a_number_of_rows_stays_one(table: pa.Table) -> None:
+    assert find_rows(table, buffer_size=1_234) == 1_234
+    for size in (0, "all", 1.5, None):
+        with pytest.raises(ValueError, match="buffer_size="):
+            arrowdl.Loader(table, 8, buffer_size=size)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="buffer_size="):
+        arrowdl.Loader.mix({"a": table}, 8, weights={"a": 1}, buffer_size="all")  # type: ignore
+
+
+def test_a_mixture_shares_the_buffer(table: pa.Table) -> None:
+    wide = pa.table({"x": table["x"], "y": table["c0"]})
+    narrow = wide.slice(0, 1_000)
+    loader = arrowdl.Loader.mix({"a": wide, "b": narrow}, 8, weights={"a": 1, "b": 1}, shuffle=True)
+    members = loader._source.members  # type: ignore[union-attr]
+    rows = loader.state_dict()["buffer_size"]
+    assert rows == 1 << 24
+    assert [member.buffer_size for member in members] == [rows // 2] * 2
+
+
+def test_the_windows_of_buckets_stay_small(table: pa.Table) -> None:
+    lengths = pa.table({"n": pa.array(range(100_000), pa.int32())})
+    for shuffle in (False, True):
+        loader = arrowdl.Loader(lengths, 8, bucket_by="n", shuffle=shuffle)
+        assert loader.state_dict()["steps"]["window"] == 65_536
+    wide = pa.table({"n": ["a" * 100_000] * 100})
+    loader = arrowdl.Loader(wide, 8, bucket_by="n")
+    assert 1_000 < loader.state_dict()["steps"]["window"] < 4_000
+
+
+# ---- states
+
+
+def test_a_state_keeps_its_number_of_rows(folder: Path) -> None:
+    """The columns that are read decide on what fits, and not on the rows of an epoch."""
+    path = folder / "forty"
+    saved = arrowdl.Loader(path, 100, framework="numpy", shuffle=True, buffer_size=70_000)
+    expected = [batch["x"].tolist() for batch in saved]
+    saved.set_epoch(0)
+    batches = iter(saved)
+    for _ in range(1_000):
+        next(batches)
+    state = saved.state_dict()
+    loader = arrowdl.Loader(path, 100, framework="numpy", shuffle=True, columns=["x"])
+    before = loader.state_dict()
+    loader.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in loader] == expected[1_000:]
+    assert loader.state_dict()["buffer_size"] == 70_000
+    loader.load_state_dict(before)
+    assert loader.state_dict() == before
+    with pytest.raises(ValueError, match="another seed"):
+        loader.load_state_dict({**state, "seed": 9})
+    assert loader.state_dict() == before, "a state that is refused changes nothing"
+    with pytest.raises(ValueError, match=r"another buffer_size \(5242880, here 70000\)"):
+        saved.load_state_dict(arrowdl.Loader(path, 100, shuffle=True).state_dict())
+
+
+def test_a_state_of_a_mixture_keeps_its_number_of_rows(table: pa.Table) -> None:
+    def make(**options: Any) -> arrowdl.Loader:
+        sources = {"a": table.select(["x"]), "b": table.slice(0, 999).select(["x"])}
+        weights = {"a": 3, "b": 1}
+        return arrowdl.Loader.mix(
+            sources, 96, weights=weights, shuffle=True, framework="numpy", **options
+        )
+
+    saved = make(buffer_size=5_000)
+    batches = iter(saved)
+    for _ in range(7):
+        next(batches)
+    state = saved.state_dict()
+    expected = [next(batches)["x"].tolist() for _ in range(4)]
+    loader = make()
+    loader.load_state_dict(state)
+    resumed = iter(loader)
+    assert [next(resumed)["x"].tolist() for _ in range(4)] == expected
+
+
+def test_a_stream_that_fits_has_states(table: pa.Table) -> None:
+    def make(**options: Any) -> arrowdl.Loader:
+        batches = pa.RecordBatchReader.from_batches
+        made = table.select(["x"]).slice(0, 5_000)
+        return arrowdl.Loader(
+            lambda: batches(made.schema, made.to_batches(max_chunksize=chunk)),
+            50,
+            framework="numpy",
+            shuffle=True,
+            **options,
+        )
+
+    chunk = 7
+    loader = make()
+    batches = iter(loader)
+    begin = [next(batches)["x"].tolist() for _ in range(3)]
+    state = loader.state_dict()
+    assert state["buffer_size"] == 0, "the first rows decide"
+    rest = [batch["x"].tolist() for batch in batches]
+    read = [value for batch in begin + rest for value in batch]
+    assert sorted(read) == table["x"][:5_000].to_pylist()
+    chunk = 4_000
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in resumed] == rest
+    with pytest.raises(ValueError, match=r"\('auto', here 9\)"):
+        make(buffer_size=9).load_state_dict(state)
+
+
+def test_a_stream_of_wide_rows_holds_few() -> None:
+    made = []
+
+    def open() -> Any:
+        def list_batches() -> Iterator[pa.RecordBatch]:
+            for i in range(400):
+                made.append(i)
+                yield pa.record_batch([pa.array([bytes(1 << 20)])], names=["image"])
+
+        return pa.RecordBatchReader.from_batches(pa.schema({"image": pa.binary()}), list_batches())
+
+    loader = arrowdl.Loader(open, 4, shuffle=True, framework="numpy", ragged="offsets", prefetch=0)
+    next(iter(loader))
+    assert len(made) <= 225
+
+
+# ---- what is logged
+
+
+def test_a_buffer_that_is_too_small_is_logged(
+    folder: Path, table: pa.Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "arrowdl.loader")
+    loader = arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True, buffer_size=50_000)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    text = record.getMessage()
+    assert "has 50000 of 400000 rows" in text
+    assert "rows of 8 of 40 row groups" in text
+    assert "buffer_size=400000 mixes all" in text
+    next(iter(loader))
+    loader.map(len)
+    assert len(caplog.records) == 1
+    caplog.clear()
+    arrowdl.Loader(folder / "40 units.parquet", 8, shuffle=True)
+    arrowdl.Loader(folder / "40 units.parquet", 8, buffer_size=8)
+    arrowdl.Loader(table, 8, shuffle=True)
+    assert not caplog.records
+
+
+def test_a_few_row_groups_that_do_not_fit_are_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arrowdl.loader._sources.row_bytes.BUFFER_BYTES", 2**20)
+    for units, count in ((40, 0), (4, 1)):
+        caplog.clear()
+        arrowdl.Loader(folder / f"{units} units.parquet", 8, shuffle=True)
+        assert len(caplog.records) == count
+    assert "(what fits into 256 MiB)" in caplog.text
+    caplog.clear()
+    arrowdl.Loader.mix({"a": folder / "4 units.parquet"}, 8, weights={"a": 1}, shuffle=True)
+    assert 'rows of "a"' in caplog.text
