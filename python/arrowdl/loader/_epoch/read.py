@@ -173,7 +173,9 @@ class EpochRows:
         group: list[Span] = []
         for span in spans:
             is_near = bool(group) and group[-1].stop <= span.start
-            if not is_near or self._find_block(group[-1].stop - 1) != self._find_block(span.start):
+            if not is_near or (
+                self._find_block(group[-1].stop - 1) + 1 < self._find_block(span.start)
+            ):
                 if group:
                     yield group
                 group = []
