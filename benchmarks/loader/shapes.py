@@ -268,7 +268,7 @@ def _print_probe(name: str, kind: str) -> None:
     (shape,) = [shape for shape in SHAPES if shape.name == name]
     _drain(arrowdl.Loader(pa.table({"x": [1.0]}), 1))  # imports
     begin = _make_pass(shape, _write_files(shape, DATA), kind)
-    before = _read_memory("VmRSS")
+    before = read_memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
     first = []
     for _ in range(FIRST_BATCHES):
@@ -280,11 +280,11 @@ def _print_probe(name: str, kind: str) -> None:
         _drain(batches)
         del batches
         if len(first) == 1:
-            memory = _read_memory("VmHWM") - before
+            memory = read_memory("VmHWM") - before
     print(json.dumps({"first": min(first), "memory": memory}))
 
 
-def _read_memory(name: str) -> int:
+def read_memory(name: str) -> int:
     """Return bytes of this process that Linux counts."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):

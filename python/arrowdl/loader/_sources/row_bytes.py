@@ -110,7 +110,7 @@ def _measure_chunk(chunk: Any) -> float:
     width = _WIDTHS.get(chunk.physical_type)
     if width is not None:
         return width * float(chunk.num_values)
-    stored, values = float(chunk.total_uncompressed_size), max(1, chunk.num_values)
+    stored, values = float(chunk.total_uncompressed_size), max(1.0, float(chunk.num_values))
     if not chunk.has_dictionary_page:
         return stored
     found = chunk.statistics
