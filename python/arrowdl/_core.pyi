@@ -913,8 +913,8 @@ class Tensor:
         copy: bool | None = None,
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
-    def _as_bytes(self) -> Tensor:
-        """The memory of values of less than a byte as uint8, in place of this tensor."""
+    def _as_integers(self, is_copied: bool) -> Tensor:
+        """The memory as unsigned integers, packed values as bytes, in place of this tensor. Raises BufferError if the consumer copies it and must not."""
 
 @final
 class TensorBlock:

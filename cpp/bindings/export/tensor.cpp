@@ -50,21 +50,24 @@ Tensor::Content Tensor::take(PyObject* self) {
   return content;
 }
 
-Tensor Tensor::as_bytes(PyObject* self) {
-  const auto as_bytes = [](OwnedTensor tensor) {
+Tensor Tensor::as_integers(PyObject* self, bool is_copied) {
+  const auto bits = static_cast<uint8_t>(dtype_->itemsize() * 8);
+  const Dtype* dtype = find_dtype(DLDataType{kDLUInt, bits, 1});
+  if (dtype == nullptr) raise_buffer_error("no unsigned integer is as wide as ", dtype_->name);
+  const auto as_integers = [dtype](OwnedTensor tensor) {
     TensorView view = view_tensor(tensor);
-    view.dtype = find_dtype("uint8");
+    view.dtype = dtype;
     return make_tensor(view, std::move(tensor));
   };
-  if (in_place_) {
+  if (in_place_ && is_copied) {
     raise_buffer_error("copy=False: values of ", dtype_->name,
                        " would be copied from their bytes: allow it with copy=None");
   }
   Content content = take(self);
-  if (!content.read) return {as_bytes(std::move(content.tensor)), false};
-  return {device_, *find_dtype("uint8"),
-          [as_bytes, read = std::move(content.read)](const Order& order) {
-            return as_bytes(read(order));
+  if (!content.read) return {as_integers(std::move(content.tensor)), false};
+  return {device_, *dtype,
+          [as_integers, read = std::move(content.read)](const Order& order) {
+            return as_integers(read(order));
           },
           false};
 }
@@ -121,9 +124,13 @@ void register_tensor(py::module_& m) {
         PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &method));
   }
   type.def(
-          "_as_bytes",
-          [](const py::object& self) { return self.cast<Tensor&>().as_bytes(self.ptr()); },
-          "The memory of values of less than a byte as uint8, in place of this tensor.")
+          "_as_integers",
+          [](const py::object& self, bool is_copied) {
+            return self.cast<Tensor&>().as_integers(self.ptr(), is_copied);
+          },
+          py::arg("is_copied"),
+          "The memory as unsigned integers, packed values as bytes, in place of this tensor. "
+          "Raises BufferError if the consumer copies it and must not.")
       .def_property_readonly("dtype", &Tensor::dtype, "The element type by name.");
 }
 

@@ -26,16 +26,17 @@ OwnedTensor read_on(const Device& device, const ReadTensor& read, const Order& o
 class Tensor {
  public:
   Tensor() = default;  ///< holds nothing yet
-  /// With `in_place` the consumer must share the memory: `as_bytes` raises.
+  /// With `in_place` the consumer must share the memory.
   Tensor(OwnedTensor tensor, bool in_place);
   Tensor(const Device& device, const Dtype& dtype, ReadTensor read, bool in_place);
 
   /// `self` is the Python object of this tensor, in each function that consumes it.
   pybind11::object dlpack(PyObject* self, PyObject* stream, bool is_versioned);
   pybind11::tuple dlpack_device() const;
-  /// This tensor of elements of one byte as uint8: packed values as their bytes, of which
-  /// frameworks that read no packed values make a copy.
-  Tensor as_bytes(PyObject* self);
+  /// This tensor as unsigned integers of as many bytes: packed values as their bytes. Raises
+  /// BufferError if `is_copied`, by a framework that reads no packed values, where the consumer
+  /// must share the memory.
+  Tensor as_integers(PyObject* self, bool is_copied);
   const char* dtype() const { return dtype_->name; }
 
  private:

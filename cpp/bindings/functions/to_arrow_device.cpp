@@ -53,8 +53,13 @@ bool is_default(const ToArrowOptions& options) {
 
 DeviceArray convert_tensor(PyObject* tensor, const DLPackExchangeAPI* api,
                            const ToArrowOptions& options, PyObject* stream) {
-  TakenTensor taken = take_tensor_of(tensor, api, options.copy, stream);
-  return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
+  TakenTensor taken = take_tensor_of(tensor, api, options.copy, stream, Elements::kArrows);
+  if (taken.time_format.empty()) {
+    return to_arrow(std::move(taken.tensor), options, std::move(taken.event));
+  }
+  ToArrowOptions of_times = options;
+  of_times.time_format = std::move(taken.time_format);
+  return to_arrow(std::move(taken.tensor), of_times, std::move(taken.event));
 }
 
 /// Whether a tensor carries all of `type`: it has no unit, dictionary, or unknown extension.
@@ -153,7 +158,9 @@ Parameters
 tensor : tensor, mapping of str to tensor, or DLPack capsule
     An object with ``__dlpack__`` or the DLPack C exchange API; otherwise with
     ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. A tensor
-    of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. Dicts and
+    of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. NumPy's
+    datetime64 and timedelta64 in s, ms, us and ns become timestamps and durations, NaT becomes
+    null; NumPy arrays of ml_dtypes become the ``arrowdl.*`` types. Dicts and
     TensorDicts become structs, a torch jagged nested tensor becomes a list array. Arrow data is
     imported as by `from_arrow`; options of tensors raise BufferError if it has more than a tensor
     has: a unit, a dictionary, names of dimensions, an unknown extension type.

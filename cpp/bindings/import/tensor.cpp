@@ -1,7 +1,11 @@
 // Imports tensors from Python objects, ordered by an event.
 #include "import/tensor.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cctype>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -11,6 +15,7 @@
 #include "arrowdl/tensor_view.hpp"
 #include "import/array_interface.hpp"
 #include "import/buffer_protocol.hpp"
+#include "import/numpy.hpp"
 #include "support/arguments.hpp"
 #include "support/capsule.hpp"
 #include "support/device_streams.hpp"
@@ -258,9 +263,93 @@ TakenTensor take_packed(PyObject* object, const Dtype& dtype, Copy copy, PyObjec
   return taken;
 }
 
-TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy,
-                           PyObject* stream) {
+/// The dtypes of numbers that were asked for by `__dlpack__` before. Their objects are never
+/// released, so that a pointer stays what it was.
+class KnownDtypes {
+ public:
+  bool has(PyObject* dtype) const noexcept {
+    return std::any_of(known_.begin(), known_.end(), [dtype](const auto& row) {
+      return row.load(std::memory_order_relaxed) == dtype;
+    });
+  }
+  void add(const py::object& dtype) {
+    for (auto& row : known_) {
+      PyObject* empty = nullptr;
+      if (row.compare_exchange_strong(empty, dtype.ptr())) {
+        dtype.inc_ref();
+        return;
+      }
+      if (empty == dtype.ptr()) return;
+    }
+  }
+
+ private:
+  std::array<std::atomic<PyObject*>, 24> known_{};
+};
+
+KnownDtypes known_dtypes;
+
+/// Whether the name of a dtype, such as "<dtype: 'string'>", says that its elements are no numbers.
+bool names_no_numbers(std::string_view name) {
+  static constexpr std::string_view kNoNumbers[] = {"string", "str",      "bytes",  "unicode",
+                                                    "object", "resource", "variant"};
+  const auto is_in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  while (!name.empty()) {
+    const auto start = std::find_if(name.begin(), name.end(), is_in_word);
+    const auto end = std::find_if_not(start, name.end(), is_in_word);
+    std::string word(start, end);
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::find(std::begin(kNoNumbers), std::end(kNoNumbers), word) != std::end(kNoNumbers)) {
+      return true;
+    }
+    name.remove_prefix(static_cast<std::size_t>(end - name.begin()));
+  }
+  return false;
+}
+
+/// Raises for a tensor without numbers before its library is asked: TensorFlow 2.21 ends the
+/// process then.
+void check_numbers(PyObject* object, const py::object& dtype) {
+  if (!dtype) return;
+  const auto name = py::str(dtype).cast<std::string>();
+  if (!names_no_numbers(name)) return;
+  raise_buffer_error("the ", Py_TYPE(object)->tp_name, " of ", name,
+                     " has no numbers, and a tensor of DLPack has nothing else: pass strings as "
+                     "Arrow data, as pyarrow.array() of them");
+}
+
+/// `array` by a view of its elements as integers.
+TakenTensor take_view(ElementView view, Copy copy, PyObject* stream, Elements elements) {
+  if (elements == Elements::kDlpacks) {
+    raise_buffer_error("a NumPy array of ", view.time_format.empty() ? view.dtype->name : "times",
+                       " is no tensor of DLPack: pass array.view(\"uint",
+                       view.dtype->itemsize() * 8, "\")");
+  }
+  TakenTensor taken =
+      take_ready(view.integers.ptr(), view.integers.attr(names::dlpack), copy, stream);
+  TensorView retyped = view_tensor(taken.tensor);
+  retyped.dtype = view.dtype;
+  taken.tensor = make_tensor(retyped, std::move(taken.tensor));
+  taken.time_format = std::move(view.time_format);
+  return taken;
+}
+
+TakenTensor take_by_method(PyObject* object, const py::object& method, Copy copy, PyObject* stream,
+                           Elements elements) {
   check_unmasked(object);
+  const py::object dtype = find_attribute(object, names::dtype);
+  if (dtype && !known_dtypes.has(dtype.ptr())) {
+    const bool is_numpys = is_numpy_array(object);
+    if (!is_numpys) {
+      check_numbers(object, dtype);
+    } else if (std::optional<ElementView> view = view_numpy(object, dtype)) {
+      return take_view(std::move(*view), copy, stream, elements);
+    }
+    if (is_numpys || !is_shared_dtype(dtype)) known_dtypes.add(dtype);
+  }
   try {
     return take_ready(object, method, copy, stream);
   } catch (const py::error_already_set& error) {
@@ -298,6 +387,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
   }
   if (method) {
     PyErr_Clear();
+    check_numbers(object, find_attribute(object, names::dtype));
     OwnedTensor tensor = take_tensor(call_after_refusal(object, method, copy).ptr());
     const Device device = from_dl_device(tensor->device);
     const std::optional<StreamHandle> given = read_stream(device, stream);
@@ -310,7 +400,7 @@ TakenTensor take_refused(const DLPackExchangeAPI& api, PyObject* object, Copy co
 }
 
 TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Copy copy,
-                             PyObject* stream) {
+                             PyObject* stream, Elements elements) {
   DLManagedTensorVersioned* managed = nullptr;
   if (api.managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
     return take_refused(api, object, copy, stream);
@@ -324,7 +414,7 @@ TakenTensor take_by_exchange(const DLPackExchangeAPI& api, PyObject* object, Cop
   if (device.type == kDLCPU) return {std::move(tensor), {}};
   if (find_stream_backend(device) == nullptr) {
     const py::object method = find_attribute(object, names::dlpack);
-    if (method) return take_by_method(object, method, copy, stream);
+    if (method) return take_by_method(object, method, copy, stream, elements);
     raise_buffer_error("the ", Py_TYPE(object)->tp_name, " on ", to_string(device),
                        " may have pending work, and arrowdl has no runtime for that device to wait "
                        "with: copy it to the CPU with its framework first");
@@ -347,14 +437,18 @@ TakenTensor take_tensor_of(PyObject* object, Copy copy, PyObject* stream) {
 }
 
 TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy copy,
-                           PyObject* stream) {
-  if (api != nullptr) return take_by_exchange(*api, object, copy, stream);
+                           PyObject* stream, Elements elements) {
+  if (api != nullptr) return take_by_exchange(*api, object, copy, stream, elements);
   if (PyCapsule_CheckExact(object) != 0) return take_from_capsule(object, stream);
   const py::object method = find_attribute(object, names::dlpack);
   if (!method) {
     // Before the buffer protocol, by which dpctl exports memory that may have pending work.
     if (has_array_interface(object)) return take_array_interface(object, stream);
     if (PyObject_CheckBuffer(object) != 0) {
+      // Its buffer has the bytes of times, and none of the types of ml_dtypes.
+      if (const py::object array = find_numpy_scalar(object)) {
+        return take_by_method(array.ptr(), array.attr(names::dlpack), copy, stream, elements);
+      }
       read_stream(Device{}, stream);  // raises unless None: CPU memory has no streams
       return {take_buffer(object), {}};
     }
@@ -363,7 +457,7 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
                      "__cuda_array_interface__ or __sycl_usm_array_interface__, or to be a dict of "
                      "such tensors");
   }
-  return take_by_method(object, method, copy, stream);
+  return take_by_method(object, method, copy, stream, elements);
 }
 
 }  // namespace arrowdl::python

@@ -40,8 +40,9 @@ class DeviceArray {
  public:
   DeviceArray() = default;
 
-  /// Takes over `schema` and `array`, and checks the structs without reading buffers. The sizes of
-  /// buffers cannot be checked. Raises ValueError for structs that are malformed or contradict each
+  /// Takes over `schema` and `array`, and checks the structs without reading buffers, apart from the
+  /// sizes of the data buffers of views in memory of the CPU that is ready. The sizes of other
+  /// buffers cannot be checked, only that they fit the address space. Raises ValueError for structs that are malformed or contradict each
   /// other, and releases them. `releaser`, if given, releases both instead of their own callbacks.
   static DeviceArray import(OwnedSchema schema, OwnedDeviceArray array,
                             Releaser releaser = nullptr);
@@ -195,7 +196,8 @@ DeviceArray make_struct(const std::vector<std::string>& names,
 /// An array of `schema` without rows.
 DeviceArray make_empty(std::shared_ptr<const ParsedSchema> schema, Device device = {});
 
-/// Checks `array` against `type` as DeviceArray::import does. Raises ValueError.
-void validate_array(const Type& type, const ArrowArray& array);
+/// Checks `array` against `type` as DeviceArray::import does, with `reads_sizes` also the sizes of
+/// the data buffers of views, which a buffer holds. Raises ValueError.
+void validate_array(const Type& type, const ArrowArray& array, bool reads_sizes = false);
 
 ARROWDL_END_NAMESPACE

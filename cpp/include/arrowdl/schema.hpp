@@ -100,9 +100,13 @@ struct Type {
 /// The deepest nesting of types: deeper than real data, and shallow enough for any thread's stack.
 constexpr int kMaxDepth = 64;
 
+/// The most nodes of a schema. Children that several nodes share count each time: a few structs may
+/// otherwise stand for more nodes than can be visited.
+constexpr int64_t kMaxNodes = int64_t{1} << 22;
+
 /// Parses and checks `schema`, which must outlive the result. Raises ValueError for a released
-/// struct, a bad format string or metadata, wrong children, too many levels, and storage that
-/// contradicts the name of an extension.
+/// struct, a bad format string or metadata, wrong children, too many levels or nodes, and storage
+/// that contradicts the name of an extension.
 Type parse_schema(const ArrowSchema& schema);
 
 /// An ArrowSchema and its parsed form, shared by all arrays that have it.

@@ -1,6 +1,8 @@
 // Converts tensors to Arrow arrays.
 #pragma once
 
+#include <string>
+
 #include "arrowdl/copy_policy.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/owned.hpp"
@@ -20,6 +22,9 @@ struct ToArrowOptions {
   Copy copy = Copy::kIfNeeded;
   TensorLayout layout = TensorLayout::kAuto;
   BoolAs bool_as = BoolAs::kBool8;
+  /// Arrow's format of int64 elements that are times, such as "tsn:" or "tDs"; empty for numbers.
+  /// The lowest int64, NumPy's NaT, becomes null. The host has to be able to read the memory.
+  std::string time_format = {};
 };
 
 /// The tensor as an Arrow array that owns it: dimension 0 becomes the rows, a 0-D tensor one row.

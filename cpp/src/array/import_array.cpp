@@ -34,7 +34,8 @@ DeviceArray DeviceArray::import_storage(std::shared_ptr<Storage> storage) {
   const Type* type = &storage->schema->type;
   storage->device = from_arrow_device(root.device_type, root.device_id);
   check_event(root, storage->device);
-  validate_array(*type, root.array);
+  const bool is_ready = storage->device.type == kDLCPU && root.sync_event == nullptr;
+  validate_array(*type, root.array, is_ready);
   return DeviceArray(std::move(storage), type, &root.array, root.array.offset, root.array.length);
 }
 

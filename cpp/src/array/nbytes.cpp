@@ -1,6 +1,8 @@
 // Counts the bytes that an array takes.
+#include "array/row_access.hpp"
 #include "arrowdl/device_array.hpp"
 #include "arrowdl/error.hpp"
+#include "device/device_pointer.hpp"
 #include "schema/layout.hpp"
 #include "util/bit_util.hpp"
 
@@ -50,15 +52,18 @@ int64_t offset_layout_bytes(const DeviceArray& array, Reads reads) {
                       first, " to ", last);
   }
   const int64_t count = last - first;
+  if (!is_list && !is_addressable(array.buffer(2), count)) {
+    raise_value_error("malformed ", to_string(array.type()), " array: its rows have ", count,
+                      " bytes, more than there are addresses");
+  }
   return own + (is_list ? array.child(0).slice(first, count).nbytes() : count);
 }
 
 /// The data buffers of views, whose sizes the last buffer holds.
 int64_t variadic_bytes(const DeviceArray& array, Reads reads) {
   int64_t total = 0;
-  const auto* sizes = array.buffer_as<int64_t>(array.buffer_count() - 1);
-  if (sizes == nullptr || !can_read(array, reads)) return total;
-  for (int64_t i = 0; i < array.buffer_count() - 3; ++i) total += sizes[i];
+  if (!can_read(array, reads)) return total;
+  for (int64_t i = 0; i < array.buffer_count() - 3; ++i) total += read_data_size(array, i);
   return total;
 }
 

@@ -96,6 +96,15 @@ Range read_list(const DeviceArray& array, int64_t i, int64_t child_length) {
   }
 }
 
+int64_t read_data_size(const DeviceArray& array, int64_t i) {
+  const auto* sizes = array.buffer_as<uint8_t>(array.buffer_count() - 1);
+  int64_t size = 0;
+  if (sizes != nullptr) std::memcpy(&size, sizes + i * 8, sizeof(size));
+  if (size >= 0) return size;
+  raise_value_error("malformed ", to_string(array.type()), " array: data buffer ", i,
+                    " has the size ", size);
+}
+
 ArrowBinaryViewRef read_view(const DeviceArray& array, int64_t i) {
   if (!RowValidity(array)[i]) return ArrowBinaryViewRef{};
   const ArrowBinaryViewRef view = ElementReader<ArrowBinaryViewRef>(array, 1)[i];
@@ -105,12 +114,7 @@ ArrowBinaryViewRef read_view(const DeviceArray& array, int64_t i) {
   if (view.buffer_index < 0 || view.buffer_index >= count) {
     raise_row_error(array, i, "points into data buffer ", view.buffer_index, " of ", count);
   }
-  const uint8_t* sizes = array.buffer_as<uint8_t>(array.buffer_count() - 1);
-  int64_t size = 0;
-  if (sizes != nullptr) {
-    std::memcpy(&size, sizes + view.buffer_index * static_cast<int64_t>(sizeof(size)),
-                sizeof(size));
-  }
+  const int64_t size = read_data_size(array, view.buffer_index);
   if (view.offset < 0 || size < view.size || view.offset > size - view.size ||
       array.buffer(2 + view.buffer_index) == nullptr) {
     raise_row_error(array, i, "points at ", view.size, " bytes from byte ", view.offset,

@@ -1,7 +1,6 @@
 // Gathers the rows of binary and string views.
 #include "compute/gather_binary_views.hpp"
 
-#include <cstring>
 #include <limits>
 #include <map>
 
@@ -40,8 +39,7 @@ class SharedBuffers {
 
  private:
   int32_t find_or_add(const DeviceArray& array, int32_t index) {
-    int64_t size = 0;
-    std::memcpy(&size, array.buffer_as<int64_t>(array.buffer_count() - 1) + index, sizeof(size));
+    const int64_t size = read_data_size(array, index);
     const void* data = array.buffer(2 + index);
     const auto [at, is_new] =
         indexes_.try_emplace({data, size}, static_cast<int32_t>(buffers_.size()));

@@ -2,6 +2,8 @@
 #include "arrowdl/to_arrow.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <string_view>
 
 #include "array/host_access.hpp"
 #include "arrowdl/backends.hpp"
@@ -12,6 +14,7 @@
 #include "arrowdl/owned.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "compute/pack_bools.hpp"
+#include "compute/values_to_nulls.hpp"
 #include "convert/copy_to_device.hpp"
 #include "convert/copy_to_host.hpp"
 
@@ -61,14 +64,33 @@ std::vector<OwnedArray> only(OwnedArray child) {
   return children;
 }
 
+void check_times(const TensorView& view) {
+  if (view.dtype->code == kDLInt && view.dtype->bits == 64 && view.device.type == kDLCPU) return;
+  raise_buffer_error("times are int64 in memory of the CPU, this is ", view.dtype->name, " on ",
+                     to_string(view.device));
+}
+
+OwnedArray make_times(int64_t count, Buffer data) {
+  constexpr int64_t kNaT = std::numeric_limits<int64_t>::min();
+  const std::string_view item(reinterpret_cast<const char*>(&kNaT), sizeof(kNaT));
+  const DeviceArray numbers =
+      DeviceArray::make_primitive(*find_dtype("int64"), count, std::move(data), Device{});
+  return share_array(values_to_null(numbers, item));
+}
+
 /// The array of the elements, apart from the shape.
-OwnedArray make_elements(const Dtype& dtype, int64_t count, Buffer data) {
+OwnedArray make_elements(const Dtype& dtype, int64_t count, Buffer data,
+                         const ToArrowOptions& options) {
+  if (!options.time_format.empty()) return make_times(count, std::move(data));
   if (dtype.code != kDLComplex) return make_node(count, {Buffer(), std::move(data)}, {});
   return make_node(count, {Buffer()}, only(make_node(2 * count, {Buffer(), std::move(data)}, {})));
 }
 
 OwnedSchema make_element_schema(const Dtype& dtype, const ToArrowOptions& options,
                                 const char* name) {
+  if (!options.time_format.empty()) {
+    return make_nested_schema(options.time_format.c_str(), {}, name);
+  }
   const bool is_bits = dtype.code == kDLBool && options.bool_as == BoolAs::kBits;
   return is_bits ? make_nested_schema("b", {}, name) : make_schema(dtype, name);
 }
@@ -133,14 +155,16 @@ Buffer copy_elements_of(TensorView& view, OwnedTensor tensor, const ToArrowOptio
 /// Whether the elements are an Arrow array as they are: one dimension, and nothing to copy.
 bool is_primitive(const TensorView& view, const ToArrowOptions& options) {
   const DLDataTypeCode code = view.dtype->code;
-  return view.ndim == 1 && view.is_contiguous() && options.copy != Copy::kAlways &&
-         code != kDLComplex && (code != kDLBool || options.bool_as == BoolAs::kBool8);
+  return view.ndim == 1 && view.is_contiguous() && options.time_format.empty() &&
+         options.copy != Copy::kAlways && code != kDLComplex &&
+         (code != kDLBool || options.bool_as == BoolAs::kBool8);
 }
 
 }  // namespace
 
 DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEvent event) {
   TensorView view = view_tensor(tensor);
+  if (!options.time_format.empty()) check_times(view);
   if (view.ndim == 0) {
     view.push_dim(1);
     view.strides[0] = 1;
@@ -166,7 +190,7 @@ DeviceArray to_arrow(OwnedTensor tensor, const ToArrowOptions& options, OwnedEve
   } else {
     data = share_elements(std::move(tensor), view);
   }
-  OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data));
+  OwnedArray elements = make_elements(*view.dtype, view.size(), std::move(data), options);
   DeviceArray array =
       becomes_lists(view, order, options)
           ? wrap_lists(view, options, std::move(elements), std::move(event))

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array/row_access.hpp"
 #include "arrowdl/error.hpp"
 #include "copy/host_block.hpp"
 #include "schema/layout.hpp"
@@ -131,11 +132,11 @@ void CopyPlanner::plan_views(const DeviceArray& array, CopyPlan& node) {
   }
   node.buffers.push_back(add_buffer(array, 1));
   const int64_t last = array.buffer_count() - 1;
-  const auto* sizes = array.buffer_as<int64_t>(last);
   for (int64_t i = 2; i < last; ++i) {
-    node.buffers.push_back(add_range(array.buffer(i), sizes[i - 2]));
+    node.buffers.push_back(add_range(array.buffer(i), read_data_size(array, i - 2)));
   }
-  node.buffers.push_back(add_range(sizes, (last - 2) * static_cast<int64_t>(sizeof(int64_t))));
+  node.buffers.push_back(
+      add_range(array.buffer(last), (last - 2) * static_cast<int64_t>(sizeof(int64_t))));
 }
 
 /// Copies the offsets and the values between the first and the last one. Offsets that the host can

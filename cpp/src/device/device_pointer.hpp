@@ -20,4 +20,14 @@ inline const uint8_t* offset_pointer(const Device& device, const void* data, int
   return first + bytes;
 }
 
+/// More bytes than any processor has addresses for. Source: x86-64's five levels of page tables,
+/// which have 57 bits.
+constexpr int64_t kAddressSpace = int64_t{1} << 57;
+
+/// Whether `bytes` bytes from `data` on end before the addresses do.
+inline bool is_addressable(const void* data, int64_t bytes) noexcept {
+  return bytes >= 0 && bytes <= kAddressSpace &&
+         reinterpret_cast<uintptr_t>(data) <= UINTPTR_MAX - static_cast<uint64_t>(bytes);
+}
+
 ARROWDL_END_NAMESPACE

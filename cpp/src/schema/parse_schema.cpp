@@ -10,13 +10,20 @@
 ARROWDL_BEGIN_NAMESPACE
 namespace {
 
-/// Checks the pointers and counts of a node before anything follows them.
-void check_node(const SchemaPath& path, int depth) {
+/// Checks the pointers and counts of a node before anything follows them. Takes its children from
+/// `*nodes_left`, the nodes that the schema may still have.
+void check_node(const SchemaPath& path, int depth, int64_t* nodes_left) {
   const ArrowSchema& schema = *path.schema;
   if (schema.release == nullptr) raise_schema_error(path, "it has been released");
   if (schema.format == nullptr) raise_schema_error(path, "its format is NULL");
   if (depth >= kMaxDepth) raise_schema_error(path, "nested more than ", kMaxDepth, " levels deep");
   if (schema.n_children < 0) raise_schema_error(path, schema.n_children, " children");
+  const int64_t nodes = schema.dictionary == nullptr ? 0 : 1;
+  if (schema.n_children > *nodes_left - nodes) {
+    raise_schema_error(path, "the schema has more than ", kMaxNodes, " nodes with its ",
+                       schema.n_children, " children");
+  }
+  *nodes_left -= schema.n_children + nodes;
   if (schema.n_children > 0 && schema.children == nullptr) {
     raise_schema_error(path, "its children are NULL");
   }
@@ -47,8 +54,8 @@ void parse_layout(Type& type, const SchemaPath& path) {
   }
 }
 
-Type parse_node(const SchemaPath& path, int depth) {
-  check_node(path, depth);
+Type parse_node(const SchemaPath& path, int depth, int64_t* nodes_left) {
+  check_node(path, depth, nodes_left);
   const ArrowSchema& schema = *path.schema;
   Type type;
   type.schema = &schema;
@@ -60,11 +67,12 @@ Type parse_node(const SchemaPath& path, int depth) {
   }
   type.children.reserve(static_cast<std::size_t>(schema.n_children));
   for (int64_t i = 0; i < schema.n_children; ++i) {
-    type.children.push_back(parse_node(SchemaPath{&path, schema.children[i]}, depth + 1));
+    type.children.push_back(
+        parse_node(SchemaPath{&path, schema.children[i]}, depth + 1, nodes_left));
   }
   if (schema.dictionary != nullptr) {
-    type.dictionary =
-        std::make_unique<Type>(parse_node(SchemaPath{&path, schema.dictionary}, depth + 1));
+    type.dictionary = std::make_unique<Type>(
+        parse_node(SchemaPath{&path, schema.dictionary}, depth + 1, nodes_left));
   }
   if (schema.metadata != nullptr) parse_extension(type, path);
   return type;
@@ -72,7 +80,10 @@ Type parse_node(const SchemaPath& path, int depth) {
 
 }  // namespace
 
-Type parse_schema(const ArrowSchema& schema) { return parse_node(SchemaPath{nullptr, &schema}, 0); }
+Type parse_schema(const ArrowSchema& schema) {
+  int64_t nodes_left = kMaxNodes - 1;
+  return parse_node(SchemaPath{nullptr, &schema}, 0, &nodes_left);
+}
 
 std::shared_ptr<const ParsedSchema> share_schema(OwnedSchema schema, Releaser releaser) {
   auto shared = std::make_shared<ParsedSchema>();

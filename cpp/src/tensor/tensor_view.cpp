@@ -85,15 +85,19 @@ int64_t pack_stride(const TensorView& view, int32_t d, int64_t stride) {
   return stride / values;
 }
 
-/// Copies the strides, and checks that the distance in bytes from element [0, …, 0] to the lowest
-/// and to the highest element fits int64_t.
-void copy_strides(const DLTensor& tensor, TensorView* view) {
+/// The bytes from element [0, …, 0] to the lowest element, and to the highest one.
+struct Reach {
   int64_t lowest = 0;
   int64_t highest = 0;
+};
+
+/// Copies the strides, and checks that the elements' distances in bytes fit int64_t.
+Reach copy_strides(const DLTensor& tensor, TensorView* view) {
+  Reach reached;
   for (int32_t d = 0; d < tensor.ndim; ++d) {
     const int64_t stride = pack_stride(*view, d, tensor.strides[d]);
     int64_t reach = 0;
-    int64_t* end = stride < 0 ? &lowest : &highest;
+    int64_t* end = stride < 0 ? &reached.lowest : &reached.highest;
     if (view->shape[d] > 1 &&
         (!checked_multiply(stride, view->dtype->itemsize(), &reach) ||
          !checked_multiply(reach, view->shape[d] - 1, &reach) || !checked_add(*end, reach, end))) {
@@ -104,6 +108,22 @@ void copy_strides(const DLTensor& tensor, TensorView* view) {
     }
     view->strides[d] = stride;
   }
+  return reached;
+}
+
+/// Raises unless the elements from the lowest to the highest one are within the address space.
+void check_addresses(const TensorView& view, const Reach& reached) {
+  const auto first = reinterpret_cast<uintptr_t>(view.data);
+  const uint64_t before = uint64_t{0} - static_cast<uint64_t>(reached.lowest);
+  const uint64_t span = before + static_cast<uint64_t>(reached.highest);
+  if (before <= first && span <= uint64_t{kAddressSpace} &&
+      is_addressable(reinterpret_cast<const void*>(first - before),
+                     static_cast<int64_t>(span) + view.dtype->itemsize())) {
+    return;
+  }
+  raise_value_error("malformed tensor: its elements, from ", reached.lowest, " to ",
+                    reached.highest, " bytes after address ", static_cast<const void*>(view.data),
+                    ", are beyond the address space");
 }
 
 const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
@@ -115,7 +135,12 @@ const uint8_t* element_zero(const DLTensor& tensor, const TensorView& view) {
   if (tensor.byte_offset > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     raise_value_error("malformed tensor: byte_offset ", tensor.byte_offset, " overflows int64");
   }
-  return offset_pointer(view.device, tensor.data, static_cast<int64_t>(tensor.byte_offset));
+  const auto offset = static_cast<int64_t>(tensor.byte_offset);
+  if (!is_addressable(tensor.data, offset)) {
+    raise_value_error("malformed tensor: byte_offset ", tensor.byte_offset,
+                      " ends beyond the address space");
+  }
+  return offset_pointer(view.device, tensor.data, offset);
 }
 
 }  // namespace
@@ -167,12 +192,15 @@ TensorView view_tensor(const DLTensor& tensor, bool is_padded) {
   view.dtype = require_dtype(tensor.dtype, is_padded);
   copy_shape(tensor, &view);
   // The strides of a tensor without elements are undefined.
-  if (tensor.strides == nullptr || view.size() == 0) {
+  const int64_t size = view.size();
+  Reach reached{0, std::max<int64_t>(size - 1, 0) * view.dtype->itemsize()};
+  if (tensor.strides == nullptr || size == 0) {
     view.set_contiguous_strides();
   } else {
-    copy_strides(tensor, &view);
+    reached = copy_strides(tensor, &view);
   }
   view.data = element_zero(tensor, view);
+  if (size > 0) check_addresses(view, reached);
   return view;
 }
 

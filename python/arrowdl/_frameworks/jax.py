@@ -50,7 +50,7 @@ _PACKED = {"float4_e2m1fn", "int2", "int4", "uint2", "uint4"}
 def _from_dlpack(tensor: Any) -> jax.Array:
     name = tensor.dtype.removesuffix("_x2")  # torch's pairs
     if name in _PACKED:
-        return jax.dlpack.from_dlpack(tensor._as_bytes()).view(name)
+        return jax.dlpack.from_dlpack(tensor._as_integers(is_copied=True)).view(name)
     # Without x64, jax truncates 64-bit values on import without a warning.
     try:
         narrowed = jax.dtypes.canonicalize_dtype(tensor.dtype).name

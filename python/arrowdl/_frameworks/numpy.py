@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -26,13 +27,12 @@ def to_array(array: DeviceArray, dtype: Any, copy: bool | None) -> Any:
         The array has nulls, or numpy has no such type.
     """
     try:
-        result = np.from_dlpack(array, copy=copy)
+        is_numpys = array.dtype is None or array.dtype in _DTYPES
+        take = np.from_dlpack if is_numpys else _core.to_numpy  # its error names the type
+        result: Any = take(array, copy=copy)
     except BufferError as error:
         if copy is False:  # numpy's protocol says ValueError for a copy that is needed
             raise ValueError(str(error)) from error
-        raise
-    except RuntimeError:  # a type that numpy does not have
-        _core.to_numpy(array)  # its error names the type
         raise
     if dtype is None or result.dtype == dtype:
         return result
@@ -53,11 +53,24 @@ _DTYPES = frozenset(
 _CPU = int(DeviceType.cpu)
 
 
+def _find_ml_dtype(name: str) -> Any:
+    """Return the dtype of ml_dtypes, where that is imported; None without.
+
+    It has no packed values: those of less than a byte have a byte each.
+    """
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    is_floating = name.startswith(("bfloat", "float8"))
+    if ml_dtypes is None or not (is_floating or name.endswith("_padded")):
+        return None
+    return getattr(ml_dtypes, name.removesuffix("_padded"), None)
+
+
 def _from_dlpack(tensor: Any) -> Any:
-    if tensor.dtype not in _DTYPES:
+    dtype = None if tensor.dtype in _DTYPES else _find_ml_dtype(tensor.dtype)
+    if tensor.dtype not in _DTYPES and dtype is None:
         raise BufferError(
-            f"numpy has no {tensor.dtype}: use to_torch() or to_jax(), cast the data, or "
-            + numpy_like.advise_bytes("numpy")
+            f"numpy has no {tensor.dtype}: import ml_dtypes, which may have it, use to_torch() or "
+            "to_jax(), cast the data, or " + numpy_like.advise_bytes("numpy")
         )
     type_and_id = tensor.__dlpack_device__()
     if type_and_id[0] != _CPU:
@@ -66,6 +79,8 @@ def _from_dlpack(tensor: Any) -> Any:
             f"numpy's arrays are on the CPU, the array is on {device.name}:{device.id}: copy it "
             'first, with array.to("cpu") or with the library that made it'
         )
+    if dtype is not None:
+        return np.from_dlpack(tensor._as_integers(is_copied=False)).view(dtype)
     return np.from_dlpack(tensor)
 
 
