@@ -969,7 +969,9 @@ def to_arrow_device(
     tensor : tensor, mapping of str to tensor, or DLPack capsule
         An object with ``__dlpack__`` or the DLPack C exchange API; otherwise with
         ``__cuda_array_interface__``, ``__sycl_usm_array_interface__`` or the buffer protocol. A tensor
-        of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. Dicts and
+        of shape (rows, ...) becomes an array of that many rows, a 0-D tensor one row. NumPy's
+        datetime64 and timedelta64 in s, ms, us and ns become timestamps and durations, NaT becomes
+        null; NumPy arrays of ml_dtypes become the ``arrowdl.*`` types. Dicts and
         TensorDicts become structs, a torch jagged nested tensor becomes a list array. Arrow data is
         imported as by `from_arrow`; options of tensors raise BufferError if it has more than a tensor
         has: a unit, a dictionary, names of dimensions, an unknown extension type.

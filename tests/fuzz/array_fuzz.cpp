@@ -173,7 +173,7 @@ void corrupt(FuzzedDataProvider& input, ArrowArray* array) {
   }
   const auto number = input.PickValueInArray<std::int64_t>(
       {-1, 0, 1, 2, 3, 1000, INT64_MAX, INT64_MIN, INT64_MAX / 2, INT32_MAX});
-  switch (input.ConsumeIntegralInRange(0, 6)) {
+  switch (input.ConsumeIntegralInRange(0, 7)) {
     case 0:
       array->length = number;
       break;
@@ -195,6 +195,13 @@ void corrupt(FuzzedDataProvider& input, ArrowArray* array) {
     case 5:
       if (number <= array->n_children) array->n_children = number;
       break;
+    case 6: {
+      static constexpr std::int64_t kSizes[] = {-1, INT64_MIN, INT64_MAX, 0};
+      if (array->n_buffers == 4) {  // binary views with one data buffer
+        array->buffers[3] = &kSizes[input.ConsumeIntegralInRange(0, 3)];
+      }
+      break;
+    }
     default:
       array->buffers = nullptr;
       array->n_buffers = 3;
@@ -258,6 +265,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     OwnedArray array = honest_array(input, type, rows);
     if (!honest) corrupt(input, array.get());
     const DeviceArray imported = DeviceArray::import(std::move(schema), std::move(array));
+    check(imported.storage()->known_nbytes() >= 0);
     if (honest) use(input, imported);
   });
   check(arrowdl::live_objects() == 0);

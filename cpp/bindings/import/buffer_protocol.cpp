@@ -94,7 +94,9 @@ const Dtype& read_dtype(const Py_buffer& buffer) {
     if (row.format != values) continue;
     if (buffer.itemsize != row.native && buffer.itemsize != row.standard) {
       raise_value_error("malformed buffer: its format \"", given, "\" has ", int{row.native},
-                        " bytes, its itemsize is ", buffer.itemsize);
+                        " bytes, its itemsize is ", buffer.itemsize,
+                        " (as of a union of ctypes): take its bytes, as numpy.frombuffer(buffer, "
+                        "\"uint8\")");
     }
     if (row.native > 1 && (given[0] == '>' || given[0] == '!')) {
       raise_buffer_error("a buffer of big-endian values (format \"", given,

@@ -20,9 +20,8 @@ inline const uint8_t* offset_pointer(const Device& device, const void* data, int
   return first + bytes;
 }
 
-/// More bytes than any processor has addresses for. Source: x86-64's five levels of page tables,
-/// which have 57 bits.
-constexpr int64_t kAddressSpace = int64_t{1} << 57;
+/// More bytes than any memory has. Source: physical addresses of x86-64 and of Armv8 have 52 bits.
+constexpr int64_t kAddressSpace = int64_t{1} << 52;
 
 /// Whether `bytes` bytes from `data` on end before the addresses do.
 inline bool is_addressable(const void* data, int64_t bytes) noexcept {

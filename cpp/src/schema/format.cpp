@@ -107,12 +107,25 @@ const FormatRow* find_common(const char* format) noexcept {
   return std::strncmp(format, "+w:", 3) == 0 ? kFixedSizeList : nullptr;
 }
 
+/// Checks the entries of a map, which nanoarrow reads two levels below a node without a check.
+void check_entries(const SchemaPath& path) {
+  const ArrowSchema& map = *path.schema;
+  if (map.n_children != 1) return;  // nanoarrow says so
+  const ArrowSchema& entries = *map.children[0];
+  if (entries.format == nullptr) raise_schema_error(path, "the format of its entries is NULL");
+  if (entries.n_children != 2) return;
+  if (entries.children == nullptr || entries.children[0] == nullptr) {
+    raise_schema_error(path, "the children of its entries are NULL");
+  }
+}
+
 }  // namespace
 
 const FormatRow& require_format(const SchemaPath& path) {
   const ArrowSchema& schema = *path.schema;
   const FormatRow* common = find_common(schema.format);
   if (common != nullptr && (schema.dictionary == nullptr || is_integer(*common))) return *common;
+  if (std::strcmp(schema.format, "+m") == 0) check_entries(path);
   ArrowSchemaView view;
   ArrowError error;
   if (ArrowSchemaViewInit(&view, &schema, &error) != NANOARROW_OK) {

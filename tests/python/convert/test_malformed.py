@@ -12,6 +12,7 @@ import arrowdl
 import numpy as np
 import pyarrow as pa
 import pytest
+from arrowdl.testing._made_arrow import MadeStream
 from helpers.arrow import (
     ArrowArray,
     ArrowDeviceArray,
@@ -172,6 +173,23 @@ def release_second_child(schema: MadeSchema) -> None:
 def test_children_of_a_schema_that_are_not_there_are_refused(change, said):
     array = MadeArray(2, [None], children=[ints(), ints()])
     refuse(broken_schema(change), array, said)
+
+
+def test_entries_of_a_map_are_looked_at_before_they_are_followed():
+    def change_format(entries: MadeSchema) -> None:
+        entries.struct.format = None
+
+    def change_children(entries: MadeSchema) -> None:
+        entries.struct.children = None
+
+    def change_key(entries: MadeSchema) -> None:
+        entries.struct.children[0] = ctypes.POINTER(ArrowSchema)()
+
+    for change in change_format, change_children, change_key:
+        fields = [MadeSchema("u", "key"), MadeSchema("l", "value")]
+        entries = MadeSchema("+s", "entries", flags=0, children=fields)
+        change(entries)
+        refuse(MadeSchema("+m", children=[entries]), MadeArray(0, [None, None]), "entries .* NULL")
 
 
 def nested(depth: int) -> tuple[MadeSchema, MadeArray]:
@@ -975,3 +993,136 @@ except ValueError as error:
 
 def test_strings_without_data_are_not_read():
     assert "data is NULL" in run_python(STRINGS_WITHOUT_DATA)
+
+
+# ---------------------------------------------------------------- beyond any memory
+
+
+TOO_LONG: dict[str, tuple[str, Callable[[], MadeArray]]] = {
+    "elements": ("l", lambda: ints(2**58)),
+    "elements before the offset": ("c", lambda: ints(1, offset=2**58)),
+    "bits": ("b", lambda: MadeArray(2**62, [None, BITS])),
+    "a bitmap": ("+s", lambda: MadeArray(2**62, [BITS])),
+    "offsets": ("u", lambda: MadeArray(2**58, [None, OFFSETS, DATA])),
+    "views": ("vu", lambda: MadeArray(2**58, [None, DATA, np.zeros(1, np.int64)])),
+    "bytes that wrap": ("l", lambda: MadeArray(4, [None, 2**64 - 24])),
+}
+
+
+@pytest.mark.parametrize(("format", "make"), TOO_LONG.values(), ids=TOO_LONG.keys())
+def test_lengths_that_no_memory_has_are_refused(format, make):
+    refuse(MadeSchema(format), make(), "beyond the end of the address space")
+
+
+def test_sizes_that_no_memory_has_together_are_refused():
+    children = [ints(2**49) for _ in range(2048)]
+    schema = MadeSchema("+s", children=[MadeSchema("l") for _ in children])
+    refuse(schema, MadeArray(2**49, [None], children=children), "beyond the end of the address")
+
+
+def views(*sizes: int, data: np.ndarray | None = DATA) -> MadeArray:
+    """One view of 16 bytes of data buffer 0, and the sizes of as many data buffers."""
+    view = np.array([16, 0, 0, 0], np.int32)
+    return MadeArray(1, [None, view, *[data] * len(sizes), np.array([*sizes, 0], np.int64)])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((-1,), "data buffer 0 has the size -1"),
+        ((128, -(2**63)), "data buffer 1 has the size -9223372036854775808"),
+        ((128, 2**60), "beyond the end of the address space"),
+    ],
+)
+def test_sizes_of_data_buffers_are_looked_at(sizes, said):
+    refuse(MadeSchema("vz"), views(*sizes), said)
+    schema = MadeSchema("i", dictionary=MadeSchema("vz"))
+    refuse(schema, MadeArray(1, [None, OFFSETS], dictionary=views(*sizes)), said)
+
+
+def test_a_data_buffer_that_is_null_with_a_size_is_refused():
+    refuse(MadeSchema("vz"), views(16, data=None), "data buffer 0 is NULL with 16 bytes")
+    array = take(MadeSchema("vz"), views(128))
+    assert pa.array(array).to_pylist() == [DATA.tobytes()[:16]]
+
+
+def test_missing_sizes_of_data_buffers_are_zeros():
+    array = views(128)
+    array.struct.buffers[3] = None
+    taken = take(MadeSchema("vz"), array)
+    with pytest.raises(ValueError, match="which has 0"):
+        arrowdl.to_numpy(taken)
+    assert taken.nbytes == 16
+
+
+@pytest.mark.parametrize("n_buffers", [2**31 + 3, 2**40, 2**63 - 1])
+def test_more_data_buffers_than_a_view_can_name_are_refused(n_buffers):
+    array = views(128)
+    array.struct.n_buffers = n_buffers
+    refuse(MadeSchema("vz"), array, f"{n_buffers} buffers, expected 3 or more, at most 2147483650")
+
+
+FAR_TENSORS: dict[str, dict[str, Any]] = {
+    "elements": {"shape": (2**55,)},
+    "strides": {"shape": (2,), "strides": (2**55,)},
+    "strides back": {"shape": (2,), "strides": (-(2**55),)},
+    "strides to both sides": {"shape": (2, 2), "strides": (2**49, -(2**49))},
+    "strides below the first address": {"shape": (2,), "strides": (-(2**48),)},
+    "byte_offset": {"shape": (1,), "byte_offset": 2**60},
+}
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("change", FAR_TENSORS.values(), ids=FAR_TENSORS.keys())
+def test_tensors_beyond_the_addresses_are_refused(change, versioned):
+    made = MadeTensor(DATA, versioned=versioned, **change)
+    with pytest.raises(ValueError, match=r"malformed tensor.*beyond the address space"):
+        arrowdl.to_arrow_device(made.capsule())
+    assert made.released == 1
+
+
+@pytest.mark.parametrize("fields", [{}, {"byte_offset": 24}, {"strides": (1,)}], ids=str)
+def test_tensors_that_wrap_around_the_last_address_are_refused(fields):
+    made = MadeTensor(2**64 - 32, (8,), dtype="int64", **fields)
+    with pytest.raises(ValueError, match=r"malformed tensor.*beyond the address space"):
+        arrowdl.to_arrow_device(made.capsule())
+    assert made.released == 1
+
+
+def shared(levels: int) -> tuple[MadeSchema, MadeArray]:
+    """Structs of two fields each, which are the same struct: 2**levels nodes to visit."""
+    schema, array = MadeSchema("l", "x"), ints(1)
+    for _ in range(levels):
+        schema = MadeSchema("+s", "x", children=[schema, schema])
+        array = MadeArray(1, [None], children=[array, array])
+    return schema, array
+
+
+def test_children_that_are_shared_without_end_are_refused():
+    schema, array = shared(50)
+    with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
+        arrowdl.c_data.import_array(array.address, schema.address)
+    assert (schema.released, array.released) == (1, 1)
+    schema, array = shared(50)
+    with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
+        arrowdl.c_data.import_schema(schema.address)
+    schema, _ = shared(50)
+    with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
+        arrowdl.to_arrow_device(np.arange(3)).__arrow_c_array__(schema.capsule())
+    schema, array = shared(50)
+    stream = MadeStream(lambda: schema, [array])
+    with pytest.raises(ValueError, match="the schema has more than 4194304 nodes"):
+        arrowdl.from_arrow_stream(stream.capsule())
+
+
+def test_a_few_shared_children_are_read():
+    taken = take(*shared(4))
+    assert taken.type.count("int64") == 16
+
+
+@pytest.mark.parametrize("n_children", [2**22, 2**40, 2**63 - 1])
+def test_more_children_than_a_schema_may_have_are_not_looked_at(n_children):
+    schema = struct_schema()
+    schema.struct.n_children = n_children
+    array = MadeArray(2, [None], children=[ints(), ints()])
+    refuse(schema, array, "the schema has more than 4194304 nodes")
