@@ -473,7 +473,7 @@ OBJECTS: dict[str, tuple[str, list[str]]] = {
         "import mpmath, networkx, packaging.version, scipy.sparse, sortedcontainers, sympy, tqdm\n"
         "import numpy as np",
         [
-            *(f"scipy.sparse.eye(3, format={kind!r})" for kind in ("coo", "csr", "dia", "lil")),
+            *(f"scipy.sparse.eye(3, format={kind!r})" for kind in ("csc", "csr", "dia", "lil")),
             "scipy.sparse.csr_array(np.eye(2))",
             "sympy.Symbol('x')",
             "sympy.Integer(3)",
