@@ -11,6 +11,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from arrowdl.loader._skipped import Skipped
+from arrowdl.loader._sources.counted import check_groups, list_counts
 from arrowdl.loader._sources.dataset import DatasetSource
 from arrowdl.loader._sources.fields import select_fields
 from arrowdl.loader._sources.file_plan import FilePlan
@@ -200,7 +201,10 @@ class DataFilesSource(DatasetSource):
         find = partial(Query(plan.schema, stored, None).find_damage, candidates)
         row = plan.find_start(fragment)
         self._check_times([fragment], stored, find)
-        for batch in scan(scanner, [fragment.path], self._stamps.check, find):
+        batches = scan(scanner, [fragment.path], self._stamps.check, find)
+        chosen, counts = {"columns": stored, **options}, list_counts([fragment])
+        # Before rows are left out by their numbers.
+        for batch in check_groups(batches, [fragment], counts, plan.schema, chosen):
             made = plan.convert(batch, row, names)
             row += batch.num_rows
             yield from apply_filter(pa.table(made), query.filter).to_batches()

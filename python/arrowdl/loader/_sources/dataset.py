@@ -15,6 +15,13 @@ from arrowdl.loader._clock import Clock
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._skipped import Skipped, can_skip, describe, describe_units, opening
 from arrowdl.loader._sources.base import IndexedSource, fingerprint
+from arrowdl.loader._sources.counted import (
+    BY_FOOTER,
+    BY_LOADER,
+    check_counts,
+    list_counts,
+    name_group,
+)
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps, check_footers, is_local
@@ -568,7 +575,20 @@ class DatasetSource(IndexedSource):
         )
         if codes is not None:
             batches = (codes.encode(batch, latest[0]) for batch in batches)
+        batches = self._check_counts(batches, units)
         return self.clock.time(self._stamps.guard(guarded, batches))
+
+    def _check_counts(
+        self, batches: Iterator[pa.RecordBatch], units: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        fragments = [self._fragments[unit] for unit in units]
+        # Without a filter, `_scan_fragments` has looked at each row group.
+        has_groups = self._query.filter is None and all(
+            hasattr(own, "row_groups") for own in fragments
+        )
+        counts = [self.units[unit] for unit in units]
+        who = BY_FOOTER if has_groups else BY_LOADER
+        return check_counts(batches, counts, partial(name_group, fragments), who, joins=has_groups)
 
     def _scan_fragments(
         self,
@@ -581,8 +601,9 @@ class DatasetSource(IndexedSource):
         arrival: Arrival | None = None,
     ) -> Iterator[pa.RecordBatch]:
         fragments = list(map(materialize, fragments))
-        joins = query.filter is None and all(hasattr(unit, "row_groups") for unit in fragments)
-        options = self._make_options(ahead, joins=joins)
+        has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
+        counts = list_counts(fragments) if has_groups else []
+        options = self._make_options(ahead, joins=query.filter is None and has_groups)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
         find = partial(query.find_damage, list(map(Candidate, paths, fragments)))
@@ -591,7 +612,7 @@ class DatasetSource(IndexedSource):
         if files is not None and query is self._query and all(map(files.can_read, fragments)):
             batches = files.read(fragments, options["batch_size"], check, find, note)
         else:
-            batches = query.scan_files(self._dataset, fragments, check, note, **options)
+            batches = query.scan_files(self._dataset, fragments, counts, check, note, **options)
         batches = self._guard_times(fragments, self._list_needed(query), find, batches)
         return batches if arrival is None else arrival.use(batches)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._sources.counted import refuse
 from arrowdl.loader._sources.filters import apply_filter, find_columns
 from arrowdl.loader._sources.int96 import UNIT, check_digits, list_int96
 from arrowdl.loader._sources.scans import naming_files
@@ -99,6 +100,8 @@ def _read_table(obj: Any, columns: list[str] | None, filter: Any) -> pa.Table:
         if int96 := list_int96(reader.schema, table.column_names):
             nanos = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="ns")
             check_digits(repr(obj), table.select(int96), nanos.read(int96))
+        if table.num_rows != reader.metadata.num_rows:
+            raise refuse(repr(obj), table.num_rows, reader.metadata.num_rows)
     elif start == _IPC_FILE:
         table = pa.ipc.open_file(file).read_all()
     elif start.startswith(_IPC_STREAM):

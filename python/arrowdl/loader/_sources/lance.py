@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.bounds import find_bounds
+from arrowdl.loader._sources.counted import BY_LOADER, check_counts
 from arrowdl.loader._sources.fields import choose_columns, find_paths, select_stream
 from arrowdl.loader._sources.filters import (
     check_filter,
@@ -141,16 +142,25 @@ class LanceSource(RangeSource):
     def _read_units(self, units: Sequence[int], ahead: int) -> Iterator[_core.DeviceArray]:
         # One part after another; the next ones are opened before one has ended.
         waiting = deque(_join([self._parts[unit] for unit in units]))
-        opened: deque[tuple[_core.DeviceStream, float]] = deque()
+        opened: deque[tuple[_Part, _core.DeviceStream]] = deque()
         with naming_snapshot(self.snapshot):
             while waiting or opened:
-                while waiting and len(opened) < ahead and _has_room(opened, SCAN_BYTES):
+                while waiting and len(opened) < ahead and self._has_room(opened):
                     part = waiting.popleft()
-                    opened.append((self._open(part, ahead), part.rows * self._row_bytes))
-                stream, _ = opened[0]
-                yield from stream
+                    opened.append((part, self._open(part, ahead)))
+                part, stream = opened[0]
+                yield from check_counts(
+                    stream, [part.rows], partial(self._name_part, part), BY_LOADER
+                )
                 del stream
                 opened.popleft()
+
+    def _has_room(self, opened: Iterable[tuple[_Part, _core.DeviceStream]]) -> bool:
+        return sum(part.rows for part, _ in opened) * self._row_bytes <= SCAN_BYTES
+
+    def _name_part(self, part: _Part, position: int) -> str:
+        path = f"{remove_secrets(self._dataset.uri)} (fragment {part.fragment})"
+        return f"{path!r}, rows {part.start} to {part.start + part.rows - 1},"
 
     def _open(self, part: _Part, ahead: int) -> _core.DeviceStream:
         columns = self._columns
@@ -197,10 +207,6 @@ def _choose_pushed(dataset: Any, filter: Any) -> Any:
     except Exception:
         return None
     return bounds
-
-
-def _has_room(opened: Sequence[tuple[_core.DeviceStream, float]], limit: float) -> bool:
-    return sum(nbytes for _, nbytes in opened) <= limit
 
 
 def _join(parts: Sequence[_Part]) -> list[_Part]:

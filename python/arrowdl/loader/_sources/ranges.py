@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from arrowdl import _core
 from arrowdl.loader._sources.base import IndexedSource
+from arrowdl.loader._sources.counted import BY_LOADER, check_counts
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.vocabulary import Vocabulary
 
@@ -55,10 +57,18 @@ class RangeSource(IndexedSource):
     def read(self, units: Sequence[int], readers: int = 1) -> _core.DeviceStream:
         empty = _core.from_arrow(self._encode(self._make_empty()))
         arrays = self._read_units(units, max(1, _MOST_AHEAD // readers))
+        counts = [self.units[unit] for unit in units]
+        name = partial(self._name_unit, units)
+        arrays = check_counts(arrays, counts, name, BY_LOADER, joins=True)
         stream = _core.from_arrow_stream(chain([empty], arrays))
         if not has_dictionaries(stream.schema):
             return stream
         return check_dictionaries(stream, self._find_dictionaries())
+
+    def _name_unit(self, units: Sequence[int], position: int) -> str:
+        """Name a unit for errors."""
+        path, row = self.locate_row(sum(self.units[: units[position]]))
+        return f"{path or 'the source'!r}, at row {row},"
 
     def _encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch with the codes of the user's vocabulary."""

@@ -6,10 +6,13 @@ decoding if files are small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from arrowdl.loader._sources.counted import check_counts, refuse
 from arrowdl.loader._sources.file_stamps import is_local, names_file
 from arrowdl.loader._sources.polars_decoder import PolarsDecoder
 from arrowdl.loader._sources.scans import Check, NotePath, Query, naming_files
@@ -144,24 +147,38 @@ class RowGroupFiles:
             for how, some in groupby(
                 groups, lambda group: self._choose(group, rows, file.metadata)
             ):
-                numbers = [group.id for group in some]
                 if how == "in parts":
-                    yield from file.iter_batches(
-                        rows, numbers, self._columns, use_threads=uses_threads
-                    )
+                    read = partial(self._iterate, file, rows, uses_threads=uses_threads)
+                    for together in _join_groups(some, rows):
+                        yield from _read_together(path, together, read)
                     continue
                 # Faster than iter_batches, which has more tasks for each column.
-                for number in numbers:
+                for group in some:
                     table = None
                     if how == "by polars":
-                        table = self._read_by_polars(file, path, number, uses_threads)
+                        table = self._read_by_polars(file, path, group.id, uses_threads)
                         check([path])
                     if table is None:
-                        table = file.read_row_group(number, self._columns, use_threads=uses_threads)
+                        table = file.read_row_group(
+                            group.id, self._columns, use_threads=uses_threads
+                        )
+                    if table.num_rows != group.num_rows:
+                        raise refuse(_name(path, group), table.num_rows, group.num_rows)
                     batches = table.to_batches(max_chunksize=rows)
                     del table
                     yield from batches
                     del batches
+
+    def _iterate(
+        self,
+        file: pq.ParquetFile,
+        rows: int,
+        groups: Sequence[ds.RowGroupInfo],
+        *,
+        uses_threads: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        numbers = [group.id for group in groups]
+        yield from file.iter_batches(rows, numbers, self._columns, use_threads=uses_threads)
 
     def _choose(self, group: pq.RowGroupMetaData, rows: int, footer: pq.FileMetaData) -> str:
         """Say how a row group is read: "by polars", "whole", or "in parts" that are joined."""
@@ -188,6 +205,42 @@ class RowGroupFiles:
         return pa.Table.from_arrays(
             [columns[name] for name in self.schema.names], schema=self.schema
         )
+
+
+def _join_groups(groups: Iterable[ds.RowGroupInfo], rows: int) -> Iterator[list[ds.RowGroupInfo]]:
+    """Join row groups that have `rows` rows together, at most; a larger one stays alone."""
+    joined: list[ds.RowGroupInfo] = []
+    room = rows
+    for group in groups:
+        if joined and group.num_rows > room:
+            yield joined
+            joined, room = [], rows
+        joined.append(group)
+        room -= group.num_rows
+    yield joined
+
+
+def _read_together(
+    path: str,
+    groups: Sequence[ds.RowGroupInfo],
+    read: Callable[[Sequence[ds.RowGroupInfo]], Iterator[pa.RecordBatch]],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of row groups; those of each alone if they cannot be read, or are too few."""
+    if len(groups) > 1:
+        batches = []
+        with suppress(Exception):
+            batches = list(read(groups))
+        if sum(map(len, batches)) == sum(group.num_rows for group in groups):
+            while batches:
+                yield batches.pop(0)
+            return
+    for group in groups:
+        name = [_name(path, group)].__getitem__
+        yield from check_counts(read([group]), [group.num_rows], name)
+
+
+def _name(path: str, group: ds.RowGroupInfo) -> str:
+    return f"{path!r}, row group {group.id}"
 
 
 def _is_read_whole(group: pq.RowGroupMetaData, rows: int) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
+from arrowdl.loader._sources.counted import RowCountError, check_groups
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
 from arrowdl.loader._sources.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
@@ -35,6 +36,8 @@ NotePath = Callable[[str], None]
 Check = Callable[[Sequence[str]], None]  # takes paths, raises if a file has changed
 FindDamage = Callable[[int], str]  # takes how many files are done, says which cannot be read
 
+# Errors that name the file.
+_NAMING = (RetriedError, FileChangedError, RowCountError)
 # A scan reads two files ahead: an error may concern each of these.
 _FILES_AT_ONCE = 3
 # Files or parts that are read again after an error; more than a scan reads ahead.
@@ -166,11 +169,15 @@ class Query:
         self,
         dataset: ds.FileSystemDataset,
         fragments: Sequence[ds.Fragment],
+        counts: Sequence[int],
         check: Check,
         note: NotePath | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of files of a dataset, two of which are read at once."""
+        """Yield the batches of files of a dataset, two of which are read at once.
+
+        `counts` has the rows of each row group of Parquet files; none of other files.
+        """
         import pyarrow.dataset as ds
 
         paths = [fragment.path for fragment in fragments]
@@ -178,8 +185,11 @@ class Query:
         chosen = ds.FileSystemDataset(
             fragments, self.read_schema, dataset.format, dataset.filesystem
         )
-        scanner = chosen.scanner(columns=self.scanned, **options)
-        return self.keep(scan(scanner, paths, check, find, note))
+        options = {"columns": self.scanned, **options}
+        batches = scan(chosen.scanner(**options), paths, check, find, note)
+        if counts:  # before rows are left out
+            batches = check_groups(batches, fragments, counts, self.read_schema, options)
+        return self.keep(batches)
 
     def find_damage(self, candidates: Sequence[Candidate], done: int) -> str:
         """Say which of `candidates` cannot be read, after the first `done`; see there."""
@@ -263,7 +273,7 @@ def naming_files(
     try:
         yield names
     except Exception as error:
-        if not names or isinstance(error, (RetriedError, FileChangedError)):  # it names the file
+        if not names or isinstance(error, _NAMING):
             raise
         if find_damage is not None and (found := find_damage(len(paths) - len(names))):
             error.add_note(f"{CANNOT_READ} {found}")

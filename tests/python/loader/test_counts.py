@@ -1,0 +1,223 @@
+"""Row groups with another number of rows than their footers say: an error, no shorter epoch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import arrowdl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from arrowdl.loader._sources.counted import RowCountError, check_counts
+from helpers.faults import open_checked
+from helpers.footers import set_rows, take_column
+from helpers.stores import MemoryStore
+
+ROWS = 640  # of a file, in row groups of 100
+LAST = 6  # row group, of 40 rows
+
+MESSAGE = r"1\.parquet', row group 2 has \d+ rows, and its footer says \d+"
+
+Lie = Callable[[Path], None]
+
+
+def lack_rows(path: Path) -> None:
+    """100 rows where the footer says 150."""
+    set_rows(path, 2, 150)
+
+
+def lack_group(path: Path) -> None:
+    """As many rows are missing as the next row group has, so that ends are where they should be."""
+    set_rows(path, 2, 200)
+
+
+def lack_values(path: Path) -> None:
+    """A column has the 40 values of the last row group where the others have 100."""
+    take_column(path, 2, 0, LAST)
+
+
+def hide_rows(path: Path) -> None:
+    """100 rows where the footer says 60: a scan drops the others."""
+    set_rows(path, 2, 60)
+
+
+LIES: list[Lie] = [lack_rows, lack_group, lack_values, hide_rows]
+
+
+def write(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    rows = range(ROWS)
+    table = pa.table({"id": pa.array(rows, pa.int64()), "x": [float(i) for i in rows]})
+    pq.write_table(table, path, row_group_size=100)
+
+
+@pytest.fixture(params=LIES, ids=lambda lie: lie.__name__)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder of a good file, one that lies and another good one; returns the second."""
+    for i in range(3):
+        write(tmp_path / "data" / f"{i}.parquet")
+    lies = tmp_path / "data" / "1.parquet"
+    request.param(lies)
+    return lies
+
+
+def read(source: Any, **options: Any) -> list[int]:
+    options = {"columns": ["id"], "framework": "numpy", "batch_size": 25, **options}
+    with arrowdl.Loader(source, **options) as loader:
+        return [i for batch in loader for i in batch["id"][: loader.valid_rows].tolist()]
+
+
+SOURCES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "paths": lambda path: {"source": path.parent},
+    "dataset": lambda path: {"source": ds.dataset(path.parent)},
+    "scanner": lambda path: {"source": open_checked(path.parent)},
+    "polars": lambda path: {"source": path.parent, "decoder": "polars"},
+    "store": lambda path: {
+        "source": "data",
+        "filesystem": MemoryStore(
+            {f"data/{own.name}": own.read_bytes() for own in path.parent.iterdir()}
+        ).open(),
+    },
+}
+MODES: dict[str, dict[str, Any]] = {
+    "in order": {},
+    "shuffled": {"shuffle": True, "seed": 3},
+    "steps": {"splits": None},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_it_is_raised(path: Path, source: str, mode: str) -> None:
+    with pytest.raises(OSError, match=MESSAGE):
+        read(**SOURCES[source](path), **MODES[mode])
+
+
+def test_a_worker_raises_it(tmp_path: Path) -> None:
+    lies = tmp_path / "data" / "1.parquet"
+    write(lies)
+    lack_rows(lies)
+    with pytest.raises(OSError, match=MESSAGE):
+        read(lies.parent, num_workers=1)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_rows_before_it_are_where_they_should_be(path: Path, source: str) -> None:
+    """So that a state, or another rank, that begins behind the place reads no row twice."""
+    found: list[int] = []
+    options = {"columns": ["id"], "framework": "numpy", **SOURCES[source](path)}
+    with arrowdl.Loader(batch_size=10, **options) as loader:
+        batches = (batch["id"].tolist() for batch in loader)
+        with pytest.raises(OSError, match=MESSAGE):
+            found.extend(i for batch in batches for i in batch)
+    promised = [*range(ROWS), *range(200)]
+    assert found == promised[: len(found)]
+    assert len(found) > ROWS - 200
+
+
+def test_no_rank_reads_rows_of_another(path: Path) -> None:
+    found: list[int] = []
+    errors = []
+    for rank in range(2):
+        options: dict[str, Any] = {"rank": rank, "world_size": 2, "splits": None}
+        with arrowdl.Loader(path, 70, columns=["id"], framework="numpy", **options) as loader:
+            try:
+                for batch in loader:
+                    found += batch["id"].tolist()
+            except RowCountError as error:
+                errors.append(error)
+    assert errors
+    assert len(found) == len(set(found))
+
+
+def test_it_is_skipped_alone(path: Path) -> None:
+    for options in SOURCES.values():
+        found = read(**options(path), on_error="skip", max_skipped_rows=1000)
+        rows = range(ROWS)
+        assert found == [*rows, *rows[:200], *rows[300:], *rows]
+
+
+def test_random_access_raises_it(path: Path) -> None:
+    rows = arrowdl.Loader(path, 10, columns=["id"], framework="numpy").map_dataset()
+    assert rows[199]["id"] == 199
+    with pytest.raises(OSError, match=MESSAGE):
+        rows[201]
+
+
+def test_a_plan_raises_it(path: Path) -> None:
+    plan = arrowdl.Loader(path.parent, 10, columns=["id"], framework="numpy").plan()
+    with pytest.raises(OSError, match=MESSAGE):
+        read(path.parent, plan=plan)
+
+
+def test_the_lengths_of_rows_raise_it(path: Path) -> None:
+    with pytest.raises(OSError, match=MESSAGE):
+        read(path.parent, batch_size=None, batch_tokens=100, token_column="id", columns=None)
+
+
+def test_a_filter_cannot_hide_rows(tmp_path: Path) -> None:
+    lies = tmp_path / "data" / "1.parquet"
+    write(lies)
+    hide_rows(lies)
+    with pytest.raises(OSError, match=MESSAGE):
+        read(lies.parent, filter=ds.field("id") >= 0)
+
+
+def test_the_counts_of_a_filter_are_compared(tmp_path: Path) -> None:
+    write(tmp_path / "data" / "1.parquet")
+    with arrowdl.Loader(tmp_path, 10, framework="numpy", filter=ds.field("id") < 450) as loader:
+        source: Any = loader._source
+        assert source.units == [100, 100, 100, 100, 50, 0, 0]
+        source.units[3] = 120
+        with pytest.raises(OSError, match="row group 3 has 100 rows, and this Loader counted 120"):
+            list(loader)
+
+
+def test_files_without_row_groups_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n2\n3\n")
+    with arrowdl.Loader(ds.dataset(tmp_path, format="csv"), 10, framework="numpy") as loader:
+        source: Any = loader._source
+        source.units[0] = 4
+        with pytest.raises(OSError, match=r"a\.csv' has 3 rows, and this Loader counted 4"):
+            list(loader)
+
+
+@pytest.mark.parametrize("lie", [lack_rows, lack_values])
+def test_the_rows_of_a_file_object_are_counted(tmp_path: Path, lie: Lie) -> None:
+    write(tmp_path / "data" / "1.parquet")
+    lie(tmp_path / "data" / "1.parquet")
+    data = io.BytesIO((tmp_path / "data" / "1.parquet").read_bytes())
+    with pytest.raises(OSError, match=r"has \d+ rows, and its footer says \d+"):
+        read(data)
+
+
+def name(position: int) -> str:
+    return f"unit {position}"
+
+
+@pytest.mark.parametrize(
+    ("batches", "counts", "message"),
+    [
+        ([3, 2, 4], [5, 4], ""),
+        ([0, 5, 0], [0, 5, 0], ""),
+        ([3, 4], [5, 4], "unit 0 has 3 rows"),
+        ([5, 3], [5, 4], "unit 1 has 3 rows"),
+        ([5, 5], [5, 4], "unit 1 has 5 rows"),
+        ([5, 4, 1], [5, 4, 0], "unit 2 has 1 rows"),
+        ([], [0, 2], "unit 1 has 0 rows"),
+    ],
+)
+def test_what_is_refused(batches: list[int], counts: list[int], message: str) -> None:
+    parts = [range(rows) for rows in batches]
+    if not message:
+        assert list(check_counts(parts, counts, name)) == parts
+        return
+    given = []
+    with pytest.raises(RowCountError, match=message):
+        given.extend(check_counts(parts, counts, name))
+    with pytest.raises(RowCountError):
+        list(check_counts(parts, counts, name, joins=True))
