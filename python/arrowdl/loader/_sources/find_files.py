@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
+from arrowdl.loader._sources.layouts import Listing, check_above, open_folder
+
 # What people and tools leave beside data.
 _DOCUMENTS = {
     *(".md", ".txt", ".rst", ".html", ".pdf", ".json", ".yaml", ".yml", ".toml", ".xml", ".log"),
@@ -112,15 +114,19 @@ def read_path(path: str) -> str:
 
 
 def _expand_path(path: str) -> Root:
+    listing = Listing()
     if os.path.isdir(path):
-        base, files = path, _list_directory(path)
-        if not files:
+        base = make_absolute(path)
+        check_above(base)
+        _list_directory(base, listing)
+        if not (files := listing.sort()):
             raise FileNotFoundError(f"no file in the directory {path!r} or below it")
     else:
-        base, files = _find_base(path), _match(path)
-        if not files:
+        base = make_absolute(_find_base(path))
+        _match(path, listing)
+        if not (files := listing.sort()):
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
-    return Root(make_absolute(base), sorted(map(make_absolute, skip_documents(path, files))))
+    return Root(base, list(skip_documents(path, files)))
 
 
 def _read_start(path: str) -> bytes:
@@ -160,37 +166,39 @@ def _find_base(pattern: str) -> str:
     return str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts)))
 
 
-def _list_directory(path: str, above: tuple[str, ...] = ()) -> list[str]:
-    """List the files in `path` and below it; links to a directory `above` are not followed."""
+def _list_directory(path: str, listing: Listing, above: tuple[str, ...] = ()) -> None:
+    """Add the files in `path` and below it; links to a directory `above` are not followed."""
     real = os.path.realpath(path)
     if real in above:
-        return []
-    files = []
-    for entry in os.scandir(path):
-        if is_hidden(entry.name):
-            continue
+        return
+    entries = list(os.scandir(path))
+    shown = [entry for entry in entries if not is_hidden(entry.name)]
+    files = {entry.name: entry.path for entry in shown if entry.is_file()}
+    listing.add(open_folder(path, [entry.name for entry in entries]), files)
+    for entry in shown:
         if entry.is_dir():
-            files += _list_directory(entry.path, (*above, real))
-        elif entry.is_file():
-            files.append(entry.path)
-    return files
+            _list_directory(entry.path, listing, (*above, real))
 
 
-def _match(pattern: str) -> list[str]:
-    """List the files that match, and the files in directories that match."""
+def _match(pattern: str, listing: Listing) -> None:
+    """Add the files that match, and the files in directories that match."""
     base = _find_base(pattern)
     written = [part for part in Path(pattern).parts if is_hidden(part)]
-    found = []
+    files: dict[str, dict[str, str]] = {}
     for path in glob.glob(pattern, recursive=True):
         parts = Path(os.path.relpath(path, base)).parts
         way = list(accumulate(parts, os.path.join, initial=base))
         if has_marker(parts, written) or _leads_back(way):
             continue
+        absolute = make_absolute(path)
         if os.path.isdir(path):
-            found += _list_directory(path, tuple(map(os.path.realpath, way[:-1])))
+            _list_directory(absolute, listing, tuple(map(os.path.realpath, way[:-1])))
         else:
-            found.append(path)
-    return list(dict.fromkeys(found))
+            folder, name = os.path.split(absolute)
+            files.setdefault(folder, {})[name] = absolute
+    for folder, own in files.items():
+        check_above(folder)
+        listing.add(open_folder(folder, os.listdir(folder)), own, are_matches=True)
 
 
 def has_marker(parts: Sequence[str], written: Sequence[str]) -> bool:
@@ -209,5 +217,5 @@ def _leads_back(way: Sequence[str]) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is a marker or metadata, by the convention of Spark and others."""
-    return name.startswith(("_", "."))
+    """Whether a file is a marker or metadata, by the convention of Spark, Hadoop and others."""
+    return name.startswith(("_", ".")) or name.endswith("_$folder$")

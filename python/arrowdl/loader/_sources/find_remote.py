@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from arrowdl.loader._sources.find_files import (
     read_path,
     skip_documents,
 )
+from arrowdl.loader._sources.layouts import Folder, Listing
 from arrowdl.loader._sources.threads import FILES_AT_ONCE, map_in_threads
 from arrowdl.loader._storage.access import Access
 from arrowdl.loader._storage.readers import Stamp
@@ -97,26 +98,29 @@ class _Lister:
         import pyarrow.fs as fs
 
         kind = None
+        found = Listing()
         if is_pattern := _is_pattern(path):
             base = _find_base(path)
             listed = self._list(base, recursive=not _is_flat(_relate(base, path)))
             # "a[1].parquet" is the file of that name if there is one, as on a local disk.
             kinds = {info.path: info.type for info in listed}
             kind = kinds.get(path.rstrip("/"))
-            found = self._match(base, path, listed) if kind is None else []
+            if kind is None:
+                self._match(base, path, listed, found)
         if not is_pattern or not found:
             kind = self._find_kind(path) if kind is None else kind
             if kind == fs.FileType.File:
                 return None
             base = path
-            found = self._list_data(path) if kind == fs.FileType.Directory else []
+            if kind == fs.FileType.Directory:
+                self._list_data(path, found)
             is_pattern = is_pattern or kind != fs.FileType.Directory
-        names = [file.path for file in found if file.type == fs.FileType.File]
+        names = found.sort()
         if not names and is_pattern:
             raise FileNotFoundError(f"no file at {path!r}, and none that it matches as a pattern")
         if not names:
             raise FileNotFoundError(f"no file in the directory {path!r} or below it")
-        return Root(base.rstrip("/"), sorted(set(names)), self._filesystem)
+        return Root(base.rstrip("/"), names, self._filesystem)
 
     def _find_kind(self, path: str) -> fs.FileType:
         import pyarrow.fs as fs
@@ -131,13 +135,17 @@ class _Lister:
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
         return list(self._filesystem.get_file_info(selector))
 
-    def _list_data(self, path: str) -> list[fs.FileInfo]:
-        """List what is below a directory and not hidden."""
+    def _list_data(self, path: str, listing: Listing) -> None:
+        """Add what is below a directory and not hidden."""
         below = self._list(path, recursive=True)
-        return [file for file in below if not has_marker(_relate(path, file.path), ())]
+        folders = _list_names(path, below)
+        files: dict[str, dict[str, str]] = {path.rstrip("/"): {}}
+        files |= _list_files(file for file in below if not has_marker(_relate(path, file.path), ()))
+        for folder, own in files.items():
+            listing.add(self._open_folder(folder, folders), own)
 
-    def _match(self, base: str, pattern: str, listed: list[fs.FileInfo]) -> list[fs.FileInfo]:
-        """List the files that match, and the files in directories that match."""
+    def _match(self, base: str, pattern: str, listed: list[fs.FileInfo], listing: Listing) -> None:
+        """Add the files that match, and the files in directories that match."""
         import pyarrow.fs as fs
 
         parts = _relate(base, pattern)
@@ -149,15 +157,52 @@ class _Lister:
             if not _is_below(names, parts) or has_marker(names, written):
                 continue
             if is_flat and info.type == fs.FileType.Directory:
-                found += self._list_data(info.path)
+                self._list_data(info.path, listing)
             else:
                 found.append(info)
-        return found
+        folders = _list_names(base, listed)
+        for folder, own in _list_files(found).items():
+            listing.add(self._open_folder(folder, folders), own, are_matches=True)
+
+    def _open_folder(self, path: str, folders: dict[str, set[str]]) -> Folder:
+        def read(name: str) -> bytes:
+            with self._filesystem.open_input_file(f"{path}/{name}") as file:
+                return bytes(file.read())
+
+        def list_names(name: str) -> set[str]:
+            below = f"{path}/{name}"
+            if below not in folders:  # of a pattern for one directory
+                folders[below] = _list_names(below, self._list(below, recursive=False))[below]
+            return folders[below]
+
+        return Folder(path, folders.get(path, set()), list_names, read)
 
     def read_start(self, path: str) -> bytes:
         """Read the first bytes of a file."""
         with self._filesystem.open_input_file(path) as file:
             return bytes(file.read(6))
+
+
+def _list_names(base: str, below: Iterable[fs.FileInfo]) -> dict[str, set[str]]:
+    """List the names in each folder of what is below `base`."""
+    folders: dict[str, set[str]] = {base.rstrip("/"): set()}
+    for info in below:
+        pieces = info.path.rstrip("/").split("/")
+        for i in range(len(pieces) - len(_relate(base, info.path)), len(pieces)):
+            folders.setdefault("/".join(pieces[:i]), set()).add(pieces[i])
+    return folders
+
+
+def _list_files(found: Iterable[fs.FileInfo]) -> dict[str, dict[str, str]]:
+    """Return the paths of files by their folders and names."""
+    import pyarrow.fs as fs
+
+    folders: dict[str, dict[str, str]] = {}
+    for info in found:
+        if info.type == fs.FileType.File:
+            folder, _, name = info.path.rpartition("/")
+            folders.setdefault(folder, {})[name] = info.path
+    return folders
 
 
 def _relate(base: str, path: str) -> list[str]:

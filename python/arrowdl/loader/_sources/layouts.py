@@ -1,0 +1,211 @@
+"""Folders with files beside their data, of which only metadata say what counts: tables, caches."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+# What Hugging Face's datasets writes beside data: the results of map(), filter(), shuffle() ...
+_CACHED = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
+_ALL_FILES = "or give the list of its files, glob.glob(...), to read them all"
+
+ListNames = Callable[[str], Collection[str]]  # takes a folder below, lists the names in it
+Read = Callable[[str], bytes]  # takes a name, returns what the file has
+
+
+class Folder:
+    """The names in a folder.
+
+    Parameters
+    ----------
+    path : str
+    names : collection of str
+        Of its files and folders, hidden ones too.
+    list_names, read : callable
+        For what is below it; a name that is not there has no names.
+    """
+
+    def __init__(
+        self, path: str, names: Collection[str], list_names: ListNames, read: Read
+    ) -> None:
+        self.path = path
+        self.names = names
+        self._list_names = list_names
+        self._read = read
+
+    def check(self) -> None:
+        """Raise ValueError if the folder is a table, whose files may have rows that are deleted."""
+        if found := self._find_table():
+            what, advice = found
+            raise ValueError(
+                f"{self.path!r} is {what}, and some of its files may have rows that were deleted, "
+                f"or come twice: {advice}, {_ALL_FILES}"
+            )
+
+    def _find_table(self) -> tuple[str, str] | None:
+        path, names = self.path, self.names
+        if "_delta_log" in names:
+            return "a table of Delta Lake", f"give deltalake.DeltaTable({path!r})"
+        if "metadata" in names and any(
+            name.endswith(".metadata.json") for name in self._list_names("metadata")
+        ):
+            return (
+                "a table of Iceberg",
+                "give the table that a catalog of pyiceberg loads, or pyiceberg.table.StaticTable"
+                f".from_metadata({path + '/metadata/...metadata.json'!r})",
+            )
+        if "_versions" in names and "data" in names:
+            return "a dataset of Lance", f"give lance.dataset({path!r})"
+        if ".hoodie" in names:
+            return "a table of Hudi", "write the rows that an engine reads to Parquet files"
+        if "_spark_metadata" in names:
+            return (
+                "what a stream of Spark writes, whose log has the files that count",
+                "write the rows that spark.read.parquet() reads to another folder",
+            )
+        if {"blobs", "refs", "snapshots"} <= set(self.names):
+            return (
+                "a cache of Hugging Face's Hub, which has each file twice",
+                f"give one of its snapshots, {path + '/snapshots/...'!r}",
+            )
+        return None
+
+    def choose(self, files: Sequence[str]) -> list[str]:
+        """Return those of the names of `files` that are data, in their order.
+
+        Raises
+        ------
+        ValueError
+            They are those of several splits.
+        """
+        if "dataset_dict.json" in self.names:
+            splits = self._load("dataset_dict.json").get("splits", ())
+            raise ValueError(
+                f"{self.path!r} is a DatasetDict of Hugging Face, with the splits "
+                f"{', '.join(map(repr, splits))}: give the folder of one of them, "
+                f"{self.path + '/' + next(iter(splits), '...')!r}"
+            )
+        if "state.json" in self.names:
+            state = self._load("state.json")
+            if "_data_files" in state:
+                return self._choose_saved(state, files)
+        if "dataset_info.json" in self.names:
+            chosen = [name for name in files if not _CACHED.fullmatch(name)]
+            self._check_splits(chosen)
+            return chosen
+        return list(files)
+
+    def _choose_saved(self, state: Mapping[str, Any], files: Sequence[str]) -> list[str]:
+        """Return the files that save_to_disk() wrote."""
+        if state.get("_indices_data_files") or state.get("_indices_files"):
+            raise ValueError(
+                f"{self.path!r} has an indices mapping, as old versions of Hugging Face's datasets "
+                "wrote it: load it by such a version, and save it again after flatten_indices()"
+            )
+        try:
+            saved = [str(file["filename"]) for file in state["_data_files"]]
+        except (TypeError, KeyError):
+            raise ValueError(
+                f"the state.json of {self.path!r} has no list of files: copy the folder again, or "
+                "save the dataset again"
+            ) from None
+        missing = [name for name in saved if name not in self.names]
+        if missing:
+            raise FileNotFoundError(
+                f"{self.path!r} lacks {missing[0]!r}, which its state.json lists: copy the folder "
+                "again, or save the dataset again"
+            )
+        return [name for name in saved if name in files]
+
+    def _check_splits(self, files: Sequence[str]) -> None:
+        """Raise ValueError if files that load_dataset() has cached are of several splits."""
+        splits = list(self._load("dataset_info.json").get("splits") or ())
+        found = [
+            split
+            for split in splits
+            if any(re.search(rf"-{re.escape(split)}(-\d+-of-\d+)?\.arrow$", own) for own in files)
+        ]
+        if len(found) > 1:
+            raise ValueError(
+                f"{self.path!r} has the splits {', '.join(map(repr, found))} of a dataset of "
+                f"Hugging Face: give a pattern for one, {self.path + f'/*-{found[0]}*.arrow'!r}"
+            )
+
+    def _load(self, name: str) -> Mapping[str, Any]:
+        """Read an object of JSON; an empty one if the file is something else."""
+        try:
+            found = json.loads(self._read(name))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def check_above(path: str) -> None:
+    """Raise ValueError if a local folder above `path` is a table."""
+    child = path
+    while (parent := os.path.dirname(child)) != child:
+        markers = ["_delta_log", ".hoodie"]
+        if os.path.basename(child) == "data":
+            markers.append("metadata")
+        found = [name for name in markers if os.path.isdir(os.path.join(parent, name))]
+        if found:
+            open_folder(parent, found).check()
+        child = parent
+
+
+def open_folder(path: str, names: Collection[str]) -> Folder:
+    """Return a local folder with `names`."""
+
+    def list_names(name: str) -> list[str]:
+        below = os.path.join(path, name)
+        return os.listdir(below) if os.path.isdir(below) else []
+
+    def read(name: str) -> bytes:
+        with open(os.path.join(path, name), "rb") as file:
+            return file.read()
+
+    return Folder(path, names, list_names, read)
+
+
+class Listing:
+    """Files in a sorted order, but for those of folders that have an order of their own."""
+
+    def __init__(self) -> None:
+        self._files: list[str] = []
+        self._ordered: list[list[str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def add(self, folder: Folder, files: Mapping[str, str], *, are_matches: bool = False) -> None:
+        """Add the data of a folder.
+
+        Parameters
+        ----------
+        folder : Folder
+        files : mapping of str to str
+            Paths by their names in the folder.
+        are_matches : bool
+            Whether a pattern matches these: if none is data, it names what it means.
+        """
+        folder.check()
+        found = sorted(files)
+        names = folder.choose(found)
+        if are_matches and not names:
+            names = found
+        chosen = [files[name] for name in names]
+        self._files += chosen
+        if chosen != sorted(chosen):
+            self._ordered.append(chosen)
+
+    def sort(self) -> list[str]:
+        """Return all files, each once."""
+        files = sorted(set(self._files))
+        for chosen in self._ordered:
+            places = sorted(map(files.index, chosen))
+            for place, file in zip(places, chosen, strict=True):
+                files[place] = file
+        return files
