@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
 import os
 import pickle
+import random
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from arrowdl.loader import FilePlan, Retries
 from fsspec.implementations.memory import MemoryFileSystem
 from helpers.plan_group import Group, share_plan
 from helpers.processes import run_python
+from helpers.random_cases import check_cases
 from helpers.stores import IPC, PARQUET, ROWS, MemoryStore, dump
 
 ALL = list(range(3 * ROWS))
@@ -361,3 +366,109 @@ if __name__ == "__main__":
 def test_a_process_group_of_torch_shares_a_plan() -> None:
     lines = run_python(GLOO).splitlines()
     assert sorted(i for line in lines for i in json.loads(line)) == list(range(20))
+
+
+# ---- plans that were damaged or changed
+
+
+def change_count(plan: FilePlan) -> FilePlan:
+    first = plan.files[0]._replace(counts=(9, *plan.files[0].counts[1:]))
+    return dataclasses.replace(plan, files=(first, *plan.files[1:]))
+
+
+CHANGES: dict[str, Callable[[FilePlan], FilePlan]] = {
+    "a count": change_count,
+    "a file is missing": lambda plan: dataclasses.replace(plan, files=plan.files[1:]),
+    "a file is there twice": lambda plan: dataclasses.replace(
+        plan, files=(*plan.files, plan.files[0])
+    ),
+    "another order": lambda plan: dataclasses.replace(plan, files=plan.files[::-1]),
+    "a fingerprint": lambda plan: dataclasses.replace(plan, fingerprint="0" * 16),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("keeps", [None, ds.field("id") >= 5])
+def test_a_plan_has_the_rows_of_its_fingerprint(
+    change: Callable[[FilePlan], FilePlan], keeps: Any, store: MemoryStore
+) -> None:
+    plan = change(load("b", store).plan())
+    with pytest.raises(ValueError, match=r"the plan has the fingerprint .*Make a new plan"):
+        load("b", store, plan=plan, filter=keeps)
+    plan = change(load("b", store, filter=ds.field("id") < 50).plan())
+    with pytest.raises(ValueError, match="the plan has the fingerprint"):
+        load("b", store, plan=plan, filter=ds.field("id") < 50)
+
+
+def test_a_plan_of_another_folder(tmp_path: Path) -> None:
+    for name in ("a", "b", "ab"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.parquet").write_bytes(dump(0))
+    plan = arrowdl.Loader(tmp_path / "a", 16, framework="numpy").plan()
+    for path in ("a", "a/", "*", "a/*.parquet", "a/x.parquet", "**/*.parquet"):
+        assert arrowdl.Loader(tmp_path / path, 16, framework="numpy", plan=plan).plan() == plan
+    for path in ("b", "b/*.parquet", "ab"):
+        with pytest.raises(ValueError, match=r"a/x\.parquet', which is not at or below"):
+            arrowdl.Loader(tmp_path / path, 16, framework="numpy", plan=plan)
+
+
+def sign(found: Any) -> bytes:
+    """Write a plan with the digest of what it has, as one who knows how would."""
+    content = {name: own for name, own in found.items() if name != "digest"}
+    text = json.dumps(content, sort_keys=True).encode()
+    content["digest"] = hashlib.blake2b(text, digest_size=8).hexdigest()
+    return json.dumps(content).encode()
+
+
+VALUES: list[Any] = [None, 3, -1, 1.5, True, "", "x", [], [3], [[]], {}, {"a": 3}, 2**70]
+
+
+def mutate(random: random.Random, found: Any) -> None:
+    """Change one value, at any depth, to something else."""
+    while True:
+        keys = list(found) if isinstance(found, dict) else range(len(found))
+        key = random.choice(list(keys))
+        below = found[key]
+        if isinstance(below, (dict, list)) and below and random.random() < 0.8:
+            found = below
+            continue
+        if random.random() < 0.2:
+            del found[key]
+        else:
+            found[key] = random.choice(VALUES)
+        return
+
+
+def test_damaged_plans_are_one_error(store: MemoryStore, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    plan = load("b", store).plan()
+    plan.save(path)
+    good = path.read_bytes()
+    expected = rows_of(load("b", store))
+
+    def check(random: random.Random) -> None:
+        found = json.loads(good)
+        kind = random.choice(["bytes", "value", "signed value"])
+        if kind == "bytes":
+            data = bytearray(good)
+            for _ in range(random.randint(1, 3)):
+                data[random.randrange(len(data))] = random.randrange(256)
+            path.write_bytes(data[: random.choice([len(data), random.randrange(len(data))])])
+        else:
+            mutate(random, found)
+            path.write_bytes(sign(found) if kind == "signed value" else json.dumps(found).encode())
+        error, read = "", None
+        try:
+            read = FilePlan.load(path)
+        except ValueError as found_error:
+            error = str(found_error)
+        if read is None:
+            assert "plan.json" in error
+            return
+        if read != plan:
+            assert kind == "signed value", "the digest tells"
+            with suppress(ValueError, OSError):
+                rows = rows_of(load("b", store, plan=read))
+                assert rows == expected
+
+    check_cases(check, 200)

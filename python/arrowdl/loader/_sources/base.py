@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
-from arrowdl.loader._sources.file_plan import FilePlan
+from arrowdl.loader._sources.file_plan import FilePlan, digest
 from arrowdl.loader._sources.row_bytes import measure_schema
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.readers import Stamp
@@ -356,7 +355,7 @@ def _refuse_decoder(source: Any, decoder: str) -> None:
 
 def fingerprint(source: IndexedSource) -> str:
     """Return 16 hexadecimal digits, which differ if the order of the rows differs."""
-    return hashlib.blake2b(source.describe().encode(), digest_size=8).hexdigest()
+    return digest(source.describe().encode())
 
 
 Source = IndexedSource | StreamSource

@@ -221,9 +221,9 @@ class DataFilesSource(DatasetSource):
     def snapshot(self) -> str:
         return self._version.name
 
-    def describe(self) -> str:
+    def _describe_rows(self, filter: str | None) -> str:
         names = [fragment.path.rpartition("/")[2] for fragment in self._fragments]
-        return f"{self._version.identity} {names} {self.units} {self._describe_filter()}"
+        return f"{self._version.identity} {names} {self.units} {filter}"
 
 
 class _Stamps(FileStamps):

@@ -209,16 +209,15 @@ class DatasetSource(IndexedSource):
         """Take the units from a plan."""
         given = map(drop_ranges, self._dataset._get_fragments(None))
         partitions = {fragment.path: fragment.partition_expression for fragment in given}
-        counts_all = plan.filter != self._describe_filter()
-        chosen = self._query.filter if counts_all else None
-        units = make_units(plan, self._dataset, partitions, chosen)
-        self._fragments = units
-        self._stamps.add_fragments(units)
+        self._fragments = make_units(plan, self._dataset, partitions, None)
+        self.units = [rows for file in plan.files for rows in file.counts]
+        plan.check_fingerprint(self._describe_rows(plan.filter))
+        self._stamps.add_fragments(self._fragments)
         self._stamps.compare({file.path: file.stamp for file in plan.files})
-        if counts_all:
+        if plan.filter != self._describe_filter():
+            units = make_units(plan, self._dataset, partitions, self._query.filter)
+            self._fragments = units
             self._count_files([[unit] for unit in units])
-        else:
-            self.units = [rows for file in plan.files for rows in file.counts]
 
     def find_footers(self) -> Any:
         return find_footers(self._dataset.filesystem)
@@ -631,8 +630,12 @@ class DatasetSource(IndexedSource):
         return find_revisions(self._dataset.filesystem, self._fragments)
 
     def describe(self) -> str:
+        return self._describe_rows(self._describe_filter())
+
+    def _describe_rows(self, filter: str | None) -> str:
+        """Describe the order of the rows that a filter keeps."""
         names = [os.path.basename(fragment.path) for fragment in self._fragments]
-        parts = [self._dataset.schema.to_string(), names, self.units, self._describe_filter()]
+        parts = [self._dataset.schema.to_string(), names, self.units, filter]
         return " ".join(map(str, [*parts, self.snapshot] if self.snapshot else parts))
 
     def _describe_filter(self) -> str | None:

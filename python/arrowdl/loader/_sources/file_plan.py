@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -124,6 +125,17 @@ class FilePlan:
             f"{self.fingerprint}>"
         )
 
+    def _dump(self) -> dict[str, Any]:
+        names = ("fingerprint", "format", "partitions", "columns", "filter", "shares", "row_bytes")
+        return {
+            "arrowdl_file_plan": _VERSION,
+            **{name: getattr(self, name) for name in names},
+            "files": self.files,
+            "schema": base64.b64encode(self.schema.serialize().to_pybytes()).decode(),
+            "table": _dump_table(self.table),
+            "revisions": dict(self.revisions),
+        }
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a local file, as JSON; a reader sees all of it or none.
 
@@ -131,16 +143,8 @@ class FilePlan:
         ----------
         path : path
         """
-        schema = base64.b64encode(self.schema.serialize().to_pybytes()).decode()
-        content = {
-            "arrowdl_file_plan": _VERSION,
-            **{name: getattr(self, name) for name in ("fingerprint", "format", "partitions")},
-            **{name: getattr(self, name) for name in ("columns", "filter", "shares", "row_bytes")},
-            "schema": schema,
-            "files": self.files,
-            "table": _dump_table(self.table),
-            "revisions": dict(self.revisions),
-        }
+        content = self._dump()
+        content["digest"] = _digest_content(content)
         name = os.fspath(path)
         written = f"{name}.{os.getpid()}.tmp"
         with open(written, "w", encoding="utf-8") as file:
@@ -162,37 +166,40 @@ class FilePlan:
         Raises
         ------
         ValueError
-            The file is no plan, or one of another version.
+            The file is no plan, one of another version, or damaged.
         """
-        import pyarrow as pa
-
-        with open(path, encoding="utf-8") as file:
+        name = os.fspath(path)
+        with open(path, "rb") as file:
             text = file.read()
         try:
             found = json.loads(text)
             version = found["arrowdl_file_plan"]
-        except (ValueError, KeyError, TypeError):
+        except Exception:
             raise ValueError(
-                f"{os.fspath(path)!r} is no plan: Loader.plan().save() writes one"
+                f"{name!r} is no plan, or a damaged one: Loader.plan().save() writes one"
             ) from None
         if version != _VERSION:
             raise ValueError(
-                f"{os.fspath(path)!r} is a plan of version {version}, and this arrowdl reads "
-                f"version {_VERSION}: make it anew, Loader.plan().save()"
+                f"{name!r} is a plan of version {version}, and this arrowdl reads version "
+                f"{_VERSION}: make a new one, Loader.plan().save()"
             )
-        return cls(
-            found["fingerprint"],
-            found["format"],
-            pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"]))),
-            tuple(_read_file(*parts) for parts in found["files"]),
-            tuple(found["partitions"]),
-            None if found["columns"] is None else tuple(found["columns"]),
-            found["filter"],
-            found["shares"],
-            found["row_bytes"],
-            _load_table(found["table"]),
-            found.get("revisions", {}),
-        )
+        try:
+            if found.pop("digest") != _digest_content(found):
+                raise ValueError("its digest is of another content")
+            return _read_plan(found)
+        except Exception as error:  # whatever was made of it
+            raise ValueError(
+                f"the plan {name!r} is damaged, or was changed by hand ({error}): make a new one, "
+                "Loader.plan().save()"
+            ) from None
+
+    def check_fingerprint(self, rows: str) -> None:
+        """Raise ValueError unless the fingerprint is that of the rows that `rows` describes."""
+        if self.fingerprint != (found := digest(rows.encode())):
+            raise ValueError(
+                f"the plan has the fingerprint {self.fingerprint}, and its files and rows have "
+                f"{found}: it was changed, or another version of pyarrow made it. Make a new plan"
+            )
 
     def check_source(self, identity: str, name: str) -> None:
         """Raise ValueError if the plan is of something else.
@@ -233,24 +240,83 @@ def _dump_table(table: PlannedTable | None) -> list[str] | None:
     return None if table is None else [*table[:3], base64.b64encode(table.files).decode()]
 
 
-def _load_table(parts: Sequence[str] | None) -> PlannedTable | None:
+def _digest_content(content: Mapping[str, Any]) -> str:
+    return digest(json.dumps(content, sort_keys=True).encode())
+
+
+def digest(data: bytes) -> str:
+    """Return 16 hexadecimal digits."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _read_plan(found: Mapping[str, Any]) -> FilePlan:
+    """Read what `FilePlan._dump` returns; raises any exception if it is something else."""
+    import pyarrow as pa
+
+    columns, filter = found["columns"], found["filter"]
+    plan = FilePlan(
+        _take(str, found["fingerprint"]),
+        _take(str, found["format"]),
+        pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"], validate=True))),
+        tuple(_read_file(*parts) for parts in _take(list, found["files"])),
+        _take_all(str, found["partitions"]),
+        None if columns is None else _take_all(str, columns),
+        None if filter is None else _take(str, filter),
+        _take_numbers(found["shares"]),
+        _take_numbers(found["row_bytes"]),
+        _load_table(found["table"]),
+        dict(zip(found["revisions"], _take_all(str, [*found["revisions"].values()]), strict=True)),
+    )
+    if plan.format not in ("parquet", "ipc"):
+        raise ValueError(f"files of {plan.format!r}")
+    names = plan.schema.names
+    if missing := [name for name in plan.partitions if name not in names]:
+        raise ValueError(f"no column {missing[0]!r}")
+    if len({file.path for file in plan.files}) < len(plan.files):
+        raise ValueError("a file that is listed twice")
+    for file in plan.files if plan.filter is None and plan.table is None else ():
+        if file.counts != file.rows:
+            raise ValueError(f"{file.path!r} with {sum(file.counts)} of {sum(file.rows)} rows")
+    return plan
+
+
+def _take(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{value!r:.80} is no {getattr(kind, '__name__', 'number')}")
+    return value
+
+
+def _take_all(kind: Any, values: Any) -> tuple[Any, ...]:
+    return tuple(_take(kind, value) for value in _take(list, values))
+
+
+def _take_numbers(values: Any) -> dict[str, float]:
+    numbers = _take_all((int, float), [*_take(dict, values).values()])
+    return dict(zip(values, numbers, strict=True))
+
+
+def _load_table(parts: Any) -> PlannedTable | None:
     if parts is None:
         return None
-    identity, name, place, files = parts
-    return PlannedTable(identity, name, place, base64.b64decode(files))
+    identity, name, place, files = _take_all(str, parts)
+    return PlannedTable(identity, name, place, base64.b64decode(files, validate=True))
 
 
 def _read_file(
-    path: str,
-    stamp: Sequence[Any],
-    rows: Sequence[int],
-    nbytes: Sequence[int],
-    groups: Sequence[int],
-    counts: Sequence[int],
+    path: Any, stamp: Any, rows: Any, nbytes: Any, groups: Any, counts: Any
 ) -> PlannedFile:
-    return PlannedFile(
-        path, Stamp(*stamp), tuple(rows), tuple(nbytes), tuple(groups), tuple(counts)
-    )
+    numbers = [_take_all(int, own) for own in (rows, nbytes, groups, counts)]
+    if min((number for own in numbers for number in own), default=0) < 0:
+        raise ValueError("a number of rows below 0")
+    units = len(numbers[0])
+    if [len(own) for own in numbers] not in ([units] * 4, [units, units, 0, units]):
+        raise ValueError("other numbers of row groups")
+    return PlannedFile(_take(str, path), _read_stamp(*_take(list, stamp)), *numbers)
+
+
+def _read_stamp(size: Any, mtime: Any = None, etag: Any = None) -> Stamp:
+    kinds = zip((size, mtime, etag), (int, (int, float), str), strict=True)
+    return Stamp(*(None if value is None else _take(kind, value) for value, kind in kinds))
 
 
 def read_plan(plan: Any) -> FilePlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby, takewhile
 from pathlib import Path
@@ -111,6 +111,20 @@ def read_path(path: str) -> str:
     if scheme == "file":
         return url2pathname(rest)
     raise AssertionError(f"{scheme}:// is opened by `find_remote`")
+
+
+def check_named(files: Iterable[str], paths: Sequence[str]) -> None:
+    """Raise ValueError if one of the files of a plan is not at or below the paths of a user."""
+    bases = []
+    for path in map(read_path, paths):
+        is_pattern = glob.has_magic(path) and not os.path.exists(path)
+        bases.append(Path(make_absolute(_find_base(path) if is_pattern else path)))
+    for file in files:
+        if not any(Path(file).is_relative_to(base) for base in bases):
+            raise ValueError(
+                f"the plan has {file!r}, which is not at or below {', '.join(map(repr, paths))}: "
+                "open what the plan is of, or make a new plan"
+            )
 
 
 def _expand_path(path: str) -> Root:

@@ -11,7 +11,7 @@ from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.delta import open_delta
 from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, read_tables
 from arrowdl.loader._sources.file_plan import FilePlan
-from arrowdl.loader._sources.find_files import expand_paths, list_paths
+from arrowdl.loader._sources.find_files import check_named, expand_paths, list_paths
 from arrowdl.loader._sources.find_remote import expand_urls, open_filesystem
 from arrowdl.loader._sources.huggingface import SelectedSource, name_revision
 from arrowdl.loader._sources.iceberg import open_iceberg
@@ -241,6 +241,8 @@ def _open_planned(
     filesystem = None
     if access.is_remote(paths):
         filesystem = open_filesystem(paths, access, known, plan.revisions)
+    else:
+        check_named(known, paths)
     return open_planned(plan, filesystem, columns, filter, memory_map, left_out)
 
 

@@ -87,11 +87,16 @@ def open_plan(plan: FilePlan, identity: str, name: str) -> list[DataFile]:
     Raises
     ------
     ValueError
-        The plan is of another version, or of something else.
+        The plan is of another version, of something else, or damaged.
     """
     plan.check_source(identity, name)
     assert plan.table is not None
-    return unpack_files(plan.table.files, [file.path for file in plan.files])
+    try:
+        return unpack_files(plan.table.files, [file.path for file in plan.files])
+    except Exception as error:  # whatever was made of it
+        raise ValueError(
+            f"the plan of {name} is damaged, or was changed by hand ({error}): make a new one"
+        ) from None
 
 
 def pack_files(files: Sequence[DataFile], schema: pa.Schema) -> bytes:
@@ -124,7 +129,11 @@ def unpack_files(data: bytes, paths: Sequence[str]) -> list[DataFile]:
     """Return the files at `paths`, of which `pack_files` made `data`."""
     import pyarrow as pa
 
-    table = pa.ipc.open_stream(data).read_all().combine_chunks()
+    table = pa.ipc.open_stream(data).read_all()
+    table.validate(full=True)
+    table = table.combine_chunks()
+    if table.num_rows != len(paths):
+        raise ValueError(f"it has {len(paths)} files, and what is known of {table.num_rows}")
     known: dict[bytes, pa.Schema] = {}
     constants, found = (_unpack_values(own, table) for own in ("constants", "defaults"))
     defaults = [{name: own if own.is_valid else None for name, own in of.items()} for of in found]
