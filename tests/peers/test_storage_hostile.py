@@ -83,6 +83,7 @@ class OddServer(http.server.ThreadingHTTPServer):
         self.files: dict[str, bytes] = dict(FILES)
         self.count = 0
         self.lock = threading.Lock()
+        self.links: list[str] = []  # of all pages, beside their own
         self.straighten()
 
     def straighten(self) -> None:
@@ -97,7 +98,7 @@ class OddServer(http.server.ThreadingHTTPServer):
             path[len(folder) :].split("/")[0] for path in self.files if path.startswith(folder)
         }
         names = [own + "/" * (folder + own not in self.files) for own in sorted(below)]
-        links = ["?C=M;O=A", "../", *(quote(own, safe="/=") for own in names)]
+        links = ["?C=M;O=A", "../", *(quote(own, safe="/=") for own in names), *self.links]
         return "".join(f'<a href="{own}">{own}</a>' for own in links).encode()
 
 
@@ -156,6 +157,18 @@ def test_folders_and_patterns_of_the_web(web: OddServer, source: str, expected: 
 )
 def test_patterns_over_folders_of_folders(web: OddServer, source: str, expected: list[int]) -> None:
     assert read(name(web, source)) == expected
+
+
+def test_links_that_leave_the_folder_are_left_out(web: OddServer) -> None:
+    """A client makes "../" of "%2e%2e/" when it asks."""
+    web.files["up.parquet"] = web.files["c/up.parquet"] = dump(900)
+    host = name(web)
+    up = ("../up.parquet", "%2e%2e/up.parquet", ".%2E/up.parquet", "x/../../up.parquet")
+    web.links = [*up, *(f"{host}b/{own}" for own in up), "/up.parquet", f"{host}c/up.parquet"]
+    assert read(name(web, "b/k=1/")) == ALL[40:80]
+    assert read(name(web, "b/k=1/*.parquet")) == ALL[40:80]
+    web.links = [name(web, "b/k=1/1.parquet"), "/b/k=1/1.parquet"]
+    assert read(name(web, "b/k=1/")) == ALL[40:80]
 
 
 @pytest.mark.parametrize(

@@ -416,3 +416,21 @@ def test_random_deletion_vectors(tmp_path: Path) -> None:
         assert sorted(row["id"] for row in read_rows(table)) == expected
 
     check_cases(check, 6)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    ["../x.parquet", "%2E%2E/x.parquet", "..%2Fx.parquet", "a/../../x.parquet", "{}/x.parquet"],
+)
+def test_files_that_are_not_below_the_table_are_refused(tmp_path: Path, stored: str) -> None:
+    """deltalake's scan() takes some of these, its other readers none."""
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "x.parquet")
+    stored = stored.format(tmp_path)
+    log = tmp_path / "t" / "_delta_log"
+    write_log(tmp_path / "t", [make_field("id", "long")], [], features=["timestampNtz"])
+    add = {"path": stored, "partitionValues": {}, "size": 1, "modificationTime": 0}
+    entry = json.dumps({"add": {**add, "dataChange": True}})
+    (log / f"{1:020}.json").write_text(entry)
+    with pytest.raises(ValueError, match=r"is not below its folder|is a shallow clone"):
+        make_loader(DeltaTable(str(tmp_path / "t")))

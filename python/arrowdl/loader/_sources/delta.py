@@ -17,6 +17,7 @@ from arrowdl.loader._sources.snapshots import remove_secrets
 from arrowdl.loader._sources.table_fields import TableField, list_children
 from arrowdl.loader._sources.table_version import DataFile, TableVersion, open_plan
 from arrowdl.loader._storage.secrets import find_secrets
+from arrowdl.loader._storage.steps_up import has_step_up
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,17 +185,29 @@ def _list_files(table: Any, fields: Sequence[TableField], root: str) -> list[Dat
     constants = _read_partitions(table, actions, fields)
     files = []
     for path, values in zip(actions.column("path").to_pylist(), constants, strict=True):
-        if "://" in path:
-            raise ValueError(
-                f"the Delta table is a shallow clone, whose files are those of another table "
-                f"({remove_secrets(path)!r}): give a function that makes a stream, "
-                "lambda: table.scan()"
-            )
-        path = root + unquote(path)
+        path = root + _read_path(path)
         files.append(DataFile(path, values, deleted=deleted.pop(path, None)))
     if deleted:
         raise ValueError(f"deletion vectors of files that are not in the table: {sorted(deleted)}")
     return files
+
+
+def _read_path(path: str) -> str:
+    """Return a path of the log, below the table."""
+    found = unquote(path)
+    if "://" in path or found.startswith(("/", "\\")):
+        raise ValueError(
+            f"the Delta table is a shallow clone, whose files are those of another table "
+            f"({remove_secrets(path)!r}): give a function that makes a stream, "
+            "lambda: table.scan()"
+        )
+    if has_step_up(found):
+        raise ValueError(
+            f"the log of the Delta table has {path!r}, which is not below its folder: who wrote it "
+            "can name any file that this process may read. If that is meant, write the rows to "
+            "another table"
+        )
+    return found
 
 
 def _read_partitions(

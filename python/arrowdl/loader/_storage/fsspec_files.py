@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
 from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.steps_up import has_step_up
 from arrowdl.loader._storage.transient import find_status, is_transient
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
@@ -77,10 +79,10 @@ class FsspecHandler(ReadingHandler):
                     raise
                 continue
             for link in links:
-                name = link["name"]
-                if name in found or "?" in name[len(page) :]:  # "?C=M;O=A" sorts the page
+                name = _place(page, link["name"])
+                if name is None or name in found:
                     continue
-                found[name] = link
+                found[name] = link | {"name": name}
                 if recursive and name.endswith("/"):
                     pages.append(name)
         return found
@@ -131,6 +133,18 @@ class _FsspecReader:
 
     def close(self) -> None:
         """Nothing is open between requests."""
+
+
+def _place(page: str, link: str) -> str | None:
+    """Return the URL of a link below its page; None if it sorts the page, or leaves its folder."""
+    scheme, _, above = page.rstrip("/").partition("://")
+    address = link.partition("://")[2]
+    if not address.startswith(f"{above}/"):
+        return None
+    rest = address[len(above) :]
+    if "?" in rest or has_step_up(unquote(rest)):  # "?C=M;O=A" sorts
+        return None
+    return f"{scheme}://{above}{rest}"
 
 
 def _make_info(path: str, info: dict[str, Any]) -> fs.FileInfo:
