@@ -22,6 +22,7 @@ import pytest
 from arrowdl.loader._progress import OpeningLine
 from arrowdl.loader._sources.threads import map_in_threads
 from helpers.processes import run_python
+from helpers.stores import MemoryStore
 
 TABLE = pa.table({"id": range(10), "x": [i / 2 for i in range(10)]})
 
@@ -63,7 +64,7 @@ FILE_OBJECTS: dict[str, Callable[[Path], Any]] = {
         (kind, suffix)
         for kind in FILE_OBJECTS
         for suffix in ("parquet", "arrow", "arrows")
-        if (kind, suffix) != ("open", "arrows")  # a path has the suffix of its format
+        if (kind, suffix) != ("open", "arrows")  # no filter of stream files that are mapped
     ],
 )
 def test_a_file_object_is_read_as_its_file(kind: str, suffix: str, tmp_path: Path) -> None:
@@ -80,6 +81,66 @@ def test_a_file_object_is_read_as_its_file(kind: str, suffix: str, tmp_path: Pat
             read(made, columns=["z"])
     assert sorted(i for batch in loader for i in batch["id"].tolist()) == list(range(10))
     assert len(list(pickle.loads(pickle.dumps(loader)))) == 3
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        (".arrows", "arrows"),
+        (".ARROWS", "arrows"),
+        (".arrow", "arrows"),
+        (".bin", "arrows"),
+        (".bin", "arrow"),
+        ("", "arrow"),
+        ("", "parquet"),
+        (".snappy", "parquet"),
+    ],
+)
+def test_endings_and_contents(tmp_path: Path, ending: str, content: str) -> None:
+    write(tmp_path / f"b.{content}").rename(tmp_path / f"a{ending}")
+    for options in ({}, {"shuffle": True}):
+        assert sorted(read(tmp_path, columns=["id"], **options)) == list(range(10))
+        assert sorted(read(tmp_path / f"a{ending}", columns=["id"], **options)) == list(range(10))
+    store = MemoryStore({f"d/a{ending}": (tmp_path / f"a{ending}").read_bytes()})
+    if content != "arrows":
+        assert read("d", columns=["id"], filesystem=store.open()) == list(range(10))
+        return
+    with pytest.raises(ValueError, match=r"give a function that makes its stream"):
+        read("d", columns=["id"], filesystem=store.open())
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [
+        (b"a,b\n1,2\n", ""),
+        (b"\x1f\x8b\x08\0\0\0\0", "as gzip does"),
+        (b"Obj\x01avro.schema", "as Avro does"),
+        (b"FEA1\0\0\0\0", "as Feather of version 1 does"),
+    ],
+)
+def test_a_file_of_another_format(tmp_path: Path, start: bytes, what: str) -> None:
+    (tmp_path / "x.dat").write_bytes(start)
+    write(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=f"x.dat' starts with .*{what}.*its streams") as caught:
+        read(tmp_path)
+    assert "(.arrows)" in str(caught.value)
+    loader = arrowdl.Loader(
+        tmp_path, 10, framework="numpy", columns=["id"], on_error="skip", max_skipped_rows=100
+    )
+    assert [i for batch in loader for i in batch["id"].tolist()] == list(range(10))
+    store = MemoryStore({own.name: own.read_bytes() for own in tmp_path.iterdir()})
+    with pytest.raises(ValueError, match=r"x\.dat' starts with"):
+        read(["x.dat", "a.parquet"], filesystem=store.open())
+
+
+def test_an_ending_is_looked_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    store = MemoryStore({f"d/{i}.x": data for i in range(50)})
+    looked = MemoryStore({f"d/{i}.parquet": data for i in range(50)})
+    for own in (store, looked):
+        arrowdl.Loader("d", 10, filesystem=own.open())
+    assert store.count("read") <= looked.count("read") + 1
 
 
 def test_file_objects_of_several_files(tmp_path: Path) -> None:

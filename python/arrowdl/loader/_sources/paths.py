@@ -27,8 +27,16 @@ from arrowdl.loader._sources.unify_schemas import (
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-_IPC_SUFFIXES = {".arrow", ".ipc", ".feather"}
+_KINDS = {
+    **dict.fromkeys((".parquet", ".pq", ".parq"), "parquet"),
+    **dict.fromkeys((".arrow", ".arrows", ".ipc", ".feather"), "ipc"),
+}
 _STREAM_START = b"\xff\xff\xff\xff"
+_START = 6  # bytes that tell a format
+_OTHER_STARTS = {
+    **{b"ORC": "ORC", b"Obj\x01": "Avro", b"FEA1": "Feather of version 1", b"\x89HDF": "HDF5"},
+    **{b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK": "a zip file", b"BZh": "bzip2"},
+}
 _OTHER_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
 
 
@@ -133,11 +141,11 @@ def _open_all(
     filesystem = roots[0].filesystem  # one for all
     if filesystem is None:
         stamps.add_paths(paths)  # before their footers are read
-    kinds = {_find_kind(path) for path in paths}
+    with opening(left_out):
+        kinds = _find_kinds(paths, filesystem)
     if len(kinds) > 1:
         raise ValueError(
-            "some of the files are Parquet and some Arrow IPC, by their names: make one Loader for "
-            "each format"
+            "some of the files are Parquet and some Arrow IPC: make one Loader for each format"
         )
     if filesystem is not None and kinds == {"parquet"}:
         filesystem = _fetch_ahead(filesystem)  # now: fragments that are moved lose their footers
@@ -168,17 +176,14 @@ def _has_partitions(root: Root) -> bool:
 
 def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
     def is_stream(path: str) -> bool:
-        if filesystem is not None:
-            with filesystem.open_input_file(path) as file:
-                return bytes(file.read(len(_STREAM_START))) == _STREAM_START
-        with open(path, "rb") as local:
-            return local.read(len(_STREAM_START)) == _STREAM_START
+        return _read_start(path, filesystem).startswith(_STREAM_START)
 
     for path, found in zip(paths, map_in_threads(is_stream, paths, FILES_AT_ONCE), strict=True):
         if found and filesystem is not None:
             raise ValueError(
                 f"{path!r} has the stream format of Arrow IPC, which has no index of its batches: "
-                "write it with pyarrow.ipc.new_file()"
+                "write it with pyarrow.ipc.new_file(), or give a function that makes its stream, "
+                "lambda: pyarrow.ipc.open_stream(filesystem.open_input_stream(path))"
             )
         if found:
             raise ValueError(
@@ -189,15 +194,52 @@ def _check_no_streams(paths: Sequence[str], filesystem: Any) -> None:
             )
 
 
-def _find_kind(path: str) -> str:
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix in _OTHER_SUFFIXES:
+def _find_kinds(paths: Sequence[str], filesystem: Any) -> set[str]:
+    """Return the formats of files, by their endings; of each other ending, one file is looked at.
+
+    Raises
+    ------
+    ValueError
+        A file has another format.
+    """
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(os.path.splitext(path)[1].lower(), path)
+    for suffix in first.keys() & _OTHER_SUFFIXES.keys():
         raise ValueError(
-            f"{path!r} is neither Parquet nor Arrow IPC, by its name: give the Loader a dataset, "
-            f'pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}"); or leave it out, '
-            "by a pattern such as '*.parquet'"
+            f"{first[suffix]!r} is neither Parquet nor Arrow IPC, by its name: give the Loader a "
+            f'dataset, pyarrow.dataset.dataset(..., format="{_OTHER_SUFFIXES[suffix]}"); or leave '
+            "it out, by a pattern such as '*.parquet'"
         )
-    return "ipc" if suffix in _IPC_SUFFIXES else "parquet"
+    unknown = [path for suffix, path in first.items() if suffix not in _KINDS]
+    starts = map_in_threads(lambda path: _read_start(path, filesystem), unknown, FILES_AT_ONCE)
+    found = {_KINDS[suffix] for suffix in first if suffix in _KINDS}
+    return found | {_recognize(*own) for own in zip(unknown, starts, strict=True)}
+
+
+def _read_start(path: str, filesystem: Any) -> bytes:
+    if filesystem is not None:
+        with filesystem.open_input_file(path) as file:
+            return bytes(file.read(_START))
+    with open(path, "rb") as local:
+        return local.read(_START)
+
+
+def _recognize(path: str, start: bytes) -> str:
+    """Return the format of a file that starts with `start`."""
+    if not start or start.startswith((b"PAR1", b"PARE")):  # of an empty one, pyarrow says so
+        return "parquet"
+    if start == b"ARROW1" or start.startswith(_STREAM_START):
+        return "ipc"
+    import pyarrow as pa
+
+    what = next((name for magic, name in _OTHER_STARTS.items() if start.startswith(magic)), "")
+    raise ValueError(
+        f"{path!r} starts with {start!r}{what and f', as {what} does'}: the Loader reads files of "
+        "Parquet (.parquet), of Arrow IPC (.arrow, .ipc, .feather) and its streams (.arrows). "
+        "Leave others out, by a pattern such as '*.parquet', or give what reads them: a pyarrow "
+        "dataset, or a function that makes an Arrow stream"
+    ) from pa.ArrowInvalid(f"{path!r} is of no known format")
 
 
 def _make_dataset(
