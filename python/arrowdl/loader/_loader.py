@@ -77,7 +77,8 @@ class Loader(AdaptedReader):
         source, and permutes the rows of each full buffer; the logger "arrowdl.loader" says so. Of
         streams, only the rows of each buffer are permuted.
     seed : int
-        Of the shuffles. The same seed, epoch and source give the same batches on every machine.
+        Of the shuffles, and of `seed_transforms`. The same seed, epoch and source give the same
+        batches on every machine.
     drop_last : bool
         Drop incomplete batches. Otherwise the last batch of a rank may have fewer than `batch_size`
         rows. It may also be a single row that another rank has too, if this rank would have one
@@ -246,6 +247,18 @@ class Loader(AdaptedReader):
     cache_bytes : int, optional
         The most bytes in `cache`, of all its users together: what was not used for longest goes
         first. Give both or none.
+    seed_transforms : bool
+        Give `random`, NumPy's legacy functions and torch (of the CPU, and of a GPU that is
+        `device`) a seed of their own for each batch, derived from `seed`, the epoch, the step and
+        the rank, while `transform`, `transform_arrow` and the functions of `map` and `filter` are
+        called: their draws are the same in each run, after a resume, and with any number of
+        workers. Afterwards the generators are as they were. That needs the main thread of the
+        training's process or of a worker: with `num_threads`, for a `transform_arrow` that runs
+        ahead, and where another thread iterates, the generators are left alone, since the training
+        draws from them at the same time. A function whose second parameter is named ``generator``
+        gets one with such a seed everywhere: a ``torch.Generator`` (of `device`, if that is a
+        CUDA GPU), a key of ``jax.random``, or a ``numpy.random.Generator`` (always in
+        `transform_arrow`, and with `sharding`). False sets no seeds, for functions that do so.
 
     Raises
     ------
@@ -320,6 +333,7 @@ class Loader(AdaptedReader):
         plan: FilePlan | str | PathLike[str] | None = None,
         cache: str | PathLike[str] | None = None,
         cache_bytes: int | None = None,
+        seed_transforms: bool = True,
     ) -> None:
         require_choice("decoder", decoder, get_args(Decoder))
         if decoder == "polars":
@@ -364,6 +378,7 @@ class Loader(AdaptedReader):
             max_skipped_rows=max_skipped_rows,
             cache=cache,
             cache_bytes=cache_bytes,
+            seed_transforms=seed_transforms,
         )
         maps = require_bool("memory_map", memory_map)
         left_out: list[Skipped] | None = [] if options.skips else None

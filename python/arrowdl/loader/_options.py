@@ -21,7 +21,15 @@ from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption,
 FRAMEWORKS: tuple[str, ...] = get_args(Framework)
 MASK = "valid"  # the column that pad_last adds
 _CPU = 1  # of DLDeviceType
-_FLAGS = ("shuffle", "drop_last", "pad_last", "writable", "pin_memory", "progress")
+_FLAGS = (
+    "shuffle",
+    "drop_last",
+    "pad_last",
+    "writable",
+    "pin_memory",
+    "progress",
+    "seed_transforms",
+)
 _SIZES = ("batch_size", "global_batch_size", "batch_tokens", "global_batch_tokens")
 _MOST_BY_DEFAULT = 8  # sequences of ``splits="auto"``: GPUs of a machine
 _BUCKET_ROWS = 65_536  # of ``buffer_size="auto"``, at most
@@ -87,6 +95,7 @@ class Options:
     max_skipped_rows: int | None = None
     cache: str | os.PathLike[str] | None = None
     cache_bytes: int | None = None
+    seed_transforms: bool = True
     chain: tuple[Step, ...] = ()
     bucket_rows: int | None = None  # of the windows of `bucket_by`; by default the buffer's
 

@@ -15,8 +15,8 @@ from typing import Any
 from arrowdl import _core
 from arrowdl.loader._batches.chain import Chain, Item, Items, Outcome, Retry
 from arrowdl.loader._batches.convert import can_convert_on_device, choose_converter
+from arrowdl.loader._batches.draws import Draws, FindSeed
 from arrowdl.loader._batches.explain import explain_errors
-from arrowdl.loader._batches.failures import call
 from arrowdl.loader._batches.finish import Finish
 from arrowdl.loader._batches.missing import FindParts, Note, drop_missing, sample_rows
 from arrowdl.loader._batches.pack import Message
@@ -32,6 +32,7 @@ from arrowdl.loader._epoch.packed import PackedMixture, Packing
 from arrowdl.loader._epoch.plan import Plan
 from arrowdl.loader._epoch.read import Order, Reader, find_stream_parts, read_batches
 from arrowdl.loader._epoch.read_splits import copies_rows, read_splits
+from arrowdl.loader._epoch.seed_steps import seed_steps
 from arrowdl.loader._epoch.sharding import Sharding, count_batches, count_rest
 from arrowdl.loader._epoch.state import Position
 from arrowdl.loader._iterate import Convert, Divide, Received, iterate
@@ -269,6 +270,7 @@ class Pipeline:
             numbered=numbered,
             find_parts=find_parts,
             read=None if isinstance(source, StreamSource) else partial(self._read_start, reader),
+            find_seed=seed_steps(options.seed, reader),
         )
 
     def _read_start(self, reader: Reader) -> _core.DeviceStream:
@@ -284,7 +286,8 @@ class Pipeline:
             source, numbered = self._number(source)
         stream, _ = self._read(source, whole)
         describe, notes = _describe_batches(whole), dict[int, Note]()
-        stream = self._prepare(stream, describe, whole.valid_rows, notes, numbered, None)
+        find_seed = seed_steps(self.options.seed, whole)
+        stream = self._prepare(stream, describe, whole.valid_rows, notes, numbered, None, find_seed)
         if isinstance(self.source, MixedSource):  # it may have no end
             stream = stream.slice(0, self.source.count_member_rows())
         return stream.rebatch(own.batch_size) if own.batch_size else stream
@@ -306,6 +309,7 @@ class Pipeline:
         numbered: Numbered | None = None,
         find_parts: FindParts | None = None,
         read: Callable[[], _core.DeviceStream] | None = None,
+        find_seed: FindSeed,
     ) -> tuple[Any, Convert]:
         """Open a stream of rows, an array for each batch.
 
@@ -326,6 +330,8 @@ class Pipeline:
             Finds the parts of an array that are skipped as a whole, if there are several.
         read : callable, optional
             Reads the rows of the epoch again.
+        find_seed : callable
+            As of `Draws`.
 
         Returns
         -------
@@ -333,7 +339,7 @@ class Pipeline:
         """
         options, source = self.options, self.source
         notes: dict[int, Note] = {}
-        stream = self._prepare(stream, describe, valid_rows, notes, numbered, find_parts)
+        stream = self._prepare(stream, describe, valid_rows, notes, numbered, find_parts, find_seed)
         is_new = is_new or options.transform_arrow is not None  # copied when it is called
         if options.transform_arrow is not None or source.column_names is None:
             names = [field.name for field in stream.schema.children]
@@ -349,6 +355,7 @@ class Pipeline:
         depth = options.prefetch
         device = options.find_device()
         self._copies = None if device is None else HostCopies(is_ahead=depth > 0)
+        draws = self._make_draws(find_seed, device)
         if device is None:
             # pyarrow decodes files ahead by itself, and slices need no thread.
             is_gathered = self._is_gathered()
@@ -363,21 +370,22 @@ class Pipeline:
             packer = Packer(to_tensors, device, count, clock, keeps_rows=is_kept)
             messages = pack_ahead(stream, packer, depth)
             if not self._has_outcomes(numbered):
-                return messages, self._then_finish(Message.read, self._finish)
+                return messages, self._then_finish(Message.read, draws, self._finish)
             items = Items(messages, valid_rows, notes)
             retry = self._make_retry(numbered, None, keeps_rows=True)
             finish = self._finish
-            return items, Chain(Message.read, options, batch_size, packer, retry, finish, read)
+            made = Chain(Message.read, options, draws, batch_size, packer, retry, finish, read)
+            return items, made
         keeps_rows = find_parts is not None and bool(options.steps)
         is_own = not keeps_rows and (is_new or stream.device_type != read_type)
         convert = self._choose_converter(self._choose_access(is_new=is_own))
         stream = stream.prefetch(depth) if depth else stream
         finish = None if options.num_threads else self._finish
         if not self._has_outcomes(numbered):
-            return self._open_steps(stream, self._then_finish(convert, finish))
+            return self._open_steps(stream, self._then_finish(convert, draws, finish))
         retry = self._make_retry(numbered, device, keeps_rows=keeps_rows)
         move = _keep if device is None else methodcaller("to", device)
-        made = Chain(convert, options, batch_size, move, retry, finish, read)
+        made = Chain(convert, options, draws, batch_size, move, retry, finish, read)
         return self._open_steps(Items(stream, valid_rows, notes), made)
 
     def _prepare(
@@ -388,13 +396,14 @@ class Pipeline:
         notes: dict[int, Note],
         numbered: Numbered | None,
         find_parts: FindParts | None,
+        find_seed: FindSeed,
     ) -> _core.DeviceStream:
         """Drop rows that could not be read, and call `transform_arrow`; see `open_arrays`."""
         if numbered is not None:
             stream = drop_missing(stream, numbered, valid_rows, notes, find_parts)
         if self.options.transform_arrow is not None:
             skip = None if numbered is None else SkipArrow(numbered, valid_rows, notes)
-            stream = self._transform_arrow(stream, describe, skip)
+            stream = self._transform_arrow(stream, describe, skip, find_seed)
         return stream
 
     def _open_steps(self, items: Any, convert: Convert) -> tuple[Any, Convert]:
@@ -402,7 +411,8 @@ class Pipeline:
         threads, ahead = self.options.num_threads, self.options.prefetch
         if not threads:
             return items, convert
-        made = convert_in_threads(items, convert, threads, ahead, self.count_padding)
+        call = convert if isinstance(convert, (Transform, Chain)) else _drop_index(convert)
+        made = convert_in_threads(items, call, threads, ahead, self.count_padding)
         return made, Receive(self._finish)
 
     def _has_outcomes(self, numbered: Numbered | None) -> bool:
@@ -419,9 +429,16 @@ class Pipeline:
             sample = tuple
         return Retry(numbered, sample, keeps_rows=keeps_rows)
 
-    def _join_steps(self) -> Convert:
-        functions = [step.function for step in self.options.steps]
-        return functions[0] if len(functions) == 1 else partial(_call_each, functions)
+    def _make_draws(self, find_seed: FindSeed, device: _core.Device | None) -> Draws:
+        """Return the draws of the steps, whose batches are on `device`."""
+        options = self.options
+        return Draws(
+            find_seed,
+            "transform",
+            options.tensor_framework,
+            device,
+            sets_seeds=options.seed_transforms,
+        )
 
     def choose_divider(self) -> Divide:
         """Return what says what a wait was spent on; see `SharePipeline`."""
@@ -444,7 +461,7 @@ class Pipeline:
             return item.padding
         return (0, 0) if self._padding is None else self._padding.count(item)
 
-    def make_converter(self, *, is_new: bool) -> Convert:
+    def make_converter(self, *, is_new: bool, find_seed: FindSeed) -> Convert:
         """Return what makes the batch of an array of rows.
 
         Parameters
@@ -452,10 +469,11 @@ class Pipeline:
         is_new : bool
             Whether the memory of the rows has no other user. Other rows are copied if batches may
             be written to.
+        find_seed : callable
+            As of `Draws`.
         """
-        return self._then_finish(
-            self._choose_converter(self._choose_access(is_new=is_new)), self._finish
-        )
+        convert = self._choose_converter(self._choose_access(is_new=is_new))
+        return self._then_finish(convert, self._make_draws(find_seed, None), self._finish)
 
     def _choose_access(self, *, is_new: bool) -> dict[str, Any]:
         if not self.options.exposes_writable_tensors:
@@ -497,14 +515,14 @@ class Pipeline:
         stream: _core.DeviceStream,
         describe: Callable[[int], str],
         skip: SkipArrow | None,
+        find_seed: FindSeed,
     ) -> _core.DeviceStream:
-        function = self.options.transform_arrow
+        function, sets_seeds = self.options.transform_arrow, self.options.seed_transforms
         assert function is not None
-        if skip is not None:
-            function = partial(call, function)
         return transform_stream(
             stream,
             function,
+            Draws(find_seed, "transform_arrow", "numpy", None, sets_seeds=sets_seeds),
             self.source.vocabulary,
             describe,
             self._clock,
@@ -526,10 +544,11 @@ class Pipeline:
         reads_on_host = self.options.stack or self.options.dtype is not None
         return not reads_on_host and can_convert_on_device(stream.schema)
 
-    def _then_finish(self, convert: Convert, finish: Convert | None) -> Convert:
-        """Return `convert`, followed by the transform and `finish`."""
+    def _then_finish(self, convert: Convert, draws: Draws, finish: Convert | None) -> Convert:
+        """Return `convert`, followed by the steps and `finish`."""
         if self.options.steps:
-            return Transform(convert, self._join_steps(), finish)
+            functions = [step.function for step in self.options.steps]
+            return Transform(convert, functions, draws, finish)
         if finish is None:
             return convert
         return lambda item: finish(convert(item))
@@ -543,10 +562,8 @@ def _find_none(column: str) -> str:
     return ""
 
 
-def _call_each(functions: list[Convert], batch: Any) -> Any:
-    for function in functions:
-        batch = function(batch)
-    return batch
+def _drop_index(convert: Convert) -> Callable[[Any, int], Any]:
+    return lambda item, index: convert(item)
 
 
 def _describe_batches(reader: Reader) -> Callable[[int], str]:

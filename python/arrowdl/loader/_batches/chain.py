@@ -6,9 +6,11 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from arrowdl import _core
+from arrowdl.loader._batches.draws import Drawing, Draws
 from arrowdl.loader._batches.failures import (
     FunctionError,
     Substitutes,
@@ -152,6 +154,7 @@ class Chain:
     convert : callable
         Makes a batch of tensors from an array or a message.
     options : Options
+    draws : Draws
     batch_size : int
         To which `pad_last` pads.
     remake : callable
@@ -173,6 +176,7 @@ class Chain:
         self,
         convert: Convert,
         options: Options,
+        draws: Draws,
         batch_size: int,
         remake: Convert,
         retry: Retry | None,
@@ -180,7 +184,11 @@ class Chain:
         read: Callable[[], Iterable[_core.DeviceArray]] | None,
     ) -> None:
         self._convert = convert
-        self._steps = options.steps
+        self._steps = [
+            (draws.bind(step.function, i), step.is_filter) for i, step in enumerate(options.steps)
+        ]
+        self._draws = draws
+        self._count = 0
         self._maps_kept = options.maps_kept
         self._batch_size = batch_size if options.pad_last else None
         self._remake = remake
@@ -191,7 +199,10 @@ class Chain:
         self._kept: _core.DeviceArray | None = None
         self.seconds = 0.0
 
-    def __call__(self, item: Item) -> Outcome:
+    def __call__(self, item: Item, index: int | None = None) -> Outcome:
+        """Return the batch of an item; without `index`, of the next item."""
+        if index is None:
+            index, self._count = self._count, self._count + 1
         retry = self._retry
         spare: list[_core.DeviceArray] = []
         if retry is not None and not retry.keeps_rows:
@@ -200,12 +211,13 @@ class Chain:
         rows = [copy.deepcopy(item.rows)] if notes_rows else []
         batch = self._convert(item.content)
         begin = time.perf_counter()
+        seed = self._draws.find_seed(index)
         try:
-            outcome = self._run(item, batch)
+            outcome = self._run(item, batch, seed)
         except FunctionError as failure:
             assert retry is not None
             del batch
-            outcome = self._recover(retry, item, spare, failure)
+            outcome = self._recover(retry, item, spare, failure, seed)
         else:
             if retry is not None:
                 retry.substitutes.keep(spare[0] if spare else item.rows)
@@ -221,8 +233,10 @@ class Chain:
             outcome.batch = self._finish(outcome.batch)
         return outcome
 
-    def _run(self, item: Item, batch: Any) -> Outcome:
-        """Call the steps. Rows that `filter` drops leave tensors of the source before a `map`.
+    def _run(self, item: Item, batch: Any, seed: int) -> Outcome:
+        """Call the steps, with the draws of a seed.
+
+        Rows that `filter` drops leave tensors of the source before a `map`.
 
         Raises
         ------
@@ -231,17 +245,23 @@ class Chain:
         """
         content = item.content if isinstance(item.content, _core.DeviceArray) else None
         made = Outcome(batch, len(item), item.valid)
+        with self._draws.seeded(seed):
+            self._call_all(made, content, seed)
+        return made
+
+    def _call_all(self, made: Outcome, content: _core.DeviceArray | None, seed: int) -> None:
+        """Call the steps with what is made of the rows `content`, or of a message."""
         has_kept = True
-        for step in self._steps:
-            if not step.is_filter:
+        for function, is_filter in self._steps:
+            if not is_filter:
                 if not has_kept:
                     made.is_left = True
                     break
-                made.batch, content = self._call(step.function, made.batch), None
+                made.batch, content = self._call(function, made.batch, seed), None
                 continue
             if not (has_kept and (made.valid or self._maps_kept)):
                 continue  # nothing asks what a row of another rank is
-            mask = read_mask(self._call(step.function, made.batch), made.rows)
+            mask = read_mask(self._call(function, made.batch, seed), made.rows)
             kept = [i for i in range(made.valid or made.rows) if mask[i]]
             has_kept = bool(kept)
             if all(mask):
@@ -250,10 +270,9 @@ class Chain:
                 made.filtered += made.valid - len(kept)
                 made.valid = len(kept)
             content = self._keep(made, content, kept)
-        return made
 
-    def _call(self, function: Callable[[Any], Any], batch: Any) -> Any:
-        return function(batch) if self._retry is None else call(function, batch)
+    def _call(self, function: Drawing, batch: Any, seed: int) -> Any:
+        return function(batch, seed) if self._retry is None else call(function, batch, seed)
 
     def _keep(
         self, made: Outcome, content: _core.DeviceArray | None, kept: list[int]
@@ -275,37 +294,42 @@ class Chain:
         return None
 
     def _recover(
-        self, retry: Retry, item: Item, spare: list[_core.DeviceArray], failure: FunctionError
+        self,
+        retry: Retry,
+        item: Item,
+        spare: list[_core.DeviceArray],
+        failure: FunctionError,
+        seed: int,
     ) -> Outcome:
         """Return a batch of the rows for which no step fails, or of a row without valid ones."""
         note, rows = item.note, item.rows
         assert note is not None
 
         def attempt(start: int, stop: int) -> Outcome:
-            return self._try(rows[start:stop], stop - start)
+            return self._try(rows[start:stop], seed, stop - start)
 
         rest = find_rest(attempt, failure, note, retry.numbered)
         made: Outcome | None = None
         if rest.spans:
             taken = take_rest(rows, rest)
             try:
-                made = self._try(taken, len(taken))
+                made = self._try(taken, seed, len(taken))
             except FunctionError as own:
                 failure = own
                 rest.drop_rest(own, note, retry.numbered)
         if made is None:
             if retry.keeps_rows:
                 spare = list_rows(rows)
-            made = retry.substitutes.make(self._try, spare, failure.error)
+            made = retry.substitutes.make(partial(self._try, seed=seed), spare, failure.error)
         made.report = rest.report
         return made
 
-    def _try(self, rows: _core.DeviceArray, valid: int = 0) -> Outcome:
+    def _try(self, rows: _core.DeviceArray, seed: int, valid: int = 0) -> Outcome:
         """Make a batch of `rows`, of which the first ones are valid, and call the steps."""
         if self._batch_size is not None:
             rows = pad_rows(drop_column(rows, MASK), valid, self._batch_size)
         item = Item(self._remake(rows), valid, None)
-        return self._run(item, self._convert(item.content))
+        return self._run(item, self._convert(item.content), seed)
 
     def _stand_in(self) -> Outcome:
         """Return a batch without valid rows, of a row that all filters keep.
@@ -318,7 +342,7 @@ class Chain:
         if self._kept is None:
             self._kept = self._find_kept()
         try:
-            return self._try(copy.deepcopy(self._kept))
+            return self._try(copy.deepcopy(self._kept), self._draws.find_seed(None))
         except FunctionError as failure:  # it has not failed before
             raise failure.error from None
 
@@ -339,6 +363,7 @@ class Chain:
 
     def _is_kept(self, rows: _core.DeviceArray) -> bool:
         try:
-            return not self._try(copy.deepcopy(rows)).is_left
+            made = self._try(copy.deepcopy(rows), self._draws.find_seed(None))
+            return not made.is_left
         except FunctionError:
             return False

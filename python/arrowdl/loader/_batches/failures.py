@@ -30,7 +30,7 @@ class FunctionError(Exception):
         self.error = error
 
 
-def call(function: Callable[[Any], Any], given: Any) -> Any:
+def call(function: Callable[..., Any], *given: Any) -> Any:
     """Call a function of the user.
 
     Raises
@@ -39,7 +39,7 @@ def call(function: Callable[[Any], Any], given: Any) -> Any:
         It has raised an exception other than MemoryError.
     """
     try:
-        return function(given)
+        return function(*given)
     except MemoryError:
         raise
     except Exception as error:

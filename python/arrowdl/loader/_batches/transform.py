@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,30 +15,55 @@ from typing import Any
 from weakref import WeakSet
 
 from arrowdl._frameworks.threads import set_up_thread
+from arrowdl.loader._batches.draws import Draws
 from arrowdl.loader._batches.padding import Counts
 
 Convert = Callable[[Any], Any]
 
 
 class Transform:
-    """Makes a batch, and calls `transform` with it.
+    """Makes a batch, and calls functions with it.
+
+    Parameters
+    ----------
+    convert : callable
+        Makes a batch of an item.
+    functions : sequence of callable
+        Each takes what the one before returned.
+    draws : Draws
+    finish : callable, optional
+        Called with each batch.
 
     Attributes
     ----------
     seconds : float
-        That the last call of `transform` took.
+        That the last calls of the functions took.
     """
 
-    def __init__(self, convert: Convert, transform: Convert, finish: Convert | None) -> None:
+    def __init__(
+        self,
+        convert: Convert,
+        functions: Sequence[Callable[..., Any]],
+        draws: Draws,
+        finish: Convert | None,
+    ) -> None:
         self._convert = convert
-        self._transform = transform
+        self._functions = [draws.bind(function, i) for i, function in enumerate(functions)]
+        self._draws = draws
         self._finish = finish
+        self._count = 0
         self.seconds = 0.0
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, item: Any, index: int | None = None) -> Any:
+        """Return the batch of an item; without `index`, of the next item."""
+        if index is None:
+            index, self._count = self._count, self._count + 1
         batch = self._convert(item)
         begin = time.perf_counter()
-        batch = self._transform(batch)
+        seed = self._draws.find_seed(index)
+        with self._draws.seeded(seed):
+            for function in self._functions:
+                batch = function(batch, seed)
         self.seconds = time.perf_counter() - begin
         return batch if self._finish is None else self._finish(batch)
 
@@ -67,7 +92,7 @@ class Pending:
 
 def convert_in_threads(
     items: Any,
-    convert: Convert,
+    convert: Callable[[Any, int], Any],
     num_threads: int,
     ahead: int,
     count: Callable[[Any], Counts],
@@ -79,7 +104,8 @@ def convert_in_threads(
     items : iterator
         With `close`. Read in the caller's thread.
     convert : callable
-        Called in any of the threads, at the same time in several of them.
+        Takes an item and its index. Called in any of the threads, at the same time in several of
+        them.
     num_threads : int
     ahead : int
         Batches that wait for the training beside those that threads make.
@@ -95,10 +121,10 @@ def convert_in_threads(
     threads = _Threads(num_threads)
     try:
         with closing(items):
-            for item in items:
+            for index, item in enumerate(items):
                 future: Future[Any] = Future()
                 waiting.append(Pending(future, len(item), item.nbytes, count(item)))
-                threads.run(_Task(convert, item, future))
+                threads.run(_Task(convert, item, index, future))
                 del item, future
                 if len(waiting) > num_threads + ahead:
                     yield waiting.popleft()
@@ -112,13 +138,14 @@ def convert_in_threads(
 class _Task:
     """An item whose batch a thread makes."""
 
-    convert: Convert
+    convert: Callable[[Any, int], Any]
     item: Any
+    index: int
     future: Future[Any]
 
     def run(self) -> None:
         try:
-            self.future.set_result(self.convert(self.item))
+            self.future.set_result(self.convert(self.item, self.index))
         except BaseException as error:
             self.future.set_exception(error)
             del self  # which the error refers to

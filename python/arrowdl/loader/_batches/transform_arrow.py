@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from arrowdl import _core
 from arrowdl._frameworks.threads import set_up_thread
+from arrowdl.loader._batches.draws import Draws
+from arrowdl.loader._batches.failures import call
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import are_same, find_dictionaries, has_dictionaries
 from arrowdl.loader._sources.vocabulary import Vocabulary, list_dictionaries
@@ -20,7 +23,8 @@ Skip = Callable[[Callable[[_core.DeviceArray], Any], _core.DeviceArray, int], An
 
 def transform_stream(
     stream: _core.DeviceStream,
-    function: Callable[[pa.RecordBatch], Any],
+    function: Callable[..., Any],
+    draws: Draws,
     vocabulary: Vocabulary,
     describe: Callable[[int], str],
     clock: Clock,
@@ -37,6 +41,7 @@ def transform_stream(
     function : callable
         Takes a ``pyarrow.RecordBatch``; returns a record batch, a table, another Arrow struct, or
         a mapping from column name to Arrow array, tensor or list, with as many rows.
+    draws : Draws
     vocabulary : Vocabulary
         Of the dictionary columns that `function` makes.
     describe : callable
@@ -63,16 +68,20 @@ def transform_stream(
     if first is None:
         return stream
     schema: list[pa.Schema] = []
+    drawing = draws.bind(function, 0)
 
-    def transform(array: _core.DeviceArray) -> pa.RecordBatch:
+    def transform(seed: int, array: _core.DeviceArray) -> pa.RecordBatch:
         given = pa.record_batch(array)
-        return _encode(_read_result(function(given), given), given, vocabulary)
+        with draws.seeded(seed):
+            made = drawing(given, seed) if skip is None else call(drawing, given, seed)
+        return _encode(_read_result(made, given), given, vocabulary)
 
     def convert(array: _core.DeviceArray, index: int) -> _core.DeviceArray:
         try:
             set_up_thread()
+            own = partial(transform, draws.find_seed(index))
             with clock.measure("transform"):
-                made = transform(array) if skip is None else skip(transform, array, index)
+                made = own(array) if skip is None else skip(own, array, index)
         except Exception as error:
             error.add_note(f"in transform_arrow, with {describe(index)}")
             raise

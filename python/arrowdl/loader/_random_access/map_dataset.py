@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from arrowdl import _core
@@ -14,6 +15,7 @@ from arrowdl.loader._pipeline import Pipeline
 from arrowdl.loader._random_access.collate import WholeBatch, collates_by_default, is_in_worker
 from arrowdl.loader._random_access.items import split_rows
 from arrowdl.loader._random_access.rows import Rows, open_rows
+from arrowdl.loader._random_access.seed_reads import seed_reads
 from arrowdl.loader._sources.base import IndexedSource, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect
@@ -89,8 +91,9 @@ class MapDataset:
         options = self._pipeline.options
         is_plain = options.transform_arrow is None and options.device is None
         self._is_plain = is_plain and not options.pad_last and self._source.column_names is not None
-        self._convert_new = self._pipeline.make_converter(is_new=True)
-        self._convert_shared = self._pipeline.make_converter(is_new=False)
+        self._find_seed = seed_reads(self._pipeline.options.seed)
+        make = partial(self._pipeline.make_converter, find_seed=self._find_seed)
+        self._convert_new, self._convert_shared = make(is_new=True), make(is_new=False)
 
     def __len__(self) -> int:
         """Return the number of rows of the source."""
@@ -182,7 +185,12 @@ class MapDataset:
                 f"pad_last=True pads a batch to batch_size={size} rows, and {rows} were asked for"
             )
         stream, convert = self._pipeline.open_arrays(
-            _core.chain([array]), _describe_batch, {}, batch_size=size, is_new=not is_shared
+            _core.chain([array]),
+            _describe_batch,
+            {},
+            batch_size=size,
+            is_new=not is_shared,
+            find_seed=self._find_seed,
         )
         batch = convert(next(stream))
         stream.close()

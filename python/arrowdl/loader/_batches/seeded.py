@@ -1,0 +1,133 @@
+"""`seeded`: the generators of `random`, NumPy and torch with a seed, for a call, and as before."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from arrowdl import _core
+
+PutBack = Callable[[], object]
+
+_CUDA = (2, 10)  # of DLDeviceType: ROCm is "cuda" to torch, too
+
+
+@contextmanager
+def seeded(seed: int, device: _core.Device | None) -> Iterator[None]:
+    """Set the generators of the whole process for the block, and put their states back after it.
+
+    Outside of the main thread they are left alone: the training's own thread may draw meanwhile,
+    and would draw numbers of the block, or the same ones twice. Libraries that are not imported are
+    left alone, too.
+
+    Parameters
+    ----------
+    seed : int
+        Of 64 bits.
+    device : Device, optional
+        Whose generator of torch is also set.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        yield
+        return
+    undo: list[PutBack] = []
+    try:
+        if random := sys.modules.get("random"):
+            undo.append(partial(random.setstate, random.getstate()))
+            random.seed(seed)
+        if "numpy" in sys.modules:
+            undo.append(_NUMPY.seed(seed & 0xFFFFFFFF))
+        for generator in _list_generators(device):
+            undo.append(partial(generator.set_state, generator.get_state()))
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for put_back in reversed(undo):
+            put_back()
+
+
+def _list_generators(device: _core.Device | None) -> list[Any]:
+    """List the default generators of torch, without opening a driver."""
+    torch: Any = sys.modules.get("torch")
+    host = getattr(torch, "default_generator", None)
+    if host is None:  # not imported, or not yet to its end
+        return []
+    if device is None or device.type not in _CUDA or not torch.cuda.is_initialized():
+        return [host]
+    return [host, torch.cuda.default_generators[device.id]]
+
+
+def name_generator_device(device: _core.Device | None) -> str:
+    """Name the device of a torch generator for tensors on `device`; the CPU's serves others."""
+    return "cpu" if device is None or device.type not in _CUDA else f"cuda:{device.id}"
+
+
+class _LegacyNumpy:
+    """The generator behind ``numpy.random.rand``.
+
+    Its state as a dict takes 60 us to get, and 50 us to set. So another bit generator takes its
+    place for the call. That drops a normal number that NumPy has drawn ahead, which no other
+    function shows: drawing a number tells, by whether the bit generator's memory has changed.
+    """
+
+    def __init__(self) -> None:
+        self._spares: list[Any] = []
+        self._known: Any = None  # a bit generator, and its memory
+        self._memory: ctypes.Array[ctypes.c_char] | None = None
+
+    def seed(self, seed: int) -> PutBack:
+        """Set the seed, and return what puts the state back."""
+        import numpy
+
+        legacy: Any = numpy.random  # imported when it is first used
+        if not hasattr(legacy, "get_bit_generator"):  # NumPy before 1.24
+            put_back = partial(legacy.set_state, legacy.get_state())
+            legacy.seed(seed)
+            return put_back
+        own = legacy.get_bit_generator()
+        state = self._find_state(legacy, own)
+        spare = self._spares.pop() if self._spares else legacy.MT19937(0)
+        legacy.set_bit_generator(spare)
+        legacy.seed(seed)
+        return partial(self._put_back, legacy, own, state, spare)
+
+    def _put_back(self, legacy: Any, own: Any, state: dict[str, Any] | None, spare: Any) -> None:
+        legacy.set_bit_generator(own)
+        self._spares.append(spare)
+        if state is not None:
+            legacy.set_state(state)
+
+    def _find_state(self, legacy: Any, own: Any) -> dict[str, Any] | None:
+        """Return the state to set afterwards; None if `own` has all of it."""
+        memory = self._find_memory(own)
+        if memory is None:
+            found: dict[str, Any] = legacy.get_state(legacy=False)
+            return found
+        with own.lock:
+            before = memory.raw
+            drawn = legacy.standard_normal()
+            if memory.raw == before:
+                return {**own.state, "has_gauss": 1, "gauss": drawn}
+            memory.raw = before
+        return None
+
+    def _find_memory(self, own: Any) -> ctypes.Array[ctypes.c_char] | None:
+        """Return the memory of a bit generator, which is its key and the position; None if not."""
+        if own is not self._known:
+            self._known, self._memory = own, None
+            state = own.state
+            if state["bit_generator"] == "MT19937":
+                key, place = state["state"]["key"], state["state"]["pos"]
+                content = key.tobytes() + place.to_bytes(4, sys.byteorder)
+                address = own.ctypes.state_address
+                memory = (ctypes.c_char * len(content)).from_address(address)
+                self._memory = memory if memory.raw == content else None
+        return self._memory
+
+
+_NUMPY = _LegacyNumpy()
