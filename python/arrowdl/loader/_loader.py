@@ -591,8 +591,10 @@ class Loader(AdaptedReader):
         ValueError
             The column is no dictionary column, and has no `vocabulary`.
         RuntimeError
-            The source is a stream for one pass that has not been read.
+            The source is a stream for one pass that has not been read; or its engine's threads are
+            in another process, from which this one was forked.
         """
+        self._source.check_process()
         values = self._source.vocabulary.tables.get(column)
         if values is None:
             values = self._source.find_vocabulary(column)

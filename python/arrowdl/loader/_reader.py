@@ -33,6 +33,7 @@ from arrowdl.loader._sources.shares import Phase
 from arrowdl.loader._sources.written_files import describe_files, warn_of_rewrites
 from arrowdl.loader._stats import Reporter, Stats
 from arrowdl.loader._tally import Tally, add_entry, check_lost, find_most, find_share, name_entry
+from arrowdl.loader._workers.sending import check_sending
 
 _log = logging.getLogger("arrowdl.loader")
 _TORCH_ADVICE = "DataLoader(loader.torch_dataset(), batch_size=None)"
@@ -143,6 +144,7 @@ class EpochReader:
         """
         if self._is_closed:
             raise RuntimeError("this Loader was closed: make a new one")
+        self._source.check_process()
         rank, world_size = self._find_world()
         self._position = self._find_next()
         sharding = self._pipeline.make_sharding(world_size, num_workers)
@@ -613,6 +615,7 @@ class EpochReader:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles are made of: same position, new stats, no workers yet."""
+        check_sending(self._source, self._options)
         kept = {key: value for key, value in self.__dict__.items() if key != "_iterators"}
         return {
             **kept,

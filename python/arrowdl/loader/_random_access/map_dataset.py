@@ -19,6 +19,7 @@ from arrowdl.loader._random_access.seed_reads import seed_reads
 from arrowdl.loader._sources.base import IndexedSource, StreamSource
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open import collect
+from arrowdl.loader._workers.sending import check_sending
 
 Convert = Callable[[_core.DeviceArray], Any]
 
@@ -169,6 +170,7 @@ class MapDataset:
 
     def _enter_process(self) -> None:
         """Begin to read in this process."""
+        self._source.check_process()
         if is_in_worker():
             _require_host(self._pipeline.options)
             _core.set_num_threads(1)  # as torch does for its own threads
@@ -197,6 +199,7 @@ class MapDataset:
         return batch, size if options.pad_last else rows
 
     def __getstate__(self) -> dict[str, Any]:
+        check_sending(self._source, self._pipeline.options)
         kept = ("_source", "_pipeline", "_batch_size", "_cache_bytes", "_num_rows", "_is_closed")
         return {name: self.__dict__[name] for name in kept}
 

@@ -13,6 +13,7 @@ from arrowdl import _core
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.dictionaries import Dictionaries, check_dictionaries, has_dictionaries
 from arrowdl.loader._sources.file_plan import FilePlan, digest
+from arrowdl.loader._sources.forked import Home
 from arrowdl.loader._sources.row_bytes import measure_schema
 from arrowdl.loader._sources.vocabulary import Vocabulary
 from arrowdl.loader._storage.readers import Stamp
@@ -67,6 +68,8 @@ class IndexedSource(ABC):
         That the user gave.
     clock : Clock, optional
         Of the threads that read and decode files; None if those of another library do.
+    home : Home, optional
+        The process with the threads that read; None if any process can read.
     """
 
     units: list[int]
@@ -77,6 +80,7 @@ class IndexedSource(ABC):
     is_small = False
     vocabulary: Vocabulary = Vocabulary({})
     clock: Clock | None = None
+    home: Home | None = None
 
     @property
     @abstractmethod
@@ -177,6 +181,11 @@ class IndexedSource(ABC):
             "Loader is made"
         )
 
+    def check_process(self) -> None:
+        """Raise RuntimeError in a forked child without the threads that read."""
+        if self.home is not None:
+            self.home.check()
+
     def check_unchanged(self) -> None:
         """Raise OSError if a file has changed; called before each epoch."""
         return
@@ -246,6 +255,8 @@ class StreamSource:
         The columns of the rows, in order; None if unknown.
     is_in_memory : bool
         Whether the stream is of arrays that are in memory.
+    home : Home, optional
+        As in `IndexedSource`.
 
     Attributes
     ----------
@@ -263,9 +274,11 @@ class StreamSource:
         is_replayable: bool,
         column_names: list[str] | None = None,
         is_in_memory: bool = False,
+        home: Home | None = None,
     ) -> None:
         self._open = open
         self.is_in_memory = is_in_memory
+        self._home = home
         self.column_names = column_names
         self.is_replayable = is_replayable
         self._is_spent = False
@@ -281,8 +294,9 @@ class StreamSource:
         Raises
         ------
         RuntimeError
-            The stream has been read, and cannot be opened again.
+            The stream has been read, and cannot be opened again, or not in a forked child.
         """
+        self.check_process()
         if self._is_spent:
             raise RuntimeError(
                 "this source is an Arrow stream, which is good for one pass, and has been read: "
@@ -309,6 +323,11 @@ class StreamSource:
     def prepare(self) -> None:
         """As in `IndexedSource`."""
         return
+
+    def check_process(self) -> None:
+        """As in `IndexedSource`."""
+        if self._home is not None:
+            self._home.check()
 
     def _encode(self, stream: _core.DeviceStream) -> _core.DeviceStream:
         """Encode the columns that have a vocabulary."""

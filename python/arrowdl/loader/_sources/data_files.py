@@ -17,6 +17,7 @@ from arrowdl.loader._sources.fields import select_fields
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.filters import apply_filter
+from arrowdl.loader._sources.forked import find_home_of_files
 from arrowdl.loader._sources.fragments import find_shares, measure
 from arrowdl.loader._sources.int96 import make_parquet_format
 from arrowdl.loader._sources.locate import Candidate, describe_missing
@@ -81,6 +82,7 @@ class DataFilesSource(DatasetSource):
         with naming_snapshot(version.name):
             dataset = open_over_network(dataset, access or Access(), version.secrets, plan)
             super().__init__(dataset, query, _Stamps(version.name), left_out, plan)
+        self.home = find_home_of_files(version.filesystem)
 
     def _use(self, query: Query) -> None:
         super()._use(query)

@@ -21,6 +21,7 @@ from arrowdl.loader._sources.filters import (
     keep_rows,
     views_to_strings,
 )
+from arrowdl.loader._sources.forked import make_home
 from arrowdl.loader._sources.ranges import RangeSource
 from arrowdl.loader._sources.scan_limits import BATCH_BYTES, SCAN_BYTES
 from arrowdl.loader._sources.scan_stream import Scan
@@ -60,6 +61,7 @@ class LanceSource(RangeSource):
 
     def __init__(self, dataset: Any, columns: list[str] | None, filter: Any) -> None:
         self._dataset = dataset
+        self.home = make_home("Lance dataset", "Lance", True)
         self._schema: pa.Schema = dataset.schema
         self._columns = choose_columns(columns, self._schema)
         if columns is not None:
@@ -260,6 +262,7 @@ def open_lance(dataset: Any, columns: list[str] | None, filter: Any) -> Source:
         check_filter(filter, '; Lance takes a SQL string too, "x > 3"')
     if dataset._default_scan_options:  # a scanner of the whole dataset knows them
         query = Query(dataset.schema, choose_columns(columns, dataset.schema), filter)
-        return StreamSource(Scan(dataset, query), True, query.column_names)
+        home = make_home("Lance dataset", "Lance", True)
+        return StreamSource(Scan(dataset, query), True, query.column_names, home=home)
     rebuild, arguments = dataset.__reduce__()  # a write moves the user's object on
     return LanceSource(rebuild(*arguments), columns, filter)

@@ -415,6 +415,10 @@ class MixedSource(IndexedSource):
         for member in self.members:
             member.source.prepare()
 
+    def check_process(self) -> None:
+        for member in self.members:
+            member.source.check_process()
+
     def check_unchanged(self) -> None:
         for member in self.members:
             member.source.check_unchanged()

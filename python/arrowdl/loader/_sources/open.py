@@ -13,6 +13,7 @@ from arrowdl.loader._sources.file_objects import find_paths, list_file_objects, 
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.find_files import check_named, expand_paths, list_paths
 from arrowdl.loader._sources.find_remote import expand_urls, open_filesystem
+from arrowdl.loader._sources.forked import find_home
 from arrowdl.loader._sources.huggingface import SelectedSource, name_revision
 from arrowdl.loader._sources.iceberg import open_iceberg
 from arrowdl.loader._sources.lance import open_lance
@@ -256,7 +257,8 @@ def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
         return SelectedSource(source, columns)
     if (opener := find_opener(source, columns)) is not None:
         is_in_memory = isinstance(source, (list, tuple))
-        return StreamSource(opener, not opener.is_for_one_pass, columns, is_in_memory)
+        home = None if is_in_memory else find_home(source)
+        return StreamSource(opener, not opener.is_for_one_pass, columns, is_in_memory, home)
     if hasattr(source, "__dataframe__"):  # of several protocols, the last choice
         table = find_batch(_core.from_arrow(source))
         return None if table is None else TableSource(table, columns)

@@ -11,6 +11,7 @@ from arrowdl.loader._sources.fields import choose_columns, find_paths
 from arrowdl.loader._sources.file_plan import FilePlan
 from arrowdl.loader._sources.file_stamps import FileStamps
 from arrowdl.loader._sources.filters import check_filter
+from arrowdl.loader._sources.forked import find_home, find_home_of_files
 from arrowdl.loader._sources.network import open_over_network
 from arrowdl.loader._sources.planned import describe_dataset
 from arrowdl.loader._sources.scan_stream import Scan, is_of_pyarrow
@@ -63,6 +64,7 @@ def open_dataset(
     if columns is not None:
         find_paths(columns, dataset.schema)
     query = Query(dataset.schema, choose_columns(columns, dataset.schema), filter, memory_map)
+    home = find_home(dataset) or find_home_of_files(getattr(dataset, "filesystem", None))
     if reads_units(dataset):
         is_given = access is not None
         if plan is not None and is_given:
@@ -71,5 +73,7 @@ def open_dataset(
             plan.check(columns, filter)
         dataset = open_over_network(dataset, access or Access(), plan=plan)
         known = stamps or FileStamps()
-        return DatasetSource(dataset, query, known, left_out, plan, is_given=is_given)
-    return StreamSource(Scan(dataset, query), True, query.column_names)
+        made = DatasetSource(dataset, query, known, left_out, plan, is_given=is_given)
+        made.home = home
+        return made
+    return StreamSource(Scan(dataset, query), True, query.column_names, home=home)

@@ -11,6 +11,7 @@ from typing import Any
 
 from arrowdl.loader._batches.pack import Message
 from arrowdl.loader._workers.process import ShareReader
+from arrowdl.loader._workers.sending import advise_sending
 from arrowdl.loader._workers.worker import Worker
 
 
@@ -44,7 +45,7 @@ class WorkerPool:
                 "start no processes: give the Loader num_workers=0 here, or start this process "
                 "with daemon=False"
             )
-        data = _dump(reader, count)
+        data = _dump(reader)
         self.is_idle = True
         self._next = 0
         self._process = os.getpid()
@@ -153,12 +154,8 @@ def _close(workers: list[Worker], process: int) -> None:
         workers.pop().close()
 
 
-def _dump(reader: ShareReader, count: int) -> bytes:
+def _dump(reader: ShareReader) -> bytes:
     try:
         return pickle.dumps(reader)
     except Exception as error:
-        raise TypeError(
-            f"num_workers={count}: the source and the transform are sent to other processes, and "
-            f"pickle refuses: {error}. Give paths or a table, and functions that are defined at "
-            "the top level of a module; or num_workers=0"
-        ) from error
+        raise advise_sending(error) from error

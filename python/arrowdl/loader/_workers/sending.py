@@ -1,0 +1,34 @@
+"""What cannot be sent to another process: said with what to do."""
+
+from __future__ import annotations
+
+from multiprocessing.context import get_spawning_popen
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+from arrowdl.loader._options import Options
+from arrowdl.loader._sources.base import Source, StreamSource
+
+
+def advise_sending(error: Exception) -> TypeError:
+    """Return the error of what pickle has refused."""
+    return TypeError(
+        "the source and the transform are sent to other processes, and pickle refuses: "
+        f"{error}. Give paths, a table or a function that opens the source, and functions that are "
+        "defined at the top level of a module; or num_workers=0"
+    )
+
+
+def check_sending(source: Source, options: Options) -> None:
+    """Raise TypeError if pickle refuses what the user gave, and a process is being spawned."""
+    if get_spawning_popen() is None:
+        return
+    parts: list[Any] = [step.function for step in options.steps]
+    parts += [options.transform_arrow, options.report]
+    if isinstance(source, StreamSource) and not source.is_in_memory:
+        parts.append(source)
+    for part in parts:
+        try:
+            ForkingPickler.dumps(part)
+        except Exception as error:
+            raise advise_sending(error) from error
