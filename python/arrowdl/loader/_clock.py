@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, get_args
 
 T = TypeVar("T")
 
-Work = Literal["source", "storage", "decode", "conversion", "transform", "copy"]
+Work = Literal["source", "storage", "decode", "conversion", "transform", "copy", "start"]
 WORKS: tuple[Work, ...] = get_args(Work)
 
 # Shorter waits are not divided: that would take longer than many of them.

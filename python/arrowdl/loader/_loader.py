@@ -195,7 +195,7 @@ class Loader(AdaptedReader):
         of another number of rows sets it to that number. The windows of `bucket_by` have up to
         65,536 rows then.
     progress : bool
-        Show a progress bar of tqdm.
+        Show a progress bar of tqdm, on rank 0.
     report_every : float, optional
         Report the counters of `stats` between batches, when so many seconds have passed.
     report : callable, optional

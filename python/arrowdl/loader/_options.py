@@ -14,6 +14,7 @@ from arrowdl import _core
 from arrowdl.loader._checks import require_bool, require_choice, require_int
 from arrowdl.loader._columns import ColumnOptions
 from arrowdl.loader._packing import Pack
+from arrowdl.loader._progress import check_bar
 from arrowdl.loader._skipped import check_number_name
 from arrowdl.loader._stats import Stats
 from arrowdl.loader._types import Framework, NullsOption, OnError, RaggedOption, Stack
@@ -119,6 +120,8 @@ class Options:
         self._check_framework()
         self._check_device()
         self._check_threads()
+        if self.progress:
+            check_bar()
         if self.pad_last and (self.drop_last or self.stack is True):
             raise ValueError(
                 "pad_last=True keeps the last batch and adds a column; drop_last=True leaves that "
@@ -243,6 +246,21 @@ class Options:
         """What is called with each batch: `transform`, and then the functions of the chain."""
         first = () if self.transform is None else (Step(self.transform, False),)
         return (*first, *self.chain)
+
+    @property
+    def in_use(self) -> frozenset[str]:
+        """The options that `Stats.advice` asks for."""
+        given = {
+            "transform": bool(self.steps),
+            "transform_arrow": self.transform_arrow is not None,
+            "num_workers": self.num_workers > 0,
+            "num_threads": self.num_threads > 0,
+            "prefetch": self.prefetch > 0 or self.num_workers > 0,
+            "shuffle": self.shuffle,
+            "ragged": self.ragged != "jagged" or self.framework != "torch",
+            "cache": self.cache is not None,
+        }
+        return frozenset(name for name, is_given in given.items() if is_given)
 
     @property
     def filters(self) -> bool:

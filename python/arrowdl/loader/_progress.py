@@ -5,11 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TextIO
 
 _PATIENCE_SECONDS = 2.0
 _TERMINAL_SECONDS = 0.5
 _LOG_SECONDS = 30.0
+
+
+def check_bar() -> None:
+    """Raise ModuleNotFoundError if there is no tqdm; it is not imported."""
+    if "tqdm" not in sys.modules and find_spec("tqdm") is None:
+        raise ModuleNotFoundError(
+            "progress=True shows a bar of tqdm, which is not installed: pip install tqdm, or leave "
+            "progress= out; report_every= logs lines without it"
+        )
 
 
 class NoBar:
@@ -30,12 +40,14 @@ class Bar:
     total : int, optional
         Batches of the epoch; None if unknown.
     epoch : int
+    done : int
+        Batches that were read before.
     """
 
-    def __init__(self, total: int | None, epoch: int) -> None:
+    def __init__(self, total: int | None, epoch: int, done: int) -> None:
         from tqdm.auto import tqdm
 
-        self._bar = tqdm(total=total, desc=f"epoch {epoch}", unit="batch")
+        self._bar = tqdm(total=total, desc=f"epoch {epoch}", unit="batch", initial=done)
 
     def __enter__(self) -> Callable[[int], None]:
         return lambda rows: self._bar.update() and None

@@ -57,11 +57,11 @@ class EpochReader:
         self._files = describe_files(stamps)
         self._is_auto = options.buffer_size == "auto"
         self._filter = filter
-        self._open(source, settle_buffer(source, options))
-        log_buffer(self._source, self._options, is_auto=self._is_auto)
         self._left_out: tuple[Skipped, ...] = ()
         self._position = Position()
         self._received = Received()
+        self._open(source, settle_buffer(source, options))
+        log_buffer(self._source, self._options, is_auto=self._is_auto)
         self._reporter: Reporter | None = None
         self._iterators: WeakSet[Generator[Any]] = WeakSet()
 
@@ -74,6 +74,7 @@ class EpochReader:
     def _use(self, pipeline: Pipeline) -> None:
         self._options = pipeline.options
         self._pipeline = pipeline
+        self._received.stats.in_use = pipeline.options.in_use
         self._workers = WorkerPipeline(pipeline) if self._options.num_workers else None
 
     def _note_skipped(self, entries: Iterable[Skipped]) -> None:
@@ -219,6 +220,7 @@ class EpochReader:
         if self._reporter is None:
             options = self._options
             self._reporter = Reporter(self._received.stats, options.report_every, options.report)
+        self._reporter.name = _name_reader(reader)
         received = self._received
         before, is_first = self.stats(), not reader.position.list_stages()
         tally = check = None
@@ -228,7 +230,7 @@ class EpochReader:
             if self._position is reader.position:
                 meeting, check = self._meet(reader)
             tally = self._make_tally(reader.position, meeting)
-        bar, reporter = self._make_bar, self._reporter
+        bar, reporter = partial(self._make_bar, reader), self._reporter
         is_finalizing = sys.is_finalizing  # modules may be empty when a free-threaded Python ends
         try:
             is_whole = yield from iterate(pipeline, reader, received, bar, reporter, tally, check)
@@ -311,13 +313,21 @@ class EpochReader:
             return options.rank, options.world_size
         return find_world(options.framework)
 
-    def _make_bar(self) -> Bar | NoBar:
-        if not self._options.progress:
+    def _make_bar(self, reader: Reader) -> Bar | NoBar:
+        """Return the bar of the first worker of the first rank."""
+        if not self._options.progress or reader.rank or reader.worker:
             return NoBar()
-        source = self._source
-        is_endless = isinstance(source, MixedSource) and source.is_endless
-        total = None if is_endless or isinstance(source, StreamSource) else len(self)
-        return Bar(total, self.epoch)
+        source, position = self._source, reader.position
+        done = sum(stage.batches for stage in position.stages) + position.batches
+        if isinstance(source, StreamSource) or (
+            isinstance(source, MixedSource) and source.is_endless
+        ):
+            return Bar(None, self.epoch, reader.count_own(done))
+        left = (self._pipeline.count_batches(position) or 0) - position.batches
+        # Another number of ranks, or of rows of a batch, may have read the part before.
+        total = max(len(self), left)
+        total, left = reader.count_own(total), reader.count_own(left)
+        return Bar(total, self.epoch, total - left)
 
     @property
     def _is_closed(self) -> bool:
@@ -622,13 +632,25 @@ class EpochReader:
             "_workers": WorkerPipeline(self._pipeline) if self._options.num_workers else None,
             "_position": copy.deepcopy(self._position),
             "_received": Received(
-                Stats(skipped=self._left_out), self.valid_rows, is_closed=self._is_closed
+                Stats(skipped=self._left_out, in_use=self._options.in_use),
+                self.valid_rows,
+                is_closed=self._is_closed,
             ),
             "_reporter": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _iterators=WeakSet())
+
+
+def _name_reader(reader: Reader) -> str:
+    """Name a rank of several, and a worker of a DataLoader, for lines of a log."""
+    names = []
+    if reader.sharding.world_size > 1:
+        names.append(f"rank {reader.rank} of {reader.sharding.world_size}")
+    if reader.step > 1:
+        names.append(f"worker {reader.worker} of {reader.step}")
+    return f"{', '.join(names)}: " if names else ""
 
 
 def _close(iterator: Generator[Any]) -> None:

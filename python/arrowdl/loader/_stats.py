@@ -5,43 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+from arrowdl.loader._advice import Part, advise
 from arrowdl.loader._clock import Work
 from arrowdl.loader._skipped import Skipped
 
-Part = Literal["source", "decode", "conversion", "transform", "copy", "consumer"]
 Report = Callable[["Stats"], Any]
 
-_WAITS = 0.1  # share of the time from which on the training waits noticeably
-_ADVICE: dict[Part | Literal["storage"], str] = {
-    "storage": (
-        "reading waits for storage: keep the files nearer (cache=), read fewer columns, or write "
-        "larger row groups"
-    ),
-    "source": (
-        "the training waits for rows: set prefetch=, read fewer columns, or give a smaller "
-        "buffer_size= to a shuffle"
-    ),
-    "decode": (
-        "decoding takes the time (of local files with the waits for the disk): read fewer columns, "
-        "or write files that decode faster (zstd, uncompressed Arrow IPC)"
-    ),
-    "conversion": (
-        "the training waits for tensors: ragged='offsets' is quicker than 'jagged', and columns "
-        "that it does not need can stay away (columns=)"
-    ),
-    "transform": (
-        "the training waits for transform=: use whole-batch operations, transform_arrow=, which "
-        "runs ahead, num_threads= or num_workers="
-    ),
-    "copy": (
-        "copies to the device take the time: copy fewer or smaller columns (columns=, dtype=), or "
-        "set prefetch="
-    ),
-    "consumer": "the training itself takes the time, and the Loader is not the problem",
-}
+_WAITS = 0.2  # share of the time up to which the training does not wait noticeably
 _METRICS = {
     "batches": "Batches that were returned.",
     "rows": "Rows of this rank, without padding.",
@@ -57,6 +30,7 @@ _METRICS = {
     "conversion_seconds": "Time in which the training made tensors, or waited for them.",
     "transform_seconds": "Time in which the training was in transform, or waited for it.",
     "copy_seconds": "Time in which the training copied batches to a device, or waited for that.",
+    "start_seconds": "Time in which the training waited for worker processes to start.",
     "consumer_seconds": "Time between batches.",
 }
 
@@ -98,6 +72,8 @@ class Stats:
         Time in which the training copied batches, or waited for the host's part of it: `device` of
         a GPU, `pin_memory`, `sharding`. The device's part goes on behind the training's back, and
         is time of the consumer if it waits for that.
+    start_seconds : float
+        Time in which the training waited for worker processes to start.
     consumer_seconds : float
         Time between batches: the training itself.
     padding_rows : int
@@ -113,6 +89,8 @@ class Stats:
         Rows of this rank that were skipped (``on_error="skip"``).
     skipped : tuple of Skipped
         The first 1,000 errors for which rows were skipped, and where the rows are.
+    in_use : frozenset of str
+        Options that the Loader has, for `advice`.
     """
 
     batches: int = 0
@@ -131,13 +109,16 @@ class Stats:
     filtered_rows: int = 0
     skipped_rows: int = 0
     skipped: tuple[Skipped, ...] = ()
+    start_seconds: float = 0.0
+    in_use: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def __sub__(self, earlier: Stats) -> Stats:
         if not isinstance(earlier, Stats):
             return NotImplemented
-        names = [field.name for field in fields(self) if field.name != "skipped"]
+        names = [own.name for own in fields(self) if own.name not in ("skipped", "in_use")]
         counts = {name: getattr(self, name) - getattr(earlier, name) for name in names}
-        return Stats(**counts, skipped=self.skipped[len(earlier.skipped) :])
+        skipped = self.skipped[len(earlier.skipped) :]
+        return Stats(**counts, skipped=skipped, in_use=self.in_use)
 
     @property
     def seconds(self) -> float:
@@ -179,11 +160,11 @@ class Stats:
     def advice(self) -> str:
         """What to do for more batches in a second."""
         seconds = {name: time for name, time in self._parts.items() if name != "consumer"}
+        if sum(seconds.values()) <= _WAITS * self.seconds:
+            return "the training itself takes the time, and the Loader is not the problem"
         slowest = max(seconds, key=lambda name: seconds[name])
-        if seconds[slowest] < _WAITS * self.seconds:
-            return _ADVICE["consumer"]
         is_stored = slowest == "source" and 2 * self.storage_seconds >= self.source_seconds
-        return _ADVICE["storage" if is_stored else slowest]
+        return advise("storage" if is_stored else slowest, self.in_use)
 
     @property
     def _parts(self) -> dict[Part, float]:
@@ -193,6 +174,7 @@ class Stats:
             "conversion": self.conversion_seconds,
             "transform": self.transform_seconds,
             "copy": self.copy_seconds,
+            "start": self.start_seconds,
             "consumer": self.consumer_seconds,
         }
 
@@ -271,13 +253,14 @@ def add_wait(stats: Stats, seconds: float, work: Mapping[Work, float]) -> None:
     stats.conversion_seconds += work.get("conversion", 0.0)
     stats.transform_seconds += work.get("transform", 0.0)
     stats.copy_seconds += work.get("copy", 0.0)
+    stats.start_seconds += work.get("start", 0.0)
 
 
 def list_spent(stats: Stats) -> tuple[float, ...]:
     """Return the seconds of each of `WORKS`."""
     source = stats.source_seconds - stats.storage_seconds
     parts = stats.decode_seconds, stats.conversion_seconds, stats.transform_seconds
-    return source, stats.storage_seconds, *parts, stats.copy_seconds
+    return source, stats.storage_seconds, *parts, stats.copy_seconds, stats.start_seconds
 
 
 class Reporter:
@@ -296,6 +279,8 @@ class Reporter:
     ----------
     due : float
         When the next report is due, of ``time.perf_counter``.
+    name : str
+        Which rank reports, before each line of the log; empty for the only one.
     """
 
     def __init__(self, stats: Stats, seconds: float | None, report: Report | None) -> None:
@@ -303,6 +288,7 @@ class Reporter:
         self._seconds = seconds
         self._report = self._log if report is None else report
         self._last = replace(stats)
+        self.name = ""
         self.due = float("inf") if seconds is None else time.perf_counter() + seconds
 
     def report(self, now: float) -> None:
@@ -311,5 +297,5 @@ class Reporter:
         self._report(replace(self._stats))
 
     def _log(self, stats: Stats) -> None:
-        logging.getLogger("arrowdl.loader").info("%s", stats - self._last)
+        logging.getLogger("arrowdl.loader").info("%s%s", self.name, stats - self._last)
         self._last = stats

@@ -90,23 +90,114 @@ def test_a_line_for_people() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "advice"),
+    ("seconds", "in_use", "advice", "others"),
     [
-        ({"source": 1.0, "consumer": 8.0}, "waits for rows"),
-        ({"source": 0.5, "consumer": 8.0}, "the Loader is not the problem"),
-        ({"source": 3.0, "storage": 2.0, "consumer": 8.0}, "reading waits for storage"),
-        ({"source": 3.0, "storage": 1.0, "consumer": 8.0}, "waits for rows"),
-        ({"decode": 3.0, "source": 1.0, "storage": 1.0}, "decoding takes the time"),
-        ({"copy": 3.0, "source": 1.0, "consumer": 8.0}, "copies to the device take the time"),
-        ({"conversion": 3.0, "source": 1.0, "consumer": 8.0}, "waits for tensors"),
-        ({"transform": 3.0, "consumer": 8.0}, "waits for transform="),
+        ({"transform": 12, "source": 1, "consumer": 87}, "transform", "Loader is not the pro", ""),
+        (
+            dict.fromkeys(("source", "decode", "copy", "transform"), 9) | {"consumer": 40},
+            "",
+            "the training waits for rows",
+            "",
+        ),
+        (
+            {"transform": 30, "consumer": 70},
+            "transform",
+            "waits for transform=: .*transform_arrow=.*num_threads=.*num_workers=",
+            "more",
+        ),
+        (
+            {"transform": 30, "consumer": 70},
+            "transform_arrow",
+            "waits for transform_arrow=: .*num_workers=",
+            "transform=|threads|ahead",
+        ),
+        (
+            {"transform": 30, "consumer": 70},
+            "transform num_threads",
+            "waits for transform=: .*more num_threads=.*num_workers=",
+            "ahead",
+        ),
+        (
+            {"transform": 30, "consumer": 70},
+            "transform transform_arrow num_workers prefetch",
+            "waits for transform= and transform_arrow=: .*more num_workers=",
+            "threads|ahead",
+        ),
+        (
+            {"start": 40, "source": 10, "consumer": 50},
+            "num_workers prefetch",
+            "worker processes to start.*num_threads=",
+            "rows",
+        ),
+        (
+            {"source": 40, "consumer": 50},
+            "prefetch",
+            "waits for rows: read fewer columns",
+            "prefetch|shuffle",
+        ),
+        (
+            {"source": 40, "consumer": 50},
+            "shuffle",
+            "waits for rows: set prefetch=.*the shuffle",
+            "cache",
+        ),
+        (
+            {"source": 40, "storage": 30, "consumer": 50},
+            "cache",
+            "waits for storage: read fewer",
+            "cache=",
+        ),
+        ({"source": 40, "storage": 10, "consumer": 50}, "", "waits for rows", "storage"),
+        ({"source": 40, "storage": 30, "consumer": 50}, "", "storage: keep the files nearer", ""),
+        ({"decode": 40, "source": 10, "storage": 10}, "", "decoding takes the time", ""),
+        ({"copy": 40, "consumer": 50}, "prefetch", "copies to the device .*dtype=", "prefetch"),
+        ({"conversion": 40, "consumer": 50}, "", "waits for tensors: .*ragged=", ""),
+        ({"conversion": 40, "consumer": 50}, "ragged", "waits for tensors: leave", "ragged"),
     ],
 )
 def test_advice_is_for_the_part_that_the_training_waits_for(
-    seconds: dict[str, float], advice: str
+    seconds: dict[str, float], in_use: str, advice: str, others: str
 ) -> None:
-    stats = Stats(**{f"{name}_seconds": time for name, time in seconds.items()})  # type: ignore[arg-type]
-    assert advice in stats.advice
+    stats = Stats(
+        **{f"{name}_seconds": time for name, time in seconds.items()},  # type: ignore[arg-type]
+        in_use=frozenset(in_use.split()),
+    )
+    assert re.search(advice, stats.advice), stats.advice
+    assert not (others and re.search(others, stats.advice.partition(": ")[2])), stats.advice
+    assert stats.advice in str(stats)
+
+
+def test_advice_knows_the_options_of_the_loader() -> None:
+    def keep(batch: Any) -> Any:
+        return batch
+
+    for options, names in (
+        ({"shuffle": True}, {"shuffle", "prefetch", "ragged"}),
+        ({"prefetch": 0, "framework": "torch"}, set()),
+        (
+            {"transform_arrow": keep, "num_threads": 2, "framework": "torch"},
+            {"transform_arrow", "num_threads", "prefetch"},
+        ),
+        (
+            {"ragged": "padded", "num_workers": 1, "prefetch": 0, "framework": "torch"},
+            {"num_workers", "prefetch", "ragged"},
+        ),
+    ):
+        given: Any = {"framework": "numpy", **options}
+        loader = arrowdl.Loader(TABLE, 8, **given)
+        stats = loader.stats()
+        assert stats.in_use == (stats - Stats()).in_use == names
+        assert loader.map(keep).stats().in_use == {*names, "transform"}
+        assert loader.stats().in_use == names
+
+
+def test_the_start_of_workers_is_told_apart() -> None:
+    with read(num_workers=1) as loader:
+        first = loader.stats()
+        assert first.start_seconds > 0
+        list(loader)
+        assert (loader.stats() - first).start_seconds == 0
+    assert read().stats().start_seconds == 0
 
 
 def test_stats_are_subtracted() -> None:
@@ -131,7 +222,7 @@ def test_openmetrics() -> None:
     assert "# UNIT arrowdl_loader_source_seconds seconds" in lines
     assert "# TYPE arrowdl_loader_bytes counter" in lines
     names = {line.split("{")[0] for line in lines if not line.startswith("#")}
-    assert len(names) == 15
+    assert len(names) == 16
     assert "x_rows_total 24" in stats.to_openmetrics("x").splitlines()
     for line in lines[:-1]:
         assert re.fullmatch(r"# (TYPE|UNIT|HELP) \S+ .+|\S+_total\{.*\} [0-9.]+", line), line
@@ -175,9 +266,12 @@ def test_waits_are_divided_in_proportion(clock: list[float]) -> None:
         clock[0] += 8
         divided = Waits([one, two], None).divide(4, 8, None)
     assert divided == {"decode": 2, "storage": 2}
-    message = SimpleNamespace(spent=(1.0, 0.0, 3.0, 0.0, 4.0, 0.0))
+    message = SimpleNamespace(spent=(1.0, 0.0, 3.0, 0.0, 4.0, 0.0, 0.0))
     divided = Waits([], None).divide(0, 4, message)
     assert (divided["source"], divided["decode"], divided["transform"]) == (0.5, 1.5, 2)
+    message.is_first = True
+    divided = Waits([], None).divide(0, 20, message)
+    assert (divided["source"], divided["transform"], divided["start"]) == (1, 4, 12)
     stats = Stats()
     add_wait(stats, 5.0, {"storage": 1.0, "decode": 2.0, "copy": 0.5})
     assert (stats.source_seconds, stats.storage_seconds) == (2.5, 1.0)
@@ -234,6 +328,19 @@ def test_lines_are_of_what_came_since(clock: list[float], caplog: pytest.LogCapt
         clock[0] += 5
     assert len(caplog.messages) == 6
     assert all(line.startswith("2 batches, 16 rows") for line in caplog.messages)
+
+
+def test_lines_of_ranks_name_them(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "arrowdl.loader")
+    loader = arrowdl.Loader(TABLE, 8, framework="numpy", report_every=10, rank=1, world_size=2)
+    for _ in loader:
+        clock[0] += 11
+    assert all(line.startswith("rank 1 of 2: 1 batches, ") for line in caplog.messages)
+    caplog.clear()
+    for _ in loader._read_share(0, 3):
+        clock[0] += 11
+    assert len(caplog.messages) == 3
+    assert all(line.startswith("rank 1 of 2, worker 0 of 3: ") for line in caplog.messages)
 
 
 def test_short_epochs_are_reported_together(clock: list[float]) -> None:

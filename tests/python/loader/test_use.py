@@ -340,7 +340,7 @@ def test_an_interrupt_in_the_progress_bar_loses_no_batch(monkeypatch: pytest.Mon
 
     table = pa.table({"id": range(20)})
     loader = arrowdl.Loader(table, 2, framework="numpy")
-    monkeypatch.setattr(loader, "_make_bar", Interrupting)
+    monkeypatch.setattr(loader, "_make_bar", lambda reader: Interrupting())
     with pytest.raises(KeyboardInterrupt):
         list(loader)
     rest = arrowdl.Loader(table, 2, framework="numpy")

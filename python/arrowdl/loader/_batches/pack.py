@@ -63,6 +63,8 @@ class Message:
         What it was made of, if it may be made again.
     spent : tuple of float
         Seconds of each of `WORKS`, in a worker.
+    is_first : bool
+        Whether it is the first one of its worker, which had to start.
     """
 
     rows: int
@@ -75,6 +77,7 @@ class Message:
     outcome: bytes | None = None
     array: _core.DeviceArray | None = None
     spent: tuple[float, ...] = ()
+    is_first: bool = False
 
     def __len__(self) -> int:
         return self.rows

@@ -51,7 +51,8 @@ class Waits:
     def divide(self, begin: float, end: float, item: Any) -> dict[Work, float]:
         """Return the seconds of each work between two times: at most `end` - `begin` together.
 
-        Of a `Message` of a worker process, in proportion to what the worker did for it.
+        Of a `Message` of a worker process, in proportion to what the worker did for it; of its
+        first one, the rest is the time that the worker took to start.
 
         Parameters
         ----------
@@ -70,4 +71,6 @@ class Waits:
             left = end - begin - sum(found.values())
             for work, seconds in scale(dict(zip(WORKS, spent, strict=True)), left).items():
                 found[work] = found.get(work, 0.0) + seconds
+        if getattr(item, "is_first", False):
+            found["start"] = max(0.0, end - begin - sum(found.values()))
         return found

@@ -139,13 +139,25 @@ class Worker:
         outcome: bytes | None,
     ) -> Message:
         self._slots.drop(dropped)
+        is_first = self._layout is None
         block = self._slots.read(number, size, descriptor)  # first: it closes the descriptor
         if layout is not None:
             self._layout = pickle.loads(layout)
         assert self._layout is not None
         self._give_back(1)
         left = pickle.loads(others) if others else {}
-        return Message(rows, valid, self._layout, block, table, left, padding, outcome, spent=spent)
+        return Message(
+            rows,
+            valid,
+            self._layout,
+            block,
+            table,
+            left,
+            padding,
+            outcome,
+            spent=spent,
+            is_first=is_first,
+        )
 
     def _describe_exit(self) -> str:
         self._process.join(5)
