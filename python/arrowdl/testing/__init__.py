@@ -198,6 +198,7 @@ def check_arrow_consumer(
     protocol: Protocol = "array",
     tables: bool = False,
     read: Callable[[Any], Any] | str | None = None,
+    types: Iterable[str] | None = None,
     isolate: bool = False,
     timeout: float = 60,
 ) -> Report:
@@ -218,6 +219,13 @@ def check_arrow_consumer(
     read : callable or str, optional
         Returns the rows of a result as a list, or as dicts with ``"column"``. By default
         ``to_pylist()``, ``to_dicts()``, ``tolist()`` or ``to_list()`` of it.
+    types : iterable of str, optional
+        What it takes, of a library without all common types: ``"int8"`` to ``"float64"`` (and
+        ``"int32"`` in any case), ``"bool"``, ``"string"``, ``"large_string"``, ``"string_view"``,
+        ``"list"``, ``"fixed_size_list"``, ``"struct"``, ``"dictionary"``, ``"run_end_encoded"``,
+        and ``"nulls"`` in any of them. What is not named may be refused, which counts as skipped;
+        wrong values are errors all the same. By default int32, int64, float64, bool, string, list,
+        struct and nulls have to be taken, and others may be refused.
     isolate : bool, default False
         Run in another process, so that a crash becomes a finding: recommended for consumers. The
         functions then have to be names or pickleable.
@@ -227,6 +235,12 @@ def check_arrow_consumer(
     Returns
     -------
     Report
+
+    Raises
+    ------
+    ValueError
+        `protocol` or `types` has another value.
     """
-    options = {"protocol": protocol, "tables": tables, "read": read}
+    names = None if types is None else [types] if isinstance(types, str) else list(types)
+    options = {"protocol": protocol, "tables": tables, "read": read, "types": names}
     return run_check(ARROW_CONSUMER, from_arrow, options, isolate=isolate, timeout=timeout)

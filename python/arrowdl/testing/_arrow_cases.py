@@ -25,6 +25,8 @@ class Column:
     make : callable
         Makes the schema and the array.
     values : list
+    types : tuple of str
+        What a consumer has to have, of `TYPES`.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Column:
     common: bool
     make: Callable[[], tuple[MadeSchema, MadeArray]]
     values: list[Any]
+    types: tuple[str, ...] = ("int32",)
 
 
 def bits(values: Sequence[object]) -> Memory:
@@ -152,19 +155,50 @@ def _numbers() -> list[Column]:
             format in "ilg",
             lambda format=format, code=code: primitive(format, code, [1, 2, 3]),  # type: ignore[misc]
             [1, 2, 3],
+            (name,),
         )
-        for format, code in kinds.items()
+        for (format, code), name in zip(kinds.items(), _NUMBERS, strict=True)
     ]
 
+
+_NUMBERS: tuple[str, ...] = (
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64"),
+)
+TYPES: tuple[str, ...] = (
+    *_NUMBERS,
+    *("bool", "string", "large_string", "string_view", "list", "fixed_size_list", "struct"),
+    *("dictionary", "run_end_encoded", "nulls"),
+)
+"""What a consumer may have: Arrow's types, and nulls in any of them."""
 
 _OFFSET, _NULLS, _NESTED = "from-arrow-offset", "from-arrow-nulls", "from-arrow-nested"
 
 COLUMNS: tuple[Column, ...] = (
     *_numbers(),
-    Column("booleans", "from-arrow-reads", True, lambda: _booleans(0), [True, False, True, True]),
-    Column("strings", "from-arrow-reads", True, lambda: _strings("u"), ["ab", "c", "", "xyz"]),
     Column(
-        "large strings", "from-arrow-reads", False, lambda: _strings("U"), ["ab", "c", "", "xyz"]
+        "booleans",
+        "from-arrow-reads",
+        True,
+        lambda: _booleans(0),
+        [True, False, True, True],
+        types=("bool",),
+    ),
+    Column(
+        "strings",
+        "from-arrow-reads",
+        True,
+        lambda: _strings("u"),
+        ["ab", "c", "", "xyz"],
+        types=("string",),
+    ),
+    Column(
+        "large strings",
+        "from-arrow-reads",
+        False,
+        lambda: _strings("U"),
+        ["ab", "c", "", "xyz"],
+        types=("large_string",),
     ),
     Column(
         "string views",
@@ -172,6 +206,7 @@ COLUMNS: tuple[Column, ...] = (
         False,
         _string_views,
         ["ab", "a text that is longer than twelve bytes"],
+        types=("string_view",),
     ),
     Column(
         "numbers at an offset",
@@ -180,17 +215,46 @@ COLUMNS: tuple[Column, ...] = (
         lambda: primitive("i", "i", [9, 9, 1, 2, 3], offset=2),
         [1, 2, 3],
     ),
-    Column("booleans at an offset", _OFFSET, True, lambda: _booleans(3), [True, False, True, True]),
-    Column("strings at an offset", _OFFSET, True, lambda: _strings("u", 1), ["c", "", "xyz"]),
-    Column("nulls", _NULLS, True, _nullable, [1, None, 3, None, 5]),
-    Column("nulls at an offset", _NULLS, True, lambda: _nullable(offset=3), [1, None, 3, None, 5]),
-    Column("null strings", _NULLS, True, _nulls_of_strings, ["ab", None, "c"]),
+    Column(
+        "booleans at an offset",
+        _OFFSET,
+        True,
+        lambda: _booleans(3),
+        [True, False, True, True],
+        types=("bool",),
+    ),
+    Column(
+        "strings at an offset",
+        _OFFSET,
+        True,
+        lambda: _strings("u", 1),
+        ["c", "", "xyz"],
+        types=("string",),
+    ),
+    Column("nulls", _NULLS, True, _nullable, [1, None, 3, None, 5], types=("int32", "nulls")),
+    Column(
+        "nulls at an offset",
+        _NULLS,
+        True,
+        lambda: _nullable(offset=3),
+        [1, None, 3, None, 5],
+        types=("int32", "nulls"),
+    ),
+    Column(
+        "null strings",
+        _NULLS,
+        True,
+        _nulls_of_strings,
+        ["ab", None, "c"],
+        types=("string", "nulls"),
+    ),
     Column(
         "nulls not counted",
         "from-arrow-null-count",
         True,
         lambda: _nullable(-1),
         [1, None, 3, None, 5],
+        types=("int32", "nulls"),
     ),
     Column(
         "nulls not counted, none there",
@@ -201,6 +265,7 @@ COLUMNS: tuple[Column, ...] = (
             MadeArray(3, [bits([1, 1, 1]), ints([1, 2, 3])], null_count=-1),
         ),
         [1, 2, 3],
+        types=("int32", "nulls"),
     ),
     Column(
         "no rows, NULL buffers",
@@ -215,6 +280,7 @@ COLUMNS: tuple[Column, ...] = (
         True,
         lambda: (MadeSchema("u"), MadeArray(0, [None, ints([0]), None])),
         [],
+        types=("string",),
     ),
     Column(
         "empty strings, NULL data",
@@ -222,20 +288,34 @@ COLUMNS: tuple[Column, ...] = (
         True,
         lambda: (MadeSchema("u"), MadeArray(2, [None, ints([0, 0, 0]), None])),
         ["", ""],
+        types=("string",),
     ),
-    Column("no lists", "from-arrow-empty", True, _empty_list, []),
-    Column("lists", "from-arrow-reads", True, _list, [[0, 1], [], [2, 3, 4]]),
-    Column("lists at an offset", _OFFSET, True, lambda: _list(1), [[], [2, 3, 4]]),
+    Column("no lists", "from-arrow-empty", True, _empty_list, [], types=("list",)),
+    Column("lists", "from-arrow-reads", True, _list, [[0, 1], [], [2, 3, 4]], types=("list",)),
+    Column("lists at an offset", _OFFSET, True, lambda: _list(1), [[], [2, 3, 4]], types=("list",)),
     Column(
         "lists with a child at an offset",
         _NESTED,
         True,
         lambda: _list(0, 1),
         [[1, 2], [], [3, 4, 5]],
+        types=("list",),
     ),
-    Column("fixed-size lists", "from-arrow-reads", False, _fixed_list, [[1, 2], [3, 4], [5, 6]]),
     Column(
-        "fixed-size lists at an offset", _OFFSET, False, lambda: _fixed_list(1), [[3, 4], [5, 6]]
+        "fixed-size lists",
+        "from-arrow-reads",
+        False,
+        _fixed_list,
+        [[1, 2], [3, 4], [5, 6]],
+        types=("fixed_size_list",),
+    ),
+    Column(
+        "fixed-size lists at an offset",
+        _OFFSET,
+        False,
+        lambda: _fixed_list(1),
+        [[3, 4], [5, 6]],
+        types=("fixed_size_list",),
     ),
     Column(
         "fixed-size lists with a child at an offset",
@@ -243,6 +323,7 @@ COLUMNS: tuple[Column, ...] = (
         False,
         lambda: _fixed_list(1, 3),
         [[3, 4], [5, 6]],
+        types=("fixed_size_list",),
     ),
     Column(
         "nulls in fixed-size lists",
@@ -250,6 +331,7 @@ COLUMNS: tuple[Column, ...] = (
         False,
         _fixed_list_with_nulls_below,
         [[1, None], [3, 4]],
+        types=("fixed_size_list", "nulls"),
     ),
     Column(
         "structs",
@@ -257,6 +339,7 @@ COLUMNS: tuple[Column, ...] = (
         True,
         _struct,
         [{"x": 1, "y": True}, {"x": 2, "y": False}, {"x": 3, "y": True}],
+        types=("struct", "bool"),
     ),
     Column(
         "structs at an offset",
@@ -264,6 +347,7 @@ COLUMNS: tuple[Column, ...] = (
         True,
         lambda: _struct(1),
         [{"x": 2, "y": False}, {"x": 3, "y": True}],
+        types=("struct", "bool"),
     ),
     Column(
         "structs with a child at an offset",
@@ -271,10 +355,39 @@ COLUMNS: tuple[Column, ...] = (
         True,
         lambda: _struct(1, 2),
         [{"x": 2, "y": False}, {"x": 3, "y": True}],
+        types=("struct", "bool"),
     ),
-    Column("null structs", _NESTED, True, _null_structs, [{"x": 1}, None, {"x": 3}]),
-    Column("a dictionary", "from-arrow-reads", False, _dictionary, ["bb", "a", "bb", "a"]),
-    Column("a dictionary at an offset", _OFFSET, False, lambda: _dictionary(2), ["bb", "a"]),
-    Column("run ends", "from-arrow-reads", False, _run_ends, [7, 7, 8, 8, 8]),
+    Column(
+        "null structs",
+        _NESTED,
+        True,
+        _null_structs,
+        [{"x": 1}, None, {"x": 3}],
+        types=("struct", "nulls"),
+    ),
+    Column(
+        "a dictionary",
+        "from-arrow-reads",
+        False,
+        _dictionary,
+        ["bb", "a", "bb", "a"],
+        types=("dictionary", "string"),
+    ),
+    Column(
+        "a dictionary at an offset",
+        _OFFSET,
+        False,
+        lambda: _dictionary(2),
+        ["bb", "a"],
+        types=("dictionary", "string"),
+    ),
+    Column(
+        "run ends",
+        "from-arrow-reads",
+        False,
+        _run_ends,
+        [7, 7, 8, 8, 8],
+        types=("run_end_encoded",),
+    ),
 )
 """What a consumer is given, one after the other."""

@@ -19,6 +19,7 @@ _OPTIONS = {
     "raw_capsules": ("dlpack-consumer",),
     "protocol": ("arrow-consumer",),
     "tables": ("arrow-consumer",),
+    "types": ("arrow-consumer",),
 }
 
 
@@ -63,6 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     protocols = ["array", "stream", "device_array", "device_stream"]
     parser.add_argument("--protocol", choices=protocols, help="what an Arrow consumer takes")
     parser.add_argument("--tables", action="store_true", help="an Arrow consumer takes tables")
+    parser.add_argument(
+        "--types",
+        metavar="int32,float64",
+        type=lambda text: text.split(","),
+        help="the types that an Arrow consumer has",
+    )
     parser.add_argument("--timeout", type=_seconds, default=60, help="seconds for each case")
     return parser
 

@@ -435,3 +435,53 @@ def test_libraries_without_findings(consume: Any, options: dict[str, Any]) -> No
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match='protocol="arrays" is not one of array, stream'):
         check_arrow_consumer(pa.array, protocol="arrays")  # type: ignore[arg-type]
+
+
+class Numbers(Good):
+    """Has numbers alone, without nulls."""
+
+    def look(self, schema: Any) -> None:
+        if len(schema.format) != 1 or schema.format not in b"cCsSiIlLefg":
+            raise ValueError("numbers alone")
+        super().look(schema)
+
+    def count(self, schema: Any, array: Any) -> None:
+        super().count(schema, array)
+        if array.null_count:
+            raise ValueError("no nulls")
+
+
+def test_a_library_of_numbers_says_what_it_takes() -> None:
+    assert len(check_arrow_consumer(Numbers()).errors) > 5
+    report = check_arrow_consumer(Numbers(), types=["int32", "float64"])
+    assert report.errors == ()
+    assert {finding.rule.id for finding in report.skipped} >= {"from-arrow-nulls"}
+    assert "types= has no nulls, which is refused" in str(report)
+
+
+def test_what_a_library_says_that_it_takes_may_not_be_refused() -> None:
+    report = check_arrow_consumer(Numbers(), types=["int32", "string"])
+    assert {finding.case for finding in report.errors if finding.rule.id == "from-arrow-reads"} == {
+        "strings"
+    }
+
+
+def test_wrong_values_of_types_that_are_not_named_are_errors() -> None:
+    class Wrong(Good):
+        def result(self, schema: Any, arrays: list[Any]) -> Result:
+            made = super().result(schema, arrays)
+            if schema.format == b"u":
+                made.copied = ["wrong"]
+            return made
+
+    assert check_arrow_consumer(Good(), types=["int32"]).errors == ()
+    report = check_arrow_consumer(Wrong(), types=["int32"])
+    assert any("wrong" in finding.seen for finding in report.errors)
+
+
+@pytest.mark.parametrize(
+    ("types", "message"), [(["int32", "int"], "names 'int'"), ("string", 'lacks "int32"')]
+)
+def test_types_are_named(types: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_arrow_consumer(Good(), types=types)

@@ -121,6 +121,21 @@ def test_a_good_consumer_has_no_findings() -> None:
     assert set(report.passed) == rules_of("from-dlpack-")
 
 
+class ShapeMethod(Good):
+    """Its results have a method that returns the shape, as onnxruntime's have."""
+
+    def __call__(self, x: Any, *, copy: bool | None = None) -> Any:
+        result = super().__call__(x, copy=copy)
+        shape = list(result.shape)
+        result.shape = lambda: shape
+        return result
+
+
+def test_the_shape_of_a_result_may_be_a_method() -> None:
+    report = check(ShapeMethod())
+    assert report.errors == (), str(report)
+
+
 # ---------------------------------------------------------------------------
 # Wrong ones
 
