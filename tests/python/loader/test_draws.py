@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from arrowdl.loader._batches.seeded import name_generator_device, seeded
 from helpers import draws
 from helpers.draws import list_draws
 from helpers.processes import run_python
@@ -383,6 +384,35 @@ for options in ({{}}, {{"persistent_workers": True}}):
 
 def test_workers_of_a_data_loader_draw_by_the_seed_of_the_loader_or_of_torch() -> None:
     run_python(WORKERS)
+
+
+def test_generators_of_a_gpu_are_those_of_its_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a generator of the CPU in place of that of the second GPU."""
+    of_gpu = torch.Generator()
+    monkeypatch.setattr(torch.cuda, "default_generators", (None, of_gpu))
+    device = arrowdl.Device("cuda", 1)
+
+    def draw() -> float:
+        return torch.rand(1, generator=of_gpu).item()
+
+    of_gpu.manual_seed(3)
+    expected = [draw(), draw()]
+    of_gpu.manual_seed(3)
+    drawn = [draw()]
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with seeded(1, device):
+        first = draw()
+    with seeded(1, device):
+        assert draw() == first
+    assert [*drawn, draw()] == expected
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    with seeded(1, device):
+        assert draw() != first
+    assert [name_generator_device(own) for own in (device, arrowdl.Device("cpu"), None)] == [
+        "cuda:1",
+        "cpu",
+        "cpu",
+    ]
 
 
 def test_no_library_is_imported_for_seeds() -> None:
