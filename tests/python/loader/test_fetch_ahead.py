@@ -319,7 +319,7 @@ for options in ({"prefetch": 0}, {"shuffle": True, "buffer_size": 500}):
     gc.collect()
     go.set()
     for thread in threading.enumerate():
-        if thread.name == "arrowdl-fetch":
+        if thread.name in ("arrowdl-fetch", "arrowdl-request"):
             thread.join()
     print(len(files.reads) < 48, threading.active_count(), flush=True)  # 48: of the whole epoch
 """

@@ -11,10 +11,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
-
-T = TypeVar("T")
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _QUIET_SECONDS = 0.05  # without a request: the scans that were left have ended
 _MOST_SECONDS = 5.0  # a request that is answered later is given up
@@ -38,6 +36,7 @@ class ExitGate:
         self._running = 0
         self._begun = 0
         self._ends = threading.Event()
+        self._waits: set[threading.Event] = set()
 
     def _register(self) -> None:
         """Close at the end, before pyarrow ends its client of S3: what came last goes first."""
@@ -45,8 +44,9 @@ class ExitGate:
             self._is_registered = True
             atexit.register(self.close)
 
-    def call(self, function: Callable[[], T]) -> T:
-        """Call `function`, unless the program ends."""
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """``with`` this, a request is awaited at the end; once the program ends, none begins."""
         with self._changed:
             self._register()
             self._begun += 1
@@ -54,11 +54,23 @@ class ExitGate:
                 raise ExitError("the program ends: nothing more is read")
             self._running += 1
         try:
-            return function()
+            yield
         finally:
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        """Wait for an event, which the end of the program sets."""
+        with self._changed:
+            self._waits.add(event)
+            if self._ends.is_set():
+                event.set()
+        try:
+            event.wait(min(max(0.0, seconds), threading.TIMEOUT_MAX))
+        finally:
+            with self._changed:
+                self._waits.discard(event)
 
     def sleep(self, seconds: float) -> None:
         """Wait; the end of the program wakes it."""
@@ -69,6 +81,8 @@ class ExitGate:
         self._ends.set()
         end = time.monotonic() + _MOST_SECONDS
         with self._changed:
+            for event in self._waits:
+                event.set()
             while time.monotonic() < end:
                 before = self._begun
                 is_quiet = not self._changed.wait(_QUIET_SECONDS)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from inspect import iscoroutinefunction
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.fs as fs
 
+from arrowdl.loader._storage.attempts import find_time_left, note_progress
 from arrowdl.loader._storage.handlers import ReadingHandler, to_nanoseconds
-from arrowdl.loader._storage.readers import Reader, Stamp
+from arrowdl.loader._storage.readers import Reader, Stamp, list_changes
 from arrowdl.loader._storage.steps_up import has_step_up
-from arrowdl.loader._storage.transient import find_status, is_transient
+from arrowdl.loader._storage.transient import (
+    OtherVersionError,
+    ShortReadError,
+    find_status,
+    is_transient,
+)
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
 _MOST_SLASHES = 64
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
 
@@ -57,7 +67,8 @@ class FsspecHandler(ReadingHandler):
             found = self._find_links(selector.base_dir, recursive=selector.recursive)
         else:
             depth = {} if selector.recursive else {"maxdepth": 1}  # which adlfs does not know
-            found = self.filesystem.find(selector.base_dir, withdirs=True, detail=True, **depth)
+            find = self.filesystem.find
+            found = _call(find, selector.base_dir, withdirs=True, detail=True, **depth)
         base = selector.base_dir.strip("/")
         infos = [_make_info(path, info) for path, info in found.items() if path.strip("/") != base]
         if not infos and not selector.allow_not_found and not self.filesystem.exists(base):
@@ -68,12 +79,13 @@ class FsspecHandler(ReadingHandler):
         """List what pages of links name. fsspec asks for folders without the slash at their end."""
         found: dict[str, Any] = {}
         pages = [page]
+        note_progress(lambda: f"{len(found)} links were found, and {len(pages)} pages were left")
         while pages:
             page = pages.pop()
             if page.count("/") > _MOST_SLASHES:
                 raise ValueError(f"{page!r}: the server names folders without end")
             try:
-                links = self.filesystem.ls(page, detail=True)
+                links = _call(self.filesystem.ls, page, detail=True)
             except FileNotFoundError as error:
                 if is_transient(error):
                     raise
@@ -90,7 +102,7 @@ class FsspecHandler(ReadingHandler):
     def _find(self, path: str) -> dict[str, Any]:
         self.filesystem.invalidate_cache(self.filesystem._parent(path))  # of listings: it is old
         try:
-            return dict(self.filesystem.info(path))
+            return dict(_call(self.filesystem.info, path))
         except FileNotFoundError as error:  # fsspec says so of every failure on the web
             status = None if error.__cause__ is None else find_status(error.__cause__)
             if status not in (401, 403):
@@ -105,7 +117,8 @@ class FsspecHandler(ReadingHandler):
                 "tell Content-Length and serve ranges; download the file, or read it into memory, "
                 "arrowdl.Loader(urllib.request.urlopen(url), ...)"
             )
-        return _FsspecReader(self.filesystem, path, _read_stamp(info))
+        kind = _WebReader if _is_of_web(self.filesystem) else _FsspecReader
+        return kind(self.filesystem, path, _read_stamp(info))
 
     def check_unchanged(self, path: str) -> None:
         """The layer above compares stamps."""
@@ -126,10 +139,14 @@ class _FsspecReader:
         stop = min(size, offset + nbytes)
         if stop <= offset:
             return b""
-        data = self._filesystem.cat_file(self._path, start=offset, end=stop)
+        data = self._ask(offset, stop)
         if len(data) == size > stop - offset:  # the server sent the whole file
             data = data[offset:stop]
         return bytes(data)
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        data: bytes = _call(self._filesystem.cat_file, self._path, start=start, end=stop)
+        return data
 
     def close(self) -> None:
         """Nothing is open between requests."""
@@ -145,6 +162,76 @@ def _place(page: str, link: str) -> str | None:
     if "?" in rest or has_step_up(unquote(rest)):  # "?C=M;O=A" sorts
         return None
     return f"{scheme}://{above}{rest}"
+
+
+class _WebReader(_FsspecReader):
+    """Reads what HTTPFileSystem reads, and looks at what the answers say of the range and the file.
+
+    Replicas of a server may have different versions of a file, and some servers send other bytes
+    than those that are asked for, as many as these: ``cat_file`` returns them.
+    """
+
+    def _ask(self, start: int, stop: int) -> bytes:
+        from fsspec.asyn import sync
+
+        data: bytes = sync(self._filesystem.loop, self._get, start, stop, timeout=find_time_left())
+        return data
+
+    async def _get(self, start: int, stop: int) -> bytes:
+        web = self._filesystem
+        options = dict(web.kwargs)
+        headers = {"Accept-Encoding": "identity", **options.pop("headers", {})}
+        headers["Range"] = f"bytes={start}-{stop - 1}"
+        session = await web.set_session()
+        data = bytearray()
+        note_progress(lambda: f"{len(data)} of {stop - start} bytes had arrived")
+        async with session.get(web.encode_url(self._path), headers=headers, **options) as answer:
+            web._raise_not_found_for_status(answer, self._path)
+            expected = self._check(answer, start, stop)
+            async for part in answer.content.iter_any():
+                data += part
+        if len(data) != expected:
+            raise ShortReadError(f"the answer had {len(data)} bytes, of {expected}")
+        return data
+
+    def _check(self, answer: Any, start: int, stop: int) -> int | None:
+        """Compare what an answer says of itself with what was asked for; return how long it is."""
+        expected, size = stop - start, None
+        told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
+        if told is not None:
+            size = None if told[3] == "*" else int(told[3])
+            if (int(told[1]), int(told[2])) != (start, stop - 1):
+                raise ShortReadError(f"the answer had bytes {told[1]} to {told[2]}")
+        elif answer.status == 200:  # the whole file
+            expected = self._stamp.size
+            if "Content-Encoding" not in answer.headers and "Content-Length" in answer.headers:
+                size = int(answer.headers["Content-Length"])
+        elif answer.status != 206:
+            raise ShortReadError(f"the answer had no bytes, and status {answer.status}")
+        names = {name: answer.headers.get(name) for name in ("ETag", "Last-Modified")}
+        changes = list_changes(self._stamp, _read_stamp({**names, "size": size}))
+        if changes:
+            raise OtherVersionError(f"the answer is of another file: {', '.join(changes)}")
+        return expected
+
+
+def _is_of_web(filesystem: Any) -> bool:
+    """Whether a file system is fsspec's of the web, with its own ``cat_file``."""
+    names = {f"{kind.__module__}.{kind.__name__}" for kind in type(filesystem).__mro__}
+    own = getattr(type(filesystem), "_cat_file", None)
+    return (
+        "fsspec.implementations.http.HTTPFileSystem" in names
+        and getattr(own, "__module__", "") == "fsspec.implementations.http"
+        and not filesystem.asynchronous
+    )
+
+
+def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a method of fsspec; one that is a coroutine below is cancelled when the time is over."""
+    left = find_time_left()
+    if left is not None and iscoroutinefunction(getattr(function, "__wrapped__", None)):
+        options["timeout"] = left
+    return function(*arguments, **options)
 
 
 def _make_info(path: str, info: dict[str, Any]) -> fs.FileInfo:

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.fs as fs
 
+from arrowdl.loader._storage.attempts import note_progress
+from arrowdl.loader._storage.marked_reads import MarkedRead
 from arrowdl.loader._storage.readers import Reader, Stamp, make_native_file
 from arrowdl.loader._storage.transient import PassingError
 
@@ -59,10 +61,10 @@ class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
         return str(self.inner.normalize_path(path))
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
-        return list(self.inner.get_file_info(paths))
+        return ask_for_files(self.inner, paths)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        return list(self.inner.get_file_info(selector))
+        return list_files(self.inner, selector)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         return make_native_file(self.open_reader(path))
@@ -88,11 +90,32 @@ def open_reader(filesystem: fs.FileSystem, path: str) -> Reader:
     handler = find_handler(filesystem)
     if handler is not None:
         return handler.open_reader(path)
-    base = filesystem
-    while isinstance(base, fs.SubTreeFileSystem):
-        base = base.base_fs
-    kind = _GcsReader if base.type_name == "gcs" else _NativeReader
+    kind = _GcsReader if _find_base(filesystem).type_name == "gcs" else _NativeReader
     return kind(filesystem, path)
+
+
+def _find_base(filesystem: fs.FileSystem) -> fs.FileSystem:
+    while isinstance(filesystem, fs.SubTreeFileSystem):
+        filesystem = filesystem.base_fs
+    return filesystem
+
+
+def ask_for_files(filesystem: fs.FileSystem, paths: list[str]) -> list[fs.FileInfo]:
+    """Return what a file system of pyarrow says of files, as `list_files` does."""
+    if isinstance(filesystem, fs.PyFileSystem):
+        return list(filesystem.handler.get_file_info(paths))
+    return list(filesystem.get_file_info(paths))
+
+
+def list_files(filesystem: fs.FileSystem, selector: fs.FileSelector) -> list[fs.FileInfo]:
+    """List a directory of a file system of pyarrow.
+
+    One in Python is called as it is: with pyarrow between, a thread that is in it when the program
+    ends would abort.
+    """
+    if isinstance(filesystem, fs.PyFileSystem):
+        return list(filesystem.handler.get_file_info_selector(selector))
+    return list(filesystem.get_file_info(selector))
 
 
 def check_unchanged(filesystem: Any, path: str) -> None:
@@ -111,19 +134,30 @@ class _NativeReader:
         told = {name.lower(): text.decode() for name, text in self._file.metadata().items()}
         mtime, etag = _read_time(told.get("last-modified")), told.get("etag")
         if mtime is None and etag is None:
-            info = filesystem.get_file_info(path)
+            (info,) = ask_for_files(filesystem, [path])
             size = size if info.size is None else info.size
             mtime = info.mtime_ns
         self._stamp = Stamp(size, mtime, etag)
+        self._is_python = isinstance(_find_base(filesystem), fs.PyFileSystem)
 
     def stamp(self) -> Stamp:
         return self._stamp
 
-    def read_at(self, nbytes: int, offset: int) -> bytes:
-        return bytes(self._file.read_at(nbytes, offset))
+    def read_at(self, nbytes: int, offset: int) -> Any:
+        if self._is_python:  # whose length is what has arrived
+            return bytes(self._file.read_at(nbytes, offset))
+        return _read(self._file, nbytes, offset, self._stamp)
 
     def close(self) -> None:
         self._file.close()
+
+
+def _read(file: pa.NativeFile, nbytes: int, offset: int, stamp: Stamp) -> pa.Buffer:
+    if stamp.size is not None:
+        nbytes = min(nbytes, stamp.size - offset)
+    read = MarkedRead(file, max(0, nbytes), offset)
+    note_progress(lambda: f"some {read.count()} of {nbytes} bytes had arrived")
+    return read.read()
 
 
 class _GcsReader:
@@ -145,12 +179,12 @@ class _GcsReader:
     def stamp(self) -> Stamp:
         return self._stamp
 
-    def read_at(self, nbytes: int, offset: int) -> bytes:
+    def read_at(self, nbytes: int, offset: int) -> pa.Buffer:
         with self._lock:
             if self._file is None:
                 self._file = self._open()
         try:
-            return bytes(self._file.read_at(nbytes, offset))
+            return _read(self._file, nbytes, offset, self._stamp)
         except ValueError as error:  # "I/O operation on closed file": that request failed
             raise PassingError(f"the client of Google Cloud Storage failed: {error}") from error
 

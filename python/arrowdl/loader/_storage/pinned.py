@@ -7,8 +7,12 @@ from collections.abc import Mapping
 import pyarrow.fs as fs
 
 from arrowdl.loader._storage.handlers import ReadingHandler
-from arrowdl.loader._storage.readers import SECOND, Reader, Stamp, is_other_time, strip_etag
-from arrowdl.loader._storage.transient import FileChangedError, ShortReadError
+from arrowdl.loader._storage.readers import SECOND, Reader, Stamp, list_changes
+from arrowdl.loader._storage.transient import (
+    FileChangedError,
+    OtherVersionError,
+    ShortReadError,
+)
 
 
 def pin(filesystem: fs.FileSystem, known: Mapping[str, Stamp]) -> fs.FileSystem:
@@ -58,7 +62,7 @@ class PinningHandler(ReadingHandler):
 
     def _check(self, path: str, found: Stamp) -> Stamp:
         before = self.stamps.get(path)
-        if before is not None and (changes := _list_changes(before, found)):
+        if before is not None and (changes := list_changes(before, found)):
             raise FileChangedError(
                 f"{path!r} has changed since it was listed ({', '.join(changes)}), so that its "
                 "rows are no longer where the Loader expects them: make a new Loader (and a new "
@@ -79,22 +83,6 @@ def _fill(before: Stamp, found: Stamp) -> Stamp:
     )
 
 
-def _list_changes(before: Stamp, now: Stamp) -> list[str]:
-    changes = []
-    if _differ(before.size, now.size):
-        changes.append(f"{before.size} bytes before, {now.size} now")
-    if _differ(strip_etag(before.etag), strip_etag(now.etag)):
-        changes.append(f"ETag {before.etag} before, {now.etag} now")
-    # Copies may keep the ETag, and have another time.
-    elif None in (before.etag, now.etag) and is_other_time(before.mtime, now.mtime):
-        changes.append("written at another time")
-    return changes
-
-
-def _differ(before: int | str | None, now: int | str | None) -> bool:
-    return None not in (before, now) and before != now
-
-
 class _WholeReader:
     """Raises if a store returns fewer bytes than the file has."""
 
@@ -112,7 +100,9 @@ class _WholeReader:
         expected = max(0, min(nbytes, self._stamp.size - offset))
         try:
             data = self._reader.read_at(nbytes, offset)
-        except FileNotFoundError:  # or its generation, of an object that was written anew
+        # The object, or its generation, of one that was written anew; or an answer of one of
+        # several replicas.
+        except (FileNotFoundError, OtherVersionError):
             self._handler.check_unchanged(self._path)
             raise
         if len(data) != expected:

@@ -59,6 +59,23 @@ def strip_etag(etag: str | None) -> str | None:
     return etag and etag.removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
+def list_changes(before: Stamp, now: Stamp) -> list[str]:
+    """Say in what two files differ, as far as both are known."""
+    changes = []
+    if _differ(before.size, now.size):
+        changes.append(f"{before.size} bytes before, {now.size} now")
+    if _differ(strip_etag(before.etag), strip_etag(now.etag)):
+        changes.append(f"ETag {before.etag} before, {now.etag} now")
+    # Copies may keep the ETag, and have another time.
+    elif None in (before.etag, now.etag) and is_other_time(before.mtime, now.mtime):
+        changes.append("written at another time")
+    return changes
+
+
+def _differ(before: int | str | None, now: int | str | None) -> bool:
+    return None not in (before, now) and before != now
+
+
 def join_bytes(parts: Sequence[Any]) -> pa.Buffer:
     """Copy bytes, one part after the other, into memory of pyarrow.
 

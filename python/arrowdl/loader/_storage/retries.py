@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from arrowdl.loader._storage.attempts import TimeUpError, call_within
 from arrowdl.loader._storage.exit_gate import GATE, ExitError
 from arrowdl.loader._storage.transient import find_advice, is_transient
 
@@ -36,7 +37,8 @@ class Retries:
     tries : int
         Of each request, the first one included; 1 tries nothing again.
     deadline : float
-        Seconds from the first try of a request after which none begins.
+        Seconds that a request takes at most, with all of its tries and the waits between them. One
+        that is under way then is given up, whatever its client waits for.
     first_wait, most_wait : float
         Seconds before the second try, at most; they double with each try up to `most_wait`. The
         wait is drawn between half of that and all of it, so that many ranks do not ask at once.
@@ -44,7 +46,7 @@ class Retries:
     Raises
     ------
     ValueError
-        A number is negative, or no number.
+        A number is negative, or no number; the deadline is 0.
     """
 
     tries: int = 20
@@ -60,6 +62,8 @@ class Retries:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_number or math.isnan(value) or value < 0:
                 raise ValueError(f"{name}={value!r}: give a number of seconds, from 0")
+        if not self.deadline:
+            raise ValueError("deadline=0: a request takes some time, give more than 0 seconds")
 
     def choose_wait(self, tried: int) -> float:
         """Return how many seconds to wait after so many tries."""
@@ -113,7 +117,7 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
     Raises
     ------
     RetriedError
-        After the last try, from its error.
+        After the last try, from its error, or when the deadline has come.
     UnneededError
         As `end_waits_with` says.
     """
@@ -122,8 +126,11 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
     has_warned = False
     while True:
         tried += 1
+        left = retries.deadline - (time.monotonic() - start)
         try:
-            return GATE.call(function)
+            return call_within(left, function)
+        except TimeUpError as error:
+            raise RetriedError(_describe_late(what, retries, tried, left, str(error))) from error
         except Exception as error:
             if isinstance(error, ExitError):
                 raise
@@ -144,6 +151,15 @@ def call_with_retries(retries: Retries, what: str, function: Callable[[], T]) ->
             _log.log(level, "%s failed: %s; try %d follows in %.1f s", what, told, tried + 1, wait)
             has_warned |= is_long
         _wait(wait)
+
+
+def _describe_late(what: str, retries: Retries, tried: int, left: float, progress: str) -> str:
+    """Say what a request that was given up had done."""
+    tries = "" if tried == 1 else f" in {tried} tries, the last of which took {left:.1f} s"
+    return (
+        f"{what} did not end within {retries.deadline:g} s{tries}"
+        f"{f', when {progress}' if progress else ''}; Retries(deadline=) may be more"
+    )
 
 
 def _describe(error: Exception) -> str:

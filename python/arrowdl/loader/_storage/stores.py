@@ -8,7 +8,12 @@ from typing import Any
 
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.handlers import ReadingHandler, open_reader
+from arrowdl.loader._storage.handlers import (
+    ReadingHandler,
+    ask_for_files,
+    list_files,
+    open_reader,
+)
 from arrowdl.loader._storage.readers import Reader, Stamp
 from arrowdl.loader._storage.secrets import Secrets
 
@@ -94,7 +99,8 @@ class StoresHandler(ReadingHandler):
     def _ask(self, path: str) -> fs.FileInfo:
         store = self._find(path)
         own = store.to_own(path)
-        return _rename(store.secrets.guard(lambda: store.filesystem.get_file_info(own)), path)
+        (info,) = store.secrets.guard(lambda: ask_for_files(store.filesystem, [own]))
+        return _rename(info, path)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         store = self._find(selector.base_dir)
@@ -103,7 +109,7 @@ class StoresHandler(ReadingHandler):
             allow_not_found=selector.allow_not_found,
             recursive=selector.recursive,
         )
-        found = store.secrets.guard(lambda: store.filesystem.get_file_info(own))
+        found = store.secrets.guard(lambda: list_files(store.filesystem, own))
         return [_rename(info, store.to_url(info.path, selector.base_dir)) for info in found]
 
     def open_reader(self, path: str) -> Reader:

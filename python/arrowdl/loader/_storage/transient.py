@@ -51,6 +51,7 @@ _WORDS = re.compile(
     r"|\b(?:UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|kUnavailable|kDeadlineExceeded)\b"
     r"|Connection reset|Connection refused|timed out|Timeout was reached|Could not resolve host"
     r"|truncated"
+    r"|\bXML_ERROR_"  # of a listing that is cut short
 )
 _STATUS = re.compile(
     r"(?:HTTP status|HTTP response code|status code|status=)\D{0,3}(\d{3})\b", re.I
@@ -71,6 +72,10 @@ class ShortReadError(OSError):
     """A file system returned fewer bytes than the file has."""
 
 
+class OtherVersionError(OSError):
+    """An answer is of another version of the file than that which was opened."""
+
+
 class PassingError(OSError):
     """An error that may pass, without the secrets of the one that it stands for."""
 
@@ -87,7 +92,7 @@ def is_transient(error: BaseException) -> bool:
         return False
     if isinstance(error, FileNotFoundError):  # fsspec says so of every failure on the web
         return error.__cause__ is not None and is_transient(error.__cause__)
-    if isinstance(error, (ShortReadError, PassingError, *_TYPES)) or _is_listed(type(error)):
+    if isinstance(error, (ShortReadError, OtherVersionError, PassingError, *_TYPES)) or _is_listed(type(error)):
         return True
     status = find_status(error)
     if status is not None:

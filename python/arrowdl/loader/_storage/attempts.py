@@ -1,0 +1,175 @@
+"""`call_within`: a request that is given up when its time is over, whatever its client waits for.
+
+No client ends a request whose answer drips, or a listing whose pages have no end. So a request runs
+in a thread of its own, which nobody waits for once the time is over, or the program ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from arrowdl.loader._storage.exit_gate import GATE, ExitError
+
+T = TypeVar("T")
+
+_IDLE_SECONDS = 1.0
+_IDLE_NAME = "arrowdl-request"
+
+
+class TimeUpError(TimeoutError):
+    """A request has taken all of its time; its text says how far it came."""
+
+
+class _Attempt:
+    """A request in a thread."""
+
+    def __init__(self, function: Callable[[], Any], seconds: float) -> None:
+        self._call: Callable[[], Any] | None = partial(copy_context().run, function)
+        self._caller = threading.current_thread().name
+        self.end = time.monotonic() + seconds
+        self.describe: Callable[[], str] = lambda: ""
+        self.done = threading.Event()
+        self.is_answered = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        assert self._call is not None
+        _thread.attempt = self
+        thread = threading.current_thread()
+        name, thread.name = thread.name, self._caller
+        try:
+            with GATE.enter():
+                self.result = self._call()
+        except BaseException as error:
+            self.error = error
+        finally:
+            _thread.attempt = None
+            thread.name = name
+            self._call = None
+            self.describe = lambda: ""
+            self.is_answered = True
+            self.done.set()
+
+
+class _Thread(threading.local):
+    attempt: _Attempt | None = None
+
+
+_thread = _Thread()
+
+
+def find_time_left() -> float | None:
+    """Return the seconds that are left to the request of this thread; None of no request."""
+    attempt = _thread.attempt
+    return None if attempt is None else max(0.001, attempt.end - time.monotonic())
+
+
+def note_progress(describe: Callable[[], str]) -> None:
+    """Say how the request of this thread is asked for how far it has come, in another thread."""
+    if _thread.attempt is not None:
+        _thread.attempt.describe = describe
+
+
+class _Threads:
+    """Threads that run one request after the other, and end when there is none for a while."""
+
+    def __init__(self) -> None:
+        self._is_registered = False
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[SimpleQueue[_Attempt | None]] = []
+        self._is_closed = False
+
+    def start(self, attempt: _Attempt) -> None:
+        """Run a request; in this thread if the system has no room for another one."""
+        with self._lock:
+            if not self._is_registered:
+                self._is_registered = True
+                atexit.register(self._close)
+            queue = self._idle.pop() if self._idle else None
+        if queue is None:
+            queue = SimpleQueue()
+            thread = threading.Thread(
+                target=self._work, args=(queue,), name=_IDLE_NAME, daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                attempt.run()
+                return
+        queue.put(attempt)
+
+    def _work(self, queue: SimpleQueue[_Attempt | None]) -> None:
+        while (attempt := self._take(queue)) is not None:
+            attempt.run()
+            del attempt
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._idle.append(queue)
+
+    def _take(self, queue: SimpleQueue[_Attempt | None]) -> _Attempt | None:
+        try:
+            return queue.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            with self._lock:
+                if queue in self._idle:
+                    self._idle.remove(queue)
+                    return None
+            return queue.get()
+
+    def _close(self) -> None:
+        """End the threads that wait, before the interpreter ends."""
+        with self._lock:
+            self._is_closed = True
+            for queue in self._idle:
+                queue.put(None)
+            self._idle.clear()
+
+
+_THREADS = _Threads()
+
+
+def call_within(seconds: float, function: Callable[[], T]) -> T:
+    """Call `function`, which may go on when this has returned.
+
+    Parameters
+    ----------
+    seconds : float
+    function : callable
+
+    Raises
+    ------
+    TimeUpError
+        It has not returned in time.
+    ExitError
+        The program ends.
+    """
+    with GATE.enter():
+        attempt = _Attempt(function, seconds)
+        _THREADS.start(attempt)
+        GATE.wait(attempt.done, seconds)
+    if attempt.is_answered:
+        try:
+            if attempt.error is not None:
+                raise attempt.error
+            result: T = attempt.result
+            return result
+        finally:
+            attempt.error = None  # no cycle
+    if attempt.done.is_set():
+        raise ExitError("the program ends: nothing more is read")
+    raise TimeUpError(attempt.describe())
