@@ -1,7 +1,11 @@
-"""An HTTP proxy in front of a store, which delays, resets, truncates, throttles and answers 500."""
+"""An HTTP proxy in front of a store, which delays, resets, truncates, throttles and answers 500.
+
+It may be the store as well, of files in memory: as much of S3 and of the web as is read.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import random
 import socket
@@ -13,9 +17,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote
+from xml.sax.saxutils import escape
 
 _HOP = {"connection", "transfer-encoding", "keep-alive", "content-length", "server", "date"}
 FAULTS = ("delay", "reset", "truncate", "500", "503", "429", "outage")
+# Answers with fewer bytes than were asked for, which end properly: by their length, by that and the
+# range that they name, by the end of their chunks, or by that of the connection.
+SHORT = ("short", "short range", "short chunks", "short connection", "nothing")
 _OUTAGE = 4  # requests that are answered 500 in a row
 _Answer = tuple[int, list[tuple[str, str]], bytes, object]  # of the store
 
@@ -81,14 +90,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "delay":
             self.server.pause.wait(0.02)
-        if fault == "reset":
+        if fault == "hang":
+            self.server.pause.wait()
+        if fault in ("reset", "hang"):
             self._reset()
         elif fault.isdecimal():
             self._answer(int(fault), [("Retry-After", "0")], b"<Error/>")
         else:
-            self._forward(body, is_cut=fault == "truncate")
+            self._forward(body, fault)
 
-    def _forward(self, body: bytes, *, is_cut: bool) -> None:
+    def _forward(self, body: bytes, fault: str) -> None:
         asked = (self.command, self.path, self.headers.get("Range"))
         answers = self.server.answers
         if answers is None or (given := answers.get(asked)) is None:
@@ -99,9 +110,61 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if answers is not None and self.command in ("GET", "HEAD"):
                 answers[asked] = given
-        self._answer(*given, is_cut=is_cut)
+        status, headers, data, length = given
+        if fault in SHORT and self.command == "GET":
+            self._answer_short(status, headers, data, fault)
+        elif fault == "drip" and self.command == "GET":
+            self._drip(status, headers, data)
+        else:
+            self._answer(*given, is_cut=fault == "truncate")
+
+    def _answer_short(
+        self, status: int, headers: list[tuple[str, str]], data: bytes, how: str
+    ) -> None:
+        # Nobody can tell a list that is nothing from one of no objects.
+        count = 0 if how == "nothing" and "list-type=" not in self.path else len(data) // 2
+        if how == "short range":
+            found = [text for name, text in headers if name == "Content-Range"]
+            headers = [own for own in headers if own[0] != "Content-Range"]
+            for text in found:
+                start, size = text.split(" ")[1].split("-")[0], text.split("/")[1]
+                stop = int(start) + count - 1
+                headers.append(("Content-Range", f"bytes {start}-{stop}/{size}"))
+        self.send_response(status)
+        for name, text in headers:
+            self.send_header(name, text)
+        if how == "short chunks":
+            self.send_header("Transfer-Encoding", "chunked")
+        elif how == "short connection":
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(count))
+        self.end_headers()
+        if how == "short chunks":
+            self.wfile.write(b"%x\r\n%s\r\n" % (count, data[:count]) if count else b"")
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.wfile.write(data[:count])
+
+    def _drip(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
+        """Send half of an answer, and the rest byte by byte, until the proxy ends."""
+        self.send_response(status)
+        for name, text in headers:
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        half = len(data) // 2
+        self.wfile.write(data[:half])
+        for i in range(half, len(data)):
+            self.wfile.write(data[i : i + 1])
+            self.wfile.flush()
+            if self.server.pause.wait(0.02):
+                self._reset()
+                return
 
     def _ask(self, body: bytes) -> _Answer:
+        if self.server.files is not None:
+            return self._find()
         upstream = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
         try:
             upstream.request(self.command, self.path, body, dict(self.headers))
@@ -112,6 +175,62 @@ class _Handler(BaseHTTPRequestHandler):
         headers = [(name, text) for name, text in response.getheaders() if name.lower() not in _HOP]
         length = len(data) if self.command != "HEAD" else response.getheader("Content-Length")
         return response.status, headers, data, length
+
+    def _find(self) -> _Answer:
+        """Answer as the store."""
+        assert self.server.files is not None
+        path, _, query = self.path.partition("?")
+        path = unquote(path).lstrip("/")
+        asked = parse_qs(query)
+        if "list-type" in asked:
+            return 200, [("Content-Type", "application/xml")], self._list(path, asked), None
+        files = self.server.files
+        if self.command == "GET" and self.server.replicas:
+            files = self.server.replicas[self.server.requests["GET"] % len(self.server.replicas)]
+        if (data := files.get(path)) is None:
+            return 404, [], b"", None
+        headers = [
+            ("ETag", f'"{hashlib.sha1(data).hexdigest()}"'),
+            ("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT"),
+            ("Accept-Ranges", "bytes"),
+        ]
+        if self.command == "HEAD" or (wanted := self.headers.get("Range")) is None:
+            return 200, headers, data, len(data)
+        start, _, stop = wanted.removeprefix("bytes=").partition("-")
+        last = min(int(stop or len(data)), len(data) - 1)
+        headers.append(("Content-Range", f"bytes {start}-{last}/{len(data)}"))
+        return 206, headers, data[int(start) : last + 1], None
+
+    def _list(self, bucket: str, asked: dict[str, list[str]]) -> bytes:
+        """A page of S3's list of objects; of those that the server repeats, one of many."""
+        assert self.server.files is not None
+        prefix, delimiter = (asked.get(name, [""])[0] for name in ("prefix", "delimiter"))
+        folders, items = set(), ""
+        for path, data in sorted(self.server.files.items()):
+            own, _, key = path.partition("/")
+            if own != bucket.strip("/") or not key.startswith(prefix):
+                continue
+            name, slash, _ = key[len(prefix) :].partition("/")
+            if delimiter and slash:
+                folders.add(f"{prefix}{name}/")
+                continue
+            items += (
+                f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size>"
+                "<LastModified>2025-01-01T00:00:00.000Z</LastModified></Contents>"
+            )
+        items += "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
+            for folder in sorted(folders)
+        )
+        more = "<NextContinuationToken>more</NextContinuationToken>"
+        is_cut = str(self.server.is_endless).lower()
+        count = items.count("<Key>") + len(folders)
+        return (
+            '<?xml version="1.0"?>'
+            '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<KeyCount>{count}</KeyCount><IsTruncated>{is_cut}</IsTruncated>{more * self.server.is_endless}"
+            f"{items}</ListBucketResult>"
+        ).encode()
 
     def _answer(
         self,
@@ -161,9 +280,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, files: dict[str, bytes] | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.port = port
+        self.files = files  # of the store, by bucket and key, if this is one
+        self.replicas: list[dict[str, bytes]] = []  # that answer GET in turns, HEAD is of `files`
+        self.is_endless = False  # lists of objects
         self.schedule = Schedule(0, 0.0)
         self.requests: Counter[str] = Counter()
         self.pause = threading.Event()
@@ -199,7 +321,20 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def run_proxy(port: int) -> Iterator[_Server]:
     """Run a proxy in front of the server at `port` of this machine; its port is ``server_port``."""
-    with _Server(port) as server:
+    with _run(_Server(port)) as server:
+        yield server
+
+
+@contextmanager
+def run_store(files: dict[str, bytes]) -> Iterator[_Server]:
+    """Run a store of files, by bucket and key, with the faults of a proxy."""
+    with _run(_Server(0, files)) as server:
+        yield server
+
+
+@contextmanager
+def _run(server: _Server) -> Iterator[_Server]:
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

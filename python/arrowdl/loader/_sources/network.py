@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from arrowdl.loader._clock import Clock
 from arrowdl.loader._sources.fields import find_paths
-from arrowdl.loader._sources.file_stamps import is_local, is_of_metadata_file
+from arrowdl.loader._sources.file_stamps import is_local
 from arrowdl.loader._sources.filters import find_columns
 from arrowdl.loader._sources.fragments import remake_fragment
 
@@ -64,8 +64,6 @@ def open_over_network(
     if not is_network(filesystem):
         return dataset
     fragments = list(dataset._get_fragments(None))
-    if access.cache is None and any(map(is_of_metadata_file, fragments)):
-        return dataset  # moved, each file's own footer would be read
     known = {} if plan is None else {file.path: file.stamp for file in plan.files}
     layered = _add_layers(filesystem, access, secrets, known, dataset.format)
     if layered is filesystem:
@@ -149,10 +147,14 @@ class Arrival(NamedTuple):
 
 
 def read_from_memory() -> dict[str, Any]:
-    """Return the options of a scanner whose bytes have arrived: it has nothing to read ahead."""
+    """Return the options of a scanner whose bytes have arrived: it has nothing to read ahead.
+
+    Pages with checksums are compared with these: bytes of another version of the file are seen.
+    """
     import pyarrow.dataset as ds
 
-    return {"fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False)}
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
+    return {"fragment_scan_options": options}
 
 
 # Takes a unit; returns what of it is read, as in `list_ranges`.
