@@ -153,6 +153,44 @@ def test_bytes_of_a_file_that_changes_while_it_is_read_are_not_kept(
     assert list(cache["cache"].glob("*.range")) == kept
 
 
+@pytest.mark.parametrize("kind", ["pages", "footer", "ipc"])
+def test_what_cannot_be_decoded_is_not_kept(
+    tmp_path: Path, files: CountedFiles, cache: dict[str, Any], kind: str
+) -> None:
+    """The store answers with other bytes, once."""
+    path = files.root / "a.parquet"
+    if kind == "ipc":
+        path = files.root / "a.arrow"
+        table = pa.table({"id": range(ROWS)})
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=100)
+    good = path.read_bytes()
+    os.utime(path, (9, 9))
+    place = {"pages": (4, 200), "footer": (len(good) - 60, 40), "ipc": (len(good) // 2, 1_200)}
+    begin, length = place[kind]
+
+    def serve(data: bytes) -> None:
+        path.write_bytes(data)
+        os.utime(path, (9, 9))
+
+    def read() -> list[int]:
+        form = "ipc" if kind == "ipc" else "parquet"
+        dataset = ds.dataset([path.name], filesystem=fs.PyFileSystem(files), format=form)
+        if kind == "footer":
+            serve(bad)
+        return read_ids(arrowdl.Loader(dataset, 100, framework="numpy", **cache))
+
+    bad = good[:begin] + b"\xff" * length + good[begin + length :]
+    serve(good if kind == "footer" else bad)
+    with pytest.raises(Exception, match=r"a\.(parquet|arrow)|Parquet|Thrift|[Ii]nvalid"):
+        read()
+    serve(good)
+    bad = good
+    assert read() == list(range(ROWS))
+    files.forget()
+    assert read() == list(range(ROWS))
+
+
 def test_stays_within_its_bytes(files: CountedFiles, cache: dict[str, Any]) -> None:
     loader = make_loader(files, **(cache | {"cache_bytes": 5_000}))
     for _ in range(2):

@@ -8,8 +8,11 @@ import logging
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -286,6 +289,160 @@ def test_two_threads_fetch_once(tmp_path: Path) -> None:
         thread.join(30)
     assert results == [b"x" * 100] * 4
     assert fetched == [1]
+
+
+def test_an_entry_that_is_copied_over_another_one(tmp_path: Path, store: Store) -> None:
+    """As large, and whole."""
+    cache = DiskCache(tmp_path, 10_000)
+    for key in "abcdefgh":
+        store.read(cache, key)
+    contents = {entry: entry.read_bytes() for entry in list_entries(tmp_path)}
+    for entry in contents:
+        for data in contents.values():
+            entry.write_bytes(data)
+            for key in "abcdefgh":
+                store.read(cache, key)
+
+
+def test_entries_of_a_group_are_dropped(tmp_path: Path, store: Store) -> None:
+    cache = DiskCache(tmp_path, 10_000)
+    for key in ("a\x011", "a\x012", "ab\x011"):
+        store.read(cache, key)
+    cache.drop("a")
+    assert len(list_entries(tmp_path)) == 1
+    store.fetched.clear()
+    store.read(cache, "ab\x011")
+    assert store.fetched == []
+    DiskCache(tmp_path / "nowhere", 10_000).drop("a")
+
+
+def test_folder_and_files_are_of_one_user(tmp_path: Path, store: Store) -> None:
+    cache = DiskCache(tmp_path / "cache", 10_000)
+    before = os.umask(0)
+    try:
+        store.read(cache, "a")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in cache.folder.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("make", ["link", "hard link", "pipe", "folder", "long"])
+def test_lock_that_is_no_lock_file(
+    tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture, make: str
+) -> None:
+    """It is not followed or written to, and the cache is left out."""
+    folder, victim = tmp_path / "cache", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_bytes(b"0" * 32)
+    lock = folder / "lock"
+    if make == "link":
+        lock.symlink_to(victim)
+    elif make == "hard link":
+        lock.hardlink_to(victim)
+    elif make == "pipe":
+        os.mkfifo(lock)
+    elif make == "folder":
+        lock.mkdir()
+    else:
+        lock.write_bytes(b"x" * 33)
+    cache = DiskCache(folder, 10_000)
+    for _ in range(2):
+        store.read(cache, "a")
+    assert store.fetched == ["a", "a"]
+    assert victim.read_bytes() == b"0" * 32
+    assert len(caplog.records) == 1
+    assert make == "folder" or "lock" in caplog.text
+
+
+# Holds the lock of a folder, as a rank that was stopped does.
+HOLDING = """
+import sys
+from pathlib import Path
+from arrowdl.loader._storage.disk_cache import DiskCache
+with DiskCache(Path(sys.argv[1]), 10_000)._locked():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_lock_that_another_process_holds(
+    tmp_path: Path,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(disk_cache, "_PATIENCE_SECONDS", 0.2)
+    store.read(DiskCache(tmp_path, 10_000), "kept")
+    command = [sys.executable, "-c", HOLDING, str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        cache = DiskCache(tmp_path, 10_000)
+        for key in ("a", "kept", "a"):
+            store.read(cache, key)
+        process.communicate("")
+    assert store.fetched == ["kept", "a", "a"]
+    (record,) = caplog.records
+    assert re.search("another process has held .*lock' for 0.2 s", record.getMessage())
+
+
+@pytest.mark.parametrize("make", ["link", "pipe", "socket", "sparse", "short"])
+def test_entry_that_is_none(tmp_path: Path, store: Store, make: str) -> None:
+    """It is not followed, waited for or read, and makes room for one."""
+    cache = DiskCache(tmp_path / "cache", 10_000)
+    store.read(cache, "a")
+    (entry,) = list_entries(cache.folder)
+    other = tmp_path / "other"
+    entry.replace(other)
+    if make == "link":
+        entry.symlink_to(other)
+    elif make == "pipe":
+        os.mkfifo(entry)
+    elif make == "socket":
+        with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(cache.folder):
+            made.bind(entry.name)
+    else:
+        entry.touch()
+        os.truncate(entry, 40 * 2**30 if make == "sparse" else 5)
+    store.read(cache, "a")
+    store.read(cache, "a")
+    assert store.fetched == ["a", "a"]
+    assert entry.is_file()
+    assert not entry.is_symlink()
+
+
+@pytest.mark.parametrize("make", ["link", "pipe"])
+def test_part_that_is_none(tmp_path: Path, store: Store, make: str) -> None:
+    cache = DiskCache(tmp_path, 10_000)
+    store.read(cache, "a")
+    (entry,) = list_entries(tmp_path)
+    part = entry.with_suffix(".part")
+    entry.unlink()
+    if make == "link":
+        part.symlink_to(tmp_path / "lock")
+    else:
+        os.mkfifo(part)
+    store.read(cache, "a")
+    store.read(cache, "a")
+    assert store.fetched == ["a", "a"]
+
+
+def test_entry_of_another_user(tmp_path: Path, store: Store) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give files away")
+    cache = DiskCache(tmp_path, 10_000)
+    store.read(cache, "a")
+    (entry,) = list_entries(tmp_path)
+    os.chown(entry, 12345, 12345)
+    store.read(cache, "a")
+    store.read(cache, "a")
+    assert store.fetched == ["a", "a"]
+    os.chown(tmp_path / "lock", 12345, 12345)
+    store.read(DiskCache(tmp_path, 10_000), "b")
+    store.read(DiskCache(tmp_path, 10_000), "b")
+    assert store.fetched[2:] == ["b", "b"]
 
 
 # A process that dies while it writes the second half of an entry.

@@ -76,6 +76,7 @@ from arrowdl.loader._sources.scans import (
     NotePath,
     Query,
     check_nothing,
+    dropping_unreadable,
     naming_files,
     open_file,
     read_in_thread,
@@ -316,7 +317,11 @@ class DatasetSource(IndexedSource):
     def _count_file(self, units: Sequence[ds.Fragment]) -> list[int]:
         filter = self._query.filter
         paths = [unit.path for unit in units]
-        with opening(self._left_out, has_filter=filter is not None), naming_files(paths):
+        with (
+            opening(self._left_out, has_filter=filter is not None),
+            naming_files(paths),
+            dropping_unreadable(*units[:1]),
+        ):
             if filter is None:
                 return list(map(count_rows, units))
             # By scans: pyarrow counts by statistics, which is wrong for casts and NaN.

@@ -39,6 +39,8 @@ def find_damage(
 ) -> str:
     """Read `candidates` again, one by one, and say which is the first to fail, and what to do.
 
+    What a cache keeps of its file is dropped.
+
     Parameters
     ----------
     candidates : iterable of Candidate
@@ -52,26 +54,41 @@ def find_damage(
     str
         Empty if none fails.
     """
-    for path, fragment in candidates:
-        if not _can_open(fragment):
-            return f"{path!r}, which cannot be opened: leave it out of the Loader's paths"
-        try:
-            parts = split_row_groups(fragment)
-        except Exception as error:
-            return f"{path!r}, whose footer cannot be read ({error}): write the file again"
-        for part in parts:
-            if _can_read(part, schema, list(columns), filter):
-                continue
-            bad = next(
-                (name for name in columns if not _can_read(part, schema, [name], None)), None
-            )
-            group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
-            column = "" if bad is None else f', column "{bad}"'
-            without = "" if bad is None else ", or read the other columns, columns="
-            return (
-                f"{path!r}{group}{column}, which fails again when it is read alone: write the file "
-                f"again, or leave it out of the Loader's paths{without}"
-            )
+    for candidate in candidates:
+        if found := _describe_damage(candidate, schema, columns, filter):
+            drop_kept(candidate.fragment)
+            return found
+    return ""
+
+
+def drop_kept(fragment: ds.Fragment) -> None:
+    """Drop what is kept of a file that cannot be decoded, of a file system of ours."""
+    handler = getattr(getattr(fragment, "filesystem", None), "handler", None)
+    if hasattr(handler, "forget"):
+        handler.forget(fragment.path)
+
+
+def _describe_damage(
+    candidate: Candidate, schema: pa.Schema, columns: Sequence[str], filter: Any
+) -> str:
+    path, fragment = candidate
+    if not _can_open(fragment):
+        return f"{path!r}, which cannot be opened: leave it out of the Loader's paths"
+    try:
+        parts = split_row_groups(fragment)
+    except Exception as error:
+        return f"{path!r}, whose footer cannot be read ({error}): write the file again"
+    for part in parts:
+        if _can_read(part, schema, list(columns), filter):
+            continue
+        bad = next((name for name in columns if not _can_read(part, schema, [name], None)), None)
+        group = f", row group {part.row_groups[0].id}" if hasattr(part, "row_groups") else ""
+        column = "" if bad is None else f', column "{bad}"'
+        without = "" if bad is None else ", or read the other columns, columns="
+        return (
+            f"{path!r}{group}{column}, which fails again when it is read alone: write the file "
+            f"again, or leave it out of the Loader's paths{without}"
+        )
     return ""
 
 

@@ -22,7 +22,7 @@ from arrowdl.loader._sources.counted import RowCountError, check_groups
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
 from arrowdl.loader._sources.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
-from arrowdl.loader._sources.locate import Candidate, find_damage, split_row_groups
+from arrowdl.loader._sources.locate import Candidate, drop_kept, find_damage, split_row_groups
 from arrowdl.loader._sources.vocabulary import make_empty
 from arrowdl.loader._storage.retries import RetriedError
 from arrowdl.loader._storage.transient import FileChangedError
@@ -203,7 +203,7 @@ class Query:
             yield Part(path, fragment, _GROUP_BYTES)
             return
         needed = find_columns(self.schema.names, self.roots, self.filter)
-        with naming_files([path]):
+        with naming_files([path]), dropping_unreadable(fragment):
             yield from split_file(fragment, needed, self.memory_map)
 
     def _make_scanner(
@@ -294,8 +294,19 @@ def _list_texts(error: Exception) -> list[str]:
 
 def open_file(fragment: ds.Fragment) -> list[ds.Fragment]:
     """Read a file's footer; return its units."""
-    with naming_files([fragment.path]):
+    with naming_files([fragment.path]), dropping_unreadable(fragment):
         return split_row_groups(fragment)
+
+
+@contextmanager
+def dropping_unreadable(*fragments: ds.Fragment) -> Iterator[None]:
+    """``with`` this, what is kept of files is dropped if they cannot be read."""
+    try:
+        yield
+    except Exception:
+        for fragment in fragments:
+            drop_kept(fragment)
+        raise
 
 
 def read_in_thread(

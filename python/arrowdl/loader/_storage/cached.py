@@ -18,7 +18,7 @@ import pyarrow.fs as fs
 
 from arrowdl.loader._storage.disk_cache import DiskCache
 from arrowdl.loader._storage.fsspec_files import FsspecHandler
-from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged
+from arrowdl.loader._storage.handlers import ReadingHandler, check_unchanged, find_handler
 from arrowdl.loader._storage.readers import Reader, Stamp, may_be_rewritten
 from arrowdl.loader._storage.secrets import is_secret
 from arrowdl.loader._storage.stores import StoresHandler
@@ -84,13 +84,28 @@ class CacheHandler(ReadingHandler):
         """Return a range that is kept, or None; wait for nobody who reads it."""
         stamp = self._stamps.get(path)
         key = None if stamp is None else self.make_key(path, stamp)
-        return None if key is None else self.kept.find(_name_range(key, nbytes, offset))
+        return None if key is None else self.kept.find(_name_range(key, nbytes, offset), nbytes)
+
+    def forget(self, path: str) -> None:
+        super().forget(path)
+        stamp = self._stamps.get(path)
+        key = None if stamp is None else self.make_key(path, stamp)
+        if key is not None:
+            self.kept.drop(key)
 
     def make_key(self, path: str, stamp: Stamp) -> str | None:
         """Return what names this version of a file; None if nothing does."""
         if may_be_rewritten(stamp) or (not self._store and stamp.etag is None):
             return None
         return "\0".join(map(str, (self._store, path, *stamp)))
+
+
+def find_cache(filesystem: fs.FileSystem) -> CacheHandler | None:
+    """Return what keeps the ranges of a file system; None if nothing does."""
+    handler = find_handler(filesystem)
+    while handler is not None and not isinstance(handler, CacheHandler):
+        handler = find_handler(handler.inner)
+    return handler
 
 
 class _CachedReader:
@@ -130,7 +145,7 @@ class _CachedReader:
 
 
 def _name_range(key: str, nbytes: int, offset: int) -> str:
-    return f"{key}\0{offset}\0{nbytes}"
+    return f"{key}\x01{offset}\0{nbytes}"
 
 
 def name_store(filesystem: fs.FileSystem) -> str:

@@ -1,7 +1,9 @@
 """`DiskCache`: a bounded folder of entries, shared by the processes of a machine.
 
-An entry is a file of its data and, at its end, their checksum: what a crash or the disk has damaged
-is found when it is read, removed, and made again. Entries are written under a temporary name and
+An entry is a file of its data and, at its end, a checksum of its name and of them: what a crash or
+the disk has damaged, or another entry copied over it, is found when it is read, removed, and made
+again. The folder and its files are of one user. Whatever else is in their place (links, pipes,
+files of others) is not followed, read or waited for. Entries are written under a temporary name and
 renamed. A read sets the time of the file, so that the least recently used entries go first.
 
 The bound holds for all processes together, and nothing is counted that could drift. Room is taken
@@ -19,6 +21,7 @@ import errno
 import hashlib
 import logging
 import os
+import stat
 import struct
 import threading
 import time
@@ -30,14 +33,17 @@ from typing import Any
 
 _ENTRY, _PART = ".range", ".part"
 _LOCK, _LOCK_BYTES = "lock", 32
-_MAGIC = b"arrowdl1"
+_log = logging.getLogger("arrowdl.loader")
+_MAGIC = b"arrowdl2"
 _END = struct.Struct("<8sQI")  # magic, bytes of the data, checksum
 # A listing makes more room than is needed, so that it is seldom done.
 _KEPT_SHARE = 0.9
-# For an entry that another process or thread fetches.
+# For an entry that another process or thread fetches, and for the lock file.
 _POLL_SECONDS = 0.005
 _PATIENCE_SECONDS = 30.0
 _WRITTEN_AT_ONCE = 2**22
+_FLAGS = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_OF_GROUP = "\x01"  # in a key, after the name of the group
 
 
 class DiskCache:
@@ -78,36 +84,50 @@ class DiskCache:
         Parameters
         ----------
         key : str
+            With the name of a group and "\\x01" before it, `drop` finds it by that.
         nbytes : int
             Bytes of the data. Data of another length are returned, and not kept.
         fetch : callable
             Returns a bytes-like object. Its errors are raised.
         """
         name = _name_entry(key)
-        data = self._load(name)
+        data = self._load(name, nbytes)
         if data is not None:
             return data
         file = self._start(name, nbytes)
         if file is not None:
             return self._fill(file, name, nbytes, fetch)
         self._wait_for_writer(name)
-        data = self._load(name)
+        data = self._load(name, nbytes)
         return fetch() if data is None else data
 
-    def find(self, key: str) -> bytes | None:
+    def find(self, key: str, nbytes: int) -> bytes | None:
         """Return the data of `key`, or None; wait for nobody who fetches them."""
-        return self._load(_name_entry(key))
+        return self._load(_name_entry(key), nbytes)
+
+    def drop(self, group: str) -> None:
+        """Remove the entries of a group."""
+        with contextlib.suppress(OSError):  # there is no folder, or it is read-only
+            for path in self.folder.glob(f"{_name_group(group)}*{_ENTRY}"):
+                path.unlink(missing_ok=True)
 
     def _wait_for_writer(self, name: str) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < end and _is_locked(self.folder / (name + _PART)):
+        while _is_locked(self.folder / (name + _PART)):
+            if time.monotonic() >= end:
+                _log.warning(
+                    "another process has written %r for %g s: its data are read over the network",
+                    str(self.folder / (name + _PART)),
+                    _PATIENCE_SECONDS,
+                )
+                return
             time.sleep(_POLL_SECONDS)
 
     def _fill(self, file: int, name: str, nbytes: int, fetch: Callable[[], Any]) -> Any:
         part = self.folder / (name + _PART)
         is_kept = False
         try:
-            data = self._load(name)  # written since it was looked for
+            data = self._load(name, nbytes)  # written since it was looked for
             if data is None:
                 data = fetch()
                 if len(data) == nbytes:
@@ -122,32 +142,56 @@ class DiskCache:
     def _keep(self, file: int, name: str, data: Any) -> bool:
         """Write an entry; return whether it is complete."""
         with self._degrading():
-            _write(file, data)
+            _write(file, name, data)
             with self._locked():  # a listing could miss a file that is renamed meanwhile
                 (self.folder / (name + _PART)).replace(self.folder / (name + _ENTRY))
             return True
         return False
 
-    def _load(self, name: str) -> bytes | None:
-        """Return the data of an entry, or None; a damaged one is removed."""
+    def _load(self, name: str, nbytes: int) -> bytes | None:
+        """Return the data of an entry, or None; one that is damaged, or no entry, is removed."""
         path = self.folder / (name + _ENTRY)
         try:
-            with path.open("rb") as file:
-                length = os.fstat(file.fileno()).st_size - _END.size
-                data = file.read(length) if length >= 0 else b""
-                end = file.read(_END.size)
+            file = os.open(path, os.O_RDONLY | _FLAGS)
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._warn(error)
-            return None
-        if end != _END.pack(_MAGIC, max(0, length), zlib.crc32(data)):
+            if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+                self._warn(error)
+                return None
+            data = None
+        else:
+            data = self._read_entry(file, name, nbytes)
+        if data is None:
             with contextlib.suppress(OSError):  # read-only: it stays, and is refused each time
                 path.unlink()
-            return None
-        with contextlib.suppress(OSError):  # read-only, or just evicted: its age does not matter
-            os.utime(path)
         return data
+
+    def _read_entry(self, file: int, name: str, nbytes: int) -> bytes | None:
+        """Read and close the file of an entry, of which nothing is believed."""
+        with open(file, "rb") as opened:
+            status = os.fstat(file)
+            if not self._is_of_user(status) or status.st_size != nbytes + _END.size:
+                return None
+            try:
+                data = opened.read(nbytes)
+                end = opened.read(_END.size)
+            except OSError as error:
+                self._warn(error)
+                return None
+            if end != _make_end(name, data):
+                return None
+            with contextlib.suppress(OSError):  # read-only: its age does not matter
+                os.utime(file)
+            return data
+
+    def _is_of_user(self, status: os.stat_result) -> bool:
+        """Whether a file is a plain one, of this user or of that of the folder.
+
+        The folder's owner is another one where a network's file system maps users.
+        """
+        owners = os.geteuid(), self.folder.stat().st_uid
+        return stat.S_ISREG(status.st_mode) and status.st_uid in owners
 
     def _start(self, name: str, nbytes: int) -> int | None:
         """Make room and a locked file for an entry; None if it has a writer or no room."""
@@ -172,12 +216,24 @@ class DiskCache:
                     _write_number(lock, used)
                     return None
                 _write_number(lock, used + size)
-                return _make_locked_file(path, size)
+                return self._make_locked_file(path, size)
         return None
+
+    def _make_locked_file(self, path: Path, size: int) -> int:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        try:
+            # One that waits for its writer may look whether it has one.
+            self._wait_for_lock(file, path, time.monotonic() + _PATIENCE_SECONDS)
+            os.truncate(file, size)
+        except BaseException:
+            os.close(file)
+            path.unlink()
+            raise
+        return file
 
     def _make_folder(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
         except FileNotFoundError as error:  # its parent goes, or is a broken link
             raise NotADirectoryError(error.errno, error.strerror) from error
 
@@ -215,19 +271,46 @@ class DiskCache:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Hold the lock file of the folder."""
-        import fcntl
+        """Hold the lock file of the folder.
 
+        Raises
+        ------
+        OSError
+            It is no file of this user, or another process holds it for too long.
+        """
+        end = time.monotonic() + _PATIENCE_SECONDS
         path = self.folder / _LOCK
         while True:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if os.fstat(file).st_nlink:  # it was not removed while this waited
-                    yield file
-                    return
+                self._wait_for_lock(file, path, end)
+                status = os.fstat(file)
+                if not status.st_nlink:  # it was removed while this waited
+                    continue
+                is_ours = self._is_of_user(status) and status.st_nlink == 1
+                if not is_ours or status.st_size not in (0, _LOCK_BYTES):
+                    raise OSError(errno.EINVAL, f"{str(path)!r} is no lock file of this user")
+                yield file
+                return
             finally:
                 os.close(file)
+
+    def _wait_for_lock(self, file: int, path: Path, end: float) -> None:
+        """Lock a file for its only user."""
+        import fcntl
+
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end or self._is_failed:
+                    raise TimeoutError(
+                        errno.ETIMEDOUT,
+                        f"another process has held {str(path)!r} for {_PATIENCE_SECONDS:g} s",
+                    ) from None
+                time.sleep(_POLL_SECONDS / 5)
+            else:
+                return
 
     @contextmanager
     def _degrading(self) -> Iterator[None]:
@@ -251,7 +334,7 @@ class DiskCache:
         if isinstance(reason, OSError):
             name = errno.errorcode.get(reason.errno or 0, type(reason).__name__)
             reason = f"{name}: {reason.strerror or reason}"
-        logging.getLogger("arrowdl.loader").warning(
+        _log.warning(
             "cache=%r is not used, or not wholly, and data are read over the network instead: %s",
             str(self.folder),
             reason,
@@ -266,40 +349,23 @@ def open_cache(folder: str | os.PathLike[str] | None, nbytes: int | None) -> Dis
 
 
 def _name_entry(key: str) -> str:
-    return hashlib.blake2b(key.encode(), digest_size=20).hexdigest()
+    return _name_group(key.partition(_OF_GROUP)[0]) + _digest(key)
 
 
-def _make_locked_file(path: Path, size: int) -> int:
-    import fcntl
+def _name_group(group: str) -> str:
+    return _digest(group)[:16]
 
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.truncate(file, size)
-    except BaseException:
-        os.close(file)
-        path.unlink()
-        raise
-    return file
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 def _remove_left_over(path: Path) -> bool:
     """Remove a temporary file without a writer; return whether it is gone."""
-    import fcntl
-
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if _is_locked(path):
         return False
-    else:
-        path.unlink(missing_ok=True)
-        return True
-    finally:
-        os.close(file)
+    path.unlink(missing_ok=True)
+    return True
 
 
 def _is_locked(path: Path) -> bool:
@@ -307,8 +373,8 @@ def _is_locked(path: Path) -> bool:
     import fcntl
 
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        file = os.open(path, os.O_RDONLY | _FLAGS)
+    except OSError:  # it is gone, or a link
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -320,12 +386,17 @@ def _is_locked(path: Path) -> bool:
         os.close(file)
 
 
-def _write(file: int, data: Any) -> None:
+def _make_end(name: str, data: Any) -> bytes:
+    """Return what follows the data of an entry."""
+    return _END.pack(_MAGIC, len(data), zlib.crc32(data, zlib.crc32(name.encode())))
+
+
+def _write(file: int, name: str, data: Any) -> None:
     view = memoryview(data).cast("B")
-    checksum = zlib.crc32(view)
+    end = _make_end(name, view)
     for begin in range(0, len(view), _WRITTEN_AT_ONCE):
         _write_all(file, view[begin : begin + _WRITTEN_AT_ONCE])
-    _write_all(file, memoryview(_END.pack(_MAGIC, len(view), checksum)))
+    _write_all(file, memoryview(end))
 
 
 def _write_all(file: int, view: memoryview) -> None:

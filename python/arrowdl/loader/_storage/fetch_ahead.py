@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.fs as fs
 
-from arrowdl.loader._storage.cached import CacheHandler
+from arrowdl.loader._storage.cached import find_cache
 from arrowdl.loader._storage.handlers import (
     ReadingHandler,
     check_unchanged,
@@ -133,7 +133,7 @@ class FetchHandler(ReadingHandler):
         """Read what another thread reads as well: the cache would wait for it, if it has no such
         range yet.
         """
-        cached = _find_cache(self.inner)
+        cached = find_cache(self.inner)
         if cached is None:
             return self.read_below(path, nbytes, offset)
         if (kept := cached.find(path, nbytes, offset)) is not None:  # its disk was late
@@ -198,15 +198,6 @@ def _find_lowest(filesystem: fs.FileSystem) -> fs.FileSystem:
     if handler is None or hasattr(handler, "filesystem"):
         return filesystem
     return _find_lowest(handler.inner)
-
-
-def _find_cache(filesystem: fs.FileSystem) -> CacheHandler | None:
-    handler = find_handler(filesystem)
-    while handler is not None:
-        if isinstance(handler, CacheHandler):
-            return handler
-        handler = find_handler(handler.inner)
-    return None
 
 
 class _HeldReader:

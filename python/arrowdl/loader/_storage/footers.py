@@ -127,6 +127,11 @@ class FooterHandler(ReadingHandler):
             )
         self.keep(path, end._replace(is_fresh=is_fresh))
 
+    def forget(self, path: str) -> None:
+        super().forget(path)
+        with self._lock:
+            self._drop(path)
+
     def find(self, path: str) -> _End | None:
         """Return the end of a file, or its footer; None if neither is kept."""
         with self._lock:
@@ -139,9 +144,7 @@ class FooterHandler(ReadingHandler):
     def keep(self, path: str, end: _End) -> None:
         """Keep the end of a file. For want of room, of others only the footers are kept."""
         with self._lock:
-            for kept in (self._ends, self._footers):
-                if (before := kept.pop(path, None)) is not None:
-                    self._held -= len(before.data)
+            self._drop(path)
             self._ends[path] = end
             self._held += len(end.data)
             while self._held > self._most and (self._ends or self._footers):
@@ -151,6 +154,12 @@ class FooterHandler(ReadingHandler):
                 if footer is not None and len(footer.data) < len(dropped.data):
                     self._footers[oldest] = footer
                     self._held += len(footer.data)
+
+
+    def _drop(self, path: str) -> None:
+        for kept in (self._ends, self._footers):
+            if (before := kept.pop(path, None)) is not None:
+                self._held -= len(before.data)
 
 
 class _FooterReader:

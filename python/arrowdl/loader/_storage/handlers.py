@@ -49,6 +49,11 @@ class ReadingHandler(fs.FileSystemHandler):  # type: ignore[misc]
         """Raise OSError if a file is no longer the one that was opened first."""
         check_unchanged(self.inner, path)
 
+    def forget(self, path: str) -> None:
+        """Drop what is kept of a file, which cannot be decoded."""
+        if (handler := find_handler(self.inner)) is not None:
+            handler.forget(path)
+
     def find_stamp(self, path: str) -> Stamp:
         """Return what is known of a file."""
         handler = find_handler(self.inner)
