@@ -271,6 +271,34 @@ def test_what_cannot_be_pickled_is_said_at_once(arguments: dict[str, Any]) -> No
         list(loader)
 
 
+class _Alarmed:
+    """A transform while whose pickling a signal comes."""
+
+    def __call__(self, batch: Any) -> Any:
+        return batch
+
+    def __getstate__(self) -> dict[str, Any]:
+        signal.raise_signal(signal.SIGUSR1)
+        return {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
+@pytest.mark.parametrize("wraps", [False, True])
+def test_an_exception_of_a_signal_handler_stays_what_it_is(wraps: bool) -> None:
+    def end(number: int, frame: Any) -> None:
+        raise LookupError("the job ends")
+
+    before = signal.signal(signal.SIGUSR1, partial(end) if wraps else end)
+    loader = Loader(TABLE, 2, num_workers=1, transform=_Alarmed())
+    try:
+        with pytest.raises(LookupError, match="the job ends"):
+            list(loader)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        loader.close()
+
+
+
 def test_workers_are_counted() -> None:
     with pytest.raises(ValueError, match="num_workers=-1"):
         Loader(TABLE, 10, num_workers=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 from contextlib import suppress
+from traceback import walk_tb
 
 # The usual reason of each signal.
 _SIGNALS = {
@@ -53,6 +54,19 @@ def describe_exit(index: int, code: int | None, has_answered: bool) -> str:
         "its error stream says why. Worker processes import the main module: a script has to start "
         'its work under if __name__ == "__main__"'
     )
+
+
+def is_of_signal_handler(error: Exception) -> bool:
+    """Whether a handler of a signal raised an exception: it runs wherever the main thread is."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    functions = [getattr(handler, "func", handler) for handler in handlers]  # of a partial
+    codes = {
+        getattr(own, "__code__", None) or getattr(type(own).__call__, "__code__", None)
+        for own in functions
+        if callable(own)
+    }
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_code in codes for frame in frames)
 
 
 def load_error(index: int, data: bytes | None, summary: str, text: str) -> Exception:

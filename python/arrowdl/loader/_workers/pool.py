@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from arrowdl.loader._batches.pack import Message
+from arrowdl.loader._workers.errors import is_of_signal_handler
 from arrowdl.loader._workers.process import ShareReader
 from arrowdl.loader._workers.sending import advise_sending
 from arrowdl.loader._workers.worker import Worker
@@ -158,4 +159,6 @@ def _dump(reader: ShareReader) -> bytes:
     try:
         return pickle.dumps(reader)
     except Exception as error:
+        if is_of_signal_handler(error):
+            raise
         raise advise_sending(error) from error
