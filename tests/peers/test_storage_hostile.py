@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.server
+import itertools
 import json
 import os
 import signal
@@ -20,11 +21,13 @@ from urllib.parse import quote, unquote
 import arrowdl
 import pytest
 from arrowdl.loader import Retries
+from helpers.fault_proxy import Schedule, run_store
 from helpers.stores import IPC, PARQUET, ROWS, dump
 
 ALL = list(range(3 * ROWS))
 FILES = {**PARQUET, **IPC}
 QUICK = Retries(tries=4, first_wait=0.001, most_wait=0.01)
+PATIENT = Retries(tries=400, first_wait=0.001, most_wait=0.01)
 HELPERS = str(Path(__file__).parents[1] / "python")
 
 
@@ -291,6 +294,62 @@ def test_ranges_of_another_place_are_an_error(web: OddServer) -> None:
         assert "parquet" in text
     else:
         assert rows == ALL
+
+
+def send_start(handler: Any, status: int, headers: dict[str, str], data: bytes) -> Any:
+    """As many bytes as were asked for, of the start of the file, as if that were the file."""
+    return 200, {"ETag": headers["ETag"]}, handler.whole[: len(data)]
+
+
+def send_other_range(handler: Any, status: int, headers: dict[str, str], data: bytes) -> Any:
+    """As a cache that mixes up its answers."""
+    said = f"bytes 0-{len(data) - 1}/{len(handler.whole)}"
+    return status, headers | {"Content-Range": said}, handler.whole[: len(data)]
+
+
+def send_other_file(handler: Any, status: int, headers: dict[str, str], data: bytes) -> Any:
+    """As a replica that has another version, as large."""
+    return status, headers | {"ETag": '"other"'}, bytes(255 - byte for byte in data)
+
+
+def send_less(handler: Any, status: int, headers: dict[str, str], data: bytes) -> Any:
+    return status, headers, data[: len(data) // 2]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("wrong", [send_start, send_other_range, send_other_file, send_less])
+def test_answers_with_other_bytes_are_tried_again(
+    web: OddServer, wrong: Callable[..., Any], kind: str
+) -> None:
+    """Each second one has as many bytes as were asked for, or says of itself that it is another."""
+    count = itertools.count()
+    web.bend = lambda handler, status, headers, data: (
+        wrong(handler, status, headers, data)
+        if status == 206 and next(count) % 2
+        else (status, headers, data)
+    )
+    assert read(list_files(web, kind), retries=PATIENT) == ALL
+    assert next(count) > 6
+
+
+@pytest.mark.parametrize("what", ["an answer", "pages of links"])
+def test_a_deadline_ends_what_has_no_end(
+    web: OddServer, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retries = Retries(tries=3, deadline=1.0)
+    if what == "an answer":
+        with run_store(FILES) as store:
+            loader = load(f"http://127.0.0.1:{store.server_port}/b/k=1/1.parquet", retries=retries)
+            store.schedule = Schedule(0, 1.0, ("drip",))
+            with pytest.raises(
+                OSError, match=r"did not end within 1 s, when [1-9]\d* of \d+ bytes"
+            ):
+                list(loader)
+        return
+    links = "".join(f'<a href="{i}/">{i}</a>' for i in range(9)).encode()
+    monkeypatch.setattr(web, "list", lambda folder: links)
+    with pytest.raises(OSError, match=r"did not end within 1 s, when \d+ links were found"):
+        load(name(web, "b/"), retries=retries)
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if answers is not None and self.command in ("GET", "HEAD"):
                 answers[asked] = given
-        status, headers, data, length = given
+        status, headers, data, _ = given
         if fault in SHORT and self.command == "GET":
             self._answer_short(status, headers, data, fault)
         elif fault == "drip" and self.command == "GET":
@@ -228,8 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
         return (
             '<?xml version="1.0"?>'
             '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-            f"<KeyCount>{count}</KeyCount><IsTruncated>{is_cut}</IsTruncated>{more * self.server.is_endless}"
-            f"{items}</ListBucketResult>"
+            f"<KeyCount>{count}</KeyCount><IsTruncated>{is_cut}</IsTruncated>"
+            f"{more * self.server.is_endless}{items}</ListBucketResult>"
         ).encode()
 
     def _answer(

@@ -153,9 +153,7 @@ def test_every_byte_that_is_missing_is_seen(nbytes: int, missing: int) -> None:
 def make_file(seed: int) -> bytes:
     sink = io.BytesIO()
     table = pa.table({"id": np.random.default_rng(seed).integers(0, 2**40, 60_000)})
-    pq.write_table(
-        table, sink, write_page_checksum=True, compression="none", use_dictionary=False
-    )
+    pq.write_table(table, sink, write_page_checksum=True, compression="none", use_dictionary=False)
     return sink.getvalue()
 
 

@@ -298,7 +298,6 @@ def test_an_exception_of_a_signal_handler_stays_what_it_is(wraps: bool) -> None:
         loader.close()
 
 
-
 def test_workers_are_counted() -> None:
     with pytest.raises(ValueError, match="num_workers=-1"):
         Loader(TABLE, 10, num_workers=-1)

@@ -127,13 +127,17 @@ class _Lister:
 
         if _is_of_web(path) and path.endswith("/"):  # a page of links
             return fs.FileType.Directory
-        return self._filesystem.get_file_info(path).type
+        from arrowdl.loader._storage.handlers import ask_for_files
+
+        return ask_for_files(self._filesystem, [path])[0].type
 
     def _list(self, path: str, *, recursive: bool) -> list[fs.FileInfo]:
         import pyarrow.fs as fs
 
+        from arrowdl.loader._storage.handlers import list_files
+
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
-        return list(self._filesystem.get_file_info(selector))
+        return list_files(self._filesystem, selector)
 
     def _list_data(self, path: str, listing: Listing) -> None:
         """Add what is below a directory and not hidden."""

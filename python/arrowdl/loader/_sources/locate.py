@@ -64,8 +64,9 @@ def find_damage(
 def drop_kept(fragment: ds.Fragment) -> None:
     """Drop what is kept of a file that cannot be decoded, of a file system of ours."""
     handler = getattr(getattr(fragment, "filesystem", None), "handler", None)
-    if hasattr(handler, "forget"):
-        handler.forget(fragment.path)
+    forget = getattr(handler, "forget", None)
+    if forget is not None:
+        forget(fragment.path)
 
 
 def _describe_damage(

@@ -155,7 +155,6 @@ class FooterHandler(ReadingHandler):
                     self._footers[oldest] = footer
                     self._held += len(footer.data)
 
-
     def _drop(self, path: str) -> None:
         for kept in (self._ends, self._footers):
             if (before := kept.pop(path, None)) is not None:

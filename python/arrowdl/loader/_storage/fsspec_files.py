@@ -25,6 +25,7 @@ from arrowdl.loader._storage.transient import (
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "sha256", "blob_id")
 _MOST_SLASHES = 64
+_GRACE_SECONDS = 1.0
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
 
@@ -174,29 +175,30 @@ class _WebReader(_FsspecReader):
     def _ask(self, start: int, stop: int) -> bytes:
         from fsspec.asyn import sync
 
-        data: bytes = sync(self._filesystem.loop, self._get, start, stop, timeout=find_time_left())
-        return data
+        parts: list[bytes] = []
+        note_progress(lambda: f"{sum(map(len, parts))} of {stop - start} bytes had arrived")
+        sync(self._filesystem.loop, self._get, start, stop, parts, **_limit())
+        return b"".join(parts)
 
-    async def _get(self, start: int, stop: int) -> bytes:
+    async def _get(self, start: int, stop: int, parts: list[bytes]) -> None:
         web = self._filesystem
         options = dict(web.kwargs)
         headers = {"Accept-Encoding": "identity", **options.pop("headers", {})}
         headers["Range"] = f"bytes={start}-{stop - 1}"
         session = await web.set_session()
-        data = bytearray()
-        note_progress(lambda: f"{len(data)} of {stop - start} bytes had arrived")
         async with session.get(web.encode_url(self._path), headers=headers, **options) as answer:
             web._raise_not_found_for_status(answer, self._path)
             expected = self._check(answer, start, stop)
             async for part in answer.content.iter_any():
-                data += part
-        if len(data) != expected:
-            raise ShortReadError(f"the answer had {len(data)} bytes, of {expected}")
-        return data
+                parts.append(part)
+        arrived = sum(map(len, parts))
+        if arrived != expected:
+            raise ShortReadError(f"the answer had {arrived} bytes, of {expected}")
 
     def _check(self, answer: Any, start: int, stop: int) -> int | None:
         """Compare what an answer says of itself with what was asked for; return how long it is."""
-        expected, size = stop - start, None
+        expected: int | None = stop - start
+        size = None
         told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
         if told is not None:
             size = None if told[3] == "*" else int(told[3])
@@ -228,10 +230,15 @@ def _is_of_web(filesystem: Any) -> bool:
 
 def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call a method of fsspec; one that is a coroutine below is cancelled when the time is over."""
-    left = find_time_left()
-    if left is not None and iscoroutinefunction(getattr(function, "__wrapped__", None)):
-        options["timeout"] = left
+    if iscoroutinefunction(getattr(function, "__wrapped__", None)):
+        options.update(_limit())
     return function(*arguments, **options)
+
+
+def _limit() -> dict[str, float]:
+    """Return what ends a coroutine when nobody waits for it any more."""
+    left = find_time_left()
+    return {} if left is None else {"timeout": left + _GRACE_SECONDS}
 
 
 def _make_info(path: str, info: dict[str, Any]) -> fs.FileInfo:

@@ -85,11 +85,11 @@ class MarkedRead:
         return next((i for i in range(len(end)) if end[-1 - i] != mark[-1 - i]), len(end))
 
     def _has_end(self, nbytes: int) -> bool:
-        """Whether the last bytes have arrived, and are those of the mark by chance, as one in 256."""
+        """Whether the last bytes are those of the mark by chance, as one in 256 is: ask again."""
         import pyarrow as pa
 
         again = pa.allocate_buffer(nbytes)
         end = bytes(self._view[-nbytes:])
         memoryview(again).cast("B")[:] = bytes(byte ^ 0xFF for byte in end)
         self._fill(again, self._offset + len(self._view) - nbytes)
-        return again.to_pybytes() == end
+        return bytes(again) == end

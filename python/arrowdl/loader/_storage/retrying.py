@@ -16,6 +16,8 @@ from arrowdl.loader._storage.retries import RetriedError, Retries, call_with_ret
 
 T = TypeVar("T")
 
+_LEAST_SECONDS = 1.0
+
 
 def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
     """Return a file system that tries again what fails.
@@ -31,8 +33,9 @@ def retry(filesystem: fs.FileSystem, retries: Retries) -> fs.FileSystem:
 class RetryingHandler(ReadingHandler):
     """Tries again by `Retries`.
 
-    A file that failed to the end is asked for once for as long as the deadline is: whoever finds
-    out what is wrong with it, or leaves out its rows, does not wait that long for each of them.
+    A file that failed to the end is asked for once for as long as the deadline is, and that request
+    has a tenth of it: whoever finds out what is wrong with the file, or leaves out its rows, does
+    not wait that long for each of them.
 
     Parameters
     ----------
@@ -54,7 +57,8 @@ class RetryingHandler(ReadingHandler):
             retries = self.retries
             failure = self._failed.get(path)
             if failure and time.monotonic() - failure[0] < retries.deadline:
-                retries = replace(retries, tries=1)
+                seconds = max(_LEAST_SECONDS, retries.deadline / 10)
+                retries = replace(retries, tries=1, deadline=min(seconds, retries.deadline))
             else:
                 failure = None
             try:

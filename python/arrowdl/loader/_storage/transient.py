@@ -92,7 +92,9 @@ def is_transient(error: BaseException) -> bool:
         return False
     if isinstance(error, FileNotFoundError):  # fsspec says so of every failure on the web
         return error.__cause__ is not None and is_transient(error.__cause__)
-    if isinstance(error, (ShortReadError, OtherVersionError, PassingError, *_TYPES)) or _is_listed(type(error)):
+    if isinstance(error, (ShortReadError, OtherVersionError, PassingError, *_TYPES)) or _is_listed(
+        type(error)
+    ):
         return True
     status = find_status(error)
     if status is not None:
