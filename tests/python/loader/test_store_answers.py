@@ -6,6 +6,8 @@ The client is pyarrow's of S3; the store is a double, of files in memory.
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,6 @@ from arrowdl.loader import Retries
 from arrowdl.loader._storage import fetch_ahead
 from arrowdl.loader._storage.marked_reads import MarkedRead
 from helpers.fault_proxy import SHORT, Schedule, run_store
-from helpers.processes import run_python
 from helpers.s3_server import KEYS, make_options
 from helpers.stores import IPC, PARQUET, ROWS
 
@@ -233,7 +234,46 @@ print("left")
 """
 
 
+# An epoch that is given up, or waits, while the answers drip.
+DRIPPING = f"""
+import contextlib, sys, threading
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import arrowdl
+from helpers.s3_server import make_options
+
+loader = arrowdl.Loader("s3://bucket/b/*/*.parquet", 4, storage_options=make_options(PORT))
+print("made", flush=True)
+sys.stdin.readline()
+def read():
+    with contextlib.suppress(OSError):
+        list(loader)
+thread = threading.Thread(target=read, daemon=True)
+thread.start()
+thread.join(0.5)
+print("left", flush=True)
+"""
+
+
+def end(code: str, store: Any) -> tuple[int, str, str]:
+    """Run a program; return its status, its output and its errors."""
+    command = [sys.executable, "-c", code.replace("PORT", str(store.server_port))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        store.schedule = Schedule(0, float(first == "made\n"), ("drip",))
+        try:
+            out, errors = process.communicate("\n", timeout=120)
+        finally:
+            process.kill()
+    return process.returncode, first + out, errors
+
+
 def test_a_program_ends_while_threads_list_directories(store: Any) -> None:
     """Of S3, and of a file system in Python, whose answers never end."""
     store.is_endless = True
-    assert run_python(LISTING.replace("PORT", str(store.server_port))) == "left\n"
+    assert end(LISTING, store) == (0, "left\n", "")
+
+
+def test_a_program_ends_while_answers_drip(store: Any) -> None:
+    assert end(DRIPPING, store) == (0, "made\nleft\n", "")

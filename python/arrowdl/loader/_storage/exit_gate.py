@@ -8,11 +8,13 @@ program ends, requests that begin fail at once, waits are cut short, and the oth
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 _QUIET_SECONDS = 0.05  # without a request: the scans that were left have ended
 _MOST_SECONDS = 5.0  # a request that is answered later is given up
@@ -44,7 +46,7 @@ class ExitGate:
             self._is_registered = True
             atexit.register(self.close)
 
-    @contextmanager
+    @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
         """``with`` this, a request is awaited at the end; once the program ends, none begins."""
         with self._changed:
@@ -88,6 +90,27 @@ class ExitGate:
                 is_quiet = not self._changed.wait(_QUIET_SECONDS)
                 if is_quiet and not self._running and before == self._begun:
                     break
+            is_stuck = self._running > 0
+        if is_stuck:
+            _leave_s3_open()
+
+
+def _leave_s3_open() -> None:
+    """Keep pyarrow from ending its client of S3, which waits for requests: some have no end.
+
+    Its memory may not go while a thread is in it: once Python has ended, the process exits at once.
+    """
+    fs: Any = sys.modules.get("pyarrow.fs")
+    finalize = getattr(fs, "ensure_s3_finalized", None)
+    if finalize is None:
+        return
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # not every C library has it
+        library = ctypes.CDLL(None)
+        library.fflush(None)
+        if not library.on_exit(library._exit, None):  # before what was registered earlier
+            atexit.unregister(finalize)
 
 
 GATE = ExitGate()
