@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arrowdl import _core
+from arrowdl._libraries import explain_unread, is_of
 
 
 def to_arrow(tensor: Any, *, mask: Any = None, **options: Any) -> _core.DeviceArray:
@@ -86,6 +87,8 @@ def _is_numbers(values: Any) -> bool:
 
 
 def _mapping(tensors: Any, options: dict[str, Any]) -> _core.DeviceArray:
+    if is_of(tensors, "pandas", "Series") or is_of(tensors, "datasets", "DatasetDict"):
+        raise TypeError(explain_unread("to_arrow_device", tensors))
     if getattr(type(tensors), "_is_non_tensor", False):  # of tensordict
         raise TypeError(
             f"{type(tensors).__name__} has data that is no tensor, which has no rows for Arrow: "

@@ -113,6 +113,12 @@ class DeviceArray:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the tensor, rows first, in elements; (rows,) for types without a tensor."""
+    def is_contiguous(self) -> bool:
+        """Return whether the tensor lies in C order, without gaps.
+
+        Consumers that read no strides ask for it (MAX). A permuted arrow.fixed_shape_tensor does not; for
+        types without a tensor it is True.
+        """
     @property
     def dtype(self) -> str | None:
         """The name of the tensor's element type, or None for types without a tensor."""

@@ -173,6 +173,14 @@ PyObject* get_shape(PyObject* self, void*) noexcept {
   });
 }
 
+PyObject* is_contiguous(PyObject* self, PyObject*) noexcept {
+  return read_property(self, [](const DeviceArray& array) {
+    const Type& type = tensor_type(array);
+    return py::bool_(!why_not_tensor(type).empty() ||
+                     describe_tensor(type, array.length()).is_contiguous());
+  });
+}
+
 PyObject* get_dtype(PyObject* self, void*) noexcept {
   return read_property(self, [](const DeviceArray& array) -> py::object {
     const Type& type = tensor_type(array);
@@ -277,6 +285,7 @@ PyMethodDef methods[] = {
     {"is_ready", as_method(is_ready), METH_NOARGS, array_docs::kIsReady},
     {"synchronize", as_method(synchronize), METH_NOARGS, array_docs::kSynchronize},
     {"wait", as_method(wait), METH_O, array_docs::kWait},
+    {"is_contiguous", as_method(is_contiguous), METH_NOARGS, array_docs::kIsContiguous},
     {"record_stream", as_method(record_stream), METH_O, array_docs::kRecordStream},
     {"to", as_method(to), kFastCall, array_docs::kTo},
     {"release", as_method(release), METH_NOARGS, array_docs::kRelease},

@@ -308,6 +308,13 @@ constexpr const char* kType = "The Arrow type, as text.";
 constexpr const char* kSchema = "The Arrow schema.";
 constexpr const char* kShape =
     "The shape of the tensor, rows first, in elements; (rows,) for types without a tensor.";
+constexpr const char* kIsContiguous = R"(is_contiguous()
+--
+
+Return whether the tensor lies in C order, without gaps.
+
+Consumers that read no strides ask for it (MAX). A permuted arrow.fixed_shape_tensor does not; for
+types without a tensor it is True.)";
 constexpr const char* kDtype =
     "The name of the tensor's element type, or None for types without a tensor.";
 constexpr const char* kDevice = "The device that holds the memory.";

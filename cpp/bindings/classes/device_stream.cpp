@@ -175,7 +175,10 @@ py::object map_batches(const py::object& self, const py::args& model, const py::
 py::object from_arrow_stream(const py::object& object) {
   if (py::isinstance<DeviceStream>(object)) return object;
   if (OwnedStream stream = find_stream(object.ptr())) return wrap(std::move(stream));
-  return wrap(iterate(object));
+  const py::object opened = find_hook(Hook::kOpenStream)(object);
+  if (opened.is_none()) return wrap(iterate(object));
+  if (OwnedStream stream = find_stream(opened.ptr())) return wrap(std::move(stream));
+  return wrap(iterate(opened));
 }
 
 // ---------------------------------------------------------------- adaptors
@@ -446,7 +449,8 @@ void register_device_stream(py::module_& m) {
   m.def(
       "flatten_cu_seqlens",
       [](const py::object& column) {
-        return wrap(flatten_cu_seqlens(take_array_of(column.ptr())));
+        return wrap(
+            flatten_cu_seqlens(take_array_of(column.ptr(), Copy::kIfNeeded, "flatten_cu_seqlens")));
       },
       py::arg("column"), py::pos_only(), stream_docs::kFlattenCuSeqlens);
   set_interrupt_check(check_signals);

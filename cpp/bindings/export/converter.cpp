@@ -85,6 +85,21 @@ const Dtype* find_matrix_dtype(const DeviceArray& array) {
   return why_not_tensor(*first).empty() ? describe_tensor(*first, 0).dtype : find_dtype("uint8");
 }
 
+/// Names the field in an error of a framework, which keeps its class. Refusals of
+/// arrowdl._frameworks begin with it, as those of the core; other errors keep their text.
+void name_field_in(py::error_already_set& error, const char* name) {
+  const py::object args = error.value().attr("args");
+  const bool is_ours = error.type().ptr() == PyExc_BufferError && PyTuple_Check(args.ptr()) != 0 &&
+                       PyTuple_GET_SIZE(args.ptr()) == 1 &&
+                       PyUnicode_Check(PyTuple_GET_ITEM(args.ptr(), 0)) != 0;
+  if (!is_ours) {
+    error.value().attr("add_note")(concat("in the field \"", name, "\""));
+    return;
+  }
+  const auto text = py::cast<std::string>(PyTuple_GET_ITEM(args.ptr(), 0));
+  error.value().attr("args") = py::make_tuple(concat("field \"", name, "\": ", text));
+}
+
 }  // namespace
 
 py::object Converter::convert(const DeviceArray& given) const {
@@ -226,8 +241,8 @@ py::object Converter::naming_field(const char* name, const Convert& convert) {
     throw error.in_field(name);
   } catch (const Error& error) {
     throw Error(error.kind(), concat("field \"", name, "\": ", error.what()));
-  } catch (py::error_already_set& error) {  // the framework's error keeps its class and text
-    error.value().attr("add_note")(concat("in the field \"", name, "\""));
+  } catch (py::error_already_set& error) {
+    name_field_in(error, name);
     throw;
   }
 }

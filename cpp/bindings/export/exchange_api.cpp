@@ -18,6 +18,7 @@
 #include "support/errors.hpp"
 #include "support/exchange_api.hpp"
 #include "support/gil.hpp"
+#include "support/python_hooks.hpp"
 
 namespace arrowdl::python {
 namespace {
@@ -160,6 +161,22 @@ OwnedTensor pair_values(OwnedTensor tensor) {
   return make_tensor(view, std::move(tensor));
 }
 
+/// Why torch cannot allocate on `device`: its first sentence, unless its build or the machine has
+/// no such device. Clears the Python error.
+std::string explain_refusal(const Device& device, const std::string& reason) {
+  std::string text = reason.substr(0, reason.find_first_of('\n'));
+  with_gil([&] {
+    PyErr_Clear();
+    try {
+      const py::object why =
+          find_hook(Hook::kExplainDevice)(device_type_name(device.type), device.id);
+      if (PyObject_IsTrue(why.ptr()) == 1) text = why.cast<std::string>();
+    } catch (const py::error_already_set&) {  // torch's text, then
+    }
+  });
+  return text;
+}
+
 }  // namespace
 
 OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_t size,
@@ -171,11 +188,11 @@ OwnedTensor allocate_by(const DLPackExchangeAPI& api, const Dtype& dtype, int64_
     *static_cast<std::string*>(kept) = message;
   };
   if (api.managed_tensor_allocator(&wanted, &managed, &reason, keep_reason) != 0) {
-    with_gil([] { PyErr_Clear(); });
+    const std::string why = explain_refusal(device, reason);
     const bool is_memory = reason.find("out of memory") != std::string::npos;
     throw Error(is_memory ? ErrorKind::kMemory : ErrorKind::kBuffer,
                 concat("the framework cannot allocate ", size, " elements of ", dtype.name, " on ",
-                       to_string(device), ": ", reason.substr(0, reason.find('\n'))));
+                       to_string(device), ": ", why));
   }
   return OwnedTensor(managed);
 }

@@ -71,7 +71,7 @@ py::object import_stream_at(uintptr_t stream) {
 OwnedSchema find_schema(const py::object& source) {
   const py::object method = find_attribute(source.ptr(), names::arrow_c_schema);
   if (!method || PyType_Check(source.ptr()) != 0) {
-    return take_array_of(source.ptr()).export_schema();
+    return take_array_of(source.ptr(), Copy::kIfNeeded, "export_schema").export_schema();
   }
   const auto parsed = take_schema(checked(PyObject_CallNoArgs(method.ptr())).ptr());
   OwnedSchema schema;
@@ -102,38 +102,39 @@ using Address = std::optional<uintptr_t>;
 /// Writes the struct that `make(array)` returns, and the schema if it has an address. Writes
 /// neither if one of them fails.
 template <typename Struct, typename Make>
-void export_to(const py::object& source, uintptr_t array, const Address& schema, const Make& make) {
+void export_to(const char* function, const py::object& source, uintptr_t array,
+               const Address& schema, const Make& make) {
   auto* target = at_address<Struct>("array", array);
   ArrowSchema* c_schema = schema ? at_address<ArrowSchema>("schema", *schema) : nullptr;
-  const DeviceArray taken = take_array_of(source.ptr());
+  const DeviceArray taken = take_array_of(source.ptr(), Copy::kIfNeeded, function);
   OwnedSchema owned_schema = taken.export_schema();
   make(taken).move(target);
   if (c_schema != nullptr) owned_schema.move(c_schema);
 }
 
 void export_array(const py::object& source, uintptr_t array, const Address& schema) {
-  export_to<ArrowArray>(source, array, schema,
+  export_to<ArrowArray>("export_array", source, array, schema,
                         [](const DeviceArray& taken) { return taken.export_array(); });
 }
 
 void export_device_array(const py::object& source, uintptr_t array, const Address& schema) {
-  export_to<ArrowDeviceArray>(source, array, schema,
+  export_to<ArrowDeviceArray>("export_device_array", source, array, schema,
                               [](const DeviceArray& taken) { return taken.export_device_array(); });
 }
 
 void export_stream_to(const py::object& source, uintptr_t stream) {
   auto* target = at_address<ArrowArrayStream>("stream", stream);
-  export_stream(take_stream_of(source.ptr())).move(target);
+  export_stream(take_stream_of(source.ptr(), "export_stream")).move(target);
 }
 
 void export_device_stream_to(const py::object& source, uintptr_t stream) {
   auto* target = at_address<ArrowDeviceArrayStream>("stream", stream);
-  export_device_stream(take_stream_of(source.ptr())).move(target);
+  export_device_stream(take_stream_of(source.ptr(), "export_device_stream")).move(target);
 }
 
 void export_async_stream_to(const py::object& source, uintptr_t handler) {
   auto* target = at_address<ArrowAsyncDeviceStreamHandler>("handler", handler);
-  OwnedStream stream = take_stream_of(source.ptr());
+  OwnedStream stream = take_stream_of(source.ptr(), "export_async_stream");
   const py::gil_scoped_release release;  // a stream that is dropped may run any code
   arrowdl::export_async_stream(std::move(stream), target);
 }

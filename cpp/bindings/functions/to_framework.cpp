@@ -105,7 +105,8 @@ DeviceArray read_columns(const DeviceArray& array) {
 }
 
 /// The tensors of `object`, as `options` say.
-PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOptions& options) {
+PyObject* convert_object(std::size_t index, PyObject* object, ConvertOptions& options) {
+  const Framework& framework = find_framework(index);
   if (options.nulls == NullPolicy::kRaise && !options.stack && options.dtype == nullptr &&
       !options.has_by_column() && options.access == Access::kShared) {
     if (OwnedTensor tensor = take_pyarrow_numbers(object)) {
@@ -114,8 +115,9 @@ PyObject* convert_object(const Framework& framework, PyObject* object, ConvertOp
   }
   const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   DeviceArray frame = read_frame(object);
-  const DeviceArray array =
-      move_to(options, frame ? std::move(frame) : read_columns(take_array_of(object, copy)));
+  const DeviceArray array = move_to(
+      options, frame ? std::move(frame)
+                     : read_columns(take_array_of(object, copy, kFunctionNames[index])));
   const Converter converter(framework, options);
   py::object result = options.stack ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();
@@ -131,11 +133,10 @@ const Parameters<11> framework_parameters(kFunctionNames[index],
 template <std::size_t index>
 PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) noexcept {
   return guarded([&] {
-    const Framework& framework = find_framework(index);
     if (n == 0) raise_type_error(kFunctionNames[index], "() needs an Arrow object");
     if (n == 1 && names == nullptr) {
       ConvertOptions options;
-      return convert_object(framework, args[0], options);
+      return convert_object(index, args[0], options);
     }
     auto values = framework_parameters<index>.read(args, n, names);
     Mappings mappings;
@@ -144,7 +145,7 @@ PyObject* to_framework(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*
     ConvertOptions options = read_all({values[1], values[2], values[3], values[4], values[5],
                                        values[7], values[8], values[9], values[10], values[6]},
                                       &by_column, kFrameworkNames[index]);
-    return convert_object(framework, values[0], options);
+    return convert_object(index, values[0], options);
   });
 }
 

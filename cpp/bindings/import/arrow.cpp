@@ -43,6 +43,18 @@ py::object find_method(PyObject* object, const Protocol** row) {
   return {};
 }
 
+/// `method()` of a producer. A note on its error says whose it is, and what to pass instead.
+py::object call_producer(const py::object& method, const char* name, PyObject* object) {
+  try {
+    return checked(PyObject_CallNoArgs(method.ptr()));
+  } catch (py::error_already_set& error) {
+    if (error.matches(PyExc_Exception)) {
+      find_hook(Hook::kAnnotate)(error.value(), name, py::handle(object));
+    }
+    throw;
+  }
+}
+
 /// The array of `pair`, the result of `method` or, with nullptr, an argument.
 DeviceArray take_pair(PyObject* pair, const char* method) {
   if (PyTuple_Check(pair) == 0 || PyTuple_GET_SIZE(pair) != 2) {
@@ -58,29 +70,24 @@ OwnedStream find_own_stream(PyObject* object) {
   for (const Protocol& row : kProtocols) {
     if (!row.is_stream) continue;
     if (const py::object method = find_attribute(object, row.interned)) {
-      return open_stream(checked(PyObject_CallNoArgs(method.ptr())).ptr());
+      return open_stream(call_producer(method, row.name, object).ptr());
     }
   }
   return nullptr;
 }
 
-[[noreturn]] void raise_not_arrow(PyObject* object) {
-  const bool is_type = PyType_Check(object) != 0;
-  raise_type_error(
-      "from_arrow() cannot read ", is_type ? "the class " : "an object of type ",
-      is_type ? reinterpret_cast<PyTypeObject*>(object)->tp_name : Py_TYPE(object)->tp_name,
-      ": it has none of __arrow_c_device_array__, __arrow_c_array__, "
-      "__arrow_c_device_stream__, __arrow_c_stream__ and __dataframe__; for tensors use "
-      "to_arrow_device()");
-}
-
-DeviceArray take_dataframe(PyObject* object, Copy copy) {
-  if (!find_attribute(object, names::dataframe)) raise_not_arrow(object);
+DeviceArray take_dataframe(PyObject* object, Copy copy, const char* function) {
+  if (!find_attribute(object, names::dataframe)) raise_unread(function, object);
   const py::handle take = find_hook(Hook::kFromDataFrame);
   return find_array(take(py::handle(object), py::arg("allow_copy") = copy != Copy::kNever).ptr());
 }
 
 }  // namespace
+
+void raise_unread(const char* function, PyObject* object) {
+  raise_type_error(
+      find_hook(Hook::kExplainUnread)(function, py::handle(object)).cast<std::string>());
+}
 
 bool is_arrow(PyObject* object) {
   if (find_array(object)) return true;
@@ -89,21 +96,21 @@ bool is_arrow(PyObject* object) {
   return find_method(object, &row) || has_in_class(object, names::dataframe);
 }
 
-OwnedStream find_stream(PyObject* object) {
+OwnedStream find_stream(PyObject* object, const char* function) {
   if (DeviceArray array = find_array(object)) return make_stream({std::move(array)});
   if (is_stream_capsule(object)) return open_stream(object);
-  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  if (PyType_Check(object) != 0) raise_unread(function, object);
   if (OwnedStream stream = find_own_stream(object)) return stream;
   if (!is_arrow(object) && PyTuple_Check(object) == 0) return nullptr;
   return make_stream({take_array_of(object)});
 }
 
-OwnedStream take_stream_of(PyObject* object) {
-  if (OwnedStream stream = find_stream(object)) return stream;
-  if (PyList_Check(object) == 0) raise_not_arrow(object);
+OwnedStream take_stream_of(PyObject* object, const char* function) {
+  if (OwnedStream stream = find_stream(object, function)) return stream;
+  if (PyList_Check(object) == 0) raise_unread(function, object);
   std::vector<DeviceArray> arrays;
   for (const py::handle item : py::reinterpret_borrow<py::list>(object)) {
-    arrays.push_back(take_array_of(item.ptr()));
+    arrays.push_back(take_array_of(item.ptr(), Copy::kIfNeeded, function));
   }
   if (arrays.empty()) {
     raise_value_error("an empty list of arrays has no schema: pass one empty array");
@@ -111,16 +118,16 @@ OwnedStream take_stream_of(PyObject* object) {
   return make_stream(std::move(arrays));
 }
 
-DeviceArray take_array_of(PyObject* object, Copy copy) {
+DeviceArray take_array_of(PyObject* object, Copy copy, const char* function) {
   if (DeviceArray array = find_array(object)) return array;
   if (is_stream_capsule(object)) return gather_stream(open_stream(object), copy);
   if (PyTuple_Check(object) != 0) return take_pair(object, nullptr);
-  if (PyType_Check(object) != 0) raise_not_arrow(object);
+  if (PyType_Check(object) != 0) raise_unread(function, object);
   if (DeviceArray array = take_pyarrow_array(object)) return array;
   const Protocol* row = nullptr;
   const py::object method = find_method(object, &row);
-  if (!method) return take_dataframe(object, copy);
-  const py::object result = checked(PyObject_CallNoArgs(method.ptr()));
+  if (!method) return take_dataframe(object, copy, function);
+  const py::object result = call_producer(method, row->name, object);
   return row->is_stream ? gather_stream(open_stream(result.ptr()), copy)
                         : take_pair(result.ptr(), row->name);
 }

@@ -15,6 +15,18 @@ namespace {
 
 namespace py = pybind11;
 
+constexpr const char* kFunction = "from_arrow_stream";
+
+/// The first item of an iterator of `object`. An object without `__iter__` is iterated by its
+/// `__getitem__`, which may be for other keys than 0.
+py::object read_first(PyObject* iterator, PyObject* object) {
+  auto first = py::reinterpret_steal<py::object>(PyIter_Next(iterator));
+  if (first || PyErr_Occurred() == nullptr) return first;
+  py::error_already_set error;
+  if (Py_TYPE(object)->tp_iter != nullptr || !error.matches(PyExc_Exception)) throw error;
+  raise_unread(kFunction, object);
+}
+
 class IteratorStream final : public ArrayStream {
  public:
   IteratorStream(const py::object& iterator, DeviceArray first)
@@ -52,7 +64,7 @@ class IteratorStream final : public ArrayStream {
       if (PyErr_Occurred() != nullptr) throw py::error_already_set();
       return {};
     }
-    DeviceArray array = take_array_of(item.ptr());
+    DeviceArray array = take_array_of(item.ptr(), Copy::kIfNeeded, kFunction);
     check_chunk(*schema(), device_type(), array, ++position_);
     return array;
   }
@@ -73,18 +85,16 @@ OwnedStream iterate(const py::object& object) {
   const auto iterator = py::reinterpret_steal<py::object>(PyObject_GetIter(object.ptr()));
   if (!iterator) {
     PyErr_Clear();
-    raise_type_error("from_arrow_stream() cannot read an object of type ",
-                     Py_TYPE(object.ptr())->tp_name,
-                     ": it has no Arrow protocol, and is not an iterable of objects that have one");
+    raise_unread(kFunction, object.ptr());
   }
-  const auto first = py::reinterpret_steal<py::object>(PyIter_Next(iterator.ptr()));
+  const py::object first = read_first(iterator.ptr(), object.ptr());
   if (!first) {
-    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
     raise_value_error(
         "the iterable is empty, and an Arrow stream needs a type: yield at least one array, which "
         "may have no rows");
   }
-  return std::make_unique<IteratorStream>(iterator, take_array_of(first.ptr()));
+  return std::make_unique<IteratorStream>(iterator,
+                                          take_array_of(first.ptr(), Copy::kIfNeeded, kFunction));
 }
 
 }  // namespace arrowdl::python

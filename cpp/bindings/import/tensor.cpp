@@ -14,6 +14,7 @@
 #include "arrowdl/make_tensor.hpp"
 #include "arrowdl/tensor_view.hpp"
 #include "import/array_interface.hpp"
+#include "import/arrow.hpp"
 #include "import/buffer_protocol.hpp"
 #include "import/numpy.hpp"
 #include "support/arguments.hpp"
@@ -452,10 +453,7 @@ TakenTensor take_tensor_of(PyObject* object, const DLPackExchangeAPI* api, Copy 
       read_stream(Device{}, stream);  // raises unless None: CPU memory has no streams
       return {take_buffer(object), {}};
     }
-    raise_type_error("to_arrow_device() cannot read an object of type ", Py_TYPE(object)->tp_name,
-                     ": it needs __dlpack__ (a tensor of torch, jax, numpy, ...), "
-                     "__cuda_array_interface__ or __sycl_usm_array_interface__, or to be a dict of "
-                     "such tensors");
+    raise_unread("to_arrow_device", object);
   }
   return take_by_method(object, method, copy, stream, elements);
 }

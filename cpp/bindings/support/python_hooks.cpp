@@ -16,6 +16,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"arrowdl._frameworks", "find_device"},
+    {"arrowdl._frameworks.torch", "explain_device"},
     {"arrowdl._frameworks", "load"},
     {"arrowdl._frameworks.numpy", "to_array"},
     {"arrowdl._containers", "to_arrow"},
@@ -33,6 +34,9 @@ constexpr Row kRows[] = {
     {"arrowdl._frameworks.jax_streams", "is_stream"},
     {"arrowdl._frameworks.jax_streams", "order_after_compute"},
     {"arrowdl._processes", "prepare"},
+    {"arrowdl._libraries", "explain_unread"},
+    {"arrowdl._libraries", "annotate"},
+    {"arrowdl._libraries", "open_stream"},
     {"arrowdl._map", "map"},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Hook::kCount), "one row for each hook");

@@ -7,6 +7,7 @@ namespace arrowdl::python {
 
 enum class Hook {
   kFindDevice,     ///< (torch.device or jax.Device) -> (name, id)
+  kExplainDevice,  ///< (name, id) -> str: why torch has no such device, or ""
   kLoadFramework,  ///< (name) -> Framework
   kToArray,        ///< (array, dtype, copy) -> numpy.ndarray
   kToArrow,        ///< (container, the other arguments of to_arrow_device) -> DeviceArray
@@ -24,6 +25,9 @@ enum class Hook {
   kIsStreamOfJax,    ///< (device type, device id, stream) -> bool
   kOrderAfterJax,    ///< (device type, device id, stream) -> None
   kPrepareToShare,   ///< () -> None
+  kExplainUnread,    ///< (function, object) -> str: why a function cannot read it, what to pass
+  kAnnotate,         ///< (error, method, object) -> None: a note on an error of a producer
+  kOpenStream,       ///< (object) -> a stream or an iterator, or None
   kMap,              ///< (DeviceStream, model, the options of map) -> DeviceStream
   kCount,
 };

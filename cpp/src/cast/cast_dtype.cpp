@@ -59,8 +59,9 @@ template <typename Number>
   } else if (is_integer && std::floor(number) != number) {
     reason = " is no whole number, and dtype= is ";
   }
-  throw UnfitValue(row, concat(show(value), reason, dtype.name,
-                               ": choose a dtype that holds it, or change the value first"));
+  throw UnfitValue(
+      row, show(value),
+      concat(reason, dtype.name, ": choose a dtype that holds it, or change the value first"));
 }
 
 /// Whether a row is in no null list.
@@ -130,12 +131,12 @@ DeviceArray with_values(const DeviceArray& array, const Dtype& dtype, Buffer val
   return made.with_validity(std::move(validity), null_count);
 }
 
-DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+Buffer convert_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
   const Dtype& from = *array.type().dtype;
   const int64_t length = array.length();
   uint8_t* target = nullptr;
   Buffer values = allocate_elements(length, dtype.itemsize(), &target);
-  if (length == 0) return with_values(array, dtype, std::move(values));
+  if (length == 0) return values;
   const uint8_t* const source = array.buffer_as<uint8_t>(1) + array.offset() * from.itemsize();
   if (!convert(from, dtype, source, length, target)) {
     const RowValidity is_valid(array);
@@ -149,7 +150,11 @@ DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRe
       });
     }
   }
-  return with_values(array, dtype, std::move(values));
+  return values;
+}
+
+DeviceArray cast_values(const DeviceArray& array, const Dtype& dtype, const IsRead& is_read) {
+  return with_values(array, dtype, convert_values(array, dtype, is_read));
 }
 
 /// Bools, as bits or as bytes of which any other than 0 is true.
@@ -209,6 +214,10 @@ DeviceArray cast_rows(const DeviceArray& array, const Dtype& dtype, CastWhich wh
 }
 
 }  // namespace
+
+Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype) {
+  return convert_values(array, dtype, [](int64_t) { return true; });
+}
 
 bool can_cast_to(const Dtype& dtype) { return is_real(dtype); }
 

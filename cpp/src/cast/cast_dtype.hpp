@@ -13,21 +13,25 @@ ARROWDL_BEGIN_NAMESPACE
 /// A value that a dtype cannot hold, with the row of the array that was cast.
 class UnfitValue : public Error {
  public:
-  UnfitValue(int64_t row, std::string reason, std::string field = {})
-      : Error(ErrorKind::kValue, concat(field, "row ", row, ": ", reason)),
+  UnfitValue(int64_t row, std::string value, std::string reason, std::string field = {})
+      : Error(ErrorKind::kValue, concat(field, "row ", row, ": ", value, reason)),
         row_(row),
+        value_(std::move(value)),
         reason_(std::move(reason)),
         field_(std::move(field)) {}
   int64_t row() const noexcept { return row_; }
+  /// The value, as text.
+  const std::string& value() const noexcept { return value_; }
   /// The same of row `row` of an array around it.
-  UnfitValue at_row(int64_t row) const { return UnfitValue(row, reason_, field_); }
+  UnfitValue at_row(int64_t row) const { return UnfitValue(row, value_, reason_, field_); }
   /// The same in a field of a struct.
   UnfitValue in_field(const std::string& name) const {
-    return UnfitValue(row_, reason_, concat("field \"", name, "\": ", field_));
+    return UnfitValue(row_, value_, reason_, concat("field \"", name, "\": ", field_));
   }
 
  private:
   int64_t row_;
+  std::string value_;
   std::string reason_;
   std::string field_;
 };
@@ -44,6 +48,10 @@ bool can_cast_to(const Dtype& dtype);
 /// Whether arrays of `type` are values that cast_dtype casts: not of lists of any length, which the
 /// caller splits.
 bool has_numbers(const Type& type, CastWhich which);
+
+/// The elements of `array`, numbers in host memory, as `dtype`, rounded to the nearest float.
+/// Raises UnfitValue as cast_dtype.
+Buffer convert_numbers(const DeviceArray& array, const Dtype& dtype);
 
 /// `array`, of values or of fixed-size lists of them at any depth, with its values as `dtype`, in
 /// new host memory; `array` itself if they are of that dtype. Shapes and nulls stay; values under

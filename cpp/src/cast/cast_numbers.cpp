@@ -1,10 +1,12 @@
-// Casts numbers to wider types.
+// Casts numbers to other types of numbers.
 #include "cast/cast_numbers.hpp"
 
 #include <limits>
 #include <type_traits>
 
 #include "array/row_access.hpp"
+#include "arrowdl/error.hpp"
+#include "cast/cast_dtype.hpp"
 #include "cast/number_types.hpp"
 #include "compute/allocate_elements.hpp"
 
@@ -44,18 +46,66 @@ Buffer convert_elements(const DeviceArray& array) {
   return buffer;
 }
 
+[[noreturn]] void raise_unfit(const DeviceArray& array, const Type& to, int64_t row,
+                              const std::string& value) {
+  raise_value_error("row ", row, " of ", to_string(array.type()), " is ", value, ", which ",
+                    to_string(to), " cannot hold: request a wider type, or that of the array");
+}
+
+/// The bits of the integers that a float type holds without gaps.
+int count_digits(const Dtype& dtype) {
+  if (dtype.code == kDLBfloat) return 8;
+  return dtype.bits == 16 ? 11 : dtype.bits == 32 ? 24 : 53;
+}
+
+/// Raises ValueError for an integer that a float of `digits` bits does not hold exactly.
+template <typename Integer>
+void check_digits(const DeviceArray& array, const Type& to, int digits) {
+  const ElementReader<Integer> elements(array, 1);
+  const RowValidity is_valid(array);
+  for (int64_t i = 0; i < array.length(); ++i) {
+    const Integer value = elements[i];
+    const auto bits = static_cast<uint64_t>(value);
+    const uint64_t magnitude = value < Integer{0} ? uint64_t{0} - bits : bits;
+    if (magnitude >> digits == 0 || !is_valid[i]) continue;
+    const uint64_t lowest = magnitude & (~magnitude + 1);
+    if ((magnitude / lowest) >> digits != 0) raise_unfit(array, to, i, std::to_string(value));
+  }
+}
+
+bool is_integer(const Dtype& dtype) { return dtype.code == kDLInt || dtype.code == kDLUInt; }
+
+/// The elements of `array`, each checked.
+Buffer convert_checked(const DeviceArray& array, const Type& to) {
+  if (is_integer(*array.type().dtype) && !is_integer(*to.dtype)) {
+    visit_number(*array.type().dtype, [&](auto from) {
+      if constexpr (std::is_integral_v<decltype(from)>) {
+        check_digits<decltype(from)>(array, to, count_digits(*to.dtype));
+      }
+    });
+  }
+  try {
+    return convert_numbers(array, *to.dtype);
+  } catch (const UnfitValue& error) {
+    raise_unfit(array, to, error.row(), error.value());
+  }
+}
+
 }  // namespace
 
 void cast_numbers(const DeviceArray& array, const Type& to, ArrayParts* parts) {
+  bool is_done = false;
   visit_number(*array.type().dtype, [&](auto from) {
     visit_number(*to.dtype, [&](auto wanted) {
       using From = decltype(from);
       using To = decltype(wanted);
       if constexpr (is_exact<From, To>()) {
         parts->buffers.push_back(convert_elements<From, To>(array));
+        is_done = true;
       }
     });
   });
+  if (!is_done) parts->buffers.push_back(convert_checked(array, to));
 }
 
 ARROWDL_END_NAMESPACE

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "arrowdl/error.hpp"
+#include "cast/cast_dtype.hpp"
 #include "cast/common_shape.hpp"
 #include "cast/make_nulls.hpp"
 #include "cast/match_fields.hpp"
@@ -155,7 +156,7 @@ Cast find_leaf_cast(const Type& from, const Type& to) {
   if (own == 't' && wanted == 't') return find_temporal_cast(format_of(from), format_of(to));
   if (own == 'd' && wanted == 'd') return find_decimal_cast(from, to);
   if (!is_number(from) || !is_number(to)) return Cast::kNone;
-  return is_wider(*from.dtype, *to.dtype) ? Cast::kNumbers : Cast::kNone;
+  return can_cast_to(*from.dtype) && can_cast_to(*to.dtype) ? Cast::kNumbers : Cast::kNone;
 }
 
 FoundCast find_list_cast(const Type& from, const Type& to) {

@@ -15,7 +15,7 @@ enum class Cast : uint8_t {
   kSame,          ///< the same buffers
   kStruct,        ///< the same fields, maybe in another order
   kNulls,         ///< the null type as any type
-  kNumbers,       ///< to a wider type, exactly
+  kNumbers,       ///< integers and floats as another type, if it holds the values
   kUnits,         ///< times, durations and dates in other units
   kPackBits,      ///< bool8 to bits
   kUnpackBits,    ///< bits to bool8

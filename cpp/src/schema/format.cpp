@@ -68,6 +68,17 @@ constexpr FormatRow kFormats[] = {
     {NANOARROW_TYPE_RUN_END_ENCODED, '\0', Layout::kRunEndEncoded, 0, kNoDtype},
 };
 
+/// Formats that a library writes for types which Arrow lacks.
+struct PrivateFormat {
+  std::string_view format;
+  const char* type;
+};
+
+constexpr PrivateFormat kPrivateFormats[] = {
+    {"_pli128", "polars' Int128"},
+    {"_plu128", "polars' UInt128"},
+};
+
 constexpr const FormatRow* find_row(ArrowType type) noexcept {
   for (const FormatRow& row : kFormats) {
     if (row.type == type) return &row;
@@ -126,6 +137,12 @@ const FormatRow& require_format(const SchemaPath& path) {
   const FormatRow* common = find_common(schema.format);
   if (common != nullptr && (schema.dictionary == nullptr || is_integer(*common))) return *common;
   if (std::strcmp(schema.format, "+m") == 0) check_entries(path);
+  for (const auto& [format, type] : kPrivateFormats) {
+    if (format != schema.format) continue;
+    raise_value_error(type, " at ", to_string(path), " (format \"", format,
+                      "\") is not one of Arrow's types: cast the column, as to Int64 or "
+                      "Decimal(38, 0), or leave it out");
+  }
   ArrowSchemaView view;
   ArrowError error;
   if (ArrowSchemaViewInit(&view, &schema, &error) != NANOARROW_OK) {

@@ -9,6 +9,8 @@ from arrowdl._frameworks.interface import Framework
 # DLPack's names of device types that torch names otherwise.
 _DEVICE_NAMES = {"oneapi": "xpu", "metal": "mps", "rocm": "cuda"}
 
+_LEAVE_OUT = "install a build that has it, or leave device= out"
+
 
 def find_device(device: torch.device) -> tuple[str, int]:
     """Return the name and the id of a `torch.device`, of torch's current one without an index."""
@@ -23,6 +25,29 @@ def find_device(device: torch.device) -> tuple[str, int]:
     is_rocm = device.type == "cuda" and torch.version.hip is not None
     names = {name: ours for ours, name in _DEVICE_NAMES.items() if ours != "rocm" or is_rocm}
     return names.get(device.type, device.type), index
+
+
+def explain_device(name: str, index: int) -> str:
+    """Return why torch cannot allocate on a device; an empty string if it has this device."""
+    build = f"this torch, {torch.__version__}, is built without"
+    wanted = {"cuda": torch.version.cuda, "rocm": torch.version.hip}
+    if name in wanted and wanted[name] is None:
+        return f"{build} {name.upper().replace('ROCM', 'ROCm')}: {_LEAVE_OUT}"
+    module = {"cuda": "cuda", "rocm": "cuda", "oneapi": "xpu", "metal": "mps"}.get(name)
+    if module is None:
+        return f"torch has no device type {name!r}: {_LEAVE_OUT}"
+    if name == "oneapi" and not torch.xpu._is_compiled():
+        return f"{build} XPU: {_LEAVE_OUT}"
+    if name == "metal" and not torch.backends.mps.is_built():
+        return f"{build} MPS: {_LEAVE_OUT}"
+    devices = getattr(torch, module)
+    if not devices.is_available():
+        return (
+            f"torch.{module}.is_available() is False: look at the driver of this machine, or leave "
+            "device= out"
+        )
+    count = devices.device_count()
+    return "" if index < count else f"torch has {count} of these devices, counted from 0"
 
 
 def _make_jagged(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:

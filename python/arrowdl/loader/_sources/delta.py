@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from arrowdl.loader._skipped import Skipped
@@ -66,7 +66,7 @@ def open_delta(
     """
     check_filter(filter)
     _check_features(table)
-    fields = _read_fields(table)
+    fields = _leave_out(_read_fields(table), columns)
     location = remove_secrets(table.table_uri.removeprefix("file://"))
     number, version = table.metadata().id, table.version()
     secrets = find_secrets(table._storage_options or {})
@@ -100,17 +100,51 @@ def _check_features(table: Any) -> None:
         )
 
 
-def _read_fields(table: Any) -> list[TableField]:
+class _Tensors(NamedTuple):
+    """A column of arrow.fixed_shape_tensor, which Delta stores as lists of any length."""
+
+    name: str
+
+
+def _leave_out(
+    fields: Sequence[TableField | _Tensors], columns: list[str] | None
+) -> list[TableField]:
+    """Return the fields that have a type. Raises ValueError if others are read."""
+    for field in fields:
+        if isinstance(field, TableField):
+            continue
+        name = field.name
+        if columns is None or any(f"{column}.".startswith(f"{name}.") for column in columns):
+            raise ValueError(
+                f'the column "{name}" of the Delta table has tensors (arrow.fixed_shape_tensor), '
+                "which Delta stores as lists of any length, and no reader knows their shape: read "
+                "the other columns, with columns=, or write the tensors as lists, "
+                'arrowdl.to_arrow_device(tensors, layout="list")'
+            )
+    return [field for field in fields if isinstance(field, TableField)]
+
+
+def _read_type(field: Any) -> pa.DataType | None:
+    """Return the type of a field of arro3; None for tensors whose storage is not their own."""
     import pyarrow as pa
 
-    arrow = pa.schema(table.schema().to_arrow())
+    try:
+        return pa.field(field).type
+    except pa.ArrowInvalid:
+        if dict(field.metadata).get(b"ARROW:extension:name") != b"arrow.fixed_shape_tensor":
+            raise
+        return None
+
+
+def _read_fields(table: Any) -> list[TableField | _Tensors]:
+    types = [_read_type(field) for field in table.schema().to_arrow()]
     mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     if mode not in ("none", "name", "id"):
         raise ValueError(f"the Delta table has the column mapping {mode!r}: expected name or id")
     found = json.loads(table.schema().to_json())["fields"]
     return [
-        _read_field(field, arrow.field(i).type, mode, field["name"])
-        for i, field in enumerate(found)
+        _Tensors(field["name"]) if type is None else _read_field(field, type, mode, field["name"])
+        for field, type in zip(found, types, strict=True)
     ]
 
 

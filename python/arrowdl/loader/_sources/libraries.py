@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from arrowdl import _core
+from arrowdl._libraries import annotate, is_of, require_no_transform
 from arrowdl.loader._sources.fields import select_stream
 from arrowdl.loader._sources.scan_limits import DECODE_ROWS
 from arrowdl.loader._sources.scan_stream import Scan
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def is_of(obj: Any, module: str, *names: str) -> bool:
-    """Whether `obj` is an instance of one of `names`, classes of `module` or its submodules."""
-    return any(
-        kind.__name__ in names and f"{kind.__module__}.".startswith(f"{module}.")
-        for kind in type(obj).__mro__
-    )
+def find_table(source: Any, columns: Sequence[str] | None = None) -> pa.Table | None:
+    """Return the rows of a table, frame or struct array as a table, or None for other objects.
 
-
-def find_table(source: Any) -> pa.Table | None:
-    """Return the rows of a table, frame or struct array as a table, or None for other objects."""
+    Other columns of a frame than `columns` are left out: one of a type that Arrow lacks does not
+    matter then. Names that are not in the frame are left to the caller.
+    """
+    source = _project(source, columns)
     if is_of(source, "pyarrow.lib", "Table", "RecordBatch"):
         return _to_table(source)
     if isinstance(source, (list, tuple)) and (table := _join(source)) is not None:
@@ -39,7 +37,7 @@ def find_table(source: Any) -> pa.Table | None:
     if is_of(source, "polars", "DataFrame") or is_of(source, "pandas", "DataFrame"):
         return _to_table(source)
     if is_of(source, "datasets", "Dataset"):
-        _require_no_transform(source)
+        require_no_transform(source)
         if source._indices is None:
             return source.data.table.select(source.format["columns"])
     if isinstance(source, _core.DeviceArray):
@@ -47,13 +45,27 @@ def find_table(source: Any) -> pa.Table | None:
     return None
 
 
-def _require_no_transform(dataset: Any) -> None:
-    if dataset.format["type"] == "custom":
+def _project(source: Any, columns: Sequence[str] | None) -> Any:
+    """Return a frame with the columns that `columns`, or the paths in it, begin with."""
+    is_polars = is_of(source, "polars", "DataFrame", "LazyFrame")
+    if columns is None or not (is_polars or is_of(source, "pandas", "DataFrame")):
+        return source
+
+    names = list(source.collect_schema().names() if is_polars else source.columns)
+    wanted = [any(_begins(name, column) for column in columns) for name in names]
+    missing = [c for c in columns if not any(_begins(name, c) for name in names)]
+    if not is_polars:  # an index may have a name that is missing
+        return source if missing else source.loc[:, wanted]
+    if missing:
         raise ValueError(
-            "the Hugging Face dataset has a transform (set_transform), and a Loader reads the "
-            "columns without it: remove it with dataset.with_format(None), and give the Loader a "
-            "transform= of whole batches"
+            f'columns: "{missing[0]}" is not one column of the source, which has {names}'
         )
+    return source.select([name for name, is_read in zip(names, wanted, strict=True) if is_read])
+
+
+def _begins(name: Any, path: str) -> bool:
+    """Whether `path` names a column, or a field in it."""
+    return f"{path}.".startswith(f"{name}.")
 
 
 def _join(parts: Sequence[Any]) -> pa.Table | None:
@@ -82,7 +94,13 @@ def _to_table(source: Any) -> pa.Table:
 
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    return source if isinstance(source, pa.Table) else pa.table(source)
+    if isinstance(source, pa.Table):
+        return source
+    try:
+        return pa.table(source)
+    except Exception as error:
+        annotate(error, "pyarrow.table", source)
+        raise
 
 
 def find_batch(array: _core.DeviceArray) -> pa.Table | None:
@@ -156,10 +174,11 @@ class _DuckDB:
 @dataclass
 class _Factory:
     make: Callable[[], Any]
+    columns: list[str] | None
     is_for_one_pass = False
 
     def __call__(self, epoch: int) -> Any:
-        made = self.make()
+        made = _project(self.make(), self.columns)
         if is_of(made, "polars", "LazyFrame"):
             return made.collect()
         if is_of(made, "pyarrow._dataset", "Dataset"):
@@ -189,11 +208,11 @@ def _read_connected(source: Any, *, is_own: bool) -> Iterator[pa.RecordBatch] | 
 
 def find_opener(source: Any, columns: list[str] | None) -> Opener | None:
     """Return what opens `source` as a stream of `columns`, or None if it cannot be read."""
-    opener = _find_opener(source)
+    opener = _find_opener(source, columns)
     return opener if opener is None or columns is None else _Selected(opener, columns)
 
 
-def _find_opener(source: Any) -> Opener | None:
+def _find_opener(source: Any, columns: list[str] | None) -> Opener | None:
     if is_of(source, "datasets", "IterableDataset"):
         return _HuggingFace(source)
     if any(is_of(source, module, "DuckDBPyRelation") for module in ("_duckdb", "duckdb")):
@@ -201,7 +220,7 @@ def _find_opener(source: Any) -> Opener | None:
     if is_of(source, "sqlite3", "Connection", "Cursor"):  # they are callable, or yield tuples
         return None
     if callable(source):
-        return _Factory(source)
+        return _Factory(source, columns)
     return _find_stream(source)
 
 

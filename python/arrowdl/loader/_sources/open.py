@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from arrowdl import _core
+from arrowdl._libraries import find_advice, is_of, name_class
 from arrowdl.loader._skipped import Skipped
 from arrowdl.loader._sources.base import Source, StreamSource
 from arrowdl.loader._sources.delta import open_delta
@@ -22,7 +23,6 @@ from arrowdl.loader._sources.libraries import (
     find_device_arrays,
     find_opener,
     find_table,
-    is_of,
 )
 from arrowdl.loader._sources.mixture import MixedSource
 from arrowdl.loader._sources.open_dataset import open_dataset, reads_units
@@ -90,7 +90,7 @@ def open_source(
     if found is None:
         found = _open_unfiltered(source, names)
     if found is None:
-        raise TypeError(f"a Loader cannot read {type(source).__name__}: {_advise(source)}")
+        raise TypeError(f"a Loader cannot read {name_class(source)}: {_advise(source)}")
     found.use_vocabulary(tables)
     return found
 
@@ -137,38 +137,7 @@ def collect(source: StreamSource) -> TableSource:
 
 def _advise(source: Any) -> str:
     """Say what to give instead of an object that a Loader cannot read."""
-    if is_of(source, "datasets", "DatasetDict", "IterableDatasetDict"):
-        splits = ", ".join(map(repr, source))
-        return f"it has the splits {splits}: give one of them, dataset[{next(iter(source), '')!r}]"
-    if is_of(source, "pyiceberg.table", "BaseScan"):
-        return "give a function that makes a stream, lambda: scan.to_arrow_batch_reader()"
-    if is_of(source, "adbc_driver_manager", "Connection"):
-        return (
-            "give a function that makes a cursor with a result, lambda: connection.execute(query)"
-        )
-    if is_of(source, "sqlite3", "Connection", "Cursor"):
-        return (
-            "it returns rows as tuples: connect by adbc_driver_sqlite.dbapi, whose cursors return "
-            "Arrow, and give a function, lambda: connection.execute(query)"
-        )
-    if is_of(source, "pyarrow._flight", "FlightClient", "FlightInfo", "FlightEndpoint"):
-        return (
-            "give a function that makes a stream of it, lambda: client.do_get(ticket), or a "
-            "generator function that yields the batches of all endpoints"
-        )
-    if is_of(source, "lancedb", "Table"):
-        return "give its Lance dataset, table.to_lance()"
-    if is_of(source, "pyarrow.parquet", "ParquetFile"):
-        return "give the path that it was opened with, or its rows, file.read()"
-    if is_of(source, "pyarrow.parquet", "ParquetDataset"):
-        return "give a pyarrow dataset of its files, pyarrow.dataset.dataset(source.files)"
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return "give a file object of the bytes of a file, io.BytesIO(data)"
-    if isinstance(source, (list, tuple)):
-        return "a list has paths, or record batches and tables: Loader.mix reads several sources"
-    if isinstance(source, Mapping):
-        return "give a table of its columns, pyarrow.table(columns)"
-    return (
+    return find_advice(source, of_loader=True) or (
         "give paths, a pyarrow dataset, a table or frame, a file object, an object with "
         "__arrow_c_stream__, an iterator of record batches, or a function that makes one of the "
         "last three; tensors by arrowdl.to_arrow_device()"
@@ -250,7 +219,7 @@ def _open_planned(
 def _open_unfiltered(source: Any, columns: list[str] | None) -> Source | None:
     if (arrays := find_device_arrays(source)) is not None:
         return DeviceSource(arrays, columns)
-    if (table := find_table(source)) is not None:
+    if (table := find_table(source, columns)) is not None:
         is_downloaded = is_of(source, "datasets", "Dataset")
         return TableSource(table, columns, name_revision(source) if is_downloaded else "")
     if is_of(source, "datasets", "Dataset"):
