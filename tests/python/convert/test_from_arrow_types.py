@@ -1023,7 +1023,7 @@ def test_ragged_rows_of_fixed_number_have_no_reading() -> None:
 
 def test_an_error_of_the_framework_names_the_field() -> None:
     batch = pa.record_batch({"narrow": pa.array([1], pa.int32()), "wide": pa.array([1.0])})
-    with pytest.raises(BufferError, match='^field "wide": jax would truncate float64 to float32'):
+    with pytest.raises(BufferError, match=r'^field "wide": jax would truncate float64 to float32'):
         arrowdl.to_jax(batch)
 
 

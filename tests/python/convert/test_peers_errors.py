@@ -305,10 +305,13 @@ def test_a_producer_that_ignores_the_requested_schema_is_not_misread() -> None:
     assert arrowdl.to_numpy(array).tolist() == [1, 2, 300]
 
 
-def test_an_array_says_its_own_type_whatever_is_requested() -> None:
+def test_an_array_has_the_type_that_it_says_whatever_is_requested() -> None:
     array = arrowdl.from_arrow(pa.array([1, 2, 300]))
-    schema, _ = array.__arrow_c_array__(pa.int8().__arrow_c_schema__())
-    assert pa.DataType._import_from_c_capsule(schema) == pa.int64()
+    with pytest.raises(ValueError, match="row 2 of int64 is 300, which int8 cannot hold"):
+        array.__arrow_c_array__(pa.int8().__arrow_c_schema__())
+    for wanted, given in ((pa.int16(), pa.int16()), (pa.timestamp("s"), pa.int64())):
+        schema, _ = array.__arrow_c_array__(wanted.__arrow_c_schema__())
+        assert pa.DataType._import_from_c_capsule(schema) == given
 
 
 # ---------------------------------------------------------------- bit offsets

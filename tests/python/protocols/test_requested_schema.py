@@ -82,6 +82,17 @@ WIDER = {
     "float32": "float64",
 }
 
+# To types that do not hold every value, and hold these.
+NARROWER = {
+    "int64": "int8 int16 int32 float16 float32 float64",
+    "int32": "int8 int16 float16 float32",
+    "uint64": "int8 uint8 int64 float16 float32 float64",
+    "uint32": "int8 uint16 int32 float32",
+    "int8": "float16",
+    "float64": "float16 float32",
+    "float32": "float16",
+}
+
 BINARY = ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"]
 STRINGS = BINARY[:3]
 UNITS = ["s", "ms", "us", "ns"]
@@ -113,6 +124,16 @@ def wider_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
             if name == "float16":
                 values = [None if x is None else np.float16(x) for x in reals]
             yield type_of(name), type_of(wanted), values
+    for name, narrower in NARROWER.items():
+        for wanted in narrower.split():
+            values = counts if name.startswith("u") else reals if "float" in name else ints
+            yield type_of(name), type_of(wanted), values
+    yield pa.int32(), pa.uint64(), counts
+    yield pa.float64(), pa.int8(), ints
+    yield pa.float16(), pa.uint16(), [None if x is None else np.float16(x) for x in counts]
+    yield pa.list_(pa.int64()), pa.large_list(pa.float32()), lists
+    yield pa.list_(pa.int64(), 2), pa.list_(pa.int8(), 2), pairs
+    yield pa.dictionary(pa.int8(), pa.int64()), pa.int16(), ints
 
 
 def time_pairs() -> Iterator[tuple[pa.DataType, pa.DataType, list[Any]]]:
@@ -430,13 +451,6 @@ def test_fields_in_another_order_keep_the_nulls_of_their_struct(start: int) -> N
 # ---------------------------------------------------------------- one's own schema
 
 OWN = [
-    (pa.int64(), pa.int32(), [1, 2]),  # narrower, though these would fit
-    (pa.int32(), pa.uint32(), [1, 2]),
-    (pa.int64(), pa.float64(), [1, 2]),
-    (pa.int32(), pa.float32(), [1, 2]),
-    (pa.float64(), pa.float32(), [1.0]),
-    (pa.float32(), pa.float16(), [1.0]),
-    (pa.float64(), pa.int64(), [1.0]),
     (pa.int64(), pa.timestamp("us"), [1]),
     (pa.timestamp("us"), pa.int64(), [1]),
     (pa.timestamp("us"), pa.timestamp("us", "UTC"), [1]),
@@ -454,8 +468,8 @@ OWN = [
      [[{"key": "a", "value": 1}]]),
     (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int8(), keys_sorted=True),
      [[("b", 1), ("a", 2)]]),
-    (pa.struct({"a": pa.int8(), "b": pa.int64()}), pa.struct({"a": pa.int64(), "b": pa.int8()}),
-     [{"a": 1, "b": 2}]),
+    (pa.struct({"a": pa.int8(), "b": pa.int64()}),
+     pa.struct({"a": pa.int64(), "b": pa.timestamp("s")}), [{"a": 1, "b": 2}]),
 ]  # fmt: skip
 
 
@@ -491,6 +505,67 @@ def test_values_that_do_not_fit(pair: Any) -> None:
     for take in (take_stream, take_device_stream):
         with pytest.raises((pa.ArrowInvalid, OSError), match=message):
             take(array, wanted_type)
+
+
+# Numbers that the requested type does not hold: no consumer looks whether it got another type
+# (nanoarrow 0.9), or it fails (pyarrow 26), so arrays are refused as streams are.
+UNFIT_NUMBERS = [
+    (pa.int64(), pa.int8(), [1, None, 128], "row 2 of int64 is 128, which int8 cannot hold"),
+    (pa.int64(), pa.uint64(), [-1], "row 0 of int64 is -1, which uint64 cannot hold"),
+    (pa.int64(), pa.float32(), [2**24, 2**24 + 1], "row 1 of int64 is 16777217, which float32"),
+    (pa.int64(), pa.float64(), [2**53 + 1], "is 9007199254740993, which float64 cannot hold"),
+    (pa.int64(), pa.float64(), [2**63 - 1], "is 9223372036854775807, which float64"),
+    (pa.uint64(), pa.float32(), [2**64 - 1], "is 18446744073709551615, which float32"),
+    (pa.uint64(), pa.int64(), [2**63], "is 9223372036854775808, which int64"),
+    (pa.int32(), pa.float16(), [2049], "is 2049, which float16"),
+    (pa.int32(), pa.float16(), [65536], "is 65536, which float16"),
+    (pa.float64(), pa.int64(), [1.0, 1.5], "row 1 of float64 is 1.5, which int64"),
+    (pa.float64(), pa.int64(), [float("nan")], "is nan, which int64"),
+    (pa.float64(), pa.float32(), [1e300], r"is 1\.0+1?e\+300, which float32"),
+    (pa.list_(pa.int64()), pa.list_(pa.int8()), [[1], [200]], "row 1 of int64 is 200, which int8"),
+    (pa.struct({"a": pa.int64()}), pa.struct({"a": pa.int8()}), [{"a": 200}], "is 200, which int8"),
+]
+
+
+@by_every_way
+@pytest.mark.parametrize("pair", UNFIT_NUMBERS, ids=name_of)
+def test_numbers_that_do_not_fit_are_refused(take: Way, pair: Any) -> None:
+    own_type, wanted_type, values, message = pair
+    array = arrowdl.from_arrow(pa.array([values[-1], *values], own_type))
+    with pytest.raises((ValueError, OSError), match=message):
+        take(array[1:], wanted_type)
+    if len(values) > 1:  # a window without the last one
+        given = take(array[1:-1], wanted_type)
+        assert given.type == wanted_type
+        assert given.to_pylist() == values[:-1]
+
+
+@by_every_way
+def test_large_integers_that_a_float_holds_are_given(take: Way) -> None:
+    values = [2**24 + 2, -(2**40), 2**63 - 2**40, -(2**63), 0]
+    own = arrowdl.from_arrow(pa.array(values))
+    given = take(own, pa.float32())
+    assert given.to_pylist() == [float(value) for value in values]
+    assert all(int(x) == value for x, value in zip(given.to_pylist(), values, strict=True))
+
+
+@by_every_way
+def test_floats_are_rounded_to_the_requested_float(take: Way) -> None:
+    """As pyarrow casts them: few floats are exact in a shorter type."""
+    values = [0.1, 1 / 3, 1e-300, float("inf"), float("-inf"), None]
+    own = pa.array(values)
+    assert take(arrowdl.from_arrow(own), pa.float32()).equals(own.cast(pa.float32()))
+    given = take(arrowdl.from_arrow(pa.array([0.1, float("nan")], pa.float32())), pa.float16())
+    assert given.to_pylist()[0] == np.float16(np.float32(0.1))
+    assert np.isnan(given.to_pylist()[1])
+
+
+@by_every_way
+def test_numbers_under_a_null_fit_everywhere(take: Way) -> None:
+    own = pa.array(np.array([1, 300, 2**53 + 1]), mask=np.array([False, True, True]))
+    for wanted in (pa.int8(), pa.float32(), pa.float64()):
+        given = take(arrowdl.from_arrow(own), wanted)
+        assert (given.type, given.to_pylist()) == (wanted, [1, None, None])
 
 
 def test_what_lies_under_a_null_fits_everywhere() -> None:
