@@ -225,7 +225,10 @@ TEST(CastStream, TheTypeDecides) {
   EXPECT_EQ(read_rows(wider->next()), numbers({1, 2}));
   EXPECT_EQ(read_rows(wider->next()), numbers({1, 2}));
   EXPECT_FALSE(wider->next());
-  const OwnedStream own = cast_stream(make_stream({array}), share_schema(field("s")));
+  const OwnedStream narrower = cast_stream(make_stream({array}), share_schema(field("s")));
+  EXPECT_EQ(to_string(narrower->schema()->type), "int16");
+  EXPECT_EQ(read_rows(narrower->next()), numbers({1, 2}));
+  const OwnedStream own = cast_stream(make_stream({array}), share_schema(field("tts")));
   EXPECT_EQ(to_string(own->schema()->type), "int32");
   OwnedStream kept = make_stream({array});
   expect_error(ErrorKind::kValue, "is incompatible",
