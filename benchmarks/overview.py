@@ -77,11 +77,14 @@ def plot(rows: dict[str, dict[str, Any]], bars: list[Bar], title: str, path: Pat
         )
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars][::-1], fontsize=9, color=INK)
-    axes.set_title(title, loc="left", fontsize=11, color=INK)
-    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    figure.suptitle(title, x=0.01, horizontalalignment="left", fontsize=11, color=INK)
+    axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(left=False)
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if low <= tick <= high]
+    axes.set_xticks(ticks, [f"{tick:g}x" for tick in ticks], fontsize=9, color=INK)
     axes.minorticks_off()
-    axes.set_xticks([])
+    figure.supxlabel("the peer's time : arrowdl's, logarithmic", fontsize=9, color=INK)
     figure.savefig(path, metadata={"Date": None}, facecolor="white")
     plt.close(figure)
 

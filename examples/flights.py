@@ -275,7 +275,9 @@ def to_example(batch: dict[str, tuple[Tensor, Tensor]]) -> tuple[Inputs, Tensor]
     return inputs, batch["arr_delay"][0]
 
 
-def train(model: Model, table: pa.Table, epochs: int) -> Model:
+def train(
+    model: Model, optimizer: torch.optim.Optimizer, table: pa.Table, epochs: int
+) -> Model:
     loader = arrowdl.Loader(
         table,
         batch_size=8192,
@@ -289,7 +291,6 @@ def train(model: Model, table: pa.Table, epochs: int) -> Model:
     )
     print(f"  {loader}")
     steps = epochs * (len(table) // loader.batch_size)
-    optimizer = torch.optim.Adam(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=steps)
     for epoch in range(epochs):
         losses = []
@@ -475,9 +476,12 @@ def main(epochs: int, folder: Path) -> None:
     chosen = flights.known & departed & ~flights.held_out
     test_rows = (departed & flights.held_out).nonzero().flatten()
     print(f"  {int(chosen.sum()):,} flights; every fifth day of a month is held out")
+    model = Model(inputs.select(chosen))
+    with report.step("torch's first optimizer (its imports)"):
+        optimizer = torch.optim.Adam(model.parameters())
     with report.step(f"training with a Loader, {epochs} epochs"):
         training = pa.table(batch).filter(pa.array(chosen.numpy()))
-        model = train(Model(inputs.select(chosen)), training, epochs)
+        model = train(model, optimizer, training, epochs)
     with report.step(f"prediction, {len(test_rows):,} flights"), torch.no_grad():
         quantiles = model(inputs.select(test_rows))
 

@@ -1,16 +1,19 @@
-"""The commands ``python -m arrowdl doctor`` and ``python -m arrowdl check``."""
+"""The commands of ``python -m arrowdl``: doctor, check and cmake-dir."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import arrowdl
+from arrowdl import _core
 
-_USAGE = "usage: python -m arrowdl [--help | --version] {doctor | check module:object}"
+_USAGE = "usage: python -m arrowdl [--help | --version] {doctor | check module:object | cmake-dir}"
 _HELP = f"""{_USAGE}
 
   doctor     say what arrowdl finds on this machine, for a bug report
   check      check how an object exchanges data by DLPack or Arrow: check --help
+  cmake-dir  print the folder of the CMake package: cmake -Darrowdl_DIR="$(...)"
   --version  print the version
 """
 
@@ -24,6 +27,8 @@ def main(arguments: list[str]) -> int:
             from arrowdl.testing._command import main as check
 
             return check(rest)
+        case ["cmake-dir"]:
+            return _print_cmake_dir()
         case ["--help" | "-h"]:
             print(_HELP, end="")
         case ["--version" | "-V"]:
@@ -31,6 +36,16 @@ def main(arguments: list[str]) -> int:
         case _:
             print(_USAGE, file=sys.stderr)
             return 2
+    return 0
+
+
+def _print_cmake_dir() -> int:
+    """Print where CMake finds the package: beside the extension, also of an editable install."""
+    folder = Path(_core.__file__).parent / "lib/cmake/arrowdl"
+    if not (folder / "arrowdlConfig.cmake").is_file():
+        print(f"this build of arrowdl has no CMake package in {folder}", file=sys.stderr)
+        return 1
+    print(folder)
     return 0
 
 
