@@ -37,7 +37,8 @@ def plot(data: dict[str, Any], path: Path) -> None:
         )
     axes.axvline(1, color=INK, linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows], fontsize=9)
-    axes.set_xlim(0, max(max(row["ratio"], row["target"]) for row in rows) * 1.6)  # room for the numbers
+    most = max(max(row["ratio"], row["target"]) for row in rows)
+    axes.set_xlim(0, most * 1.6)  # room for the numbers
     # Of the figure, not of the axes: the labels leave these half of the width.
     figure.supxlabel("our time : the peer's time (a black mark is the target, shorter is better)")
     title = "arrowdl compared with its peers on the CPU, medians of one run"

@@ -275,9 +275,7 @@ def to_example(batch: dict[str, tuple[Tensor, Tensor]]) -> tuple[Inputs, Tensor]
     return inputs, batch["arr_delay"][0]
 
 
-def train(
-    model: Model, optimizer: torch.optim.Optimizer, table: pa.Table, epochs: int
-) -> Model:
+def train(model: Model, optimizer: torch.optim.Optimizer, table: pa.Table, epochs: int) -> Model:
     loader = arrowdl.Loader(
         table,
         batch_size=8192,

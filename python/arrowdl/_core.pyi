@@ -1288,9 +1288,10 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
 
     Parameters
     ----------
-    obj : DeviceStream, Arrow producer, capsule, or iterable
+    obj : DeviceStream, Arrow producer, capsule, dataset, lazy frame, or iterable
         An object with ``__arrow_c_device_stream__`` or ``__arrow_c_stream__`` (tried in that order), a
-        stream capsule, an array that `from_arrow` takes (a stream of one array), or an iterable of such
+        stream capsule, an array that `from_arrow` takes (a stream of one array), a dataset or scanner
+        of pyarrow or Lance, a dataset of Hugging Face, a LazyFrame of polars, or an iterable of such
         arrays, which must have one type and one device type.
 
     Returns
@@ -1301,7 +1302,7 @@ def from_arrow_stream(obj: ArrowLike | Iterable[ArrowLike], /) -> DeviceStream:
     Raises
     ------
     TypeError
-        `obj` is none of these.
+        `obj` is none of these; the error says what to pass instead.
     ValueError
         `obj` is an empty iterable.
     RuntimeError

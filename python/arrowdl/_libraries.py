@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-# Rows of a scan's batch: as pyarrow's scanner.
+# The rows of a batch, as in a scanner of pyarrow.
 _SCAN_ROWS = 131_072
 
 _READ_FIRST = (
@@ -240,7 +240,7 @@ ADVICE = (
         ("DataFrame", "Series"),
         "Arrow has no type for polars' Int128 and UInt128: cast such a column, or leave it out",
     ),
-    # What is no table, stream or tensor.
+    # Paths, bytes and containers of Python.
     Advice("builtins", ("str",), _READ_FIRST),
     Advice("pathlib", ("PurePath",), _READ_FIRST),
     Advice(
@@ -318,12 +318,12 @@ def explain_unread(function: str, obj: Any) -> str:
     if isinstance(obj, type):
         return f"{function}() cannot read the class {name_class(obj)}: pass an instance of it"
     start = f"{function}() cannot read an object of type {name_class(obj)}: "
-    is_for_tensors = function == "to_arrow_device"
-    return start + (find_advice(obj) or _advise_by_methods(function, obj, is_for_tensors))
+    return start + (find_advice(obj) or _advise_by_methods(function, obj))
 
 
-def _advise_by_methods(function: str, obj: Any, is_for_tensors: bool) -> str:
+def _advise_by_methods(function: str, obj: Any) -> str:
     """Say what to pass instead of `obj` by its methods."""
+    is_for_tensors = function == "to_arrow_device"
     if not is_for_tensors and _is_tensor(obj):
         other = _FROM_DLPACK.get(function)
         return "it is a tensor: to_arrow_device() converts it to Arrow" + (
@@ -419,7 +419,7 @@ def _read_huggingface(dataset: Any) -> Iterator[Any]:
 
 
 def require_no_transform(dataset: Any) -> None:
-    """Raise ValueError for a Hugging Face dataset with a transform of its own."""
+    """Raise ValueError for a Hugging Face dataset with a transform (set_transform)."""
     if getattr(dataset, "format", {}).get("type") == "custom":
         raise ValueError(
             "the Hugging Face dataset has a transform (set_transform), and arrowdl reads the "

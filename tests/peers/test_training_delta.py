@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import arrowdl
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
@@ -321,6 +322,24 @@ def test_clones_and_variants_are_refused(tmp_path: Path) -> None:
     assert read_rows(table) == [{"id": 1}]
     with pytest.raises(ValueError, match='"data" of the Delta table is a variant'):
         source_of_delta._read_children("variant", pa.binary(), "none", "data")
+
+
+def test_columns_beside_tensors_are_read(tmp_path: Path) -> None:
+    """Delta keeps the label of arrow.fixed_shape_tensor for lists of any length: deltalake 1.6 and
+    pyarrow read no column of such a table."""
+    path = str(tmp_path / "tensors")
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12.0).reshape(3, 2, 2))
+    write_deltalake(path, pa.table({"id": [1, 2, 3], "image": tensors}))
+    table = DeltaTable(path)
+    for options in ({}, {"shuffle": True}, {"filter": ds.field("id") > 0}, {"num_workers": 1}):
+        assert sorted(read_ids(make_loader(table, **options))) == [1, 2, 3]
+    for columns in (None, ["image"], ["id", "image"]):
+        with pytest.raises(ValueError, match=r'the column "image" of .*layout="list"'):
+            arrowdl.Loader(table, 2, columns=columns)
+    lists = arrowdl.to_arrow_device({"id": np.arange(3), "image": np.ones((3, 4))}, layout="list")
+    write_deltalake(f"{path} as lists", pa.table(lists))
+    batch = next(iter(arrowdl.Loader(DeltaTable(f"{path} as lists"), 3)))
+    assert batch["image"].values().tolist() == [1.0] * 12
 
 
 def test_other_file_systems(path: str) -> None:

@@ -130,6 +130,46 @@ def test_a_filter_that_keeps_nothing(
     assert f"{filter} keeps none of {rows} rows in {fragments} files" in caplog.text
 
 
+UNRELATED = {
+    "large_list": pa.array([[1], [2], [3]], pa.large_list(pa.int64())),
+    "duration": pa.array([1, 2, 3], pa.duration("us")),
+    "time64": pa.array([1, 2, 3], pa.time64("us")),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, None) for name in UNRELATED),
+        *((name, {"batch_size": 2}) for name in ("large_list", "duration")),  # others when read
+    ],
+)
+def test_an_expression_that_lance_refuses_is_told_the_way(
+    name: str, options: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """Lance 14 converts an expression with the types of columns that it neither names nor reads."""
+    table = pa.table({"id": [1, 2, 3], name: UNRELATED[name]})
+    lance.write_dataset(table, tmp_path / "rows.lance")
+    dataset = lance.dataset(tmp_path / "rows.lance", default_scan_options=options)
+    with pytest.raises((NotImplementedError, ValueError), match=r"(?i)substrait") as caught:
+        arrowdl.Loader(dataset, 2, columns=["id"], filter=ds.field("id") > 1)
+    assert any("give filter= as a SQL string" in note for note in caught.value.__notes__)
+    loader = arrowdl.Loader(dataset, 2, columns=["id"], filter="id > 1")
+    assert [batch["id"].tolist() for batch in loader] == [[2, 3]]
+
+
+def test_datasets_scanners_and_fragments_are_streams(dataset: Any) -> None:
+    expected = dataset.to_table()
+    assert pa.table(arrowdl.from_arrow_stream(dataset)).equals(expected)
+    scanner = dataset.scanner(columns=["id"], filter="id > 57")
+    streamed = pa.table(arrowdl.from_arrow_stream(scanner))
+    assert streamed.equals(dataset.to_table(columns=["id"], filter="id > 57"))
+    fragment = dataset.get_fragments()[0]
+    assert pa.table(arrowdl.from_arrow_stream(fragment)).equals(fragment.to_table())
+    with pytest.raises(TypeError, match=r"to_torch\(\) cannot read .*from_arrow_stream\(dataset\)"):
+        arrowdl.to_torch(dataset)
+
+
 def test_a_state_belongs_to_a_version(dataset: Any) -> None:
     check_versions(lambda: dataset.checkout_version(1), lambda: dataset, "version 1", "version 3")
 

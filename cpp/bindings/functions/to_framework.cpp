@@ -115,9 +115,9 @@ PyObject* convert_object(std::size_t index, PyObject* object, ConvertOptions& op
   }
   const Copy copy = options.access == Access::kInPlace ? Copy::kNever : Copy::kIfNeeded;
   DeviceArray frame = read_frame(object);
-  const DeviceArray array = move_to(
-      options, frame ? std::move(frame)
-                     : read_columns(take_array_of(object, copy, kFunctionNames[index])));
+  const DeviceArray array =
+      move_to(options, frame ? std::move(frame)
+                             : read_columns(take_array_of(object, copy, kFunctionNames[index])));
   const Converter converter(framework, options);
   py::object result = options.stack ? converter.stack(array) : converter.convert(array);
   return result.release().ptr();

@@ -76,7 +76,7 @@ def test_a_tensor_is_taken_without_arrow(name: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["from_arrow", "from_arrow_stream", "to_torch"])
-def test_a_class_is_no_instance(name: str) -> None:
+def test_a_class_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name}\(\) cannot read the class pyarrow.lib.Table: "):
         FUNCTIONS[name](pa.Table)
 
@@ -157,7 +157,7 @@ def test_objects_with_functions_in_place_of_protocols(case: str, name: str) -> N
         FUNCTIONS[name](double)
 
 
-def test_a_series_of_pandas_2_is_no_dict_of_tensors() -> None:
+def test_a_series_of_pandas_2_is_not_taken_for_a_dict() -> None:
     """It has `items`, and no protocol."""
     members = {"items": lambda self: [(0, 1.0)], "__len__": lambda self: 1}
     series = make_double("pandas.core.series", "Series", **members)
@@ -241,7 +241,7 @@ def test_a_model_maps_a_lazy_frame() -> None:
 
 
 class Rows:
-    """An iterable by `__getitem__`, whose keys are no numbers of rows."""
+    """An iterable by `__getitem__`, whose keys are not row numbers."""
 
     def __init__(self, error: type[BaseException]) -> None:
         self.error = error
@@ -253,7 +253,7 @@ class Rows:
         return 1
 
 
-def test_items_by_name_are_no_iterable() -> None:
+def test_items_by_name_are_not_iterated() -> None:
     with pytest.raises(TypeError, match=r"from_arrow_stream\(\) cannot read .*Rows"):
         arrowdl.from_arrow_stream(Rows(RuntimeError))
     with pytest.raises(KeyboardInterrupt):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import arrowdl
 import numpy as np
 import pytest
+from arrowdl import _core
 from arrowdl.__main__ import main
 
 
@@ -31,7 +33,9 @@ def test_it_names_what_is_there_and_what_is_not() -> None:
         (["-h"], 0, "--version  print the version"),
         (["--version"], 0, f"arrowdl {arrowdl.__version__}\n"),
         (["-V"], 0, f"arrowdl {arrowdl.__version__}\n"),
+        (["--help"], 0, "cmake-dir"),
         ([], 2, ""),
+        (["cmake-dir", "here"], 2, ""),
         (["surgeon"], 2, ""),
         (["doctor", "who"], 2, ""),
     ],
@@ -43,6 +47,21 @@ def test_the_command_says_what_it_can(
     out, err = capsys.readouterr()
     assert said in out
     assert (out == "" and "usage" in err) if code else err == ""
+
+
+def test_the_command_prints_the_folder_of_the_cmake_package(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Beside the extension, which an editable install has elsewhere than in site-packages."""
+    assert main(["cmake-dir"]) == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert (folder / "arrowdlConfig.cmake").is_file()
+    assert (folder.parents[2] / "include/arrowdl/version.hpp").is_file()
+    monkeypatch.setattr(_core, "__file__", str(tmp_path / "_core.so"))
+    assert main(["cmake-dir"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"no CMake package in {tmp_path}" in err
 
 
 @pytest.mark.slow

@@ -255,6 +255,9 @@ def test_cpp_program_finds_and_uses_the_installed_package(installed: Path, tmp_p
     run("cmake", "-S", source, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={site_packages}")
     run("cmake", "--build", tmp_path)
     assert "zero-copy: yes" in run(tmp_path / "round_trip")
+    folder = installed / "lib/cmake/arrowdl"  # what `python -m arrowdl cmake-dir` prints
+    found = run("cmake", "-S", source, "-B", tmp_path / "other", f"-Darrowdl_DIR={folder}")
+    assert "Configuring done" in found
 
 
 def test_symbols_of_the_static_library_have_the_version_of_the_abi(installed: Path) -> None:
