@@ -606,7 +606,6 @@ class DatasetSource(IndexedSource):
     ) -> Iterator[pa.RecordBatch]:
         fragments = list(map(materialize, fragments))
         has_groups = all(hasattr(unit, "row_groups") for unit in fragments)
-        counts = list_counts(fragments) if has_groups else []
         options = self._make_options(ahead, joins=query.filter is None and has_groups)
         if any(map(is_ipc, fragments)):
             return query.scan_each(fragments, self._stamps.check, note, **options)
@@ -614,9 +613,10 @@ class DatasetSource(IndexedSource):
         check = self._stamps.check if arrival is None else check_nothing
         files = self._row_groups
         if files is not None and query is self._query and all(map(files.can_read, fragments)):
+            list_counts(fragments)  # raises if a column has more values than rows
             batches = files.read(fragments, options["batch_size"], check, find, note)
         else:
-            batches = query.scan_files(self._dataset, fragments, counts, check, note, **options)
+            batches = query.scan_files(self._dataset, fragments, check, note, **options)
         batches = self._guard_times(fragments, self._list_needed(query), find, batches)
         return batches if arrival is None else arrival.use(batches)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from arrowdl import _core
 from arrowdl.loader._skipped import CANNOT_READ
-from arrowdl.loader._sources.counted import RowCountError, check_groups
+from arrowdl.loader._sources.counted import RowCountError, check_groups, list_counts
 from arrowdl.loader._sources.fields import find_paths, forget_pandas
 from arrowdl.loader._sources.filters import add_mask, find_columns, show_filter, views_to_strings
 from arrowdl.loader._sources.ipc import Part, is_ipc, split_file
@@ -169,15 +169,11 @@ class Query:
         self,
         dataset: ds.FileSystemDataset,
         fragments: Sequence[ds.Fragment],
-        counts: Sequence[int],
         check: Check,
         note: NotePath | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of files of a dataset, two of which are read at once.
-
-        `counts` has the rows of each row group of Parquet files; none of other files.
-        """
+        """Yield the batches of files of a dataset, two of which are read at once."""
         import pyarrow.dataset as ds
 
         paths = [fragment.path for fragment in fragments]
@@ -187,7 +183,8 @@ class Query:
         )
         options = {"columns": self.scanned, **options}
         batches = scan(chosen.scanner(**options), paths, check, find, note)
-        if counts:  # before rows are left out
+        if all(hasattr(fragment, "row_groups") for fragment in fragments):
+            counts = list_counts(fragments)  # before the filter drops rows
             batches = check_groups(batches, fragments, counts, self.read_schema, options)
         return self.keep(batches)
 
