@@ -279,7 +279,9 @@ NO_NUMBERS = ["string", "variant", "resource", "object", "str", "bytes", "String
 
 
 @pytest.mark.parametrize("name", NO_NUMBERS)
-@pytest.mark.parametrize("make", [str, Named, "lib.{}".format, "<{}>".format], ids=repr)
+@pytest.mark.parametrize(
+    "make", [str, Named, "lib.{}".format, "<{}>".format], ids=["str", "named", "dotted", "angled"]
+)
 def test_a_tensor_without_numbers_is_not_asked(name: str, make: Any) -> None:
     tensor = Counting(make(name))
     calls = [
