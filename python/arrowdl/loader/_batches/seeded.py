@@ -69,7 +69,7 @@ def name_generator_device(device: _core.Device | None) -> str:
 class _LegacyNumpy:
     """The generator behind ``numpy.random.rand``.
 
-    Another bit generator takes its place for the call, which takes half the time of setting a state.
+    Another bit generator takes its place for the call: to set a state would take twice the time.
     """
 
     def __init__(self) -> None:

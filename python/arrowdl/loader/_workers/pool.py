@@ -10,9 +10,8 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from arrowdl.loader._batches.pack import Message
-from arrowdl.loader._workers.errors import is_of_signal_handler
 from arrowdl.loader._workers.process import ShareReader
-from arrowdl.loader._workers.sending import advise_sending
+from arrowdl.loader._workers.sending import advising_sending
 from arrowdl.loader._workers.worker import Worker
 
 
@@ -156,9 +155,5 @@ def _close(workers: list[Worker], process: int) -> None:
 
 
 def _dump(reader: ShareReader) -> bytes:
-    try:
+    with advising_sending():
         return pickle.dumps(reader)
-    except Exception as error:
-        if is_of_signal_handler(error):
-            raise
-        raise advise_sending(error) from error

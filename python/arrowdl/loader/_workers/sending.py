@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from arrowdl.loader._options import Options
 from arrowdl.loader._sources.base import Source, StreamSource
+from arrowdl.loader._workers.errors import is_of_signal_handler
 
 
-def advise_sending(error: Exception) -> TypeError:
-    """Return the error of what pickle has refused."""
-    return TypeError(
-        "the source and the transform are sent to other processes, and pickle refuses: "
-        f"{error}. Give paths, a table or a function that opens the source, and functions that are "
-        "defined at the top level of a module; or num_workers=0"
-    )
+@contextmanager
+def advising_sending() -> Iterator[None]:
+    """Raise TypeError that says what to do where pickle refuses in the block."""
+    try:
+        yield
+    except Exception as error:
+        if is_of_signal_handler(error):
+            raise
+        raise TypeError(
+            "the source and the transform are sent to other processes, and pickle refuses: "
+            f"{error}. Give paths, a table or a function that opens the source, and functions that "
+            "are defined at the top level of a module; or num_workers=0"
+        ) from error
 
 
 def check_sending(source: Source, options: Options) -> None:
@@ -28,7 +37,5 @@ def check_sending(source: Source, options: Options) -> None:
     if isinstance(source, StreamSource) and not source.is_in_memory:
         parts.append(source)
     for part in parts:
-        try:
+        with advising_sending():
             ForkingPickler.dumps(part)
-        except Exception as error:
-            raise advise_sending(error) from error
