@@ -267,7 +267,7 @@ def test_a_worker_killed_from_outside_is_no_hang() -> None:
 )
 def test_what_cannot_be_pickled_is_said_at_once(arguments: dict[str, Any]) -> None:
     loader = Loader(arguments.pop("source"), 10, num_workers=2, **arguments)
-    with pytest.raises(TypeError, match=r"num_workers=2: the source and the transform .* pickle"):
+    with pytest.raises(TypeError, match=r"the source and the transform .* pickle"):
         list(loader)
 
 
