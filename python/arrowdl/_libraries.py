@@ -367,7 +367,8 @@ def _is_tensor(obj: Any) -> bool:
 
 def annotate(error: BaseException, method: str, obj: Any) -> None:
     """Add a note to an error that a producer's `method` raised: whose it is, and what to pass."""
-    if any("raised by" in note for note in getattr(error, "__notes__", ())):
+    is_ours = type(obj).__module__.partition(".")[0] == "arrowdl"
+    if is_ours or any("raised by" in note for note in getattr(error, "__notes__", ())):
         return
     advice = find_advice(obj)
     error.add_note(f"raised by {method}() of {name_class(obj)}" + (f": {advice}" if advice else ""))

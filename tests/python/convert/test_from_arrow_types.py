@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -740,7 +741,8 @@ def test_a_null_among_dictionary_values_is_not_hidden_by_its_code(convert: Any, 
     assert np.from_dlpack(arrowdl.from_arrow(array).indices).tolist() == [0, 1, 0]
 
 
-def test_numpy_says_which_types_it_lacks() -> None:
+def test_numpy_says_which_types_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # not imported
     array = arrowdl.to_arrow_device({"x": torch.ones(2, dtype=torch.bfloat16)})
     with pytest.raises(BufferError, match="numpy has no bfloat16"):
         arrowdl.to_numpy(array)

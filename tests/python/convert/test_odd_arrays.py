@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,8 @@ def test_the_storage_of_complex_numbers_is_named() -> None:
     made.drop()
 
 
-def test_names_and_types_that_nobody_can_write() -> None:
+def test_names_and_types_that_nobody_can_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # not imported
     with pytest.raises(ValueError, match=r"'\\ud800' is not valid UTF-8"):
         arrowdl.to_arrow_device({"\ud800": np.ones(2)})
     with pytest.raises(BufferError, match="numpy has no bfloat16"):

@@ -270,7 +270,7 @@ def test_files_that_go_or_change(tmp_path: Path) -> None:
 
 
 def check_filter(source: Any, dataset: ds.Dataset, filter: ds.Expression) -> None:
-    wanted = dataset.to_table(filter=filter)["id"].to_pylist()
+    wanted = dataset.to_table().filter(filter)["id"].to_pylist()
     found = []
     for rank in range(3):
         ranks = {"rank": rank, "world_size": 3}

@@ -124,14 +124,15 @@ def test_the_store_is_not_asked_for_what_a_late_disk_keeps(
     late: list[str] = []
     is_found = threading.Event()
 
-    def load(cache: DiskCache, name: str, load: Any = DiskCache._load) -> bytes | None:
+    whole = DiskCache._load
+
+    def load(cache: DiskCache, name: str, nbytes: int) -> bytes | None:
         if next(calls) == 50:
             late.append(name)
             assert is_found.wait(60)  # for the second request
         elif name in late:
             is_found.set()
-        found: bytes | None = load(cache, name)
-        return found
+        return whole(cache, name, nbytes)
 
     monkeypatch.setattr(DiskCache, "_load", load)
     assert sum(len(batch["id"]) for batch in loader) == (GROUPS + 1) * GROUP

@@ -39,7 +39,6 @@ def test_numpy_read_only_arrays_are_taken():
 @pytest.mark.parametrize(
     "values",
     [
-        np.zeros(2, "m8[s]"),
         np.array(["2020-01-01"], "M8[D]"),
         np.zeros(2, [("a", "i4")]),
         np.arange(3, dtype=np.dtype("i4").newbyteorder()),
@@ -49,16 +48,15 @@ def test_numpy_read_only_arrays_are_taken():
     ],
     ids=lambda values: values.dtype.str,
 )
-def test_numpy_refusals_pass_unchanged(values):
-    with pytest.raises(BufferError) as theirs:
+def test_numpy_arrays_that_are_no_tensors_have_another_way(values):
+    with pytest.raises(BufferError):
         values.__dlpack__(max_version=(1, 3))
-    with pytest.raises(BufferError) as ours:
+    with pytest.raises(BufferError, match=r"^a NumPy array of .*(cast it|pass|change it)"):
         arrowdl.to_arrow_device(values)
-    assert str(ours.value) == str(theirs.value)
 
 
 def test_numpy_longdouble_is_refused_by_whoever_comes_first():
-    with pytest.raises(BufferError, match=r"IEEE|float of 128 bits"):
+    with pytest.raises(BufferError, match=r'long doubles.*astype\("float64"\)'):
         arrowdl.to_arrow_device(np.zeros(2, np.longdouble))
 
 
@@ -811,7 +809,7 @@ def test_what_is_no_tensor_is_a_type_error(thing):
 
 
 def test_the_type_error_says_what_is_needed():
-    with pytest.raises(TypeError, match=r"type list: it needs __dlpack__"):
+    with pytest.raises(TypeError, match=r"type list: pass pyarrow\.array\(values\)"):
         arrowdl.to_arrow_device([1, 2])
 
 

@@ -125,6 +125,10 @@ class FilePlan:
             f"{self.fingerprint}>"
         )
 
+    def __reduce__(self) -> Any:
+        # pyarrow's own pickle of a schema renames the items of fixed-size lists.
+        return _read_text, (json.dumps(self._dump()),)
+
     def _dump(self) -> dict[str, Any]:
         names = ("fingerprint", "format", "partitions", "columns", "filter", "shares", "row_bytes")
         return {
@@ -247,6 +251,10 @@ def _digest_content(content: Mapping[str, Any]) -> str:
 def digest(data: bytes) -> str:
     """Return 16 hexadecimal digits."""
     return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def _read_text(text: str) -> FilePlan:
+    return _read_plan(json.loads(text))
 
 
 def _read_plan(found: Mapping[str, Any]) -> FilePlan:
