@@ -487,7 +487,7 @@ def test_a_schema_is_known_before_the_model_is_called() -> None:
         next(wrong)
     assert caught.value.__notes__[0] == 'in the column "y" that the model returned'
     kinds = pa.schema({"y": pa.int8(), "t": pa.large_string()})
-    with pytest.raises(ValueError, match="row 1 of float32 is 0.5, which int8 cannot hold"):
+    with pytest.raises(ValueError, match=r"row 1 of float32 is 0\.5, which int8 cannot hold"):
         next(run(model, columns="x", schema=kinds))
     wrong = run(model, columns="x", schema=pa.schema({"y": pa.float32()}), prefetch=0)
     with pytest.raises(ValueError, match=r"\['t', 'y'\], and schema= has \['y'\]"):
