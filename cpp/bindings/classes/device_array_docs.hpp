@@ -308,7 +308,7 @@ constexpr const char* kType = "The Arrow type, as text.";
 constexpr const char* kSchema = "The Arrow schema.";
 constexpr const char* kShape =
     "The shape of the tensor, rows first, in elements; (rows,) for types without a tensor.";
-constexpr const char* kIsContiguous = R"(is_contiguous()
+constexpr const char* kIsContiguous = R"(is_contiguous($self, /)
 --
 
 Return whether the tensor lies in C order, without gaps.
